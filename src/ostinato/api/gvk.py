@@ -1,0 +1,143 @@
+"""What an object is called: its group, version and kind; its resource on the server; its namespace and name.
+
+The core group is the empty string. `apiVersion` is "v1" for it and "group/version" for every other.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class GroupVersion(msgspec.Struct, frozen=True, order=True, gc=False):
+    group: str
+    version: str
+
+    @classmethod
+    def parse(cls, text: str) -> GroupVersion:
+        """Read an `apiVersion`: "" and "/" are empty, "v1" is core, "apps/v1" has a group; more slashes are an error."""
+        match text.split("/"):
+            case [""] | ["", ""]:
+                return cls("", "")
+            case [version]:
+                return cls("", version)
+            case [group, version]:
+                return cls(group, version)
+        raise ValueError(f"unexpected GroupVersion string: {text}")
+
+    def __str__(self) -> str:
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    def kind(self, kind: str) -> GroupVersionKind:
+        return GroupVersionKind(self.group, self.version, kind)
+
+    def resource(self, resource: str) -> GroupVersionResource:
+        return GroupVersionResource(self.group, self.version, resource)
+
+
+class GroupKind(msgspec.Struct, frozen=True, order=True, gc=False):
+    group: str
+    kind: str
+
+    @classmethod
+    def parse(cls, text: str) -> GroupKind:
+        """Read "Kind" or "Kind.group"."""
+        kind, _, group = text.partition(".")
+        return cls(group, kind)
+
+    def __str__(self) -> str:
+        return f"{self.kind}.{self.group}" if self.group else self.kind
+
+
+class GroupResource(msgspec.Struct, frozen=True, order=True, gc=False):
+    group: str
+    resource: str
+
+    @classmethod
+    def parse(cls, text: str) -> GroupResource:
+        """Read "resource" or "resource.group"."""
+        resource, _, group = text.partition(".")
+        return cls(group, resource)
+
+    def __str__(self) -> str:
+        return f"{self.resource}.{self.group}" if self.group else self.resource
+
+
+class GroupVersionKind(msgspec.Struct, frozen=True, order=True, gc=False):
+    group: str
+    version: str
+    kind: str
+
+    @classmethod
+    def of(cls, api_version: str, kind: str) -> GroupVersionKind:
+        """From an object's `apiVersion` and `kind`."""
+        return GroupVersion.parse(api_version).kind(kind)
+
+    @classmethod
+    def parse(cls, text: str) -> tuple[GroupVersionKind | None, GroupKind]:
+        """Read a command-line argument: "Kind.version.group" has both readings, "Kind.group" only the second."""
+        both = text.split(".", 2)
+        full = cls(both[2], both[1], both[0]) if len(both) == 3 else None
+        return full, GroupKind.parse(text)
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def group_version(self) -> GroupVersion:
+        return GroupVersion(self.group, self.version)
+
+    @property
+    def group_kind(self) -> GroupKind:
+        return GroupKind(self.group, self.kind)
+
+    @property
+    def list_kind(self) -> GroupVersionKind:
+        return GroupVersionKind(self.group, self.version, self.kind + "List")
+
+    def __str__(self) -> str:
+        return f"{self.api_version}, Kind={self.kind}"
+
+
+class GroupVersionResource(msgspec.Struct, frozen=True, order=True, gc=False):
+    group: str
+    version: str
+    resource: str
+
+    @classmethod
+    def parse(cls, text: str) -> tuple[GroupVersionResource | None, GroupResource]:
+        """Read a command-line argument: "resource.version.group" has both readings, "resource.group" only the second."""
+        both = text.split(".", 2)
+        full = cls(both[2], both[1], both[0]) if len(both) == 3 else None
+        return full, GroupResource.parse(text)
+
+    @property
+    def group_version(self) -> GroupVersion:
+        return GroupVersion(self.group, self.version)
+
+    @property
+    def group_resource(self) -> GroupResource:
+        return GroupResource(self.group, self.resource)
+
+    def __str__(self) -> str:
+        return f"{self.group_version}, Resource={self.resource}"
+
+
+class NamespacedName(msgspec.Struct, frozen=True, order=True, gc=False):
+    """The key of an object within its kind; the namespace is "" for cluster-scoped ones."""
+
+    namespace: str
+    name: str
+
+    @classmethod
+    def parse(cls, text: str) -> NamespacedName:
+        """Read "namespace/name" or, for cluster-scoped objects, "name"."""
+        match text.split("/"):
+            case [name]:
+                return cls("", name)
+            case [namespace, name]:
+                return cls(namespace, name)
+        raise ValueError(f"unexpected key format: {text!r}; want name or namespace/name")
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
