@@ -1,0 +1,516 @@
+"""API errors: every way in which an API server says no, as an exception with the server's own words.
+
+A server raises them (`raise NotFound.of(pods, "a")`) and answers `to_dict()`; a client gets the same class back from
+`from_response`, so `except NotFound:` means the same on both sides. `str()` is the server's message.
+
+The class follows from the reason; the HTTP code decides only where the reason is unknown. Two codes always decide,
+because clients act on them whatever the reason: 413 and 429.
+"""
+
+# The classes bear the names of the reasons, which all of Kubernetes says without "Error" behind them.
+# ruff: noqa: N818
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, ClassVar, Final, Self
+
+import msgspec
+
+from ostinato.api.field_errors import FieldError, joined
+from ostinato.api.gvk import GroupKind, GroupResource
+from ostinato.api.quoting import quote
+
+UNEXPECTED_SERVER_RESPONSE: Final = "UnexpectedServerResponse"  # causes that are not about a field
+FIELD_MANAGER_CONFLICT: Final = "FieldManagerConflict"
+RESOURCE_VERSION_TOO_LARGE: Final = "ResourceVersionTooLarge"
+
+_NO_RESOURCE: Final = GroupResource("", "")
+_LONGEST_PLAIN_BODY: Final = 2048  # bytes of a body that is no Status which a message repeats
+
+
+class StatusCause(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One of several things that went wrong: why, in words, and at which field."""
+
+    reason: str = ""
+    message: str = ""
+    field: str = ""
+
+
+class StatusDetails(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What the failed request was about. `kind` holds the resource ("pods"), for Invalid the kind ("Pod")."""
+
+    name: str = ""
+    group: str = ""
+    kind: str = ""
+    uid: str = ""
+    causes: tuple[StatusCause, ...] = ()
+    retry_after_seconds: int = msgspec.field(name="retryAfterSeconds", default=0)
+
+
+class Status(msgspec.Struct, frozen=True):
+    """A Status object: the answer of an API server that is not the object asked for."""
+
+    status: str = "Failure"
+    message: str = ""
+    reason: str = ""
+    details: StatusDetails | None = None
+    code: int = 0
+    metadata: Mapping[str, Any] = {}
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON shape, keys in the order in which kube-apiserver writes them, empty ones left out."""
+        answer: dict[str, Any] = {"kind": "Status", "apiVersion": "v1", "metadata": dict(self.metadata)}
+        for key in ("status", "message", "reason"):
+            if value := getattr(self, key):
+                answer[key] = value
+        if self.details is not None:
+            answer["details"] = msgspec.to_builtins(self.details)
+        if self.code:
+            answer["code"] = self.code
+        return answer
+
+    @classmethod
+    def from_dict(cls, raw: Mapping[str, Any]) -> Status:
+        """Read the JSON shape; what has a wrong type counts as absent, for an error should not fail to be told."""
+        details = raw.get("details")
+        return cls(
+            status=_text(raw, "status"),
+            message=_text(raw, "message"),
+            reason=_text(raw, "reason"),
+            details=_details(details) if isinstance(details, Mapping) else None,
+            code=_number(raw, "code"),
+            metadata=metadata if isinstance(metadata := raw.get("metadata"), dict) else {},
+        )
+
+
+class APIError(Exception):
+    """An API server refused or failed. Catch this for all of them, a subclass for one reason."""
+
+    _reason: ClassVar[str] = ""
+    _code: ClassVar[int] = 500
+
+    def __init__(self, status: Status) -> None:
+        super().__init__(status)
+        self.status = status
+
+    @classmethod
+    def _make(
+        cls, message: str, details: StatusDetails | None = None, *, code: int = 0, reason: str | None = None
+    ) -> Self:
+        reason = cls._reason if reason is None else reason
+        return cls(Status(message=message, reason=reason, details=details, code=code or cls._code))
+
+    @property
+    def code(self) -> int:
+        """The HTTP status code."""
+        return self.status.code
+
+    @property
+    def reason(self) -> str:
+        """The machine-readable reason as the server gave it, "" if it gave none."""
+        return self.status.reason
+
+    @property
+    def message(self) -> str:
+        return self.status.message
+
+    @property
+    def details(self) -> StatusDetails:
+        """What the request was about; empty if the server did not say."""
+        return self.status.details or StatusDetails()
+
+    @property
+    def causes(self) -> tuple[StatusCause, ...]:
+        return self.details.causes
+
+    def has_cause(self, reason: str) -> bool:
+        return any(cause.reason == reason for cause in self.causes)
+
+    @property
+    def retry_after(self) -> int | None:
+        """Seconds after which the server asks to be tried again, None if it does not ask for that."""
+        if self.status.details is None:
+            return None
+        seconds = self.status.details.retry_after_seconds
+        return seconds if seconds > 0 or self.reason == ServerTimeout._reason else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The answer's body: a Status as kube-apiserver writes it."""
+        return self.status.to_dict()
+
+    def __str__(self) -> str:
+        return self.message
+
+    def __repr__(self) -> str:
+        """Names the object but not the message, which may quote values of a Secret."""
+        about = f" {self.details.kind}" if self.details.kind else ""
+        name = f" {quote(self.details.name)}" if self.details.name else ""
+        return f"<{type(self).__name__} {self.code}{about}{name}>"
+
+
+class BadRequest(APIError):
+    _reason, _code = "BadRequest", 400
+
+    @classmethod
+    def of(cls, message: str) -> Self:
+        return cls._make(message)
+
+
+class Unauthorized(APIError):
+    _reason, _code = "Unauthorized", 401
+
+    @classmethod
+    def of(cls, message: str = "") -> Self:
+        return cls._make(message or "not authorized")
+
+
+class Forbidden(APIError):
+    _reason, _code = "Forbidden", 403
+
+    @classmethod
+    def of(cls, resource: GroupResource, name: str, why: object) -> Self:
+        if resource == _NO_RESOURCE:
+            about = "forbidden"
+        else:
+            about = f"{resource} {quote(name)} is forbidden" if name else f"{resource} is forbidden"
+        return cls._make(f"{about}: {why}", _about(resource, name))
+
+
+class NotFound(APIError):
+    _reason, _code = "NotFound", 404
+
+    @classmethod
+    def of(cls, resource: GroupResource, name: str) -> Self:
+        return cls._make(f"{resource} {quote(name)} not found", _about(resource, name))
+
+
+class MethodNotAllowed(APIError):
+    _reason, _code = "MethodNotAllowed", 405
+
+    @classmethod
+    def of(cls, resource: GroupResource, action: str) -> Self:
+        message = f"{action} is not supported on resources of kind {quote(str(resource))}"
+        return cls._make(message, _about(resource))
+
+
+class NotAcceptable(APIError):
+    """The server has none of the media types that the client accepts."""
+
+    _reason, _code = "NotAcceptable", 406
+
+    @classmethod
+    def of(cls, accepted: Sequence[str], *, converting_to: str = "") -> Self:
+        what = f" when converting to {converting_to}" if converting_to else ""
+        return cls._make(f"only the following media types are accepted{what}: {', '.join(accepted)}")
+
+
+class AlreadyExists(APIError):
+    _reason, _code = "AlreadyExists", 409
+
+    @classmethod
+    def of(cls, resource: GroupResource, name: str) -> Self:
+        return cls._make(f"{resource} {quote(name)} already exists", _about(resource, name))
+
+    @classmethod
+    def name_not_generated(cls, resource: GroupResource, name: str, retry_after: int) -> Self:
+        """No free name was found for an object with `generateName`."""
+        message = (
+            f"{resource} {quote(name)} already exists, the server was not able to generate a unique name for the object"
+        )
+        return cls._make(message, _about(resource, name, retry_after=retry_after))
+
+
+class Conflict(APIError):
+    _reason, _code = "Conflict", 409
+
+    @classmethod
+    def of(cls, resource: GroupResource, name: str, why: object) -> Self:
+        message = f"Operation cannot be fulfilled on {resource} {quote(name)}: {why}"
+        return cls._make(message, _about(resource, name))
+
+    @classmethod
+    def of_apply(cls, causes: Sequence[StatusCause], message: str) -> Self:
+        """Fields that an apply wants to change belong to other managers; one cause a field."""
+        return cls._make(message, StatusDetails(causes=tuple(causes)))
+
+
+class Gone(APIError):
+    _reason, _code = "Gone", 410
+
+    @classmethod
+    def of(cls, message: str) -> Self:
+        return cls._make(message)
+
+
+class Expired(APIError):
+    """The resource version or the continue token is too old: list again."""
+
+    _reason, _code = "Expired", 410
+
+    @classmethod
+    def of(cls, message: str) -> Self:
+        return cls._make(message)
+
+
+class RequestEntityTooLarge(APIError):
+    _reason, _code = "RequestEntityTooLarge", 413
+
+    @classmethod
+    def of(cls, message: str) -> Self:
+        return cls._make(f"Request entity too large: {message}")
+
+
+class UnsupportedMediaType(APIError):
+    """The server does not read bodies of the given content type."""
+
+    _reason, _code = "UnsupportedMediaType", 415
+
+    @classmethod
+    def of(cls, accepted: Sequence[str]) -> Self:
+        return cls._make(
+            "the body of the request was in an unknown format - accepted media types include: " + ", ".join(accepted)
+        )
+
+
+class Invalid(APIError):
+    """The object breaks rules of its kind; the causes name the fields."""
+
+    _reason, _code = "Invalid", 422
+
+    @classmethod
+    def of(cls, kind: GroupKind, name: str, errors: Sequence[FieldError]) -> Self:
+        message = f"{kind} {quote(name)} is invalid"
+        if errors:
+            message = f"{message}: {joined(errors)}"
+        details = StatusDetails(name=name, group=kind.group, kind=kind.kind, causes=causes(errors))
+        return cls._make(message, details)
+
+
+class TooManyRequests(APIError):
+    _reason, _code = "TooManyRequests", 429
+
+    @classmethod
+    def of(cls, message: str, retry_after: int) -> Self:
+        return cls._make(message, StatusDetails(retry_after_seconds=retry_after))
+
+    @classmethod
+    def overloaded(cls, message: str) -> Self:
+        """The server has too much to do; the wait is in the Retry-After header alone."""
+        return cls._make(f"Too many requests: {message}")
+
+
+class InternalError(APIError):
+    _reason, _code = "InternalError", 500
+
+    @classmethod
+    def of(cls, why: object) -> Self:
+        return cls._make(f"Internal error occurred: {why}", StatusDetails(causes=(StatusCause(message=str(why)),)))
+
+
+class ServerTimeout(APIError):
+    """The server could not do it in time and did not do it: try again."""
+
+    _reason, _code = "ServerTimeout", 500
+
+    @classmethod
+    def of(cls, resource: GroupResource, operation: str, retry_after: int) -> Self:
+        message = f"The {operation} operation against {resource} could not be completed at this time, please try again."
+        return cls._make(message, _about(resource, operation, retry_after=retry_after))
+
+
+class StorageReadError(APIError):
+    """What is stored cannot be read back."""
+
+    _reason, _code = "StorageReadError", 500
+
+    @classmethod
+    def of(cls, message: str) -> Self:
+        return cls._make(message)
+
+
+class ServiceUnavailable(APIError):
+    _reason, _code = "ServiceUnavailable", 503
+
+    @classmethod
+    def of(cls, message: str) -> Self:
+        return cls._make(message)
+
+
+class Timeout(APIError):
+    """The server did not finish in time; it may still do so."""
+
+    _reason, _code = "Timeout", 504
+
+    @classmethod
+    def of(cls, message: str, retry_after: int) -> Self:
+        return cls._make(f"Timeout: {message}", StatusDetails(retry_after_seconds=retry_after))
+
+    @classmethod
+    def resource_version_too_large(cls, wanted: int, current: int, retry_after: int = 1) -> Self:
+        """A read asks for a state that this server has not seen yet."""
+        details = StatusDetails(
+            causes=(StatusCause(RESOURCE_VERSION_TOO_LARGE, "Too large resource version"),),
+            retry_after_seconds=retry_after,
+        )
+        return cls._make(f"Timeout: Too large resource version: {wanted}, current: {current}", details)
+
+
+class Unknown(APIError):
+    """The server gave no reason, or one that nobody knows."""
+
+    @classmethod
+    def of(cls, message: str, code: int = 500) -> Self:
+        return cls._make(message, code=code)
+
+
+_CLASSES: Final[tuple[type[APIError], ...]] = (
+    BadRequest,
+    Unauthorized,
+    Forbidden,
+    NotFound,
+    MethodNotAllowed,
+    NotAcceptable,
+    Conflict,
+    AlreadyExists,
+    Gone,
+    Expired,
+    RequestEntityTooLarge,
+    UnsupportedMediaType,
+    Invalid,
+    TooManyRequests,
+    InternalError,
+    ServerTimeout,
+    StorageReadError,
+    ServiceUnavailable,
+    Timeout,
+)
+_BY_REASON: Final = {cls._reason: cls for cls in _CLASSES}
+_BY_CODE: Final = {cls._code: cls for cls in reversed(_CLASSES)}  # where two share a code, the first above
+_CODE_DECIDES: Final = frozenset({RequestEntityTooLarge._code, TooManyRequests._code})
+
+_GENERIC_MESSAGES: Final = {
+    400: "the server rejected our request for an unknown reason",
+    401: "the server has asked for the client to provide credentials",
+    404: "the server could not find the requested resource",
+    405: "the server does not allow this method on the requested resource",
+    409: "the server reported a conflict",
+    422: "the server rejected our request due to an error in our request",
+    429: "the server has received too many requests and has asked us to try again later",
+    503: "the server is currently unable to handle the request",
+    504: "the server was unable to return a response in the time allotted, but may still be processing the request",
+}
+
+
+def from_status(raw: Mapping[str, Any] | Status, http_code: int = 0) -> APIError:
+    """The error for a Status object; the HTTP code stands in where the object has none."""
+    status = raw if isinstance(raw, Status) else Status.from_dict(raw)
+    if not status.code and http_code:
+        status = msgspec.structs.replace(status, code=http_code)
+    if status.code in _CODE_DECIDES:
+        return _BY_CODE[status.code](status)
+    kind = _BY_REASON.get(status.reason) or _BY_CODE.get(status.code, Unknown)
+    return kind(status)
+
+
+def from_response(
+    http_code: int,
+    body: bytes,
+    *,
+    verb: str = "",
+    resource: GroupResource = _NO_RESOURCE,
+    name: str = "",
+    retry_after: int = 0,
+) -> APIError:
+    """The error for a failed answer: its Status if it bears one, else what the HTTP code says of it.
+
+    `verb` is the HTTP method; `retry_after` is what the Retry-After header says.
+    """
+    try:
+        raw = msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raw = None
+    if isinstance(raw, dict) and raw.get("kind") == "Status" and raw.get("apiVersion") in ("v1", "meta.k8s.io/v1"):
+        return from_status(raw, http_code)
+    text = body[:_LONGEST_PLAIN_BODY].decode(errors="replace").strip()
+    return generic(http_code, verb, resource, name, text or "unknown", retry_after=retry_after)
+
+
+def generic(
+    code: int,
+    verb: str,
+    resource: GroupResource = _NO_RESOURCE,
+    name: str = "",
+    server_message: str = "",
+    *,
+    retry_after: int = 0,
+    unexpected: bool = True,
+) -> APIError:
+    """The error that a bare HTTP code means; `unexpected` says that something other than an API server may have spoken."""
+    reason, message = _generic_reason(code, verb), _generic_message(code, server_message)
+    if resource != _NO_RESOURCE:
+        about = f"{verb.lower()} {resource} {name}" if name else f"{verb.lower()} {resource}"
+        message = f"{message} ({about})"
+    why = (StatusCause(UNEXPECTED_SERVER_RESPONSE, server_message),) if unexpected else ()
+    details = _about(resource, name, causes=why, retry_after=retry_after)
+    return from_status(Status(message=message, reason=reason, details=details, code=code))
+
+
+def _generic_reason(code: int, verb: str) -> str:
+    if code == 409 and verb == "POST":
+        return AlreadyExists._reason
+    if code in _GENERIC_MESSAGES or code in (403, 406, 415):
+        return _BY_CODE[code]._reason
+    return InternalError._reason if code >= 500 else ""
+
+
+def _generic_message(code: int, server_message: str) -> str:
+    if code in (403, 415):  # the server's own words say who may not do what, and which types there are
+        return server_message
+    if code == 406:
+        unable = "the server was unable to respond with a content type that the client supports"
+        return unable if server_message in ("", "unknown") else server_message
+    if code in _GENERIC_MESSAGES:
+        return _GENERIC_MESSAGES[code]
+    if code >= 500:
+        return f"an error on the server ({quote(server_message)}) has prevented the request from succeeding"
+    return f"the server responded with the status code {code} but did not return more information"
+
+
+def causes(errors: Iterable[FieldError]) -> tuple[StatusCause, ...]:
+    """A cause for each field error, in order, repeated ones too."""
+    return tuple(StatusCause(str(error.type), error.body, error.field) for error in errors)
+
+
+def _about(
+    resource: GroupResource, name: str = "", *, causes: tuple[StatusCause, ...] = (), retry_after: int = 0
+) -> StatusDetails:
+    return StatusDetails(
+        name=name, group=resource.group, kind=resource.resource, causes=causes, retry_after_seconds=retry_after
+    )
+
+
+def _details(raw: Mapping[str, Any]) -> StatusDetails:
+    items = raw.get("causes")
+    return StatusDetails(
+        name=_text(raw, "name"),
+        group=_text(raw, "group"),
+        kind=_text(raw, "kind"),
+        uid=_text(raw, "uid"),
+        causes=tuple(
+            StatusCause(_text(item, "reason"), _text(item, "message"), _text(item, "field"))
+            for item in (items if isinstance(items, list) else ())
+            if isinstance(item, Mapping)
+        ),
+        retry_after_seconds=_number(raw, "retryAfterSeconds"),
+    )
+
+
+def _text(raw: Mapping[str, Any], key: str) -> str:
+    value = raw.get(key)
+    return value if isinstance(value, str) else ""
+
+
+def _number(raw: Mapping[str, Any], key: str) -> int:
+    value = raw.get(key)
+    return value if isinstance(value, int) and not isinstance(value, bool) else 0
