@@ -12,7 +12,7 @@ because clients act on them whatever the reason: 413 and 429.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final, Self
 
 import msgspec
@@ -20,68 +20,17 @@ import msgspec
 from ostinato.api.field_errors import FieldError, joined
 from ostinato.api.gvk import GroupKind, GroupResource
 from ostinato.api.quoting import quote
-
-UNEXPECTED_SERVER_RESPONSE: Final = "UnexpectedServerResponse"  # causes that are not about a field
-FIELD_MANAGER_CONFLICT: Final = "FieldManagerConflict"
-RESOURCE_VERSION_TOO_LARGE: Final = "ResourceVersionTooLarge"
+from ostinato.api.status import (
+    RESOURCE_VERSION_TOO_LARGE,
+    UNEXPECTED_SERVER_RESPONSE,
+    Status,
+    StatusCause,
+    StatusDetails,
+    causes,
+)
 
 _NO_RESOURCE: Final = GroupResource("", "")
 _LONGEST_PLAIN_BODY: Final = 2048  # bytes of a body that is no Status which a message repeats
-
-
-class StatusCause(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One of several things that went wrong: why, in words, and at which field."""
-
-    reason: str = ""
-    message: str = ""
-    field: str = ""
-
-
-class StatusDetails(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What the failed request was about. `kind` holds the resource ("pods"), for Invalid the kind ("Pod")."""
-
-    name: str = ""
-    group: str = ""
-    kind: str = ""
-    uid: str = ""
-    causes: tuple[StatusCause, ...] = ()
-    retry_after_seconds: int = msgspec.field(name="retryAfterSeconds", default=0)
-
-
-class Status(msgspec.Struct, frozen=True):
-    """A Status object: the answer of an API server that is not the object asked for."""
-
-    status: str = "Failure"
-    message: str = ""
-    reason: str = ""
-    details: StatusDetails | None = None
-    code: int = 0
-    metadata: Mapping[str, Any] = {}
-
-    def to_dict(self) -> dict[str, Any]:
-        """The JSON shape, keys in the order in which kube-apiserver writes them, empty ones left out."""
-        answer: dict[str, Any] = {"kind": "Status", "apiVersion": "v1", "metadata": dict(self.metadata)}
-        for key in ("status", "message", "reason"):
-            if value := getattr(self, key):
-                answer[key] = value
-        if self.details is not None:
-            answer["details"] = msgspec.to_builtins(self.details)
-        if self.code:
-            answer["code"] = self.code
-        return answer
-
-    @classmethod
-    def from_dict(cls, raw: Mapping[str, Any]) -> Status:
-        """Read the JSON shape; what has a wrong type counts as absent, for an error should not fail to be told."""
-        details = raw.get("details")
-        return cls(
-            status=_text(raw, "status"),
-            message=_text(raw, "message"),
-            reason=_text(raw, "reason"),
-            details=_details(details) if isinstance(details, Mapping) else None,
-            code=_number(raw, "code"),
-            metadata=metadata if isinstance(metadata := raw.get("metadata"), dict) else {},
-        )
 
 
 class APIError(Exception):
@@ -420,11 +369,13 @@ def from_response(
     verb: str = "",
     resource: GroupResource = _NO_RESOURCE,
     name: str = "",
+    content_type: str = "",
     retry_after: int = 0,
 ) -> APIError:
     """The error for a failed answer: its Status if it bears one, else what the HTTP code says of it.
 
-    `verb` is the HTTP method; `retry_after` is what the Retry-After header says.
+    `verb` is the HTTP method; `retry_after` is what the Retry-After header says. A body that is no Status is quoted
+    if its type is text or not given.
     """
     try:
         raw = msgspec.json.decode(body)
@@ -432,8 +383,10 @@ def from_response(
         raw = None
     if isinstance(raw, dict) and raw.get("kind") == "Status" and raw.get("apiVersion") in ("v1", "meta.k8s.io/v1"):
         return from_status(raw, http_code)
-    text = body[:_LONGEST_PLAIN_BODY].decode(errors="replace").strip()
-    return generic(http_code, verb, resource, name, text or "unknown", retry_after=retry_after)
+    message = "unknown"
+    if not content_type or content_type.startswith("text/"):
+        message = body[:_LONGEST_PLAIN_BODY].decode(errors="replace").strip()
+    return generic(http_code, verb, resource, name, message, retry_after=retry_after)
 
 
 def generic(
@@ -446,7 +399,7 @@ def generic(
     retry_after: int = 0,
     unexpected: bool = True,
 ) -> APIError:
-    """The error that a bare HTTP code means; `unexpected` says that something other than an API server may have spoken."""
+    """The error that a bare HTTP code means; `unexpected`: it may be that no API server said so, but a proxy."""
     reason, message = _generic_reason(code, verb), _generic_message(code, server_message)
     if resource != _NO_RESOURCE:
         about = f"{verb.lower()} {resource} {name}" if name else f"{verb.lower()} {resource}"
@@ -477,40 +430,9 @@ def _generic_message(code: int, server_message: str) -> str:
     return f"the server responded with the status code {code} but did not return more information"
 
 
-def causes(errors: Iterable[FieldError]) -> tuple[StatusCause, ...]:
-    """A cause for each field error, in order, repeated ones too."""
-    return tuple(StatusCause(str(error.type), error.body, error.field) for error in errors)
-
-
 def _about(
     resource: GroupResource, name: str = "", *, causes: tuple[StatusCause, ...] = (), retry_after: int = 0
 ) -> StatusDetails:
     return StatusDetails(
         name=name, group=resource.group, kind=resource.resource, causes=causes, retry_after_seconds=retry_after
     )
-
-
-def _details(raw: Mapping[str, Any]) -> StatusDetails:
-    items = raw.get("causes")
-    return StatusDetails(
-        name=_text(raw, "name"),
-        group=_text(raw, "group"),
-        kind=_text(raw, "kind"),
-        uid=_text(raw, "uid"),
-        causes=tuple(
-            StatusCause(_text(item, "reason"), _text(item, "message"), _text(item, "field"))
-            for item in (items if isinstance(items, list) else ())
-            if isinstance(item, Mapping)
-        ),
-        retry_after_seconds=_number(raw, "retryAfterSeconds"),
-    )
-
-
-def _text(raw: Mapping[str, Any], key: str) -> str:
-    value = raw.get(key)
-    return value if isinstance(value, str) else ""
-
-
-def _number(raw: Mapping[str, Any], key: str) -> int:
-    value = raw.get(key)
-    return value if isinstance(value, int) and not isinstance(value, bool) else 0

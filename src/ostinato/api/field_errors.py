@@ -3,8 +3,8 @@
     spec.containers[0].image: Required value
     spec.replicas: Invalid value: -1: must be greater than or equal to 0
 
-A `Path` says where, a `FieldError` says what. Validation collects them in a list; `ostinato.api.errors.Invalid` makes an
-answer of the list.
+A `Path` says where, a `FieldError` says what. Validation collects them in a list, and `ostinato.api.errors.Invalid`
+makes an answer of the list.
 """
 
 from __future__ import annotations
