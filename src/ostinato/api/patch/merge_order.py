@@ -1,0 +1,188 @@
+"""The order of merged lists in a strategic merge patch, and what the items of such lists must be.
+
+Items that the patch names keep the patch's order among themselves, items that only the object has keep the object's,
+and the two are woven together: an item of the object goes before one of the patch only if the object had them so.
+New items come first.
+
+Lists that merge hold scalars, or maps that are told apart by a merge key; `merge_key` is "" for scalars.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any
+
+from ostinato.api.patch.errors import InapplicablePatch, MalformedPatch, UnmergeablePatch
+from ostinato.api.patch.values import identity
+from ostinato.api.patch.wording import go_type, go_value
+
+PATCH = "$patch"
+DELETE = "delete"
+REPLACE = "replace"
+MERGE = "merge"
+RETAIN = "retainKeys"
+SET_ELEMENT_ORDER = "$setElementOrder"
+
+_INSERTION_SORTED = 20  # lists up to this length are sorted by insertion, which shows where items are in no order
+
+
+def wrong_type(expected: type, actual: Any) -> UnmergeablePatch:
+    return UnmergeablePatch(f"expected a {go_type(expected())}, but received a {go_type(actual)}")
+
+
+def no_merge_key(item: dict[str, Any], merge_key: str) -> UnmergeablePatch:
+    return UnmergeablePatch(f"map: {go_value(item)} does not contain declared merge key: {merge_key}")
+
+
+def element_type(*lists: list[Any]) -> type:
+    """The one type of all items; lists that mix types, hold lists or hold nothing cannot be merged."""
+    found: type | None = None
+    for items in lists:
+        for item in items:
+            kind = type(item)
+            if found is None:
+                if kind is list:
+                    raise InapplicablePatch("lists of lists are not supported")
+                found = kind
+            if kind is not found or item is None:
+                raise UnmergeablePatch(f"list element types are not identical: {go_value(list(lists))}")
+    if found is None:
+        raise UnmergeablePatch("no elements in any of the given slices")
+    return found
+
+
+def merge_value(item: Any, merge_key: str) -> Any:
+    """The value that tells an item of a list of maps apart."""
+    if not isinstance(item, dict):
+        raise wrong_type(dict, item)
+    if merge_key not in item:
+        raise no_merge_key(item, merge_key)
+    return item[merge_key]
+
+
+def item_identity(item: Any, merge_key: str) -> Hashable:
+    return identity(merge_value(item, merge_key) if merge_key else item)
+
+
+def is_deletion(item: Any) -> bool:
+    """Whether an item of a patch's list of maps says that the item of the object goes."""
+    if not isinstance(item, dict):
+        raise wrong_type(dict, item)
+    return item.get(PATCH) == DELETE
+
+
+def positions(items: list[Any], merge_key: str) -> dict[Hashable, int]:
+    """Where each item stands, the first one of equal ones."""
+    found: dict[Hashable, int] = {}
+    for position, item in enumerate(items):
+        found.setdefault(item_identity(item, merge_key), position)
+    return found
+
+
+def partition(items: list[Any], by: list[Any], merge_key: str) -> tuple[list[Any], list[Any]]:
+    """Split a list into the items that another list names, and those that it does not."""
+    if not merge_key:
+        named = {identity(item) for item in by}
+    else:
+        if items:
+            merge_value(items[0], merge_key)
+        for position, item in enumerate(by if items else ()):
+            if not isinstance(item, dict):
+                raise UnmergeablePatch(f"value for key {position} is not a map")
+        named = {identity(item[merge_key]) for item in by if isinstance(item, dict) and merge_key in item}
+    inside: list[Any] = []
+    outside: list[Any] = []
+    for item in items:
+        (inside if item_identity(item, merge_key) in named else outside).append(item)
+    return inside, outside
+
+
+def in_order(items: list[Any], order: list[Any], merge_key: str, kind: type) -> list[Any]:
+    """Sort items as another list has them; items to delete go last."""
+    deletions: list[Any] = []
+    if kind is dict:
+        for item in (*items, *order):
+            merge_value(item, merge_key)
+        deletions = [item for item in items if is_deletion(item)]
+        if deletions:
+            items = [item for item in items if not is_deletion(item)]
+    if len(items) < 2:
+        return items + deletions
+    key = merge_key if kind is dict else ""
+    place = positions(order, key)
+    ranked = [(place.get(item_identity(item, key)), item) for item in items]
+    return [item for _, item in _sorted(ranked)] + deletions
+
+
+def _sorted(ranked: list[tuple[int | None, Any]]) -> list[tuple[int | None, Any]]:
+    """A stable sort in which an item without a rank is less than every other, and every other less than it."""
+    if len(ranked) > _INSERTION_SORTED or all(rank is not None for rank, _ in ranked):
+        return sorted(ranked, key=lambda entry: -1 if entry[0] is None else entry[0])
+    result: list[tuple[int | None, Any]] = []
+    for entry in ranked:
+        place = len(result)
+        while place and _less(entry[0], result[place - 1][0]):
+            place -= 1
+        result.insert(place, entry)
+    return result
+
+
+def _less(left: int | None, right: int | None) -> bool:
+    return left is None or right is None or left < right
+
+
+def woven(
+    patched: list[Any],
+    only_in_object: list[Any],
+    patch_order: list[Any],
+    object_order: list[Any],
+    *,
+    merge_key: str,
+    kind: type,
+) -> list[Any]:
+    """Order the items of the patch and those of the object alone, each by its own order, and weave them together."""
+    patched = in_order(patched, patch_order, merge_key, kind)
+    only_in_object = in_order(only_in_object, object_order, merge_key, kind)
+    if not patched or not only_in_object:
+        return patched or only_in_object
+    key = merge_key if kind is dict else ""
+    place = positions(object_order, key)
+    right = [(place.get(item_identity(item, key)), item) for item in patched]
+    result: list[Any] = []
+    taken = 0
+    for item in only_in_object:
+        rank = place.get(item_identity(item, key))
+        while taken < len(right) and not _precedes(rank, right[taken][0]):
+            result.append(right[taken][1])
+            taken += 1
+        result.append(item)
+    result.extend(item for _, item in right[taken:])
+    return result
+
+
+def _precedes(left: int | None, right: int | None) -> bool:
+    return left is not None and right is not None and left < right
+
+
+def check_element_order(patch: list[Any], order: list[Any], merge_key: str) -> None:
+    """A patch that says the order of a list must list its own items in that order, and no others."""
+    if not order or not patch:
+        return
+    items = [item for item in patch if not is_deletion(item)] if merge_key else patch
+    position = 0
+    for ordered in order:
+        while position < len(items) and isinstance(items[position], dict) and PATCH in items[position]:
+            position += 1
+        if position == len(items):
+            return
+        if item_identity(items[position], merge_key) == item_identity(ordered, merge_key):
+            position += 1
+    if position < len(items):
+        raise UnmergeablePatch(
+            f"The order in patch list:\n{go_value(patch)}\n "
+            f"doesn't match {SET_ELEMENT_ORDER} list:\n{go_value(order)}\n"
+        )
+
+
+def bad_element_order() -> MalformedPatch:
+    return MalformedPatch("invalid patch format of setElementOrder list")

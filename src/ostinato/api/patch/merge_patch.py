@@ -1,0 +1,100 @@
+"""JSON merge patch (RFC 7386): maps are merged, null deletes, everything else is replaced, lists among it.
+
+As kube-apiserver and kubectl do it: nulls within a value that is set where there was no map are dropped, also within
+maps that are items of lists.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ostinato.api.patch.errors import MalformedPatch
+from ostinato.api.patch.wording import json_name
+
+
+def merge_patch(original: dict[str, Any], patch: Any) -> dict[str, Any]:
+    """Apply a merge patch and return the new object.
+
+    Neither argument is changed; the result shares with both what was not changed.
+    """
+    if patch is None:
+        raise MalformedPatch("Invalid JSON Patch")
+    if not isinstance(patch, dict):
+        raise MalformedPatch(
+            f"error decoding patch: json: cannot unmarshal {json_name(patch)} "
+            "into Go value of type map[string]interface {}"
+        )
+    return _merged(original, patch)
+
+
+def _merged(original: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
+    result = original.copy()
+    for key, value in patch.items():
+        if value is None:
+            result.pop(key, None)
+            continue
+        current = result.get(key)
+        if not isinstance(current, dict):
+            result[key] = _without_nulls(value)
+        elif isinstance(value, dict):
+            result[key] = _merged(current, value)
+        else:
+            result[key] = value
+    return result
+
+
+def _without_nulls(value: Any) -> Any:
+    if isinstance(value, dict):
+        kept = {}
+        for key, item in value.items():  # loops, not comprehensions: those take a second frame a level
+            if item is not None:
+                kept[key] = _without_nulls(item)
+        return kept
+    if isinstance(value, list):
+        items = []
+        for item in value:
+            items.append(_without_nulls(item))  # noqa: PERF401
+        return items
+    return value
+
+
+def create_merge_patch(original: dict[str, Any], modified: dict[str, Any]) -> dict[str, Any]:
+    """The merge patch that turns one object into the other.
+
+    A null in `modified` cannot be expressed: in a merge patch it deletes. The result shares values with `modified`.
+    """
+    patch: dict[str, Any] = {}
+    for key, value in modified.items():
+        if key not in original:
+            patch[key] = value
+            continue
+        current = original[key]
+        if isinstance(current, dict) and isinstance(value, dict):
+            below = create_merge_patch(current, value)
+            if below:
+                patch[key] = below
+        elif not _equal(current, value):
+            patch[key] = value
+    for key in original:
+        if key not in modified:
+            patch[key] = None
+    return patch
+
+
+def _equal(left: Any, right: Any) -> bool:
+    """Equality in which 1 and 1.0 are one number, but True is none."""
+    if isinstance(left, list) and isinstance(right, list):
+        if len(left) != len(right):
+            return False
+        for a, b in zip(left, right, strict=True):  # noqa: SIM110
+            if not _equal(a, b):
+                return False
+        return True
+    if isinstance(left, dict) and isinstance(right, dict):
+        if left.keys() != right.keys():
+            return False
+        for key, value in left.items():  # noqa: SIM110
+            if not _equal(value, right[key]):
+                return False
+        return True
+    return bool(left == right) and isinstance(left, bool) == isinstance(right, bool)

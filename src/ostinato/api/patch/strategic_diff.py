@@ -1,0 +1,186 @@
+"""The strategic merge patch that turns one object into another.
+
+What is missing in the new object becomes a null, an item that is missing in a merged list becomes a `$patch: delete` or
+an entry of `$deleteFromPrimitiveList`, and a merged list that changes carries its new order in `$setElementOrder`.
+Fields whose strategy is retainKeys say in `$retainKeys` what stays.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ostinato.api.patch.errors import UnmergeablePatch
+from ostinato.api.patch.merge_order import (
+    DELETE,
+    MERGE,
+    PATCH,
+    REPLACE,
+    RETAIN,
+    SET_ELEMENT_ORDER,
+    element_type,
+    in_order,
+    item_identity,
+    merge_value,
+)
+from ostinato.api.patch.strategic import DELETE_FROM_PRIMITIVE_LIST, RETAIN_KEYS
+from ostinato.api.patch.values import same
+from ostinato.api.patch.wording import go_value
+from ostinato.api.schema import Schema
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which part of a difference to report."""
+
+    changes: bool = True  # additions and changes
+    deletions: bool = True
+    order: bool = True  # `$setElementOrder`
+
+
+def create_two_way_strategic(
+    original: dict[str, Any], modified: dict[str, Any], schema: Schema | None
+) -> dict[str, Any]:
+    """The patch that turns `original` into `modified`; {} if they are equal. It shares values with `modified`."""
+    return difference(original, modified, schema, Wanted())
+
+
+def difference(
+    original: dict[str, Any],
+    modified: dict[str, Any],
+    schema: Schema | None,
+    wanted: Wanted,
+    *,
+    retaining: bool = False,
+) -> dict[str, Any]:
+    """The wanted part of the patch from one map to another; `retaining` if it is to say which keys stay."""
+    patch: dict[str, Any] = {}
+    for key, value in modified.items():
+        if key not in original:
+            if wanted.changes:
+                patch[key] = value
+            continue
+        current = original[key]
+        if key == PATCH:
+            _check_directive(current, value)
+        field = None if schema is None else schema.field(key)
+        strategies: frozenset[str] = frozenset() if field is None else field.patch_strategies
+        if isinstance(value, dict) and isinstance(current, dict):
+            if REPLACE in strategies:
+                if wanted.changes:
+                    patch[key] = value
+            elif below := difference(current, value, field, wanted, retaining=RETAIN in strategies):
+                patch[key] = below
+        elif isinstance(value, list) and isinstance(current, list) and MERGE in strategies:
+            patch |= _list_difference(key, current, value, field, wanted)
+        elif wanted.changes and not same(current, value):
+            patch[key] = value
+    gone = [key for key in original if key not in modified]
+    if wanted.deletions:
+        patch.update(dict.fromkeys(gone))
+    if retaining and (patch or any(original[key] is not None for key in gone)):
+        retained = sorted(key for key, value in modified.items() if value is not None)
+        if retained:
+            patch[RETAIN_KEYS] = retained
+    return patch
+
+
+def _check_directive(*directives: Any) -> None:
+    if not all(isinstance(directive, str) for directive in directives):
+        raise UnmergeablePatch(f"invalid value for special key: {PATCH}")
+
+
+def _list_difference(
+    key: str, original: list[Any], modified: list[Any], field: Schema | None, wanted: Wanted
+) -> dict[str, Any]:
+    """What a patch has to say of a merged list: its items, its deletions and its order."""
+    if not original:
+        return {key: modified} if modified and wanted.changes else {}
+    patch: dict[str, Any] = {}
+    merge_key = "" if field is None else field.patch_merge_key or ""
+    kind = element_type(original, modified)
+    if kind is dict:
+        items, deletions = _map_items(original, modified, field, merge_key, wanted)
+        items = in_order(items, modified, merge_key, kind) + deletions
+        changed = bool(items) or (wanted.changes and _reordered(original, modified, merge_key))
+        order: list[Any] = [{merge_key: item[merge_key]} for item in modified]
+    else:
+        items, deletions = _scalar_items(original, modified, wanted)
+        items = in_order(items, modified, merge_key, kind)
+        if deletions:
+            patch[f"{DELETE_FROM_PRIMITIVE_LIST}/{key}"] = deletions
+        # kubectl compares the sorted original, and so sends the order of every list that is not sorted: so do we
+        changed = bool(deletions) or (wanted.changes and not same(sorted(original, key=go_value), modified))
+        order = modified
+    if items:
+        patch[key] = items
+    if wanted.order and changed and order:
+        patch[f"{SET_ELEMENT_ORDER}/{key}"] = order
+    return patch
+
+
+def _reordered(original: list[Any], modified: list[Any], merge_key: str) -> bool:
+    before = [item_identity(item, merge_key) for item in original]
+    return before != [item_identity(item, merge_key) for item in modified]
+
+
+def _map_items(
+    original: list[Any], modified: list[Any], field: Schema | None, merge_key: str, wanted: Wanted
+) -> tuple[list[Any], list[Any]]:
+    """The items of a patch that turn one list of maps into another, and those that delete.
+
+    Items are matched in the order of their merge keys, so that equal keys pair up one by one.
+    """
+    schema = None if field is None else field.items
+    retaining = field is not None and RETAIN in field.patch_strategies
+    items: list[Any] = []
+    deletions: list[Any] = []
+    before = _keyed(original, merge_key)
+    after = _keyed(modified, merge_key)
+    old = new = 0
+    while old < len(before) or new < len(after):
+        if new == len(after) or (old < len(before) and before[old][0] < after[new][0]):
+            if wanted.deletions:
+                deletions.append({merge_key: before[old][1][merge_key], PATCH: DELETE})
+            old += 1
+        elif old == len(before) or before[old][0] > after[new][0]:
+            if wanted.changes:
+                items.append(after[new][1])
+            new += 1
+        else:
+            item = after[new][1]
+            changes = difference(before[old][1], item, schema, wanted, retaining=retaining)
+            if changes:
+                changes[merge_key] = item[merge_key]
+                items.append(changes)
+            old += 1
+            new += 1
+    return items, deletions
+
+
+def _keyed(items: list[Any], merge_key: str) -> list[tuple[str, dict[str, Any]]]:
+    keyed = [(go_value(merge_value(item, merge_key)), item) for item in items]
+    keyed.sort(key=lambda entry: entry[0])
+    return keyed
+
+
+def _scalar_items(original: list[Any], modified: list[Any], wanted: Wanted) -> tuple[list[Any], list[Any]]:
+    """What a list of scalars gains, repetitions counted, and what it loses."""
+    before = sorted(original, key=go_value)
+    after = sorted(modified, key=go_value)
+    gained: list[Any] = []
+    lost: dict[str, Any] = {}
+    old = new = 0
+    while old < len(before) or new < len(after):
+        left = go_value(before[old]) if old < len(before) else None
+        right = go_value(after[new]) if new < len(after) else None
+        if left == right:
+            old += 1
+            new += 1
+        elif left is None or (right is not None and left > right):
+            gained.append(after[new])
+            new += 1
+        else:
+            lost[left] = before[old]
+            old += 1
+    return gained if wanted.changes else [], list(lost.values()) if wanted.deletions else []
