@@ -1,0 +1,179 @@
+"""The codec: typed objects to and from JSON, as bytes and as dicts.
+
+- Reading is tolerant of what servers do (`ostinato.api.lenient`) and strict about the rest: an object of another kind,
+  or a value of another type, is an `ObjectError` that names object, field, and what was expected.
+- Writing puts `apiVersion` and `kind` first and leaves out what is at its default.
+- Objects read from bytes remember them, so that `overlay` can later keep what the class does not know.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, TypeVar
+
+import msgspec
+
+from ostinato.api.leaves import decode_leaf, encode_leaf
+from ostinato.api.lenient import Mismatch, fit
+from ostinato.api.meta import ListMeta
+from ostinato.api.object import KindInfo, Object, ObjectList, kind_of, remember
+from ostinato.api.shape import Shape
+from ostinato.api.sparse import sparse
+
+S = TypeVar("S", bound=msgspec.Struct)
+T = TypeVar("T", bound=Object)
+
+_encoder = msgspec.json.Encoder(enc_hook=encode_leaf)
+
+
+class ObjectError(ValueError):
+    """JSON that is no object of the class it is read as."""
+
+
+class WrongKind(ObjectError):  # noqa: N818 - reads as what happened
+    """The JSON says that it is an object of another kind."""
+
+
+def to_json(instance: msgspec.Struct) -> bytes:
+    data = _encoder.encode(sparse(instance))
+    if not isinstance(instance, Object):
+        return data
+    head = _Head.of(kind_of(instance)).written
+    return head + data[1:] if len(data) > 2 else head[:-1] + b"}"
+
+
+def to_dict(instance: msgspec.Struct) -> dict[str, Any]:
+    fields: dict[str, Any] = msgspec.to_builtins(sparse(instance), enc_hook=encode_leaf)
+    if not isinstance(instance, Object):
+        return fields
+    gvk = kind_of(instance).gvk
+    return {"apiVersion": gvk.api_version, "kind": gvk.kind, **fields}
+
+
+def from_json(cls: type[S], data: bytes) -> S:
+    """Read an object, or any struct, from bytes; an object remembers them."""
+    if issubclass(cls, Object) and cls.__kind__ is not None:
+        head = _Head.of(cls.__kind__)
+        if not data.startswith(head.usual):
+            _check_kind(cls.__kind__, _read(_TypeMeta, data))
+    return _read(cls, data)
+
+
+def from_dict(cls: type[S], value: dict[str, Any]) -> S:
+    """Read an object, or any struct, from a dict in JSON shape, which stays the caller's."""
+    if not isinstance(value, dict):
+        raise ObjectError(f"{cls.__name__}: expected dict, got {type(value).__name__}")
+    if issubclass(cls, Object) and cls.__kind__ is not None:
+        _check_kind(cls.__kind__, _convert(_TypeMeta, value))
+    return _convert(cls, value)
+
+
+class RawList(msgspec.Struct, frozen=True):
+    """A LIST answer whose items are still bytes. They share the answer's memory: `bytes(item)` takes one out."""
+
+    api_version: str
+    kind: str
+    metadata: ListMeta
+    items: list[msgspec.Raw]
+
+
+def list_from_json(cls: type[T], data: bytes) -> ObjectList[T]:
+    """Read a LIST answer of a kind; its items carry no `apiVersion` and `kind` of their own."""
+    raw = raw_list_from_json(data)
+    return ObjectList(metadata=raw.metadata, items=[_read(cls, bytes(item)) for item in raw.items])
+
+
+def raw_list_from_json(data: bytes) -> RawList:
+    try:
+        answer = _decoder(_ListAnswer).decode(data)
+    except msgspec.ValidationError as error:
+        raise ObjectError(f"not a list of objects: {error}") from None
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise ObjectError(f"list: {_syntax(error)}") from None
+    return RawList(answer.api_version or "", answer.kind or "", answer.metadata or ListMeta(), answer.items or [])
+
+
+class _TypeMeta(msgspec.Struct, rename="camel"):
+    api_version: str | None = None
+    kind: str | None = None
+
+
+class _ListAnswer(_TypeMeta, rename="camel"):
+    metadata: ListMeta | None = None
+    items: list[msgspec.Raw] | None = None
+
+
+class _Head(msgspec.Struct, frozen=True):
+    """The first bytes of an object of a kind: as we write them, and as they usually come."""
+
+    written: bytes
+    usual: tuple[bytes, ...]  # of which one shows the kind without a look at the rest
+
+    @staticmethod
+    @cache
+    def of(info: KindInfo) -> _Head:
+        version = b'"apiVersion":' + _encoder.encode(info.gvk.api_version)
+        kind = b'"kind":' + _encoder.encode(info.gvk.kind)
+        written = b"{" + version + b"," + kind + b","
+        return _Head(written, (written, b"{" + kind + b"," + version + b","))
+
+
+def _check_kind(info: KindInfo, found: _TypeMeta) -> None:
+    gvk = info.gvk
+    if (found.kind or gvk.kind) != gvk.kind or (found.api_version or gvk.api_version) != gvk.api_version:
+        said = f"{found.api_version or gvk.api_version}, Kind={found.kind or gvk.kind}"
+        raise WrongKind(f"expected {gvk}, got {said}")
+
+
+@cache
+def _decoder(cls: type[S]) -> msgspec.json.Decoder[S]:
+    return msgspec.json.Decoder(cls, dec_hook=decode_leaf)
+
+
+def _read(cls: type[S], data: bytes) -> S:
+    try:
+        instance: S = _decoder(cls).decode(data)
+    except msgspec.ValidationError:
+        instance = _fitted(cls, msgspec.json.decode(data))
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise ObjectError(f"{cls.__name__}: {_syntax(error)}") from None
+    if isinstance(instance, Object):
+        remember(instance, data)
+    return instance
+
+
+def _convert(cls: type[S], value: dict[str, Any]) -> S:
+    try:
+        instance: S = msgspec.convert(value, cls, dec_hook=decode_leaf)
+    except msgspec.ValidationError:
+        return _fitted(cls, value)
+    return instance
+
+
+def _fitted(cls: type[S], value: Any) -> S:
+    """The slow way, after the fast one has failed: for tolerance, and for the words of the error."""
+    try:
+        instance: S = msgspec.convert(fit(value, Shape(cls)), cls, dec_hook=decode_leaf)
+    except Mismatch as mismatch:
+        problem = f"{mismatch.path}: {mismatch.problem}" if mismatch.path else mismatch.problem
+    except msgspec.ValidationError as error:  # types that only msgspec knows, in its words
+        problem = str(error)
+    else:
+        return instance
+    raise ObjectError(f"{_described(cls, value)}: {problem}")
+
+
+def _described(cls: type[Any], value: Any) -> str:
+    """The object by kind and key, as far as it says: "Pod default/a"."""
+    info = cls.__kind__ if issubclass(cls, Object) else None
+    title: str = info.gvk.kind if info is not None else cls.__name__
+    metadata = value.get("metadata") if isinstance(value, dict) else None
+    if not isinstance(metadata, dict):
+        return title
+    parts = (metadata.get("namespace"), metadata.get("name"))
+    key = "/".join(part for part in parts if isinstance(part, str) and part)
+    return f"{title} {key}" if key else title
+
+
+def _syntax(error: BaseException) -> str:
+    return "nested too deeply" if isinstance(error, RecursionError) else str(error)

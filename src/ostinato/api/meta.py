@@ -1,0 +1,115 @@
+"""Object metadata, and the other types of meta/v1 that objects and requests hold.
+
+In `ObjectMeta` and `ListMeta` an empty value and no value are the same, as in the API itself, so that
+`pod.metadata.name` is always a `str`. Elsewhere an optional field that is not there is None.
+"""
+
+# ruff: noqa: RUF012 - msgspec gives every object its own copy of an empty default
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+
+from ostinato.api.markers import ListAtomic, ListMap, ListSet, PatchMerge
+from ostinato.api.struct import Struct
+from ostinato.api.time import Time
+
+
+class OwnerReference(Struct, atomic=True):
+    """An object that must exist for this one to stay; see `ostinato.api.owners`."""
+
+    api_version: str
+    kind: str
+    name: str
+    uid: str
+    controller: bool | None = None
+    block_owner_deletion: bool | None = None
+
+
+class ManagedFieldsEntry(Struct):
+    """The fields that one manager set by one way of writing."""
+
+    api_version: str = ""
+    fields_type: str = ""
+    fields_v1: dict[str, Any] | None = None
+    manager: str = ""
+    operation: str = ""
+    subresource: str = ""
+    time: Time | None = None
+
+
+class ObjectMeta(Struct):
+    annotations: dict[str, str] = {}
+    creation_timestamp: Time | None = None
+    deletion_grace_period_seconds: int | None = None
+    deletion_timestamp: Time | None = None
+    finalizers: Annotated[list[str], ListSet(), PatchMerge()] = []
+    generate_name: str = ""
+    generation: int = 0
+    labels: dict[str, str] = {}
+    managed_fields: Annotated[list[ManagedFieldsEntry], ListAtomic()] = []
+    name: str = ""
+    namespace: str = ""
+    owner_references: Annotated[list[OwnerReference], ListMap("uid"), PatchMerge("uid")] = []
+    resource_version: str = ""
+    self_link: str = ""
+    uid: str = ""
+
+
+class ShardInfo(Struct):
+    selector: str
+
+
+class ListMeta(Struct):
+    continue_: str = ""
+    remaining_item_count: int | None = None
+    resource_version: str = ""
+    self_link: str = ""
+    shard_info: ShardInfo | None = None
+
+
+class LabelSelectorRequirement(Struct):
+    key: str
+    operator: str
+    values: Annotated[list[str], ListAtomic()] = []
+
+
+class LabelSelector(Struct, atomic=True):
+    """An empty selector matches everything, no selector (None) matches nothing."""
+
+    match_expressions: Annotated[list[LabelSelectorRequirement], ListAtomic()] = []
+    match_labels: dict[str, str] = {}
+
+
+class FieldSelectorRequirement(Struct):
+    key: str
+    operator: str
+    values: Annotated[list[str], ListAtomic()] = []
+
+
+class Condition(Struct):
+    """One aspect of an object's state; see `ostinato.api.conditions`."""
+
+    type: str
+    status: str
+    reason: str
+    message: str = msgspec.field(default_factory=str)  # a factory's value is written even where it is empty
+    last_transition_time: Time | None = None  # filled in by set_condition
+    observed_generation: int | None = None
+
+
+class Preconditions(Struct):
+    """What must hold for a deletion to happen."""
+
+    resource_version: str | None = None
+    uid: str | None = None
+
+
+class DeleteOptions(Struct):
+    dry_run: Annotated[list[str], ListAtomic()] = []
+    grace_period_seconds: int | None = None
+    ignore_store_read_error_with_cluster_breaking_potential: bool | None = None
+    orphan_dependents: bool | None = None
+    preconditions: Preconditions | None = None
+    propagation_policy: str | None = None

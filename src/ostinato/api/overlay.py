@@ -1,0 +1,126 @@
+"""Overlay: a typed object laid over the JSON it was read from, so that an update loses nothing.
+
+- Fields that the class knows take the typed value; what the object does not hold any more is gone.
+- Fields that the class does not know stay as they were, in structs, in the values of maps and in the items of lists.
+- An item of a list is the one with the same key, where the list is declared to have one. In other lists it is the one
+  at the same place, or, if the number of items changed, the one that says the same in all known fields.
+- What did not change in meaning does not change in form: "0.5" of a CPU is not rewritten as "500m".
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from ostinato.api.codec import to_dict
+from ostinato.api.leaves import decode_leaf, encode_leaf
+from ostinato.api.markers import ListMap, PatchMerge
+from ostinato.api.object import Object
+from ostinato.api.shape import Field, Shape
+
+
+def overlay(raw: dict[str, Any], typed: Object) -> dict[str, Any]:
+    """A new document; `raw` is not changed, but parts of it are shared."""
+    encoded = to_dict(typed)
+    result = _struct(raw, encoded, Shape(type(typed)))
+    return {"apiVersion": encoded["apiVersion"], "kind": encoded["kind"], **result}
+
+
+def _value(raw: Any, encoded: Any, shape: Shape) -> Any:
+    match shape.form:
+        case "struct" if isinstance(raw, dict):
+            return _struct(raw, encoded, shape)
+        case "list" if isinstance(raw, list) and shape.inner is not None and _has_structs(shape.inner):
+            return _list(raw, encoded, shape, shape.inner)
+        case "map" if isinstance(raw, dict) and shape.inner is not None:
+            inner = shape.inner
+            return {key: _value(raw[key], item, inner) if key in raw else item for key, item in encoded.items()}
+        case "leaf" if raw != encoded and _means_the_same(raw, encoded, shape.type):
+            return raw
+        case "union" if isinstance(raw, dict) and isinstance(encoded, dict):
+            for variant in shape.variants:
+                if variant.form == "struct":
+                    return _struct(raw, encoded, variant)
+    return encoded
+
+
+def _struct(raw: dict[str, Any], encoded: dict[str, Any], shape: Shape) -> dict[str, Any]:
+    fields = {field.wire: field for field in shape.fields}
+    result: dict[str, Any] = {}
+    for name, value in raw.items():
+        field = fields.get(name)
+        if name in encoded:
+            result[name] = encoded[name] if field is None else _value(value, encoded[name], field.shape)
+        elif field is None:
+            result[name] = value
+        else:
+            _keep_default(result, field, value)
+    return result | {name: value for name, value in encoded.items() if name not in raw}
+
+
+def _keep_default(result: dict[str, Any], field: Field, raw: Any) -> None:
+    """A known field that is at its default, and so not encoded: it stays if it said the same before."""
+    if field.empty_struct is not None and isinstance(raw, dict):
+        kept = _struct(raw, {}, field.shape)
+        if kept or not raw:
+            result[field.wire] = kept
+    elif raw == msgspec.to_builtins(field.default, enc_hook=encode_leaf):
+        result[field.wire] = raw
+
+
+def _list(raw: list[Any], encoded: list[Any], shape: Shape, inner: Shape) -> list[Any]:
+    keys = _keys(shape)
+    if keys:
+        before = {_key(item, keys): item for item in reversed(raw)}
+        matches = [before.get(_key(item, keys)) for item in encoded]
+    elif len(raw) == len(encoded):
+        matches = raw
+    else:
+        same = {_canonical(_known(item, inner)): item for item in raw}
+        matches = [same.get(_canonical(item)) for item in encoded]
+    return [item if match is None else _value(match, item, inner) for match, item in zip(matches, encoded, strict=True)]
+
+
+def _keys(shape: Shape) -> tuple[str, ...]:
+    """The fields that tell the items of a list apart."""
+    for marker in shape.markers:
+        if isinstance(marker, ListMap):
+            return marker.keys
+    for marker in shape.markers:
+        if isinstance(marker, PatchMerge) and marker.key is not None:
+            return (marker.key,)
+    return ()
+
+
+def _key(item: Any, keys: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(repr(item.get(key)) for key in keys) if isinstance(item, dict) else (repr(item),)
+
+
+def _known(value: Any, shape: Shape) -> Any:
+    """The value without what the class does not know."""
+    match shape.form:
+        case "struct" if isinstance(value, dict):
+            return {field.wire: _known(value[field.wire], field.shape) for field in shape.fields if field.wire in value}
+        case "list" if isinstance(value, list) and shape.inner is not None:
+            return [_known(item, shape.inner) for item in value]
+        case "map" if isinstance(value, dict) and shape.inner is not None:
+            return {key: _known(item, shape.inner) for key, item in value.items()}
+    return value
+
+
+def _canonical(value: Any) -> bytes:
+    return msgspec.json.encode(value, order="deterministic")
+
+
+def _has_structs(shape: Shape) -> bool:
+    inner = (shape.inner,) if shape.inner is not None else shape.variants
+    return shape.form == "struct" or any(map(_has_structs, inner))
+
+
+def _means_the_same(raw: Any, encoded: Any, leaf: type[Any]) -> bool:
+    """Whether two texts are the same quantity or time."""
+    try:
+        return bool(decode_leaf(leaf, raw) == decode_leaf(leaf, encoded))
+    except (NotImplementedError, TypeError, ValueError):
+        return False

@@ -1,0 +1,198 @@
+"""Owner references: which objects keep an object alive, and which one of them manages it.
+
+An owner is the same if group, kind and name are: a reference to it in another version is replaced, not repeated.
+Whether an object *is controlled by* another goes by uid alone, so that an owner made anew under the same name inherits
+nothing.
+
+An owner is in the namespace of what it owns, or in none; everything else the garbage collector takes for gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ostinato.api import access
+from ostinato.api.access import AnyObject
+from ostinato.api.codec import from_dict, to_dict
+from ostinato.api.field_errors import FieldError, Path
+from ostinato.api.gvk import GroupVersion, GroupVersionKind
+from ostinato.api.meta import OwnerReference
+from ostinato.api.object import Object
+
+_BANNED_OWNERS = frozenset({GroupVersionKind("", "v1", "Event")})  # they come and go too often to own anything
+
+
+class OwnerError(ValueError):
+    """An owner that an object cannot have."""
+
+
+class AlreadyOwned(OwnerError):  # noqa: N818 - the name of the condition in controller-runtime
+    """Another controller manages the object already."""
+
+    def __init__(self, instance: AnyObject, owner: OwnerReference) -> None:
+        key = access.key(instance)
+        super().__init__(
+            f"Object {key.namespace}/{key.name} is already owned by another {owner.kind} controller {owner.name}"
+        )
+        self.owner = owner
+
+
+def owner_references(instance: AnyObject) -> list[OwnerReference]:
+    """The references, to be read. In a dict, what is no reference is passed over."""
+    if isinstance(instance, Object):
+        return instance.metadata.owner_references
+    metadata = instance.get("metadata")
+    found = metadata.get("ownerReferences") if isinstance(metadata, dict) else None
+    if not isinstance(found, list):
+        return []
+    return [from_dict(OwnerReference, each) for each in found if isinstance(each, dict)]
+
+
+def controller_of(instance: AnyObject) -> OwnerReference | None:
+    """The reference to the owner that manages the object."""
+    return next((reference for reference in owner_references(instance) if reference.controller), None)
+
+
+def is_controlled_by(instance: AnyObject, owner: AnyObject) -> bool:
+    """Whether this very owner, by uid, manages the object."""
+    reference = controller_of(instance)
+    return reference is not None and reference.uid == access.uid(owner)
+
+
+def reference_to(owner: AnyObject) -> OwnerReference:
+    """A plain reference, which neither manages nor holds up the owner's deletion."""
+    kind, name, uid = access.gvk(owner), access.name(owner), access.uid(owner)
+    if not uid:
+        raise OwnerError(f"{access.describe(owner)} has no uid: only what the server has stored can own something")
+    return OwnerReference(api_version=kind.api_version, kind=kind.kind, name=name, uid=uid)
+
+
+def controller_reference_to(owner: AnyObject) -> OwnerReference:
+    """A reference for what the owner manages."""
+    reference = reference_to(owner)
+    reference.controller = True
+    reference.block_owner_deletion = True
+    return reference
+
+
+def set_controller_reference(owner: AnyObject, instance: AnyObject, *, block_owner_deletion: bool = True) -> bool:
+    """Make the owner the one that manages the object; `AlreadyOwned` if another one does. Says whether it changed."""
+    _check_namespaces(owner, instance)
+    reference = controller_reference_to(owner)
+    reference.block_owner_deletion = block_owner_deletion
+    current = controller_of(instance)
+    if current is not None and not _same_owner(current, reference):
+        raise AlreadyOwned(instance, current)
+    return _put(instance, reference)
+
+
+def set_owner_reference(owner: AnyObject, instance: AnyObject, *, block_owner_deletion: bool | None = None) -> bool:
+    """Make the owner one of those that keep the object alive. Says whether it changed."""
+    _check_namespaces(owner, instance)
+    reference = reference_to(owner)
+    reference.block_owner_deletion = block_owner_deletion
+    return _put(instance, reference)
+
+
+def has_owner_reference(owner: AnyObject, instance: AnyObject) -> bool:
+    return any(_same_owner(reference, _loose_reference(owner)) for reference in owner_references(instance))
+
+
+def remove_owner_reference(owner: AnyObject, instance: AnyObject) -> bool:
+    """Take the owner away, if it is one. Says whether it changed."""
+    references = owner_references(instance)
+    kept = [reference for reference in references if not _same_owner(reference, _loose_reference(owner))]
+    if len(kept) == len(references):
+        return False
+    _write(instance, kept)
+    return True
+
+
+def validate_owner_references(references: Sequence[OwnerReference], path: Path) -> list[FieldError]:
+    """What the API server has against these references."""
+    errors: list[FieldError] = []
+    first = ""
+    for reference in references:
+        errors += _validate(reference, path)
+        if reference.controller:
+            controller = f"{reference.kind}/{reference.name}"
+            if first:
+                detail = (
+                    "Only one reference can have Controller set to true. "
+                    f'Found "true" in references for {first} and {controller}'
+                )
+                errors.append(FieldError.invalid(path, [to_dict(each) for each in references], detail))
+            else:
+                first = controller
+    return errors
+
+
+def _validate(reference: OwnerReference, path: Path) -> list[FieldError]:
+    errors = []
+    version = _group_version(reference)
+    if not version.version:
+        errors.append(FieldError.invalid(path.child("apiVersion"), reference.api_version, "version must not be empty"))
+    for field, value in (("kind", reference.kind), ("name", reference.name), ("uid", reference.uid)):
+        if not value:
+            errors.append(FieldError.invalid(path.child(field), value, "must not be empty"))
+    if version.kind(reference.kind) in _BANNED_OWNERS:
+        detail = f"{version.group}/{version.version}, Kind={reference.kind} is disallowed from being an owner"
+        errors.append(FieldError.invalid(path, to_dict(reference), detail))
+    return errors
+
+
+def _group_version(reference: OwnerReference) -> GroupVersion:
+    try:
+        return GroupVersion.parse(reference.api_version)
+    except ValueError:
+        return GroupVersion("", "")
+
+
+def _same_owner(one: OwnerReference, other: OwnerReference) -> bool:
+    return (
+        one.kind == other.kind and one.name == other.name and _group_version(one).group == _group_version(other).group
+    )
+
+
+def _loose_reference(owner: AnyObject) -> OwnerReference:
+    """A reference to compare with; it needs no uid."""
+    kind = access.gvk(owner)
+    return OwnerReference(api_version=kind.api_version, kind=kind.kind, name=access.name(owner), uid="")
+
+
+def _check_namespaces(owner: AnyObject, instance: AnyObject) -> None:
+    theirs, own = access.namespace(owner), access.namespace(instance)
+    if not theirs or theirs == own:
+        return
+    if not own:
+        raise OwnerError(f"cluster-scoped resource must not have a namespace-scoped owner, owner's namespace {theirs}")
+    raise OwnerError(
+        f"cross-namespace owner references are disallowed, owner's namespace {theirs}, obj's namespace {own}"
+    )
+
+
+def _put(instance: AnyObject, reference: OwnerReference) -> bool:
+    """Replace the reference to the same owner, or add one."""
+    references = list(owner_references(instance))
+    for index, current in enumerate(references):
+        if _same_owner(current, reference):
+            if current == reference:
+                return False
+            references[index] = reference
+            break
+    else:
+        references.append(reference)
+    _write(instance, references)
+    return True
+
+
+def _write(instance: AnyObject, references: list[OwnerReference]) -> None:
+    if isinstance(instance, Object):
+        instance.metadata.owner_references = references
+        return
+    metadata: dict[str, Any] = access.writable_metadata(instance)
+    if references:
+        metadata["ownerReferences"] = [to_dict(reference) for reference in references]
+    else:
+        metadata.pop("ownerReferences", None)

@@ -1,0 +1,256 @@
+"""Scheme: which Python class stands for which group, version and kind, and back.
+
+- A kind has one class; registering another is an error, registering the same one again is not. A class may stand for
+  several kinds.
+- Unversioned kinds (Status, and the answers of discovery) are found by their name alone, whatever version is asked for.
+- Versions of a group are preferred in the order given by `prefer`, else in the order of registration.
+- Conversions are functions from class to class. Two versions without one between them are converted through a third:
+  with one hub version that all others convert to and from, every pair is covered.
+- Objects are selected by `metadata.name` and `metadata.namespace`, and by other fields only where a kind says so.
+
+There is no global scheme; each belongs to whoever made it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar, cast
+
+import msgspec
+
+from ostinato.api.codec import from_dict, to_dict
+from ostinato.api.gvk import GroupKind, GroupVersion, GroupVersionKind
+from ostinato.api.object import KindInfo, Object, kind_of
+
+Kind = type[msgspec.Struct]
+FieldLabels = Callable[[str, str], tuple[str, str]]  # field and value of a selector to those to go by, or a ValueError
+A = TypeVar("A", bound=msgspec.Struct)
+B = TypeVar("B", bound=msgspec.Struct)
+
+
+class SchemeError(ValueError):
+    """A class or kind that a scheme cannot do anything with."""
+
+
+class NotRegistered(SchemeError):  # noqa: N818 - the name of the condition in Kubernetes
+    """The scheme does not know the class or kind."""
+
+
+class MissingKind(SchemeError):  # noqa: N818
+    """An untyped object does not say its kind."""
+
+
+class MissingVersion(SchemeError):  # noqa: N818
+    """An untyped object does not say its apiVersion."""
+
+
+class NoConversion(SchemeError):  # noqa: N818
+    """No chain of conversions leads from the one class to the other."""
+
+
+class Scheme:
+    def __init__(
+        self, name: str = "scheme", lazy: Mapping[GroupVersionKind, Callable[[], type[Object]]] | None = None
+    ) -> None:
+        """A scheme with this name in its errors; `lazy` has kinds whose class is loaded when it is first asked for."""
+        self.name = name
+        self._lazy = dict(lazy or {})  # kinds that are known but not loaded; a kind leaves it for _types
+        self._types: dict[GroupVersionKind, Kind] = {}
+        self._gvks: dict[Kind, list[GroupVersionKind]] = {}  # in the order of registration
+        self._unversioned: dict[str, Kind] = {}
+        self._versions: dict[str, list[str]] = {}  # of each group, in the order of registration
+        self._preferred: dict[str, tuple[str, ...]] = {}
+        self._conversions: dict[Kind, dict[Kind, Callable[[Any], Any]]] = {}
+        self._field_labels: dict[GroupVersionKind, FieldLabels] = {}
+        for gvk in self._lazy:
+            self._observe(gvk)
+
+    def register(self, cls: Kind, gvk: GroupVersionKind | None = None) -> None:
+        """Make a class known: for the kind that it names itself, or for another one."""
+        gvk = gvk or kind_of(cast("type[Object]", cls)).gvk
+        if not gvk.version:
+            raise SchemeError(f"version is required on all types: {_written(gvk)} {_path(cls)}")
+        known = self._load(gvk)
+        if known is not None and known is not cls:
+            raise SchemeError(
+                f"Double registration of different types for {_written(gvk)}: "
+                f'old={_path(known)}, new={_path(cls)} in scheme "{self.name}"'
+            )
+        self._add(gvk, cls)
+        self._observe(gvk)
+
+    def register_unversioned(self, cls: Kind, gvk: GroupVersionKind | None = None) -> None:
+        """Make a class known that has the same form in all versions; its kind must be the only one of that name."""
+        gvk = gvk or kind_of(cast("type[Object]", cls)).gvk
+        known = self._unversioned.get(gvk.kind)
+        if known is not None and known is not cls:
+            raise SchemeError(
+                f'{_path(known)} has already been registered as unversioned kind "{_written(gvk)}" - '
+                f'kind name must be unique in scheme "{self.name}"'
+            )
+        self.register(cls, gvk)
+        self._unversioned[gvk.kind] = cls
+
+    def type_of(self, gvk: GroupVersionKind) -> Kind:
+        found = self._load(gvk) or self._unversioned.get(gvk.kind)
+        if found is None:
+            version = gvk.group_version
+            raise NotRegistered(f'no kind "{gvk.kind}" is registered for version "{version}" in scheme "{self.name}"')
+        return found
+
+    def recognizes(self, gvk: GroupVersionKind) -> bool:
+        return gvk in self._types or gvk in self._lazy
+
+    def kinds(self, instance: msgspec.Struct | Kind | Mapping[str, Any]) -> tuple[GroupVersionKind, ...]:
+        """The kinds of an object or class; an untyped object answers for itself, known or not."""
+        if isinstance(instance, Mapping):
+            return (_untyped_kind(instance),)
+        cls = instance if isinstance(instance, type) else type(instance)
+        self._load_itself(cls)
+        gvks = self._gvks.get(cls)
+        if gvks is None:
+            raise NotRegistered(f'no kind is registered for the type {_path(cls)} in scheme "{self.name}"')
+        return tuple(gvks)
+
+    def is_unversioned(self, instance: msgspec.Struct | Kind) -> bool:
+        cls = instance if isinstance(instance, type) else type(instance)
+        return cls in self._unversioned.values()
+
+    def info(self, gvk: GroupVersionKind) -> KindInfo:
+        """Resource, scope and other names of a kind; an error for a class that is no kind of its own."""
+        return kind_of(cast("type[Object]", self.type_of(gvk)))
+
+    def type_of_list(self, gvk: GroupVersionKind) -> type[Object] | None:
+        """The class of the items of a list kind such as PodList; None if no kind of that version has such lists."""
+        item = gvk.group_version.kind(gvk.kind.removesuffix("List"))
+        known = [item, *(each for each in (*self._types, *self._lazy) if each.group_version == gvk.group_version)]
+        for each in known:
+            cls = self._load(each)
+            if cls is not None and issubclass(cls, Object) and kind_of(cls).list_kind == gvk.kind:
+                return cls
+        return None
+
+    def known_types(self, version: GroupVersion) -> dict[str, Kind]:
+        """The classes of a version by kind."""
+        gvks = [gvk for gvk in (*self._types, *self._lazy) if gvk.group_version == version]
+        return {gvk.kind: self.type_of(gvk) for gvk in gvks}
+
+    # Versions
+
+    def prefer(self, *versions: GroupVersion) -> None:
+        """Set the order of preference of the versions of one group; those not named come after."""
+        groups = {version.group for version in versions}
+        if len(groups) != 1:
+            raise SchemeError(f"must register versions for exactly one group: {', '.join(sorted(groups))}")
+        group = groups.pop()
+        self._preferred[group] = tuple(version.version for version in versions)
+
+    def versions(self, group: str) -> tuple[GroupVersion, ...]:
+        """The versions of a group, the preferred one first."""
+        preferred = self._preferred.get(group, ())
+        rest = [version for version in self._versions.get(group, ()) if version not in preferred]
+        return tuple(GroupVersion(group, version) for version in (*preferred, *rest))
+
+    def versions_of(self, kind: GroupKind) -> tuple[GroupVersion, ...]:
+        """The versions in which a kind exists, the preferred one first."""
+        return tuple(version for version in self.versions(kind.group) if self.recognizes(version.kind(kind.kind)))
+
+    # Conversion
+
+    def register_conversion(self, source: type[A], target: type[B], function: Callable[[A], B]) -> None:
+        """Convert objects of one class to another by this function; it must not change or share what it is given."""
+        self._conversions.setdefault(source, {})[target] = function
+
+    def convert(self, instance: msgspec.Struct | dict[str, Any], version: GroupVersion) -> Any:
+        """The object in another version of its group: typed if it is typed, a dict if it is a dict.
+
+        An object that is of this version already, or unversioned, is given back as it is.
+        """
+        if isinstance(instance, dict):
+            gvk = _untyped_kind(instance)
+            if gvk.group_version == version:
+                return instance
+            return to_dict(self.convert(from_dict(self.type_of(gvk), instance), version))
+        gvks = self.kinds(instance)
+        if self.is_unversioned(instance) or any(gvk.group_version == version for gvk in gvks):
+            return instance
+        targets = [self._load(version.kind(gvk.kind)) for gvk in gvks if gvk.group == version.group]
+        for target in filter(None, targets):
+            for step in self._chain(type(instance), target):
+                instance = step(instance)
+            return instance
+        raise NotRegistered(
+            f'{_path(type(instance))} is not suitable for converting to "{version}" in scheme "{self.name}"'
+        )
+
+    def _chain(self, source: Kind, target: Kind) -> list[Callable[[Any], Any]]:
+        """The shortest chain of conversions, by breadth-first search."""
+        chains: dict[Kind, list[Callable[[Any], Any]]] = {source: []}
+        waiting = deque([source])
+        while waiting:
+            cls = waiting.popleft()
+            if cls is target:
+                return chains[cls]
+            for following, function in self._conversions.get(cls, {}).items():
+                if following not in chains:
+                    chains[following] = [*chains[cls], function]
+                    waiting.append(following)
+        raise NoConversion(f"converting ({_path(source)}) to ({_path(target)}): unknown conversion")
+
+    # Field selectors
+
+    def register_field_labels(self, gvk: GroupVersionKind, function: FieldLabels) -> None:
+        """Let a function say by which fields objects of this kind are selected."""
+        self._field_labels[gvk] = function
+
+    def field_label(self, gvk: GroupVersionKind, label: str, value: str) -> tuple[str, str]:
+        """The field and value of a field selector as this kind understands them, or an error."""
+        return self._field_labels.get(gvk, _metadata_labels)(label, value)
+
+    def _load(self, gvk: GroupVersionKind) -> Kind | None:
+        loader = self._lazy.pop(gvk, None)
+        if loader is not None:
+            self._add(gvk, loader())
+        return self._types.get(gvk)
+
+    def _load_itself(self, cls: Kind) -> None:
+        """A lazy kind whose class came in by another way than through the scheme."""
+        if cls not in self._gvks and issubclass(cls, Object) and cls.__kind__ is not None:
+            self._load(cls.__kind__.gvk)
+
+    def _add(self, gvk: GroupVersionKind, cls: Kind) -> None:
+        self._types[gvk] = cls
+        gvks = self._gvks.setdefault(cls, [])
+        if gvk not in gvks:
+            gvks.append(gvk)
+
+    def _observe(self, gvk: GroupVersionKind) -> None:
+        versions = self._versions.setdefault(gvk.group, [])
+        if gvk.version not in versions:
+            versions.append(gvk.version)
+
+
+def _untyped_kind(instance: Mapping[str, Any]) -> GroupVersionKind:
+    kind, version = instance.get("kind"), instance.get("apiVersion")
+    if not isinstance(kind, str) or not kind:
+        raise MissingKind("Object 'Kind' is missing in 'unstructured object has no kind'")
+    gvk = GroupVersionKind.of(version, kind) if isinstance(version, str) else None
+    if gvk is None or not gvk.version:
+        raise MissingVersion("Object 'apiVersion' is missing in 'unstructured object has no version'")
+    return gvk
+
+
+def _metadata_labels(label: str, value: str) -> tuple[str, str]:
+    if label not in ("metadata.name", "metadata.namespace"):
+        raise SchemeError(f'"{label}" is not a known field selector: only "metadata.name", "metadata.namespace"')
+    return label, value
+
+
+def _written(gvk: GroupVersionKind) -> str:
+    """A kind as the messages of Kubernetes have it: "/v1, Kind=Pod"."""
+    return f"{gvk.group}/{gvk.version}, Kind={gvk.kind}"
+
+
+def _path(cls: type[Any]) -> str:
+    return f"{cls.__module__}.{cls.__qualname__}"

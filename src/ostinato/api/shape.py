@@ -1,0 +1,120 @@
+"""Shapes: what a struct class says of the JSON it reads and writes, worked out once a class.
+
+Decoding leniently, overlaying, leaving out what is empty and making schemas all follow the same tree: structs have
+fields, lists have items, maps have values, and everything else is a leaf. A class may contain itself, so the fields of
+a struct are worked out when they are first asked for.
+"""
+
+from __future__ import annotations
+
+import types
+import typing
+from functools import cache, cached_property
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+import msgspec
+
+from ostinato.api.markers import Marker, combined_schema
+from ostinato.api.struct import Struct
+
+Form = Literal["struct", "list", "map", "leaf", "any", "union"]
+
+
+class Shape:
+    """One type, as annotated."""
+
+    __slots__ = ("form", "inner", "markers", "nullable", "type", "variants")
+
+    def __init__(self, annotation: Any) -> None:
+        self.markers: tuple[Marker, ...] = ()  # of this place, not of the items or values
+        self.nullable = False
+        self.form: Form = "leaf"
+        self.type: Any = object  # the class of a struct or leaf
+        self.inner: Shape | None = None  # of the items of a list, of the values of a map
+        self.variants: tuple[Shape, ...] = ()  # of a union, such as `int | str`
+        self._read(annotation)
+
+    def _read(self, annotation: Any) -> None:
+        source = get_origin(annotation)
+        if source is Annotated:
+            inner, *metadata = get_args(annotation)
+            self.markers += tuple(item for item in metadata if isinstance(item, Marker))
+            self._read(inner)
+        elif source in (Union, types.UnionType):
+            self._read_union(get_args(annotation))
+        elif annotation is list or source is list:
+            self.form, self.type, self.inner = "list", list, Shape(*(get_args(annotation) or (Any,)))
+        elif annotation is dict or source is dict:
+            self.form, self.type, self.inner = "map", dict, Shape((get_args(annotation) or (Any, Any))[1])
+        elif annotation is Any or source is not None or not isinstance(annotation, type):
+            self.form = "any"  # Literal, TypeVar and the like: msgspec knows them
+        else:
+            self.form, self.type = "struct" if issubclass(annotation, msgspec.Struct) else "leaf", annotation
+
+    def _read_union(self, alternatives: tuple[Any, ...]) -> None:
+        others = [each for each in alternatives if each is not types.NoneType and each is not msgspec.UnsetType]
+        self.nullable = types.NoneType in alternatives
+        if len(others) == 1:
+            self._read(others[0])
+        else:
+            self.form, self.variants = "union", tuple(map(Shape, others))
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        """The fields of a struct."""
+        return fields_of(self.type)
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """How the value at this place merges and which values are known, in OpenAPI's words."""
+        return combined_schema(self.markers)
+
+
+class Field:
+    """One field of a struct class."""
+
+    def __init__(self, info: msgspec.structs.FieldInfo, annotation: Any) -> None:
+        self.attribute = info.name
+        self.wire = info.encode_name
+        self.required = info.required
+        self._default = info.default
+        self._factory = info.default_factory
+        self._annotation = annotation
+
+    @cached_property
+    def shape(self) -> Shape:
+        return Shape(self._annotation)
+
+    @cached_property
+    def default(self) -> Any:
+        """What the attribute holds if nobody set it, None where it is required. Never to be changed."""
+        if self._factory is not msgspec.NODEFAULT:
+            return self._factory()
+        return None if self._default is msgspec.NODEFAULT else self._default
+
+    @cached_property
+    def empty_struct(self) -> msgspec.Struct | None:
+        """The default where that is a struct with nothing in it: not worth writing. Never to be changed."""
+        return self.default if isinstance(self.default, msgspec.Struct) else None
+
+
+@cache
+def fields_of(cls: type[msgspec.Struct]) -> tuple[Field, ...]:
+    hints = typing.get_type_hints(cls, include_extras=True)
+    return tuple(Field(info, hints[info.name]) for info in msgspec.structs.fields(cls))
+
+
+def merge_rules_of(cls: type[Struct]) -> dict[str, dict[str, Any]]:
+    """By wire name, how each field merges and which values it is known to take, in OpenAPI's words.
+
+    Where the items of a list or the values of a map have rules, these stand under `items` or `additionalProperties`.
+    """
+    rules = {field.wire: _rules(field.shape) for field in fields_of(cls)}
+    return {name: rule for name, rule in rules.items() if rule}
+
+
+def _rules(shape: Shape) -> dict[str, Any]:
+    rules = shape.schema
+    if shape.inner is not None and (inner := _rules(shape.inner)):
+        rules["items" if shape.form == "list" else "additionalProperties"] = inner
+    return rules
