@@ -1,0 +1,82 @@
+"""Objects in protobuf as they travel: each in its envelope, those of a watch in frames."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from typing import Any, Final
+
+from ostinato.api.protobuf.decoding import read_message, read_object
+from ostinato.api.protobuf.encoding import write_message
+from ostinato.api.protobuf.tables import MAGIC, META, message_of
+from ostinato.api.protobuf.varint import varint
+from ostinato.api.wire.json import DecodeError
+
+CONTENT_TYPE: Final = "application/vnd.kubernetes.protobuf"
+
+_LENGTH: Final = struct.Struct(">I")
+_NO_ENCODING: Final = b"\x1a\x00\x22\x00"  # contentEncoding and contentType, which are empty
+
+
+class EncodeError(ValueError):
+    """An object that has no protobuf form: its kind has none, or a value has a wrong type."""
+
+
+def decode(data: bytes) -> dict[str, Any]:
+    """Read an object with its envelope."""
+    return read_object(data)
+
+
+def encode(obj: Mapping[str, Any]) -> bytes:
+    """Write an object with its envelope."""
+    api_version, kind = obj.get("apiVersion", ""), obj.get("kind", "")
+    message = message_of(api_version, kind) if isinstance(api_version, str) and isinstance(kind, str) else None
+    if message is None:
+        raise EncodeError(f"{api_version} {kind} has no protobuf form")
+    raw = _write(message, obj)
+    meta = _delimited(b"\x0a", api_version.encode()) + _delimited(b"\x12", kind.encode())
+    return MAGIC + _delimited(b"\x0a", meta) + _delimited(b"\x12", raw) + _NO_ENCODING
+
+
+def watch_event(kind: str, encoded: bytes) -> bytes:
+    """A frame of a watch: what happened (ADDED, MODIFIED...), and the object as `encode` wrote it."""
+    return frame(_delimited(b"\x0a", kind.encode()) + _delimited(b"\x12", _delimited(b"\x0a", encoded)))
+
+
+def decode_watch_event(data: bytes) -> dict[str, Any]:
+    """The `type` and the `object` in a frame of a watch, given without its length."""
+    event = read_message(META + "WatchEvent", data)
+    assert isinstance(event, dict)
+    return event
+
+
+def frame(data: bytes) -> bytes:
+    """Data behind its length, as in the answer to a watch."""
+    return _LENGTH.pack(len(data)) + data
+
+
+def unframe(buffer: bytes, limit: int = 16 * 1024 * 1024) -> tuple[list[bytes], bytes]:
+    """The frames that are whole, and the bytes after them. A frame longer than `limit` is refused before it is read."""
+    frames: list[bytes] = []
+    at = 0
+    while len(buffer) - at >= _LENGTH.size:
+        (size,) = _LENGTH.unpack_from(buffer, at)
+        if size > limit:
+            raise DecodeError(f"frame of {size} bytes is longer than {limit}")
+        end = at + _LENGTH.size + size
+        if end > len(buffer):
+            break
+        frames.append(buffer[at + _LENGTH.size : end])
+        at = end
+    return frames, buffer[at:]
+
+
+def _write(message: str, obj: Mapping[str, Any]) -> bytes:
+    try:
+        return write_message(message, obj)
+    except (AttributeError, TypeError, ValueError, struct.error) as error:
+        raise EncodeError(f"{obj.get('kind')} has no protobuf form: {error}") from error
+
+
+def _delimited(key: bytes, data: bytes) -> bytes:
+    return key + varint(len(data)) + data

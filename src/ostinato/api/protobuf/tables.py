@@ -1,0 +1,112 @@
+"""Which fields a protobuf message has, and how each looks in JSON.
+
+Two tables of facts about Kubernetes v1.36, by message name: `protobuf.json` has number, name, type and label of each
+field; `protobuf_json.json` has what the Go types add to that when they are written as JSON. `names` are the JSON names
+that differ, and `modes` has a letter a field, in the order of numbers:
+
+- `k` keep: always there; written even if zero, and null for an empty list or map
+- `o` omit: left out if zero or empty
+- `p` pointer: there if it was sent, even if zero
+- `n` nullable: the same, and null if it was not sent
+- `i` inline: a message whose fields stand among those of the outer object
+
+A message without modes has `p` throughout.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import resources
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+MAGIC: Final = b"k8s\x00"  # before every envelope
+TYPE_META: Final = "k8s.io.apimachinery.pkg.runtime.TypeMeta"
+META: Final = "k8s.io.apimachinery.pkg.apis.meta.v1."
+
+_PACKAGES: Final = {  # of the groups whose messages are not in k8s.io.api.<first word of the group>
+    "": "k8s.io.api.core",
+    "apiextensions.k8s.io": "k8s.io.apiextensions_apiserver.pkg.apis.apiextensions",
+    "apiregistration.k8s.io": "k8s.io.kube_aggregator.pkg.apis.apiregistration",
+    "internal.apiserver.k8s.io": "k8s.io.api.apiserverinternal",
+    "meta.k8s.io": "k8s.io.apimachinery.pkg.apis.meta",
+    "metrics.k8s.io": "k8s.io.metrics.pkg.apis.metrics",
+}
+
+_EVERYWHERE: Final = frozenset(  # kinds that every group and version has
+    {
+        "APIGroup",
+        "APIGroupList",
+        "APIResourceList",
+        "APIVersions",
+        "ApplyOptions",
+        "CreateOptions",
+        "DeleteOptions",
+        "GetOptions",
+        "ListOptions",
+        "PatchOptions",
+        "Status",
+        "UpdateOptions",
+        "WatchEvent",
+    }
+)
+
+
+class Field(NamedTuple):
+    number: int
+    name: str  # in JSON
+    type: str  # a scalar type of protobuf or the name of a message; of a map, that of its values
+    mode: str
+    repeated: bool
+    map: bool
+
+
+@cache
+def _facts() -> tuple[dict[str, dict[str, list[str]]], dict[str, str], dict[str, dict[str, str]]]:
+    folder = resources.files("ostinato.api").joinpath("data")
+    fields = msgspec.json.decode(folder.joinpath("protobuf.json").read_bytes())
+    json: dict[str, Any] = msgspec.json.decode(folder.joinpath("protobuf_json.json").read_bytes())
+    return fields, json["modes"], json["names"]
+
+
+def fields_of(message: str) -> tuple[Field, ...]:
+    """The fields of a message in the order of their numbers."""
+    fields, modes, names = _facts()
+    raw = sorted((int(number), facts) for number, facts in fields[message].items())
+    letters = modes.get(message) or "p" * len(raw)
+    renamed = names.get(message, {})
+    return tuple(
+        Field(
+            number,
+            renamed.get(str(number), name),
+            kind.removeprefix("map<string,").removesuffix(">"),
+            mode,
+            label == "repeated",
+            kind.startswith("map<"),
+        )
+        for (number, (name, kind, label)), mode in zip(raw, letters, strict=True)
+    )
+
+
+def is_wrapper(message: str) -> bool:
+    """Whether the message is nothing but a list: protobuf has no lists of lists, nor maps of lists."""
+    fields, modes, _ = _facts()
+    return message not in modes and [name for name, _, _ in fields[message].values()] == ["items"]
+
+
+@cache
+def message_of(api_version: str, kind: str) -> str | None:
+    """The message of a kind, None if it has none."""
+    fields = _facts()[0]
+    group, _, version = api_version.rpartition("/")
+    package = _PACKAGES.get(group) or f"k8s.io.api.{group.partition('.')[0]}"
+    own = f"{package}.{version}.{kind}"
+    if own in fields:
+        return own
+    return META + kind if kind in _EVERYWHERE else None
+
+
+def has_protobuf(api_version: str, kind: str) -> bool:
+    """Whether objects of this kind can be sent as protobuf."""
+    return message_of(api_version, kind) is not None
