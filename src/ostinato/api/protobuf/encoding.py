@@ -71,8 +71,7 @@ def _steps(message: str) -> tuple[_Step, ...]:
 
 def _step(field: Field) -> _Step:
     number = field.number << 3
-    by_value = (field.mode in "ki" and not field.repeated and not field.map) or field.mode == "o"
-    nothing = _empty if field.repeated or field.map or not by_value else None
+    nothing = _empty if field.repeated or field.mode in "pn" else None  # else Go writes the zero value
     if field.type in _NUMBERS:
         key = varint(number | (FIXED64 if field.type == "double" else VARINT))
         write: Any = _double if field.type == "double" else _boolean if field.type == "bool" else _integer
@@ -85,7 +84,7 @@ def _step(field: Field) -> _Step:
     if field.repeated:
         return _MANY, field.name, key, write, _empty
     what = _INLINE if field.mode == "i" else _ONE
-    if field.type == "bytes":
+    if field.type == "bytes" or (field.type != "string" and is_wrapper(field.type)):
         return what, field.name, key, write, _empty
     if field.type == "string":
         return what, field.name, key, write, nothing or (lambda: key + b"\x00")
