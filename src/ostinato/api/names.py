@@ -244,8 +244,10 @@ def validate_annotations(annotations: Mapping[str, str], path: Path) -> list[Fie
 
 
 def _mask_trailing_dash(name: str) -> str:
-    """Something to check in place of a prefix: Kubernetes replaces the last two characters, and so a "-" before too."""
-    return f"{name[:-2]}a" if len(name) > 1 and name.endswith("-") else name
+    """Something to check in place of a prefix. Kubernetes masks the byte before the dash with it; so do we."""
+    if len(name) > 1 and name.endswith("-") and name[-2].isascii():
+        return f"{name[:-2]}a"
+    return name
 
 
 def name_is_dns_subdomain(name: str, prefix: bool = False) -> list[str]:
