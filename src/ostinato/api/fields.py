@@ -106,7 +106,8 @@ def from_set(fields: Mapping[str, str]) -> Selector:
 
 def parse(text: str) -> Selector:
     """Read the text form, as in `?fieldSelector=` and `kubectl get --field-selector`; terms are sorted."""
-    return Selector(tuple(_parse_term(part, text) for part in sorted(_split_terms(text)) if part))
+    terms = (_parse_term(part, text) for part in sorted(_split_terms(text)) if part)
+    return Selector(tuple(term for term in terms if term.field or term.value))
 
 
 def only(supported: Iterable[str]) -> Transform:

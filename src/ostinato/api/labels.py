@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from operator import attrgetter
 from typing import Any, Final
 
 import msgspec
@@ -47,6 +48,7 @@ _STRUCT_OPERATORS: Final = {
     "Exists": Operator.EXISTS,
     "DoesNotExist": Operator.DOES_NOT_EXIST,
 }
+_by_key = attrgetter("key")
 _INTEGER = re.compile(r"[+-]?0*([0-9]{1,19})")
 
 
@@ -103,7 +105,7 @@ class Selector:
     _others: tuple[Requirement, ...]
 
     def __init__(self, requirements: Iterable[Requirement] = ()) -> None:
-        self._requirements = tuple(sorted(requirements, key=_key))
+        self._requirements = tuple(sorted(requirements, key=_by_key))
         exact: list[tuple[str, str]] = []
         others: list[Requirement] = []
         for requirement in self._requirements:
@@ -305,10 +307,6 @@ def _requirement_errors(key: str, operator: Operator, values: Sequence[str]) -> 
         if messages := is_label_value(value):
             errors.append(FieldError.invalid(where.index(index).key(key), value, "; ".join(messages)))
     return errors
-
-
-def _key(requirement: Requirement) -> str:
-    return requirement.key
 
 
 def _integer(text: object) -> int | None:
