@@ -1,0 +1,84 @@
+"""The world outside a program: time, randomness, ids and threads, behind one door.
+
+Nothing else in Ostinato reads a clock, draws a random number, makes an id, sleeps or starts a thread. What needs
+that takes a `World`, or the one part of it that it uses:
+
+- `Clock`: monotonic and wall time, sleeping, timers, timeouts.
+- `Rng`: random numbers, in streams that can be forked by name.
+- `Ids`: uids, name suffixes, secret tokens.
+- `Executor`: blocking functions in a bounded pool of threads, and threads with an event loop of their own.
+
+`World.real()` is this machine. `Simulation(seed)` is a world in virtual time in which a whole system, several
+processes of it included, runs in one thread and does the same thing every time the seed is the same.
+
+Names are loaded when first used, so that importing this package costs nothing and `Rng` and `Ids` never load asyncio.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ostinato.world.clock import Clock, Timeout, Timer
+    from ostinato.world.executor import Executor, Load, Thread
+    from ostinato.world.ids import Ids
+    from ostinato.world.rng import Rng
+    from ostinato.world.simulated.clock import SimulatedClock
+    from ostinato.world.simulated.errors import BackgroundError, DeadlockError, LivelockError, SimulationError
+    from ostinato.world.simulated.loop import Limits
+    from ostinato.world.simulated.simulation import Simulation
+    from ostinato.world.simulated.trace import Trace
+    from ostinato.world.world import World
+
+__all__ = [
+    "BackgroundError",
+    "Clock",
+    "DeadlockError",
+    "Executor",
+    "Ids",
+    "Limits",
+    "LivelockError",
+    "Load",
+    "Rng",
+    "SimulatedClock",
+    "Simulation",
+    "SimulationError",
+    "Thread",
+    "Timeout",
+    "Timer",
+    "Trace",
+    "World",
+]
+
+_HOME = {
+    "BackgroundError": "simulated.errors",
+    "Clock": "clock",
+    "DeadlockError": "simulated.errors",
+    "Executor": "executor",
+    "Ids": "ids",
+    "Limits": "simulated.loop",
+    "LivelockError": "simulated.errors",
+    "Load": "executor",
+    "Rng": "rng",
+    "SimulatedClock": "simulated.clock",
+    "Simulation": "simulated.simulation",
+    "SimulationError": "simulated.errors",
+    "Thread": "executor",
+    "Timeout": "clock",
+    "Timer": "clock",
+    "Trace": "simulated.trace",
+    "World": "world",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,56 @@
+"""Ids: object uids, suffixes of generated names, secret tokens.
+
+In the real world all of them come from the operating system's entropy. In a simulation they come from the seed, so
+that a run can be repeated; nothing there is worth keeping secret.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+from ostinato.world.rng import Rng
+
+# No vowels, and no digits that look like letters: no accidental words. Kubernetes draws its suffixes from the same.
+ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
+
+
+class Ids:
+    __slots__ = ("_entropy",)
+
+    def __init__(self, entropy: Callable[[int], bytes]) -> None:
+        """`entropy(count)` gives that many random bytes."""
+        self._entropy = entropy
+
+    @classmethod
+    def real(cls) -> Ids:
+        return cls(os.urandom)
+
+    @classmethod
+    def simulated(cls, rng: Rng) -> Ids:
+        return cls(rng.bytes)
+
+    def uid(self) -> str:
+        """A version 4 UUID in its canonical form, as in `metadata.uid`."""
+        number = int.from_bytes(self._entropy(16), "big")
+        number = number & ~(0xF << 76) | 4 << 76  # the version
+        number = number & ~(0x3 << 62) | 0x2 << 62  # the variant
+        text = f"{number:032x}"
+        return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+
+    def suffix(self, length: int = 5) -> str:
+        """Random characters for the end of a generated name."""
+        if length < 0:
+            raise ValueError(f"a suffix cannot have {length} characters")
+        characters: list[str] = []
+        while len(characters) < length:
+            # Five bits index the alphabet; the values beyond its end are dropped, so that all are equally likely.
+            indexes = (byte & 0x1F for byte in self._entropy(2 * length))
+            characters += (ALPHABET[index] for index in indexes if index < len(ALPHABET))
+        return "".join(characters[:length])
+
+    def token(self, size: int = 32) -> bytes:
+        """Random bytes fit for secrets."""
+        if size < 0:
+            raise ValueError(f"a token cannot have {size} bytes")
+        return self._entropy(size)

@@ -1,0 +1,119 @@
+"""Agenda: what a simulated loop is to run next, and at what time.
+
+- Time stands still while anything is ready, and then jumps to the next timer. Nothing ever waits.
+- What is ready runs in the order in which it became ready; timers for the same moment in the order in which they were
+  set.
+- When interleaving, the next task is drawn from those that are ready, and plain callbacks keep their order among
+  themselves: schedules that are possible with other timings, and that a sound program survives.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import itertools
+import math
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from ostinato.world.rng import Rng
+
+_FEW_TIMERS = 100  # below this, cancelled timers are not worth removing
+
+
+class Agenda:
+    def __init__(self, interleave: Rng | None = None) -> None:
+        self.time = 0.0
+        self._interleave = interleave
+        self._ready: deque[asyncio.Handle] = deque()  # in order; everything that is ready, unless interleaving
+        self._ready_tasks: list[asyncio.Handle] = []  # when interleaving: steps of tasks, in no order
+        self._timers: list[tuple[float, int, asyncio.TimerHandle]] = []  # a heap; the number keeps equal times in order
+        self._numbers = itertools.count()
+        self._cancelled = 0  # how many of the timers in the heap are cancelled
+
+    def add(self, handle: asyncio.Handle) -> None:
+        if self._interleave is not None and _task_of(callback_of(handle)) is not None:
+            self._ready_tasks.append(handle)
+        else:
+            self._ready.append(handle)
+
+    def add_timer(self, timer: asyncio.TimerHandle) -> None:
+        when = timer.when()
+        if math.isnan(when):
+            raise ValueError("NaN is not a time")
+        if when <= self.time:
+            self.add(timer)
+        else:
+            heapq.heappush(self._timers, (when, next(self._numbers), timer))
+            timer._scheduled = True  # type: ignore[attr-defined]  # asyncio's own mark: the timer is in a heap
+
+    def timer_was_cancelled(self, timer: asyncio.TimerHandle) -> None:
+        """Cancelled timers leave when their time comes, or all together when they are more than half."""
+        if not timer._scheduled:  # type: ignore[attr-defined]
+            return
+        self._cancelled += 1
+        if len(self._timers) > _FEW_TIMERS and self._cancelled * 2 > len(self._timers):
+            self._timers = [entry for entry in self._timers if entry[2] is not timer and not entry[2].cancelled()]
+            heapq.heapify(self._timers)
+            self._cancelled = 0
+
+    def ready(self) -> bool:
+        return bool(self._ready or self._ready_tasks)
+
+    def next(self) -> asyncio.Handle:
+        """Take what is to run next out of what is ready; it may be cancelled."""
+        if self._interleave is None:
+            return self._ready.popleft()
+        draw = self._interleave.randrange(len(self._ready) + len(self._ready_tasks)) - len(self._ready)
+        if draw < 0:
+            return self._ready.popleft()
+        tasks = self._ready_tasks
+        tasks[draw], tasks[-1] = tasks[-1], tasks[draw]
+        return tasks.pop()
+
+    def next_time(self) -> float:
+        """When the next timer is due; infinity if there is none."""
+        while self._timers and self._timers[0][2].cancelled():
+            heapq.heappop(self._timers)
+            self._cancelled -= 1
+        return self._timers[0][0] if self._timers else math.inf
+
+    def move_to(self, when: float) -> None:
+        """Let it be `when`, the next time, and make ready all that is due."""
+        self.time = when
+        while self._timers and self._timers[0][0] <= when:
+            timer = heapq.heappop(self._timers)[2]
+            timer._scheduled = False  # type: ignore[attr-defined]
+            if timer.cancelled():
+                self._cancelled -= 1
+            else:
+                self.add(timer)
+
+    def clear(self) -> None:
+        """Forget everything but the time."""
+        self._ready.clear()
+        self._ready_tasks.clear()
+        self._timers.clear()
+        self._cancelled = 0
+
+
+def callback_of(handle: asyncio.Handle) -> Callable[..., object]:
+    callback: Callable[..., object] = handle._callback  # type: ignore[attr-defined]
+    return callback
+
+
+def name_of(callback: Callable[..., object]) -> str:
+    """A name that is the same in every run: of the task that the callback continues, or of the function."""
+    while isinstance(callback, partial):
+        callback = callback.func
+    task = _task_of(callback)
+    if task is not None:
+        return task.get_name()
+    return getattr(callback, "__qualname__", type(callback).__qualname__)
+
+
+def _task_of(callback: Callable[..., object]) -> asyncio.Task[Any] | None:
+    owner = getattr(callback, "__self__", None)
+    return owner if isinstance(owner, asyncio.Task) else None

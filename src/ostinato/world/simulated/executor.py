@@ -1,0 +1,128 @@
+"""The simulated executor: blocking functions run inline, in one thread, but at their own moment of virtual time.
+
+A call takes a worker for as long as `latency` says and then happens all at once. So calls queue, overlap and finish
+out of order as they do in threads, yet no two run at the same time: races inside a function are not found here.
+A thread with its own loop is a task on the one simulated loop, which nothing can block.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import contextvars
+from collections import deque
+from collections.abc import Callable, Coroutine
+from typing import Any, NamedTuple, TypeVar, TypeVarTuple
+
+from ostinato.world.executor import Executor, Load, NotInWorkerError, Thread, call_as_future
+from ostinato.world.simulated.loop import SimulatedLoop
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+
+_in_worker = contextvars.ContextVar("ostinato.world.in_worker", default=False)
+
+
+class _Call(NamedTuple):
+    func: Callable[..., Any]
+    args: tuple[Any, ...]
+    context: contextvars.Context
+    outcome: asyncio.Future[Any]
+    since: float
+
+
+class SimulatedExecutor(Executor):
+    def __init__(self, loop: SimulatedLoop, workers: int, latency: Callable[[], float]) -> None:
+        """`latency()` is how long the next call takes, in virtual seconds."""
+        if workers < 1:
+            raise ValueError(f"an executor needs at least one worker, not {workers}")
+        self._loop = loop
+        self._workers = workers
+        self._latency = latency
+        self._queue: deque[_Call] = deque()  # calls that wait for a worker; some may be cancelled
+        self._busy = 0
+        self._closed = False
+
+    async def run(self, func: Callable[[*Ts], T], *args: *Ts) -> T:
+        if self._closed:
+            raise RuntimeError("cannot schedule new futures after shutdown")
+        outcome: asyncio.Future[T] = self._loop.create_future()
+        self._queue.append(_Call(func, args, contextvars.copy_context(), outcome, self._loop.time()))
+        self._start()
+        return await outcome
+
+    def block_on(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        if not _in_worker.get() or asyncio._get_running_loop() is not None:
+            coroutine.close()
+            raise NotInWorkerError
+        asyncio._set_running_loop(self._loop)
+        try:
+            return self._loop.run_nested(coroutine)
+        except asyncio.CancelledError:
+            raise concurrent.futures.CancelledError from None  # what a thread gets
+        finally:
+            asyncio._set_running_loop(None)
+
+    def thread(self, name: str, main: Callable[[], Coroutine[Any, Any, T]]) -> Thread[T]:
+        return _SimulatedThread(self._loop, name, main)
+
+    def load(self) -> Load:
+        waiting = [call for call in self._queue if not call.outcome.done()]
+        longest = self._loop.time() - waiting[0].since if waiting else 0.0
+        return Load(self._workers, self._busy, len(waiting), longest)
+
+    def close(self) -> None:
+        self._closed = True
+        for call in self._queue:
+            call.outcome.cancel()
+        self._queue.clear()
+
+    def abandon(self) -> None:
+        """Forget all calls: the run that made them is over, and its loop has forgotten them too."""
+        self._queue.clear()
+        self._busy = 0
+
+    def _start(self) -> None:
+        while self._queue and self._busy < self._workers:
+            call = self._queue.popleft()
+            if not call.outcome.done():
+                self._busy += 1
+                self._loop.call_later(self._latency(), self._finish, call, context=call.context)
+
+    def _finish(self, call: _Call) -> None:
+        # A function in a thread sees no running loop; and only without one, and outside every task, may it block.
+        asyncio._set_running_loop(None)
+        _in_worker.set(True)
+        try:
+            result = call_as_future(call.func, *call.args)
+        except concurrent.futures.CancelledError:
+            call.outcome.cancel()
+        except Exception as error:  # noqa: BLE001 - handed to the caller
+            if not call.outcome.done():
+                call.outcome.set_exception(error)
+        else:
+            if not call.outcome.done():
+                call.outcome.set_result(result)
+        finally:
+            asyncio._set_running_loop(self._loop)
+            self._busy -= 1
+            self._start()
+
+
+class _SimulatedThread(Thread[T]):
+    def __init__(self, loop: SimulatedLoop, name: str, main: Callable[[], Coroutine[Any, Any, T]]) -> None:
+        self.name = name
+        self._loop = loop
+        self._task: asyncio.Task[T] = loop.create_task(main(), name=name, context=contextvars.Context())
+
+    def stop(self) -> None:
+        self._task.cancel()
+
+    def call_soon(self, callback: Callable[[*Ts], object], *args: *Ts) -> None:
+        if self._task.done():
+            raise RuntimeError(f"thread {self.name} has ended")
+        self._loop.call_soon(callback, *args)
+
+    async def join(self) -> T | None:
+        await asyncio.wait([self._task])
+        return None if self._task.cancelled() else self._task.result()

@@ -1,0 +1,365 @@
+"""The simulated event loop: asyncio in virtual time, in one thread, the same every time.
+
+- Everything in asyncio that is not I/O works unchanged: sleep, timeout, wait_for, gather, TaskGroup, Event, Queue.
+- There are no sockets, processes, signals or other threads: what would need them raises `SimulationError`.
+- When nothing is ready and no timer is set, nothing can happen any more: `DeadlockError`. When a run takes more steps
+  or time than its `Limits`: `LivelockError`.
+- An error that nothing handles is kept in `failures`; one of a callback ends the run at once.
+- Tasks and futures hash by their number, so that sets of them (asyncio has some) have the same order in every run.
+  Garbage is collected at fixed steps, so that finalisers run at the same moment in every run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import itertools
+import math
+import sys
+import threading
+import weakref
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from contextvars import Context
+from typing import Any, NamedTuple, TypeVar, TypeVarTuple
+
+from ostinato.world.simulated import waiting
+from ostinato.world.simulated.agenda import Agenda, callback_of, name_of
+from ostinato.world.simulated.errors import BackgroundError, DeadlockError, LivelockError, SimulationError
+from ostinato.world.simulated.tasks import NumberedFuture, NumberedTask
+from ostinato.world.simulated.trace import Trace
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+
+_STEPS_BETWEEN_COLLECTIONS = 20_000
+_STEPS_TO_WIND_DOWN = 100_000
+
+
+class Limits(NamedTuple):
+    """What one run may take: more than a sound test needs."""
+
+    time: float = 86_400.0  # virtual seconds
+    steps: int = 5_000_000
+
+
+class SimulatedLoop(asyncio.AbstractEventLoop):
+    def __init__(self, agenda: Agenda, trace: Trace, limits: Limits) -> None:
+        self.failures: list[Exception] = []
+        self.blocking: Callable[..., Coroutine[Any, Any, Any]] | None = None  # where run_in_executor goes
+        self._agenda = agenda
+        self._trace = trace
+        self._limits = limits
+        self._time_limit, self._step_limit = math.inf, sys.maxsize  # of the run under way
+        self._steps = 0
+        self._steps_when_time_moved = 0
+        self._task_numbers = itertools.count(1)
+        self._future_numbers = itertools.count(1)
+        self._tasks: weakref.WeakValueDictionary[int, asyncio.Task[Any]] = weakref.WeakValueDictionary()
+        self._generators: weakref.WeakValueDictionary[int, AsyncGenerator[Any, Any]] = weakref.WeakValueDictionary()
+        self._task_factory: Any = None  # the types that asyncio has for these two are private
+        self._exception_handler: Any = None
+        self._thread: int | None = None  # the one that runs the loop, while it runs
+        self._stopping = False
+        self._closed = False
+
+    def time(self) -> float:
+        return self._agenda.time
+
+    # Scheduling
+
+    def call_soon(
+        self, callback: Callable[[*Ts], object], *args: *Ts, context: Context | None = None
+    ) -> asyncio.Handle:
+        self._check_open()
+        handle = asyncio.Handle(callback, args, self, context)
+        self._agenda.add(handle)
+        return handle
+
+    def call_soon_threadsafe(
+        self, callback: Callable[[*Ts], object], *args: *Ts, context: Context | None = None
+    ) -> asyncio.Handle:
+        if self._thread is not None and threading.get_ident() != self._thread:
+            raise SimulationError(f"{name_of(callback)} was scheduled by another thread: a simulation has only one")
+        return self.call_soon(callback, *args, context=context)
+
+    def call_later(
+        self, delay: float, callback: Callable[[*Ts], object], *args: *Ts, context: Context | None = None
+    ) -> asyncio.TimerHandle:
+        return self.call_at(self._agenda.time + delay, callback, *args, context=context)
+
+    def call_at(
+        self, when: float, callback: Callable[[*Ts], object], *args: *Ts, context: Context | None = None
+    ) -> asyncio.TimerHandle:
+        self._check_open()
+        timer = asyncio.TimerHandle(when, callback, args, self, context)
+        self._agenda.add_timer(timer)
+        return timer
+
+    def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
+        self._agenda.timer_was_cancelled(handle)
+
+    def create_future(self) -> asyncio.Future[Any]:
+        return NumberedFuture(next(self._future_numbers), loop=self)
+
+    def create_task(
+        self, coro: Any, *, name: object = None, context: Context | None = None, **options: Any
+    ) -> asyncio.Task[Any]:
+        self._check_open()
+        number = next(self._task_numbers)
+        if self._task_factory is not None:
+            if context is not None:
+                options["context"] = context
+            task: asyncio.Task[Any] = self._task_factory(self, coro, **options)
+            if name is not None:
+                task.set_name(name)
+        else:
+            # The names that asyncio gives by itself count over the whole process: they differ from run to run.
+            label = f"{getattr(coro, '__name__', 'task')}-{number}" if name is None else str(name)
+            task = NumberedTask(number, coro, loop=self, name=label, context=context, **options)
+        self._tasks[number] = task
+        return task
+
+    def run_in_executor(self, executor: Any, func: Callable[[*Ts], T], *args: *Ts) -> asyncio.Future[T]:
+        if executor is not None or self.blocking is None:
+            raise SimulationError("a simulation has no threads: leave the executor out, for the world's own")
+        return self.create_task(self.blocking(func, *args), name=name_of(func))
+
+    # Running
+
+    def run_forever(self) -> None:
+        self._check_open()
+        if self.is_running() or asyncio._get_running_loop() is not None:
+            raise RuntimeError("a simulation cannot be run inside a running event loop: await instead")
+        self._set_limits(self._limits.steps)
+        self._stopping = False
+        self._run_until(lambda: self._stopping)
+
+    def run_until_complete(self, future: Any) -> Any:
+        task = future if asyncio.isfuture(future) else self.create_task(future)
+        if self.run_task(task):
+            return task.result()
+        if self.failures:
+            raise BackgroundError("a callback failed", self.take_failures())
+        raise RuntimeError("Event loop stopped before Future completed.")
+
+    def run_task(self, task: asyncio.Future[Any], until: float | None = None) -> bool:
+        """Run until `task` is done, for at most `until` virtual seconds, or until a callback fails: is it done?"""
+        task.add_done_callback(self._stop_when_done)
+        timer = None if until is None else self.call_later(until, self.stop)
+        try:
+            self.run_forever()
+        finally:
+            task.remove_done_callback(self._stop_when_done)
+            if timer is not None:
+                timer.cancel()
+        return task.done()
+
+    def run_nested(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """In a callback that stands for a thread: let others run until the coroutine is done.
+
+        When the run ends before it, the coroutine is cancelled.
+        Nested callbacks end in reverse order, as the frames of one stack must: one that waits for an earlier one to
+        go on waits for ever.
+        """
+        task: asyncio.Task[T] = self.create_task(coroutine)
+        while not task.done():
+            if self._stopping:  # as when a real loop ends before its workers do
+                task.cancel()
+            self._step()
+        return task.result()
+
+    def wind_down(self) -> None:
+        """Cancel every task and let it finish, close generators, forget timers. What fails then is a failure too."""
+        self._set_limits(_STEPS_TO_WIND_DOWN)
+        self._stopping = True
+        try:
+            while remaining := self.pending_tasks():
+                for task in remaining:
+                    task.cancel()
+                self._run_until(_AllDone(remaining))
+            closing = self.create_task(self.shutdown_asyncgens())
+            self._run_until(closing.done)
+        except SimulationError as error:
+            self._fail(error, "tasks did not end when they were cancelled")
+        self._agenda.clear()
+        for task in list(self._tasks.values()):
+            if task.done() and not task.cancelled() and getattr(task, "_log_traceback", False):
+                self._fail(task.exception(), f"{task.get_name()} failed, and nobody looked")
+
+    def pending_tasks(self) -> list[asyncio.Task[Any]]:
+        """In the order in which they were made."""
+        return [task for task in list(self._tasks.values()) if not task.done()]
+
+    def take_failures(self) -> list[Exception]:
+        failures, self.failures = self.failures, []
+        return failures
+
+    def stop(self) -> None:
+        self._stopping = True
+
+    def is_running(self) -> bool:
+        return self._thread is not None
+
+    def is_closed(self) -> bool:
+        return self._closed
+
+    def close(self) -> None:
+        if self.is_running():
+            raise RuntimeError("Cannot close a running event loop")
+        self._closed = True
+
+    async def shutdown_asyncgens(self) -> None:
+        for generator in list(self._generators.values()):
+            await generator.aclose()
+
+    async def shutdown_default_executor(self, *_: Any) -> None:
+        """Nothing to do: simulated workers end with the loop."""
+
+    # What asyncio asks a loop for
+
+    def get_debug(self) -> bool:
+        return False
+
+    def set_debug(self, enabled: bool) -> None:
+        """Debug mode measures real time: it stays off."""
+
+    def get_task_factory(self) -> Any:
+        return self._task_factory
+
+    def set_task_factory(self, factory: Any) -> None:
+        self._task_factory = factory
+
+    def get_exception_handler(self) -> Any:
+        return self._exception_handler
+
+    def set_exception_handler(self, handler: Any) -> None:
+        self._exception_handler = handler
+
+    def call_exception_handler(self, context: dict[str, Any]) -> None:
+        if self._exception_handler is not None:
+            self._exception_handler(self, context)
+        else:
+            self.default_exception_handler(context)
+
+    def default_exception_handler(self, context: dict[str, Any]) -> None:
+        source = context.get("task") or context.get("future")
+        name = f" ({source.get_name()})" if isinstance(source, asyncio.Task) else ""
+        self._fail(context.get("exception"), f"{context.get('message', 'something failed')}{name}")
+        if "handle" in context:
+            self.stop()
+
+    def _fail(self, error: BaseException | None, what: str) -> None:
+        if not isinstance(error, Exception):
+            cause, error = error, SimulationError(what)
+            error.__cause__ = cause
+        error.add_note(f"at {self.time():.6f} s of the simulation: {what}")
+        self.failures.append(error)
+
+    # Steps
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise RuntimeError("Event loop is closed")
+
+    def _set_limits(self, steps: int) -> None:
+        self._time_limit = self.time() + self._limits.time
+        self._step_limit = self._steps + steps
+
+    def _run_until(self, done: Callable[[], bool]) -> None:
+        self._thread = threading.get_ident()
+        hooks = sys.get_asyncgen_hooks()
+        sys.set_asyncgen_hooks(firstiter=self._generator_begins, finalizer=self._generator_is_dropped)
+        asyncio._set_running_loop(self)
+        try:
+            with _collecting_only_when_told():
+                while not done():
+                    self._step()
+        finally:
+            asyncio._set_running_loop(None)
+            sys.set_asyncgen_hooks(*hooks)
+            self._thread = None
+
+    def _step(self) -> None:
+        if not self._agenda.ready():
+            self._move_time()
+        handle = self._agenda.next()
+        if handle.cancelled():
+            return
+        self._steps += 1
+        if self._steps > self._step_limit:
+            raise LivelockError(f"not done after {self._limits.steps} steps{self._situation()}")
+        if self._steps % _STEPS_BETWEEN_COLLECTIONS == 0:
+            gc.collect()
+        self._trace.add(self._agenda.time, name_of(callback_of(handle)))
+        handle._run()
+
+    def _move_time(self) -> None:
+        when = self._agenda.next_time()
+        if when == math.inf:
+            raise DeadlockError(f"nothing can happen any more{self._situation()}")
+        if when > self._time_limit:
+            raise LivelockError(f"not done after {self._limits.time:g} virtual seconds{self._situation()}")
+        self._agenda.move_to(when)
+        self._steps_when_time_moved = self._steps
+
+    def _situation(self) -> str:
+        lines = [f", at {self.time():.6f} s of the simulation"]
+        still = self._steps - self._steps_when_time_moved
+        if still > 10_000:
+            lines.append(f"time has stood still for {still} steps: something yields without sleeping")
+        lines += [f"failed before: {error!r}" for error in self.failures]
+        lines += ["ran last: " + ", ".join(self._trace.last_names()), "not done:"]
+        return "\n".join([*lines, waiting.describe(self.pending_tasks())])
+
+    def _stop_when_done(self, _: asyncio.Future[Any]) -> None:
+        self.stop()
+
+    def _generator_begins(self, generator: AsyncGenerator[Any, Any]) -> None:
+        self._generators[next(self._future_numbers)] = generator
+
+    def _generator_is_dropped(self, generator: AsyncGenerator[Any, Any]) -> None:
+        if not self._closed:
+            self.create_task(generator.aclose(), name="aclose")
+
+
+class _AllDone:
+    """Whether all of some tasks are done, asked after every step: a task that is done is not asked again."""
+
+    def __init__(self, tasks: list[asyncio.Task[Any]]) -> None:
+        self._tasks = tasks
+
+    def __call__(self) -> bool:
+        while self._tasks and self._tasks[-1].done():
+            self._tasks.pop()
+        return not self._tasks
+
+
+@contextmanager
+def _collecting_only_when_told() -> Iterator[None]:
+    """Stop automatic collection, and set aside what the process has allocated before: it is not the simulation's."""
+    collecting = gc.isenabled()
+    alone = gc.get_freeze_count() == 0
+    gc.disable()
+    if alone:
+        gc.freeze()
+    try:
+        yield
+    finally:
+        if alone:
+            gc.unfreeze()
+        if collecting:
+            gc.enable()
+
+
+def _refusal(name: str) -> Callable[..., object]:
+    def refuse(*_args: object, **_options: object) -> object:
+        raise SimulationError(f"a simulation has no sockets, processes or signals: loop.{name}() is refused")
+
+    return refuse
+
+
+# All that a loop can do and this one does not define is I/O of some kind, in this version of Python and the next.
+for _name in vars(asyncio.AbstractEventLoop):
+    if not _name.startswith("_") and _name not in vars(SimulatedLoop):
+        setattr(SimulatedLoop, _name, _refusal(_name))

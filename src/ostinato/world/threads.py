@@ -1,0 +1,124 @@
+"""The real executor: a bounded pool of threads, measured, and threads with an event loop of their own."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import contextvars
+import itertools
+import os
+import threading
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from typing import Any, TypeVar, TypeVarTuple
+
+from ostinato.world.clock import Clock
+from ostinato.world.executor import Executor, Load, NotInWorkerError, Thread, call_as_future
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+
+# The loop that awaits the function under `run`: where `block_on` takes coroutines. Part of the function's context.
+_home: contextvars.ContextVar[asyncio.AbstractEventLoop] = contextvars.ContextVar("ostinato.world.home")
+
+
+class ThreadExecutor(Executor):
+    def __init__(self, clock: Clock, workers: int | None = None) -> None:
+        """Workers default to four more than this machine has processors, 32 at most: they mostly wait for I/O."""
+        if workers is not None and workers < 1:
+            raise ValueError(f"an executor needs at least one worker, not {workers}")
+        self._clock = clock
+        self._workers = workers or min(32, (os.cpu_count() or 1) + 4)
+        self._pool = concurrent.futures.ThreadPoolExecutor(self._workers, thread_name_prefix="ostinato-worker")
+        self._numbers = itertools.count()
+        self._lock = threading.Lock()  # guards the two below, which the loop's thread and the workers change
+        self._queued: dict[int, float] = {}  # the number of each call that waits, and since when, oldest first
+        self._busy = 0
+
+    async def run(self, func: Callable[[*Ts], T], *args: *Ts) -> T:
+        loop = asyncio.get_running_loop()
+        context = contextvars.copy_context()
+        context.run(_home.set, loop)
+        number = next(self._numbers)
+        with self._lock:
+            self._queued[number] = self._clock.monotonic()
+
+        def work() -> T:
+            with self._lock:
+                self._queued.pop(number, None)
+                self._busy += 1
+            try:
+                return context.run(lambda: call_as_future(func, *args))
+            finally:
+                with self._lock:
+                    self._busy -= 1
+
+        try:
+            return await asyncio.wrap_future(self._pool.submit(work), loop=loop)
+        finally:
+            with self._lock:  # for a call that was cancelled while it waited, or refused
+                self._queued.pop(number, None)
+
+    def block_on(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        home = _home.get(None)
+        if home is None or asyncio._get_running_loop() is not None:
+            coroutine.close()
+            raise NotInWorkerError
+        return asyncio.run_coroutine_threadsafe(coroutine, home).result()
+
+    def thread(self, name: str, main: Callable[[], Coroutine[Any, Any, T]]) -> Thread[T]:
+        return _LoopThread(name, main)
+
+    def load(self) -> Load:
+        with self._lock:
+            oldest = next(iter(self._queued.values()), None)
+            busy, queued = self._busy, len(self._queued)
+        return Load(self._workers, busy, queued, 0.0 if oldest is None else self._clock.monotonic() - oldest)
+
+    def close(self) -> None:
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+class _LoopThread(Thread[T]):
+    def __init__(self, name: str, main: Callable[[], Coroutine[Any, Any, T]]) -> None:
+        self.name = name
+        self._main = main
+        self._loop = asyncio.new_event_loop()  # made here, so that it takes calls before the thread has begun
+        self._task: asyncio.Task[T | None] | None = None  # this and the next are touched by the thread alone
+        self._stopped = False
+        self._outcome: concurrent.futures.Future[T | None] = concurrent.futures.Future()
+        # A daemon: a process that ends by an error does not wait for its lease renewal.
+        threading.Thread(target=self._run, name=name, daemon=True).start()
+
+    def stop(self) -> None:
+        with suppress(RuntimeError):  # the loop is closed: it has ended
+            self._loop.call_soon_threadsafe(self._cancel)
+
+    def call_soon(self, callback: Callable[[*Ts], object], *args: *Ts) -> None:
+        self._loop.call_soon_threadsafe(callback, *args)
+
+    async def join(self) -> T | None:
+        # Shielded: who gives up waiting does not change the outcome for the others who wait.
+        return await asyncio.shield(asyncio.wrap_future(self._outcome))
+
+    def _run(self) -> None:
+        try:
+            with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
+                result = runner.run(self._body())
+        except asyncio.CancelledError:
+            self._outcome.set_result(None)
+        except BaseException as error:  # noqa: BLE001 - handed to whoever joins
+            self._outcome.set_exception(error)
+        else:
+            self._outcome.set_result(result)
+
+    async def _body(self) -> T | None:
+        if self._stopped:
+            return None
+        self._task = asyncio.current_task()
+        return await self._main()
+
+    def _cancel(self) -> None:
+        self._stopped = True
+        if self._task is not None:
+            self._task.cancel()

@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import re
+import uuid
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ostinato.world import Ids, Rng
+
+makers = pytest.mark.parametrize("ids", [Ids.real(), Ids.simulated(Rng(3))], ids=["real", "simulated"])
+
+
+@makers
+def test_a_uid_is_a_canonical_version_4_uuid(ids: Ids) -> None:
+    for _ in range(100):
+        uid = ids.uid()
+        parsed = uuid.UUID(uid)
+        assert str(parsed) == uid
+        assert parsed.version == 4
+        assert parsed.variant == uuid.RFC_4122
+
+
+@given(st.binary(min_size=16, max_size=16))
+def test_a_uid_of_given_entropy_is_the_one_that_the_standard_library_makes(entropy: bytes) -> None:
+    assert Ids(lambda _: entropy).uid() == str(uuid.UUID(bytes=entropy, version=4))
+
+
+@makers
+def test_uids_do_not_repeat(ids: Ids) -> None:
+    assert len({ids.uid() for _ in range(1000)}) == 1000
+
+
+@makers
+def test_a_suffix_has_five_characters_of_the_alphabet_of_kubernetes(ids: Ids) -> None:
+    for _ in range(100):
+        assert re.fullmatch("[bcdfghjklmnpqrstvwxz2456789]{5}", ids.suffix())
+
+
+@makers
+@pytest.mark.parametrize("length", [0, 1, 10, 63])
+def test_a_suffix_has_the_length_asked_for(ids: Ids, length: int) -> None:
+    assert len(ids.suffix(length)) == length
+
+
+def test_the_characters_of_a_suffix_are_equally_likely() -> None:
+    counts = Counter(Ids.simulated(Rng(0)).suffix(27_000))
+    assert len(counts) == 27
+    assert all(800 < count < 1200 for count in counts.values())
+
+
+@makers
+def test_a_token_has_the_size_asked_for_and_does_not_repeat(ids: Ids) -> None:
+    assert len(ids.token(24)) == 24
+    assert ids.token() != ids.token()
+
+
+@makers
+def test_a_negative_size_is_an_error(ids: Ids) -> None:
+    with pytest.raises(ValueError, match="-1 characters"):
+        ids.suffix(-1)
+    with pytest.raises(ValueError, match="-1 bytes"):
+        ids.token(-1)
+
+
+def test_the_same_seed_gives_the_same_ids() -> None:
+    first, second = Ids.simulated(Rng(3)), Ids.simulated(Rng(3))
+    assert [first.uid(), first.suffix(), first.token()] == [second.uid(), second.suffix(), second.token()]
