@@ -40,8 +40,11 @@ __all__ = [
     "validate_label_selector",
 ]
 
-_POSITIVE: Final = frozenset({Operator.IN, Operator.EQUALS, Operator.DOUBLE_EQUALS})
-_NEGATIVE: Final = frozenset({Operator.NOT_IN, Operator.NOT_EQUALS})
+_EXISTS: Final = Operator.EXISTS
+_DOES_NOT_EXIST: Final = Operator.DOES_NOT_EXIST
+# Tuples, which compare by identity first: to hash a member of an enumeration costs more than a whole match.
+_POSITIVE: Final = (Operator.EQUALS, Operator.IN, Operator.DOUBLE_EQUALS)
+_NEGATIVE: Final = (Operator.NOT_IN, Operator.NOT_EQUALS)
 _STRUCT_OPERATORS: Final = {
     "In": Operator.IN,
     "NotIn": Operator.NOT_IN,
@@ -67,14 +70,14 @@ class Requirement(msgspec.Struct, frozen=True, gc=False):
 
     def matches(self, labels: Mapping[str, str]) -> bool:
         operator = self.operator
+        if operator is _EXISTS:
+            return self.key in labels
+        if operator is _DOES_NOT_EXIST:
+            return self.key not in labels
         if operator in _POSITIVE:
             return labels.get(self.key) in self.values
         if operator in _NEGATIVE:
             return labels.get(self.key) not in self.values
-        if operator is Operator.EXISTS:
-            return self.key in labels
-        if operator is Operator.DOES_NOT_EXIST:
-            return self.key not in labels
         actual, bound = _integer(labels.get(self.key)), _integer(self.values[0])
         if actual is None or bound is None:
             return False
@@ -120,7 +123,10 @@ class Selector:
         for key, value in self._exact:
             if labels.get(key) != value:
                 return False
-        return all(requirement.matches(labels) for requirement in self._others) if self._others else True
+        for requirement in self._others:  # noqa: SIM110 - a generator would cost more than the matching
+            if not requirement.matches(labels):
+                return False
+        return True
 
     @property
     def requirements(self) -> tuple[Requirement, ...]:

@@ -18,6 +18,7 @@ from ostinato.api.field_errors import FieldError, Path
 
 NameRule = Callable[[str, bool], list[str]]
 
+LABEL_KEY_NAME_LENGTH: Final = 63
 LABEL_VALUE_LENGTH: Final = 63
 DNS_LABEL_LENGTH: Final = 63
 DNS_SUBDOMAIN_LENGTH: Final = 253
@@ -40,6 +41,7 @@ _is_label_1123 = re.compile(_LABEL_1123).fullmatch
 _is_subdomain_1123 = re.compile(_SUBDOMAIN_1123).fullmatch
 _is_subdomain_1123_underscore = re.compile(_SUBDOMAIN_1123_UNDERSCORE).fullmatch
 _is_label_1035 = re.compile(_LABEL_1035).fullmatch
+_is_label_key = re.compile(f"({_SUBDOMAIN_1123}/)?{_LABEL_KEY_NAME}").fullmatch
 _is_label_key_name = re.compile(_LABEL_KEY_NAME).fullmatch
 
 
@@ -170,6 +172,8 @@ def is_dns1035_label(value: str) -> list[str]:
 
 def is_qualified_name(value: str) -> list[str]:
     """A label key: a name, or a DNS subdomain, a slash and a name."""
+    if len(value) <= LABEL_KEY_NAME_LENGTH and _is_label_key(value):
+        return []  # no part can be too long: nearly every key
     match value.split("/"):
         case [name]:
             messages = []
@@ -183,7 +187,7 @@ def is_qualified_name(value: str) -> list[str]:
             return [_TOO_MANY_SLASHES]
     if not name:
         messages.append("name part must be non-empty")
-    messages.extend(f"name part {message}" for message in too_long(name, LABEL_VALUE_LENGTH, "bytes"))
+    messages.extend(f"name part {message}" for message in too_long(name, LABEL_KEY_NAME_LENGTH, "bytes"))
     if not _is_label_key_name(name):
         messages.append(f"name part {_NOT_LABEL_KEY_NAME}")
     return messages
