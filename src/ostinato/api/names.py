@@ -11,10 +11,11 @@ will append: a dash at its end is fine then.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from ostinato.api.field_errors import FieldError, Path
+from ostinato.api.quoting import quote
 
 NameRule = Callable[[str, bool], list[str]]
 
@@ -242,6 +243,29 @@ def validate_annotations(annotations: Mapping[str, str], path: Path) -> list[Fie
     if size > ANNOTATIONS_SIZE:
         errors.append(FieldError.too_long(path, ANNOTATIONS_SIZE))
     return errors
+
+
+def validate_finalizers(finalizers: Sequence[str], path: Path) -> list[FieldError]:
+    """Each is a qualified name, and dependents are either orphaned or deleted first."""
+    errors = [
+        FieldError.invalid(path, finalizer, message)
+        for finalizer in finalizers
+        for message in is_finalizer_name(finalizer)
+    ]
+    if "orphan" in finalizers and "foregroundDeletion" in finalizers:
+        detail = "finalizer orphan and foregroundDeletion cannot be both set"
+        errors.append(FieldError.invalid(path, list(finalizers), detail))
+    return errors
+
+
+def validate_no_new_finalizers(new: Sequence[str], old: Sequence[str], path: Path) -> list[FieldError]:
+    """For an object that is being deleted: finalizers go, none come."""
+    extra = sorted(set(new) - set(old))
+    if not extra:
+        return []
+    shown = ", ".join(map(quote, extra))
+    detail = f"no new finalizers can be added if the object is being deleted, found new finalizers []string{{{shown}}}"
+    return [FieldError.forbidden(path, detail)]
 
 
 # Names of objects

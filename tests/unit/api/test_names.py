@@ -91,6 +91,28 @@ def test_finalizers_and_label_keys_are_qualified_names() -> None:
     assert names.is_label_key("a/b/c") == names.is_finalizer_name("a/b/c") != []
 
 
+def test_the_finalizers_for_dependents_exclude_each_other() -> None:
+    path = Path("metadata", "finalizers")
+    assert names.validate_finalizers(["orphan", "example.com/keep"], path) == []
+    (error,) = names.validate_finalizers(["orphan", "foregroundDeletion"], path)
+    assert str(error) == (
+        'metadata.finalizers: Invalid value: ["orphan","foregroundDeletion"]: '
+        "finalizer orphan and foregroundDeletion cannot be both set"
+    )
+    (error,) = names.validate_finalizers(["/a"], path)
+    assert str(error) == 'metadata.finalizers: Invalid value: "/a": prefix part must be non-empty'
+
+
+def test_an_object_that_is_being_deleted_gets_no_new_finalizers() -> None:
+    path = Path("metadata", "finalizers")
+    assert names.validate_no_new_finalizers(["a"], ["a", "b"], path) == []
+    (error,) = names.validate_no_new_finalizers(["c", "a", "b"], ["a"], path)
+    assert str(error) == (
+        "metadata.finalizers: Forbidden: no new finalizers can be added if the object is being deleted, "
+        'found new finalizers []string{"b", "c"}'
+    )
+
+
 def test_numbers_have_ranges() -> None:
     assert field_values.is_port_number(1) == field_values.is_port_number(65535) == []
     assert field_values.is_port_number(0) == ["must be between 1 and 65535, inclusive"]
