@@ -127,3 +127,18 @@ def test_a_worker_that_waits_for_an_earlier_one_to_go_on_is_told_of_a_deadlock(s
 
     with pytest.raises(DeadlockError):
         simulation.run(main())
+
+
+def test_too_many_workers_that_wait_for_the_loop_are_an_error_and_not_a_crash() -> None:
+    simulation = Simulation(0, workers=1000)
+
+    def work() -> None:
+        simulation.executor.block_on(simulation.clock.sleep(1))
+
+    async def main() -> int:
+        calls = [simulation.executor.run(work) for _ in range(90)]
+        outcomes = await asyncio.gather(*calls, return_exceptions=True)
+        assert all("use fewer workers" in str(outcome) for outcome in outcomes if outcome is not None)
+        return outcomes.count(None)
+
+    assert simulation.run(main()) == 80

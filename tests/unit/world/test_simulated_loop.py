@@ -76,8 +76,7 @@ def test_the_runner_of_the_standard_library_can_run_the_loop(simulation: Simulat
             runner.run(stopping())
     assert simulation._loop.is_closed()
     with pytest.raises(RuntimeError, match="closed"):
-        simulation.run(never := asyncio.sleep(1))
-    never.close()
+        simulation.run(asyncio.sleep(1))
 
 
 async def failing_callback() -> None:
@@ -203,6 +202,8 @@ def test_a_simulation_cannot_run_inside_a_loop(simulation: Simulation) -> None:
         for other in (simulation, inner):
             with pytest.raises(RuntimeError, match="inside a running event loop"):
                 other._loop.run_forever()
+            with pytest.raises(RuntimeError, match="inside a running event loop"):
+                other.run(asyncio.sleep(1))
         with pytest.raises(RuntimeError, match="close a running"):
             asyncio.get_running_loop().close()
         assert asyncio.get_running_loop().is_running()

@@ -18,14 +18,14 @@ import math
 import sys
 import threading
 import weakref
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextvars import Context
 from typing import Any, NamedTuple, TypeVar, TypeVarTuple
 
 from ostinato.world.simulated import waiting
 from ostinato.world.simulated.agenda import Agenda, callback_of, name_of
 from ostinato.world.simulated.errors import BackgroundError, DeadlockError, LivelockError, SimulationError
+from ostinato.world.simulated.garbage import collected_only_when_told
 from ostinato.world.simulated.tasks import NumberedFuture, NumberedTask
 from ostinato.world.simulated.trace import Trace
 
@@ -34,6 +34,7 @@ Ts = TypeVarTuple("Ts")
 
 _STEPS_BETWEEN_COLLECTIONS = 20_000
 _STEPS_TO_WIND_DOWN = 100_000
+_DEEPEST_NESTING = 80  # each takes some frames of Python's stack
 
 
 class Limits(NamedTuple):
@@ -53,6 +54,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         self._time_limit, self._step_limit = math.inf, sys.maxsize  # of the run under way
         self._steps = 0
         self._steps_when_time_moved = 0
+        self._nested = 0  # how many calls of run_nested are on the stack
         self._task_numbers = itertools.count(1)
         self._future_numbers = itertools.count(1)
         self._tasks: weakref.WeakValueDictionary[int, asyncio.Task[Any]] = weakref.WeakValueDictionary()
@@ -128,9 +130,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
     # Running
 
     def run_forever(self) -> None:
-        self._check_open()
-        if self.is_running() or asyncio._get_running_loop() is not None:
-            raise RuntimeError("a simulation cannot be run inside a running event loop: await instead")
+        self.check_idle()
         self._set_limits(self._limits.steps)
         self._stopping = False
         self._run_until(lambda: self._stopping)
@@ -162,11 +162,18 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         Nested callbacks end in reverse order, as the frames of one stack must: one that waits for an earlier one to
         go on waits for ever.
         """
+        if self._nested == _DEEPEST_NESTING:
+            coroutine.close()
+            raise SimulationError(f"more than {_DEEPEST_NESTING} workers wait for the loop at once: use fewer workers")
         task: asyncio.Task[T] = self.create_task(coroutine)
-        while not task.done():
-            if self._stopping:  # as when a real loop ends before its workers do
-                task.cancel()
-            self._step()
+        self._nested += 1
+        try:
+            while not task.done():
+                if self._stopping:  # as when a real loop ends before its workers do
+                    task.cancel()
+                self._step()
+        finally:
+            self._nested -= 1
         return task.result()
 
     def wind_down(self) -> None:
@@ -256,6 +263,12 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         error.add_note(f"at {self.time():.6f} s of the simulation: {what}")
         self.failures.append(error)
 
+    def check_idle(self) -> None:
+        """An error unless the loop can be run here and now."""
+        self._check_open()
+        if self.is_running() or asyncio._get_running_loop() is not None:
+            raise RuntimeError("a simulation cannot be run inside a running event loop: await instead")
+
     # Steps
 
     def _check_open(self) -> None:
@@ -272,7 +285,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         sys.set_asyncgen_hooks(firstiter=self._generator_begins, finalizer=self._generator_is_dropped)
         asyncio._set_running_loop(self)
         try:
-            with _collecting_only_when_told():
+            with collected_only_when_told():
                 while not done():
                     self._step()
         finally:
@@ -333,23 +346,6 @@ class _AllDone:
         while self._tasks and self._tasks[-1].done():
             self._tasks.pop()
         return not self._tasks
-
-
-@contextmanager
-def _collecting_only_when_told() -> Iterator[None]:
-    """Stop automatic collection, and set aside what the process has allocated before: it is not the simulation's."""
-    collecting = gc.isenabled()
-    alone = gc.get_freeze_count() == 0
-    gc.disable()
-    if alone:
-        gc.freeze()
-    try:
-        yield
-    finally:
-        if alone:
-            gc.unfreeze()
-        if collecting:
-            gc.enable()
 
 
 def _refusal(name: str) -> Callable[..., object]:

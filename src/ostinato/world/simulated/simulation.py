@@ -88,7 +88,12 @@ class Simulation(World):
         or noted on the error of `main`. May be called again: time goes on from where it stood.
         """
         loop = self._loop
-        loop.take_failures()
+        try:
+            loop.check_idle()
+        except RuntimeError:
+            main.close()
+            raise
+        loop.take_failures()  # what came to light after the end of an earlier run
         task: Any = loop.create_task(main, name="main")
         try:
             done = loop.run_task(task, until)
