@@ -1,0 +1,107 @@
+"""YAML as kube-apiserver and kubectl write it: block style, keys sorted, quotes only where needed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cmp_to_key
+from typing import Any, Final
+
+import yaml
+
+from ostinato.api.quoting import plain
+from ostinato.api.wire.yaml_scalars import reads_as_text
+
+_WIDTH: Final = 80
+
+
+def encode_yaml(value: Any) -> bytes:
+    """Write one document."""
+    text: str = yaml.emit(_events(value), Dumper=yaml.CSafeDumper, width=_WIDTH, allow_unicode=True)
+    if text.endswith("\n...\n"):  # an end that the last scalar left open; one document needs no end
+        text = text.removesuffix("...\n")
+    return text.encode()
+
+
+def _events(value: Any) -> Iterator[yaml.Event]:
+    yield yaml.StreamStartEvent()
+    yield yaml.DocumentStartEvent(explicit=False)
+    yield from _node(value)
+    yield yaml.DocumentEndEvent(explicit=False)
+    yield yaml.StreamEndEvent()
+
+
+def _node(value: Any) -> Iterator[yaml.Event]:
+    match value:
+        case dict():
+            yield yaml.MappingStartEvent(None, None, implicit=True, flow_style=False)
+            for key in sorted(value, key=_in_natural_order):
+                yield _text(key)
+                yield from _node(value[key])
+            yield yaml.MappingEndEvent()
+        case list():
+            yield yaml.SequenceStartEvent(None, None, implicit=True, flow_style=False)
+            for item in value:
+                yield from _node(item)
+            yield yaml.SequenceEndEvent()
+        case str():
+            yield _text(value)
+        case None:
+            yield _scalar("null", None)
+        case bool():
+            yield _scalar("true" if value else "false", None)
+        case float() if value.is_integer() and abs(value) < 1e21:
+            yield _scalar(str(int(value)), None)
+        case _:
+            yield _scalar(plain(value), None)
+
+
+def _text(text: str) -> yaml.Event:
+    if "\n" in text:
+        return _scalar(text, "|")
+    return _scalar(text, None if reads_as_text(text) else '"')
+
+
+def _scalar(text: str, style: str | None) -> yaml.Event:
+    return yaml.ScalarEvent(None, None, implicit=(True, True), value=text, style=style)
+
+
+def _compare(left: str, right: str) -> int:
+    """Numbers within names by value, letters after all other characters, else by code point."""
+    for at, (a, b) in enumerate(zip(left, right, strict=False)):
+        if a == b:
+            continue
+        if a.isalpha() or b.isalpha():
+            if a.isalpha() and b.isalpha():
+                return -1 if a < b else 1
+            return -1 if b.isalpha() else 1
+        return _compare_numbers(left, right, at)
+    return len(left) - len(right)
+
+
+def _compare_numbers(left: str, right: str, at: int) -> int:
+    first = second = 0
+    if "0" in (left[at], right[at]):  # within a number that has begun, a zero counts
+        before = at - 1
+        while before >= 0 and left[before].isdigit():
+            if left[before] != "0":
+                first = second = 1
+                break
+            before -= 1
+    first, left_end = _number(left, at, first)
+    second, right_end = _number(right, at, second)
+    if first != second:
+        return -1 if first < second else 1
+    if left_end != right_end:
+        return left_end - right_end
+    return -1 if left[at] < right[at] else 1
+
+
+def _number(text: str, at: int, start: int) -> tuple[int, int]:
+    end = at
+    while end < len(text) and text[end].isdigit():
+        start = start * 10 + ord(text[end]) - ord("0")
+        end += 1
+    return start, end
+
+
+_in_natural_order = cmp_to_key(_compare)
