@@ -32,6 +32,7 @@ class Schema:
         self._raw = raw  # this node as written, its reference followed; what stood beside the reference wins
         self._definitions = definitions  # what references point to
         self._fields: dict[str, Schema | None] = {}
+        self.derived: dict[str, Any] = {}  # what readers work out from this node and keep, by reader
 
     @classmethod
     def of(cls, raw: Mapping[str, Any], definitions: Mapping[str, Any] | None = None) -> Schema:

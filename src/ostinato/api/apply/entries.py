@@ -1,0 +1,166 @@
+"""managedFields: the entries in which an object carries its owners and when they last wrote.
+
+Entries are sorted by operation, time, manager, apiVersion and subresource. Reading refuses a list as a whole if one
+entry is not an entry.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ostinato.api.apply.fieldset import FieldSet, FieldSetError, ordered, parse, union
+from ostinato.api.apply.ownership import Identity, Owned, Owners
+from ostinato.api.quoting import json_text, quote
+from ostinato.api.time import Time, TimeError
+
+Entry = dict[str, Any]
+
+_EPOCH = "1970-01-01T00:00:00Z"  # where entries without a time stand
+_TEXTS = ("manager", "operation", "apiVersion", "fieldsType", "subresource", "time")
+
+
+class ManagedFieldsError(ValueError):
+    """A list of managedFields that cannot be read."""
+
+
+class Managed:
+    """The owners of an object, and when each last changed something."""
+
+    __slots__ = ("as_read", "owners", "times")
+
+    def __init__(self, owners: Owners | None = None, times: dict[Identity, str] | None = None) -> None:
+        self.owners = owners if owners is not None else {}
+        self.times = times if times is not None else {}
+        self.as_read: dict[Identity, FieldSet] = {}  # the sets that were read, which need no ordering to be written
+
+
+def decode(entries: Any) -> Managed:
+    """Read managedFields; None is an empty list. Raises ManagedFieldsError."""
+    managed = Managed()
+    if entries is None:
+        return managed
+    if not isinstance(entries, list):
+        raise ManagedFieldsError("managedFields must be a list")
+    for index, entry in enumerate(entries):
+        if not isinstance(entry, dict):
+            raise ManagedFieldsError(f"managed fields entry {index} must be an object")
+        for name in _TEXTS:
+            if not isinstance(entry.get(name) or "", str):
+                raise ManagedFieldsError(f"{name} must be a string in managed fields entry {index}")
+        operation = entry.get("operation")
+        if operation not in ("Apply", "Update"):
+            raise ManagedFieldsError("operation must be `Apply` or `Update`")
+        api_version = entry.get("apiVersion")
+        if not api_version:
+            raise ManagedFieldsError("apiVersion must not be empty")
+        fields_type = entry.get("fieldsType")
+        if not fields_type:
+            raise ManagedFieldsError(f"missing fieldsType in managed fields entry {index}")
+        if fields_type != "FieldsV1":
+            raise ManagedFieldsError(f"invalid fieldsType {quote(fields_type)} in managed fields entry {index}")
+        applied = operation == "Apply"
+        identity = Identity(
+            entry.get("manager") or "", operation, "" if applied else api_version, entry.get("subresource") or ""
+        )
+        try:
+            fields = parse(entry.get("fieldsV1"))
+        except FieldSetError as error:
+            raise ManagedFieldsError(f"error decoding versioned set of entry {index}: {error}") from None
+        managed.owners[identity] = Owned(fields, api_version, applied)
+        managed.as_read[identity] = fields
+        managed.times.pop(identity, None)
+        if entry.get("time"):
+            managed.times[identity] = _time(entry["time"])
+    return managed
+
+
+def _time(text: str) -> str:
+    try:
+        return str(Time.parse(text))
+    except TimeError as error:
+        raise ManagedFieldsError(str(error)) from None
+
+
+def encode(managed: Managed) -> list[Entry]:
+    """Write managedFields."""
+    entries: list[Entry] = []
+    for identity, owned in managed.owners.items():
+        entry: Entry = {}
+        if identity.manager:
+            entry["manager"] = identity.manager
+        entry["operation"] = "Apply" if owned.applied else identity.operation
+        entry["apiVersion"] = owned.api_version
+        if identity in managed.times:
+            entry["time"] = managed.times[identity]
+        entry["fieldsType"] = "FieldsV1"
+        fields = owned.fields
+        entry["fieldsV1"] = fields if fields is managed.as_read.get(identity) else ordered(fields)
+        if identity.subresource:
+            entry["subresource"] = identity.subresource
+        entries.append(entry)
+    entries.sort(key=_place)
+    return entries
+
+
+def _place(entry: Entry) -> tuple[str, str, str, str, str]:
+    return (
+        entry["operation"],
+        entry.get("time", _EPOCH),
+        entry.get("manager", ""),
+        entry["apiVersion"],
+        entry.get("subresource", ""),
+    )
+
+
+def identity_text(identity: Identity) -> str:
+    """An identity as Kubernetes spells it, which is what ties are broken by."""
+    keys = ("manager", "operation", "apiVersion", "subresource")
+    return (
+        "{" + ",".join(f'"{key}":{json_text(value)}' for key, value in zip(keys, identity, strict=True) if value) + "}"
+    )
+
+
+def is_reset(entries: Any) -> bool:
+    """Whether a client asks to forget all owners: an empty list, or one empty entry."""
+    return isinstance(entries, list) and (
+        not entries
+        or (
+            len(entries) == 1
+            and isinstance(entries[0], dict)
+            and entries[0].get("fieldsV1") is None
+            and not any(entries[0].values())
+        )
+    )
+
+
+# Keeping the list short
+
+MAX_UPDATERS = 10  # entries of updates that an object keeps
+_ANCIENT = "ancient-changes"
+
+
+def cap(managed: Managed) -> None:
+    """Merge the oldest updates of each version into one entry, until few enough are left. Changes `managed`."""
+    owners, times = managed.owners, managed.times
+    updaters = [identity for identity, owned in owners.items() if not owned.applied]
+    excess = len(updaters) - MAX_UPDATERS
+    if excess <= 0:
+        return
+    updaters.sort(key=lambda identity: (times.get(identity, _EPOCH), identity_text(identity)))
+    first: dict[str, Identity] = {}  # the oldest of each version, which waits for a second to merge with
+    for identity in updaters:
+        if excess == 0:
+            return
+        owned = owners[identity]
+        if owned.api_version not in first:
+            first[owned.api_version] = identity
+            continue
+        bucket = Identity(_ANCIENT, "Update", owned.api_version)
+        if bucket not in owners:
+            owners[bucket] = owners.pop(first[owned.api_version])
+        owners[bucket] = owned._replace(fields=union(owned.fields, owners[bucket].fields))
+        del owners[identity]
+        excess -= 1
+        times.pop(bucket, None)
+        if identity in times:
+            times[bucket] = times[identity]

@@ -1,0 +1,66 @@
+"""The annotation in which client-side `kubectl apply` keeps what it last applied.
+
+It is looked at for the field manager "kubectl" alone, so that objects may move to server-side apply and back: fields
+that it vouches for do not conflict, and it is kept up to date as long as it is there.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from ostinato.api.apply.check import TypedError, check
+from ostinato.api.apply.fieldset import FieldSet, difference
+from ostinato.api.apply.rules import Rules
+from ostinato.api.apply.typed import compare, fields_of
+from ostinato.api.quoting import json_text
+
+LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
+KUBECTL: Final = "kubectl"
+
+_MAX_ANNOTATIONS = 256 * 1024  # bytes of all annotations of an object together
+
+
+def vouched_fields(live: dict[str, Any], api_version: str, rules: Rules) -> FieldSet | None:
+    """The fields that are still as the annotation says; None if there is no annotation to go by."""
+    text = _annotations(live).get(LAST_APPLIED)
+    if not text or not isinstance(text, str):
+        return None
+    try:
+        last = msgspec.json.decode(text)
+        if not isinstance(last, dict) or not last.get("kind") or last.get("apiVersion") != api_version:
+            return None
+        check(live, rules, duplicates=False)
+        check(last, rules, duplicates=False)
+    except (msgspec.DecodeError, TypedError, UnicodeEncodeError, RecursionError):
+        return None
+    fields = fields_of(last, rules)
+    for changed in compare(last, live, rules):
+        fields = difference(fields, changed)
+    return fields
+
+
+def refreshed(applied: dict[str, Any], config: dict[str, Any]) -> dict[str, Any]:
+    """The applied object, its annotation saying what was applied; as it was if it has none."""
+    annotations = _annotations(applied)
+    if not annotations.get(LAST_APPLIED):
+        return applied
+    after = {**annotations, LAST_APPLIED: _configuration(config)}
+    if sum(len(name.encode()) + len(str(value).encode()) for name, value in after.items()) > _MAX_ANNOTATIONS:
+        del after[LAST_APPLIED]
+    return {**applied, "metadata": {**applied["metadata"], "annotations": after}}
+
+
+def _configuration(config: dict[str, Any]) -> str:
+    annotations = _annotations(config)
+    if LAST_APPLIED in annotations:
+        rest = {name: value for name, value in annotations.items() if name != LAST_APPLIED}
+        config = {**config, "metadata": {**config["metadata"], "annotations": rest}}
+    return json_text(config) + "\n"
+
+
+def _annotations(value: dict[str, Any]) -> dict[str, Any]:
+    metadata = value.get("metadata")
+    annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
+    return annotations if isinstance(annotations, dict) else {}
