@@ -1,0 +1,1 @@
+"""Access: who asks, and whether they may."""

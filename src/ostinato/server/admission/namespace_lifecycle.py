@@ -1,0 +1,52 @@
+"""Namespaces: nothing is created in one that does not exist or that ends; the first ones stay."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from ostinato.api.errors import Forbidden, NotFound
+from ostinato.api.gvk import GroupResource
+from ostinato.api.status import StatusCause
+from ostinato.server.admission.chain import Plugin
+from ostinato.server.resources.strategy import Json
+
+if TYPE_CHECKING:
+    from ostinato.server.store.index import Collection
+    from ostinato.server.verbs.context import Context
+
+_NAMESPACES = GroupResource("", "namespaces")
+_IMMORTAL = frozenset({"default", "kube-system", "kube-public"})
+
+
+class NamespaceLifecycle(Plugin):
+    def __init__(self, namespaces: Collection) -> None:
+        self._namespaces = namespaces
+
+    async def mutate(self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any) -> None:
+        if operation != "CREATE" or not context.resource.namespaced:
+            return
+        namespace = context.route.namespace
+        entry = self._namespaces.newest(namespace)
+        if entry is None:
+            raise NotFound.of(_NAMESPACES, namespace)
+        if entry.fields.get("status.phase") == "Terminating":
+            name = obj["metadata"].get("name", "") if obj else ""
+            error = Forbidden.of(
+                context.resource.group_resource,
+                name,
+                f"unable to create new content in namespace {namespace} because it is being terminated",
+            )
+            cause = StatusCause(
+                "NamespaceTerminating", f"namespace {namespace} is being terminated", "metadata.namespace"
+            )
+            details = msgspec.structs.replace(error.details, causes=(cause,))
+            raise Forbidden(msgspec.structs.replace(error.status, details=details))
+
+    async def validate(
+        self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any
+    ) -> None:
+        name = context.route.name
+        if operation == "DELETE" and context.resource.group_resource == _NAMESPACES and name in _IMMORTAL:
+            raise Forbidden.of(_NAMESPACES, name, "this namespace may not be deleted")

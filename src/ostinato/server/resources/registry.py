@@ -1,0 +1,117 @@
+"""The registry: every resource that the server serves, by group, version and name.
+
+The built-in ones come from the discovery document and the table of strategies; custom ones come and go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from importlib import resources
+from typing import Any
+
+import msgspec
+
+from ostinato.api.apply import FieldManager, field_path, from_paths, without
+from ostinato.api.gvk import GroupVersionKind, GroupVersionResource
+from ostinato.api.schema import builtin_schemas
+from ostinato.server.resources.builtin import STORED_AS, STRATEGIES
+from ostinato.server.resources.resource import Resource, Subresource
+from ostinato.server.resources.strategy import Strategy
+from ostinato.server.schema import builtin
+from ostinato.server.store.index import Collection, Index
+
+_STATUS = from_paths(field_path("status"))
+
+
+class Registry:
+    def __init__(self, index: Index) -> None:
+        self._index = index
+        self._resources: dict[tuple[str, str, str], Resource] = {}
+        self.generation = 0  # counts changes, so that discovery documents can be kept until the next one
+        self.discovery: dict[str, Any] = msgspec.json.decode(
+            resources.files("ostinato.api").joinpath("data/discovery.json").read_bytes()
+        )
+        tables = msgspec.json.decode(resources.files("ostinato.server").joinpath("data/tables.json").read_bytes())
+        for root in ("api", "apis"):
+            for group in self.discovery[root]["items"]:
+                for version in group["versions"]:
+                    for raw in version["resources"]:
+                        self.add(self._builtin(group["metadata"].get("name", ""), version["version"], raw, tables))
+
+    def get(self, group: str, version: str, resource: str) -> Resource | None:
+        return self._resources.get((group, version, resource))
+
+    def has_version(self, group: str, version: str) -> bool:
+        return any(key[0] == group and key[1] == version for key in self._resources)
+
+    def has_group(self, group: str) -> bool:
+        return any(key[0] == group for key in self._resources)
+
+    def __iter__(self) -> Iterator[Resource]:
+        return iter(list(self._resources.values()))
+
+    def add(self, resource: Resource) -> None:
+        gvr = resource.gvr
+        self._resources[gvr.group, gvr.version, gvr.resource] = resource
+        self.generation += 1
+
+    def remove(self, gvr: GroupVersionResource) -> None:
+        if self._resources.pop((gvr.group, gvr.version, gvr.resource), None) is not None:
+            self.generation += 1
+
+    def collection(self, name: str, strategy: Strategy) -> Collection:
+        return self._index.collection(name, partial(describe, strategy))
+
+    def _builtin(self, group: str, version: str, raw: dict[str, Any], tables: dict[str, Any]) -> Resource:
+        name, kind = raw["resource"], raw["responseKind"]["kind"]
+        gvk = GroupVersionKind(group, version, kind)
+        strategy = STRATEGIES.get((group, name)) or Strategy()
+        schema = builtin_schemas().of(gvk)
+        stored = "get" in raw["verbs"]
+        stored_as = STORED_AS.get((group, version, name), (group, version))
+        resource = Resource(
+            gvr=GroupVersionResource(group, version, name),
+            gvk=gvk,
+            namespaced=raw["scope"] == "Namespaced",
+            verbs=tuple(raw["verbs"]),
+            strategy=strategy,
+            schema=schema,
+            collection=self.collection(f"{name}.{stored_as[0]}" if stored_as[0] else name, strategy)
+            if stored
+            else None,
+            subresources={
+                sub["subresource"]: Subresource(
+                    sub["subresource"],
+                    tuple(sub["verbs"]),
+                    GroupVersionKind(
+                        sub["responseKind"]["group"] or group,
+                        sub["responseKind"]["version"] or version,
+                        sub["responseKind"]["kind"],
+                    ),
+                )
+                for sub in raw.get("subresources", ())
+            },
+        )
+        if schema is not None:
+            model = builtin.model_of(gvk)
+            resource.read = partial(builtin.read, model)
+            resource.selectable = strategy.selectable
+            schemas = {gvk.api_version: schema}
+            reset = {gvk.api_version: without(_STATUS)} if "status" in resource.subresources else None
+            resource.managers[""] = FieldManager(gvk, schemas, allowed=reset)
+            for sub in resource.subresources.values():
+                if sub.kind == gvk:
+                    resource.managers[sub.name] = FieldManager(gvk, schemas, subresource=sub.name)
+        columns = tables.get(f"{group}/{version}/{name}")
+        if columns:
+            resource.columns = columns
+            resource.row = strategy.row
+        return resource
+
+
+def describe(strategy: Strategy, data: bytes) -> tuple[dict[str, str], dict[str, str], str]:
+    """What selectors ask of stored data."""
+    obj = msgspec.json.decode(data)
+    meta = obj["metadata"]
+    return meta.get("labels") or {}, strategy.fields(obj), meta.get("uid", "")

@@ -1,0 +1,83 @@
+"""A resource: one kind as the server serves it in one version."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from ostinato.api.apply import FieldManager
+from ostinato.api.gvk import GroupVersionKind, GroupVersionResource
+from ostinato.api.schema import Schema
+from ostinato.server.resources.strategy import Json, Strategy
+from ostinato.server.store.index import Collection
+
+
+class Subresource(msgspec.Struct, frozen=True):
+    name: str
+    verbs: tuple[str, ...]
+    kind: GroupVersionKind
+
+
+class Resource:
+    """What is served under /apis/GROUP/VERSION/RESOURCE."""
+
+    def __init__(
+        self,
+        *,
+        gvr: GroupVersionResource,
+        gvk: GroupVersionKind,
+        namespaced: bool,
+        verbs: tuple[str, ...],
+        strategy: Strategy,
+        schema: Schema | None,
+        collection: Collection | None,
+        subresources: Mapping[str, Subresource] | None = None,
+        custom: bool = False,
+    ) -> None:
+        self.gvr = gvr
+        self.gvk = gvk
+        self.group_resource = gvr.group_resource
+        self.namespaced = namespaced
+        self.verbs = verbs
+        self.strategy = strategy
+        self.schema = schema
+        self.collection = collection
+        self.subresources: Mapping[str, Subresource] = subresources or {}
+        self.custom = custom  # defined by a CustomResourceDefinition
+        self.storage_gvk = gvk  # the version in which objects are stored
+        self.from_storage: Callable[[Json], Json] | None = None  # None: only kind and apiVersion differ
+        self.to_storage: Callable[[Json], Json] | None = None
+        self.managers: dict[str, FieldManager] = {}  # by subresource, "" for the object itself
+        self.read: Callable[[Json], tuple[Json, list[str]]] = lambda body: (body, [])
+        self.selectable: tuple[str, ...] = ()  # fields for selectors, besides name and namespace
+        self.columns: list[dict[str, Any]] = []  # of its Table
+        self.row: Callable[[Json], list[Any]] | None = None  # the cells of a Table row
+        self.list_kind = gvk.kind + "List"
+        head = msgspec.json.encode({"kind": gvk.kind, "apiVersion": gvk.api_version})
+        self._head = head[:-1] + b","
+
+    def wrap(self, data: bytes) -> bytes:
+        """Stored data as a whole object of this resource: kind and apiVersion put in front."""
+        if self.from_storage is not None:
+            data = msgspec.json.encode(self.from_storage(msgspec.json.decode(data)))
+        return self._head + data[1:]
+
+    def item(self, data: bytes) -> bytes:
+        """Stored data as an item of a list: only custom resources name their kind there."""
+        if self.custom:
+            return self._head + data[1:]
+        if self.from_storage is not None:
+            return msgspec.json.encode(self.from_storage(msgspec.json.decode(data)))
+        return data
+
+    def object(self, data: bytes) -> Json:
+        """Stored data as a dict of this resource's version, kind and apiVersion first."""
+        stored: Json = msgspec.json.decode(data)
+        if self.from_storage is not None:
+            stored = self.from_storage(stored)
+        return {"kind": self.gvk.kind, "apiVersion": self.gvk.api_version, **stored}
+
+    def key(self, namespace: str, name: str) -> str:
+        return f"{namespace}/{name}" if self.namespaced else name

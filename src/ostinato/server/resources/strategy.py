@@ -1,0 +1,88 @@
+"""Strategies: the rules by which objects of a kind come into being, change and go.
+
+A `Strategy` is asked at each step of a write. The base class has the rules that most kinds share; a kind overrides
+what it does otherwise. Objects are plain dicts; a step that is allowed to change one does so in place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any, ClassVar
+
+from ostinato.api import names
+from ostinato.api.field_errors import FieldError
+
+Json = dict[str, Any]
+NameRule = Callable[..., list[str]]  # (name, prefix=False) -> what is wrong with it
+
+
+class Strategy:
+    """How the objects of one kind are written."""
+
+    name_rule: ClassVar[NameRule] = staticmethod(names.name_is_dns_subdomain)
+    allow_create_on_update: ClassVar[bool] = False
+    allow_unconditional_update: ClassVar[bool] = True
+    generation: ClassVar[bool] = False  # counts changes of what is desired
+    status: ClassVar[bool] = True  # `status` is written through its subresource alone, where the kind has that
+    selectable: ClassVar[tuple[str, ...]] = ()  # what `fields` gives
+    returns_deleted: ClassVar[bool] = False  # a delete answers with the object instead of a Status
+
+    # Every step may be overridden; `old` is the object as it stands in the store.
+
+    def default(self, obj: Json) -> None:
+        """Fill in what the client left out."""
+
+    def prepare_create(self, obj: Json) -> None:
+        """Set what the server decides when an object comes into being."""
+
+    def prepare_update(self, new: Json, old: Json) -> None:
+        """Take from the old object what an update may not change."""
+
+    def prepare_status_update(self, new: Json, old: Json) -> None:
+        """The same for an update of the status alone."""
+        for key in [k for k in new if k not in ("metadata", "status")]:
+            if key not in old:
+                del new[key]
+        for key, value in old.items():
+            if key not in ("metadata", "status"):
+                new[key] = value
+
+    def validate(self, obj: Json) -> list[FieldError]:
+        """What is wrong with an object."""
+        return []
+
+    def validate_update(self, new: Json, old: Json) -> list[FieldError]:
+        """What is wrong with a change."""
+        return self.validate(new)
+
+    def validate_status_update(self, new: Json, old: Json) -> list[FieldError]:
+        return []
+
+    def warnings(self, new: Json, old: Json | None) -> list[str]:
+        """What the client should know though it is allowed."""
+        return []
+
+    def grace(self, obj: Json, asked: int | None) -> int | None:
+        """Seconds for which the object stays when it is deleted; None: kinds that go at once."""
+        return None
+
+    def is_finalized(self, obj: Json) -> bool:
+        """Whether a dying object without finalizers may go."""
+        return True
+
+    def begins_deletion(self, obj: Json, now: datetime) -> bool:
+        """For kinds that end in phases of their own: begin, and say that the object stays."""
+        return False
+
+    def desired(self, obj: Json) -> Any:
+        """The part of an object whose changes the generation counts."""
+        return {k: v for k, v in obj.items() if k not in ("metadata", "status")}
+
+    def fields(self, obj: Mapping[str, Any]) -> dict[str, str]:
+        """What field selectors may ask for, besides name and namespace."""
+        return {}
+
+    def row(self, obj: Json) -> list[Any]:
+        """The cells of a Table row, one a column."""
+        return [obj["metadata"].get("name", ""), obj["metadata"].get("creationTimestamp", "")]

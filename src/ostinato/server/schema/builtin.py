@@ -1,0 +1,381 @@
+"""Built-in kinds: a body becomes the object that a kube-apiserver would hold.
+
+A kube-apiserver reads a body into Go structs and writes them out again, which shapes what is stored and what clients
+see: unknown fields go, null is the same as absent, empty values go unless a pointer tells them from absent ones,
+structs that are no pointers always show, numbers must fit, quantities and times take their canonical form. This module
+does the same, in one pass, from two tables: the schemas, and how each field is declared (its Go type, and whether it is
+left out when empty).
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Callable, Mapping
+from functools import cache, lru_cache
+from importlib import resources
+from typing import Any, Final
+
+import msgspec
+
+from ostinato.api.gvk import GroupVersionKind
+from ostinato.api.quantity import Quantity
+from ostinato.api.time import MicroTime, Time
+
+Convert = Callable[[Any], Any]
+
+_META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1."
+_OPAQUE: Final = {
+    "io.k8s.apimachinery.pkg.runtime.RawExtension",
+    _META + "FieldsV1",
+    _META + "Patch",
+    "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSON",
+    "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrArray",
+    "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrBool",
+    "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrStringArray",
+}
+
+
+class TypeMismatch(Exception):  # noqa: N818
+    """A value has a type that its field cannot hold. The message is that of Go's JSON decoder."""
+
+    def __init__(self, found: str, go_type: str) -> None:
+        super().__init__(found, go_type)
+        self.found = found
+        self.go_type = go_type
+        self.struct = ""  # the innermost struct
+        self.path: list[str] = []  # the fields that lead to it, innermost first
+
+    def __str__(self) -> str:
+        if not self.struct:
+            return f"json: cannot unmarshal {self.found} into Go value of type {self.go_type}"
+        field = ".".join(reversed(self.path))
+        return f"json: cannot unmarshal {self.found} into Go struct field {self.struct}.{field} of type {self.go_type}"
+
+
+class BadValue(Exception):  # noqa: N818
+    """A value has the right type but cannot be read: a quantity, a time."""
+
+
+class _Unknown:
+    """Collects the unknown fields of one body. Paths grow from the inside out, so that known fields cost nothing."""
+
+    __slots__ = ("paths",)
+
+    def __init__(self) -> None:
+        self.paths: list[str] = []
+
+    def prefix(self, since: int, with_: str) -> None:
+        paths = self.paths
+        for i in range(since, len(paths)):
+            paths[i] = with_ + paths[i] if paths[i][0] == "[" else f"{with_}.{paths[i]}"
+
+
+class Struct:
+    """One Go struct: reads a JSON object into it and writes it out again."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.fields: dict[str, tuple[Callable[[Any, _Unknown], Any], bool]] = {}  # how to read it; gone when empty
+        self.always: list[tuple[str, Callable[[], Any]]] = []  # fields that show even if absent, and as what
+
+    def read(self, value: Any, unknown: _Unknown) -> dict[str, Any]:
+        if type(value) is not dict:
+            raise TypeMismatch(json_type(value), f"v1.{self.name}")
+        fields = self.fields
+        out: dict[str, Any] = {}
+        for name, item in value.items():
+            field = fields.get(name)
+            if field is None:
+                unknown.paths.append(name)
+                continue
+            if item is None:
+                continue
+            since = len(unknown.paths)
+            try:
+                new = field[0](item, unknown)
+            except TypeMismatch as error:
+                if not error.struct:
+                    error.struct = self.name
+                error.path.append(name)
+                raise
+            if len(unknown.paths) > since:
+                unknown.prefix(since, name)
+            if new or not field[1]:
+                out[name] = new
+        for name, zero in self.always:
+            if name not in out:
+                out[name] = zero()
+        return out
+
+
+def json_type(value: Any) -> str:
+    if isinstance(value, bool):
+        return "bool"
+    if isinstance(value, str):
+        return "string"
+    if isinstance(value, int | float):
+        return "number"
+    return "array" if isinstance(value, list) else "object"
+
+
+def read(model: str, value: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """The object that a body of this model means, and the paths of its unknown fields. The body is not changed."""
+    unknown = _Unknown()
+    return struct(model).read(value, unknown), unknown.paths
+
+
+@cache
+def struct(model: str) -> Struct:
+    """The struct of a definition, by its name; made on first use."""
+    definitions, declared = _tables()
+    found = Struct(model.rpartition(".")[2])
+    _structs[model] = found
+    properties: Mapping[str, Any] = definitions[model].get("properties", {})
+    for name, (go_type, omit, *zero) in declared.get(model, {}).items():
+        if name not in properties:
+            continue
+        raw = properties[name]
+        pointer = go_type.startswith("*")
+        plain_struct = not pointer and _is_struct(raw)
+        found.fields[name] = (_reader(raw, go_type), bool(omit) and not pointer and not plain_struct)
+        if (plain_struct and not zero) or (not omit and name not in ("kind", "apiVersion")):
+            found.always.append((name, _zero(raw, go_type)))
+    for name in ("kind", "apiVersion"):
+        if name in properties:
+            found.fields[name] = (_reader(properties[name], "string"), True)
+    return found
+
+
+_structs: dict[str, Struct] = {}
+
+
+@cache
+def _tables() -> tuple[dict[str, Any], dict[str, Any]]:
+    definitions = resources.files("ostinato.api").joinpath("data/definitions.json").read_bytes()
+    fields = resources.files("ostinato.server").joinpath("data/go_fields.json").read_bytes()
+    return msgspec.json.decode(definitions), msgspec.json.decode(fields)
+
+
+def _target(raw: Mapping[str, Any]) -> str | None:
+    ref = raw.get("$ref")
+    return None if ref is None else str(ref).removeprefix("#/definitions/")
+
+
+def _is_struct(raw: Mapping[str, Any]) -> bool:
+    target = _target(raw)
+    return target is not None and (
+        bool(_tables()[0][target].get("properties")) or target.endswith((".Time", ".MicroTime"))
+    )
+
+
+def _zero(raw: Mapping[str, Any], go_type: str) -> Callable[[], Any]:
+    target = _target(raw)
+    if go_type.startswith(("*", "[]", "map[")) or (target and target.endswith((".Time", ".MicroTime"))):
+        return lambda: None
+    if target and target.endswith(".Quantity"):
+        return lambda: "0"
+    if target and target.endswith(".IntOrString"):
+        return lambda: 0
+    if target and target not in _OPAQUE:
+        return lambda: struct(target).read({}, _Unknown())
+    kind = raw.get("type")
+    if kind in ("array", "object") or target:
+        return lambda: None
+    zero = {"string": "", "integer": 0, "number": 0, "boolean": False}[str(kind)]
+    return lambda: zero
+
+
+def _reader(raw: Mapping[str, Any], go_type: str) -> Callable[[Any, _Unknown], Any]:
+    go_type = go_type.removeprefix("*")
+    target = _target(raw)
+    if target is not None:
+        return _reference(target, go_type)
+    kind = raw.get("type")
+    if kind == "array":
+        return _list(_reader(raw["items"], go_type.removeprefix("[]")), go_type)
+    if kind == "object":
+        values = raw.get("additionalProperties")
+        return _map(_reader(values, go_type.partition("]")[2]), go_type) if values else _opaque
+    if kind == "string" and raw.get("format") == "byte":
+        return _bytes
+    if kind == "string":
+        return _string(go_type)
+    if kind == "integer":
+        return _integer(go_type, raw.get("format", "int64"))
+    if kind == "number":
+        return _number(go_type)
+    if kind == "boolean":
+        return _boolean(go_type)
+    return _opaque
+
+
+def _reference(target: str, go_type: str) -> Callable[[Any, _Unknown], Any]:
+    if target in _OPAQUE:
+        return _opaque
+    name = target.rpartition(".")[2]
+    if name == "Quantity":
+        return _quantity
+    if name == "Time":
+        return _time
+    if name == "MicroTime":
+        return _micro_time
+    if name == "IntOrString":
+        return _int_or_string(go_type)
+    if not _tables()[0][target].get("properties"):
+        return _opaque
+
+    def read_struct(value: Any, unknown: _Unknown) -> Any:
+        try:
+            return struct(target).read(value, unknown)
+        except TypeMismatch as error:
+            if not error.struct:
+                error.go_type = go_type
+            raise
+
+    return read_struct
+
+
+def _opaque(value: Any, _unknown: _Unknown) -> Any:
+    return value
+
+
+def _string(go_type: str) -> Callable[[Any, _Unknown], Any]:
+    def read_string(value: Any, _unknown: _Unknown) -> Any:
+        if type(value) is not str:
+            raise TypeMismatch(json_type(value), go_type)
+        return value
+
+    return read_string
+
+
+def _integer(go_type: str, format_: str) -> Callable[[Any, _Unknown], Any]:
+    limit = 1 << (31 if format_ == "int32" else 63)
+
+    def read_integer(value: Any, _unknown: _Unknown) -> Any:
+        if type(value) is int and -limit <= value < limit:
+            return value
+        if type(value) is float and value.is_integer() and -limit <= value < limit:
+            return int(value)
+        found = json_type(value)
+        raise TypeMismatch(f"number {value}" if found == "number" else found, go_type)
+
+    return read_integer
+
+
+def _number(go_type: str) -> Callable[[Any, _Unknown], Any]:
+    def read_number(value: Any, _unknown: _Unknown) -> Any:
+        if type(value) is not int and type(value) is not float:
+            raise TypeMismatch(json_type(value), go_type)
+        return value
+
+    return read_number
+
+
+def _boolean(go_type: str) -> Callable[[Any, _Unknown], Any]:
+    def read_boolean(value: Any, _unknown: _Unknown) -> Any:
+        if type(value) is not bool:
+            raise TypeMismatch(json_type(value), go_type)
+        return value
+
+    return read_boolean
+
+
+def _bytes(value: Any, _unknown: _Unknown) -> Any:
+    if type(value) is not str:
+        raise TypeMismatch(json_type(value), "[]uint8")
+    try:
+        base64.b64decode(value, validate=True)
+    except binascii.Error as error:
+        text = value.rstrip("=")
+        at = next((i for i, c in enumerate(value) if not (c.isascii() and (c.isalnum() or c in "+/="))), len(text))
+        raise BadValue(f"illegal base64 data at input byte {at}") from error
+    return value
+
+
+def _quantity(value: Any, _unknown: _Unknown) -> Any:
+    if type(value) is not str and type(value) is not int and type(value) is not float:
+        raise TypeMismatch(json_type(value), "resource.Quantity")
+    return _canonical_quantity(str(value))
+
+
+@lru_cache(maxsize=4096)
+def _canonical_quantity(text: str) -> str:
+    try:
+        return str(Quantity.parse(text))
+    except ValueError as error:
+        raise BadValue(str(error)) from error
+
+
+def _time(value: Any, _unknown: _Unknown) -> Any:
+    if type(value) is not str:
+        raise TypeMismatch(json_type(value), "string")
+    try:
+        return str(Time.parse(value))
+    except ValueError as error:
+        raise BadValue(str(error)) from error
+
+
+def _micro_time(value: Any, _unknown: _Unknown) -> Any:
+    if type(value) is not str:
+        raise TypeMismatch(json_type(value), "string")
+    try:
+        return str(MicroTime.parse(value))
+    except ValueError as error:
+        raise BadValue(str(error)) from error
+
+
+def _int_or_string(go_type: str) -> Callable[[Any, _Unknown], Any]:
+    def read_int_or_string(value: Any, _unknown: _Unknown) -> Any:
+        if type(value) is str:
+            return value
+        if type(value) is int and -(1 << 31) <= value < 1 << 31:
+            return value
+        found = json_type(value)
+        raise TypeMismatch(f"number {value}" if found == "number" else found, "int32" if found == "number" else go_type)
+
+    return read_int_or_string
+
+
+def _list(item: Callable[[Any, _Unknown], Any], go_type: str) -> Callable[[Any, _Unknown], Any]:
+    def read_list(value: Any, unknown: _Unknown) -> Any:
+        if type(value) is not list:
+            raise TypeMismatch(json_type(value), go_type)
+        out = []
+        for i, element in enumerate(value):
+            since = len(unknown.paths)
+            out.append(None if element is None else item(element, unknown))
+            if len(unknown.paths) > since:
+                unknown.prefix(since, f"[{i}]")
+        return out
+
+    return read_list
+
+
+def _map(item: Callable[[Any, _Unknown], Any], go_type: str) -> Callable[[Any, _Unknown], Any]:
+    def read_map(value: Any, unknown: _Unknown) -> Any:
+        if type(value) is not dict:
+            raise TypeMismatch(json_type(value), go_type)
+        out = {}
+        for key, element in value.items():
+            since = len(unknown.paths)
+            out[key] = "" if element is None else item(element, unknown)
+            if len(unknown.paths) > since:
+                unknown.prefix(since, key)
+        return out
+
+    return read_map
+
+
+@cache
+def _models() -> dict[tuple[str, str, str], str]:
+    return {
+        (gvk["group"], gvk["version"], gvk["kind"]): name
+        for name, raw in _tables()[0].items()
+        for gvk in raw.get("x-kubernetes-group-version-kind", ())
+    }
+
+
+def model_of(gvk: GroupVersionKind) -> str:
+    """The name of a kind's definition."""
+    return _models()[gvk.group, gvk.version, gvk.kind]

@@ -1,0 +1,1 @@
+"""The verbs: what the server does on a resource, a file each."""

@@ -1,0 +1,53 @@
+"""Selection: which objects a list or a watch is about."""
+
+from __future__ import annotations
+
+from ostinato.api import fields, labels
+from ostinato.api.errors import BadRequest
+from ostinato.api.quoting import quote
+from ostinato.server.options import ListOptions
+from ostinato.server.resources.resource import Resource
+from ostinato.server.store.index import Entry
+from ostinato.server.verbs.context import Context
+
+
+class Selection:
+    """The objects of one scope that match both selectors."""
+
+    def __init__(self, context: Context, options: ListOptions) -> None:
+        self.prefix = context.prefix
+        self.labels = options.label_selector
+        self.fields = _known(context.resource, options.field_selector)
+        self._all_labels = self.labels == labels.everything()
+        self._all_fields = self.fields == fields.everything()
+        self._namespaced = context.resource.namespaced
+        self.everything = self._all_labels and self._all_fields
+
+    def matches(self, entry: Entry) -> bool:
+        """Whether an object is in the scope and matches. Its namespace is checked here, too."""
+        return entry.key.startswith(self.prefix) and self.selects(entry)
+
+    def selects(self, entry: Entry) -> bool:
+        """Whether an object of the scope matches."""
+        if not self._all_labels and not self.labels.matches(entry.labels):
+            return False
+        return self._all_fields or self.fields.matches(self._fields_of(entry))
+
+    def _fields_of(self, entry: Entry) -> dict[str, str]:
+        namespace, _, name = entry.key.rpartition("/")
+        return {**entry.fields, "metadata.name": name, "metadata.namespace": namespace}
+
+
+def _known(resource: Resource, selector: fields.Selector) -> fields.Selector:
+    """Refuse fields that objects of the kind cannot be selected by."""
+    known = ("metadata.name", "metadata.namespace", *resource.selectable)
+    for term in selector.terms:
+        if term.field not in known:
+            if resource.selectable and not resource.custom:
+                raise BadRequest.of(f"field label not supported: {term.field}")
+            if resource.custom:
+                raise BadRequest.of(f"field label not supported: {term.field}")
+            raise BadRequest.of(
+                f'{quote(term.field)} is not a known field selector: only "metadata.name", "metadata.namespace"'
+            )
+    return selector
