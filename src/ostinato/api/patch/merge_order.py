@@ -81,19 +81,25 @@ def positions(items: list[Any], merge_key: str) -> dict[Hashable, int]:
 
 def partition(items: list[Any], by: list[Any], merge_key: str) -> tuple[list[Any], list[Any]]:
     """Split a list into the items that another list names, and those that it does not."""
-    if not merge_key:
-        named = {identity(item) for item in by}
-    else:
-        if items:
-            merge_value(items[0], merge_key)
-        for position, item in enumerate(by if items else ()):
-            if not isinstance(item, dict):
-                raise UnmergeablePatch(f"value for key {position} is not a map")
-        named = {identity(item[merge_key]) for item in by if isinstance(item, dict) and merge_key in item}
+    named: set[Hashable] = set()
+    no_map: int | None = None  # where the other list holds something that has no merge key
+    for position, item in enumerate(by):
+        if not merge_key:
+            named.add(identity(item))
+        elif not isinstance(item, dict):
+            no_map = position
+            break
+        elif merge_key in item:
+            named.add(identity(item[merge_key]))
     inside: list[Any] = []
     outside: list[Any] = []
     for item in items:
-        (inside if item_identity(item, merge_key) in named else outside).append(item)
+        if item_identity(item, merge_key) in named:
+            inside.append(item)
+        elif no_map is None:
+            outside.append(item)
+        else:
+            raise UnmergeablePatch(f"value for key {no_map} is not a map")
     return inside, outside
 
 

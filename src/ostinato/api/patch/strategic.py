@@ -159,10 +159,12 @@ def _directed(result: dict[str, Any], patch: dict[str, Any], schema: Schema | No
     done: set[str] = set()
     if RETAIN_KEYS in patch:
         done.add(RETAIN_KEYS)
+        patch = patch.copy()
+        retained = patch.pop(RETAIN_KEYS)
         if onto_patch:  # both patches lead to the same object, so they retain the same keys
-            result.setdefault(RETAIN_KEYS, patch[RETAIN_KEYS])
+            result.setdefault(RETAIN_KEYS, retained)
         else:
-            _retain_keys(result, patch)
+            _retain_keys(result, patch, retained)
     for key, value in patch.items():
         if key.startswith(SET_ELEMENT_ORDER):
             done.add(key)
@@ -174,14 +176,13 @@ def _directed(result: dict[str, Any], patch: dict[str, Any], schema: Schema | No
     return done
 
 
-def _retain_keys(result: dict[str, Any], patch: dict[str, Any]) -> None:
-    retained = patch[RETAIN_KEYS]
+def _retain_keys(result: dict[str, Any], patch: dict[str, Any], retained: Any) -> None:
     malformed = MalformedPatch("invalid patch format of retainKeys")
-    if not isinstance(retained, list):
+    if not isinstance(retained, list) or any(isinstance(key, dict | list) for key in retained):
         raise malformed
     keys = {key for key in retained if isinstance(key, str)}
     for key, value in patch.items():
-        exempt = key == RETAIN_KEYS or key.startswith((DELETE_FROM_PRIMITIVE_LIST, SET_ELEMENT_ORDER))
+        exempt = key.startswith((DELETE_FROM_PRIMITIVE_LIST, SET_ELEMENT_ORDER))
         if value is not None and not exempt and key not in keys:
             raise malformed
     for key in result.keys() - keys:
@@ -238,8 +239,10 @@ def _merged_field(
             raise UnmergeablePatch("cannot merge lists without merge key for struct")
         original, patch = _without_directives(original, patch, merge_key)
         items = None if field is None else field.items
-        merged = _merged_items(original, patch, merge_key, items, onto_patch=onto_patch)
-    elif deleting and not onto_patch:
+        merged, settled = _merged_items(original, patch, merge_key, items, onto_patch=onto_patch)
+        if settled:
+            return merged
+    elif deleting:
         gone = {identity(item) for item in patch}
         return [item for item in original if identity(item) not in gone]
     else:
@@ -274,17 +277,24 @@ def _without_directives(original: list[Any], patch: list[Any], merge_key: str) -
 
 def _merged_items(
     original: list[Any], patch: list[Any], merge_key: str, schema: Schema | None, *, onto_patch: bool
-) -> list[Any]:
+) -> tuple[list[Any], bool]:
+    """Merge items by their keys; new ones come last. Tells also whether this is the final order already.
+
+    It is if the patch brings nothing new and has its items in the order of the object, which most patches do.
+    """
     identities = [item_identity(item, merge_key) for item in patch]
-    if not patch:
-        return original
     merged = original.copy()
     place = positions(original, merge_key)
+    settled = len(place) == len(original) and not onto_patch
+    last = -1
     for found, item in zip(identities, patch, strict=True):
         position = place.get(found)
         if position is None:
             place[found] = len(merged)
             merged.append(item)
+            settled = False
         else:
             merged[position] = _merged_map(merged[position], item, schema, onto_patch=onto_patch)
-    return merged
+            settled = settled and position > last
+            last = position
+    return merged, settled
