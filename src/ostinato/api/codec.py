@@ -22,7 +22,9 @@ from ostinato.api.sparse import sparse
 
 S = TypeVar("S", bound=msgspec.Struct)
 T = TypeVar("T", bound=Object)
+R = TypeVar("R")
 
+_untyped = msgspec.json.Decoder()
 _encoder = msgspec.json.Encoder(enc_hook=encode_leaf)
 
 
@@ -55,7 +57,7 @@ def from_json(cls: type[S], data: bytes) -> S:
     if issubclass(cls, Object) and cls.__kind__ is not None:
         head = _Head.of(cls.__kind__)
         if not data.startswith(head.usual):
-            _check_kind(cls.__kind__, _read(_TypeMeta, data))
+            _check_said_kind(cls.__kind__, cls, data)
     return _read(cls, data)
 
 
@@ -64,8 +66,12 @@ def from_dict(cls: type[S], value: dict[str, Any]) -> S:
     if not isinstance(value, dict):
         raise ObjectError(f"{cls.__name__}: expected dict, got {type(value).__name__}")
     if issubclass(cls, Object) and cls.__kind__ is not None:
-        _check_kind(cls.__kind__, _convert(_TypeMeta, value))
-    return _convert(cls, value)
+        _check_kind(cls.__kind__, value.get("apiVersion"), value.get("kind"))
+    try:
+        instance: S = msgspec.convert(value, cls, dec_hook=decode_leaf)
+    except msgspec.ValidationError:
+        return _fitted(cls, value)
+    return instance
 
 
 class RawList(msgspec.Struct, frozen=True):
@@ -85,20 +91,20 @@ def list_from_json(cls: type[T], data: bytes) -> ObjectList[T]:
 
 def raw_list_from_json(data: bytes) -> RawList:
     try:
-        answer = _decoder(_ListAnswer).decode(data)
+        answer = _parsed(_decoder(_ListAnswer), RawList, data)
     except msgspec.ValidationError as error:
         raise ObjectError(f"not a list of objects: {error}") from None
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise ObjectError(f"list: {_syntax(error)}") from None
     return RawList(answer.api_version or "", answer.kind or "", answer.metadata or ListMeta(), answer.items or [])
 
 
 class _TypeMeta(msgspec.Struct, rename="camel"):
+    api_version: Any = None
+    kind: Any = None
+
+
+class _ListAnswer(msgspec.Struct, rename="camel"):
     api_version: str | None = None
     kind: str | None = None
-
-
-class _ListAnswer(_TypeMeta, rename="camel"):
     metadata: ListMeta | None = None
     items: list[msgspec.Raw] | None = None
 
@@ -118,11 +124,19 @@ class _Head(msgspec.Struct, frozen=True):
         return _Head(written, (written, b"{" + kind + b"," + version + b","))
 
 
-def _check_kind(info: KindInfo, found: _TypeMeta) -> None:
+def _check_said_kind(info: KindInfo, cls: type[Any], data: bytes) -> None:
+    try:
+        found = _parsed(_decoder(_TypeMeta), cls, data)
+    except msgspec.ValidationError:
+        return  # no JSON object at all: reading it as one says so
+    _check_kind(info, found.api_version, found.kind)
+
+
+def _check_kind(info: KindInfo, api_version: Any, kind: Any) -> None:
+    """What is said must be right; what is not said is taken for granted."""
     gvk = info.gvk
-    if (found.kind or gvk.kind) != gvk.kind or (found.api_version or gvk.api_version) != gvk.api_version:
-        said = f"{found.api_version or gvk.api_version}, Kind={found.kind or gvk.kind}"
-        raise WrongKind(f"expected {gvk}, got {said}")
+    if (kind or gvk.kind) != gvk.kind or (api_version or gvk.api_version) != gvk.api_version:
+        raise WrongKind(f"expected {gvk}, got {api_version or gvk.api_version}, Kind={kind or gvk.kind}")
 
 
 @cache
@@ -132,26 +146,18 @@ def _decoder(cls: type[S]) -> msgspec.json.Decoder[S]:
 
 def _read(cls: type[S], data: bytes) -> S:
     try:
-        instance: S = _decoder(cls).decode(data)
+        instance: S = _parsed(_decoder(cls), cls, data)
     except msgspec.ValidationError:
-        instance = _fitted(cls, msgspec.json.decode(data))
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise ObjectError(f"{cls.__name__}: {_syntax(error)}") from None
+        instance = _fitted(cls, _parsed(_untyped, cls, data))
     if isinstance(instance, Object):
         remember(instance, data)
     return instance
 
 
-def _convert(cls: type[S], value: dict[str, Any]) -> S:
-    try:
-        instance: S = msgspec.convert(value, cls, dec_hook=decode_leaf)
-    except msgspec.ValidationError:
-        return _fitted(cls, value)
-    return instance
-
-
 def _fitted(cls: type[S], value: Any) -> S:
     """The slow way, after the fast one has failed: for tolerance, and for the words of the error."""
+    if not isinstance(value, dict):
+        raise ObjectError(f"{cls.__name__}: expected an object, got {type(value).__name__}")
     try:
         instance: S = msgspec.convert(fit(value, Shape(cls)), cls, dec_hook=decode_leaf)
     except Mismatch as mismatch:
@@ -163,11 +169,11 @@ def _fitted(cls: type[S], value: Any) -> S:
     raise ObjectError(f"{_described(cls, value)}: {problem}")
 
 
-def _described(cls: type[Any], value: Any) -> str:
+def _described(cls: type[Any], value: dict[str, Any]) -> str:
     """The object by kind and key, as far as it says: "Pod default/a"."""
     info = cls.__kind__ if issubclass(cls, Object) else None
     title: str = info.gvk.kind if info is not None else cls.__name__
-    metadata = value.get("metadata") if isinstance(value, dict) else None
+    metadata = value.get("metadata")
     if not isinstance(metadata, dict):
         return title
     parts = (metadata.get("namespace"), metadata.get("name"))
@@ -175,5 +181,13 @@ def _described(cls: type[Any], value: Any) -> str:
     return f"{title} {key}" if key else title
 
 
-def _syntax(error: BaseException) -> str:
-    return "nested too deeply" if isinstance(error, RecursionError) else str(error)
+def _parsed(decoder: msgspec.json.Decoder[R], cls: type[Any], data: bytes) -> R:
+    """Decode, and put what is wrong with the JSON itself into words; wrong types are left to the caller."""
+    try:
+        return decoder.decode(data)
+    except msgspec.ValidationError:
+        raise
+    except RecursionError:
+        raise ObjectError(f"{cls.__name__}: nested too deeply") from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ObjectError(f"{cls.__name__}: {error}") from None

@@ -72,8 +72,8 @@ def _keep_default(result: dict[str, Any], field: Field, raw: Any) -> None:
 def _list(raw: list[Any], encoded: list[Any], shape: Shape, inner: Shape) -> list[Any]:
     keys = _keys(shape)
     if keys:
-        before = {_key(item, keys): item for item in reversed(raw)}
-        matches = [before.get(_key(item, keys)) for item in encoded]
+        before = {_key(item, keys, inner): item for item in reversed(raw)}
+        matches = [before.get(_key(item, keys, inner)) for item in encoded]
     elif len(raw) == len(encoded):
         matches = raw
     else:
@@ -93,8 +93,12 @@ def _keys(shape: Shape) -> tuple[str, ...]:
     return ()
 
 
-def _key(item: Any, keys: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(repr(item.get(key)) for key in keys) if isinstance(item, dict) else (repr(item),)
+def _key(item: Any, keys: tuple[str, ...], inner: Shape) -> tuple[str, ...]:
+    """What tells an item apart; a key that is not written has its default."""
+    if not isinstance(item, dict):
+        return (repr(item),)
+    defaults = {field.wire: field.default for field in inner.fields if field.wire in keys}
+    return tuple(repr(item.get(key, defaults.get(key))) for key in keys)
 
 
 def _known(value: Any, shape: Shape) -> Any:

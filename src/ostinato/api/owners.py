@@ -19,6 +19,7 @@ from ostinato.api.field_errors import FieldError, Path
 from ostinato.api.gvk import GroupVersion, GroupVersionKind
 from ostinato.api.meta import OwnerReference
 from ostinato.api.object import Object
+from ostinato.api.quoting import json_text
 
 _BANNED_OWNERS = frozenset({GroupVersionKind("", "v1", "Event")})  # they come and go too often to own anything
 
@@ -122,7 +123,7 @@ def validate_owner_references(references: Sequence[OwnerReference], path: Path) 
                     "Only one reference can have Controller set to true. "
                     f'Found "true" in references for {first} and {controller}'
                 )
-                errors.append(FieldError.invalid(path, [to_dict(each) for each in references], detail))
+                errors.append(FieldError.invalid(path, list(map(_Shown, references)), detail))
             else:
                 first = controller
     return errors
@@ -138,8 +139,18 @@ def _validate(reference: OwnerReference, path: Path) -> list[FieldError]:
             errors.append(FieldError.invalid(path.child(field), value, "must not be empty"))
     if version.kind(reference.kind) in _BANNED_OWNERS:
         detail = f"{version.group}/{version.version}, Kind={reference.kind} is disallowed from being an owner"
-        errors.append(FieldError.invalid(path, to_dict(reference), detail))
+        errors.append(FieldError.invalid(path, _Shown(reference), detail))
     return errors
+
+
+class _Shown:
+    """A reference in an error: its fields in the order of the API, not of the alphabet."""
+
+    def __init__(self, reference: OwnerReference) -> None:
+        self._fields = to_dict(reference)
+
+    def __str__(self) -> str:
+        return "{" + ",".join(f'"{name}":{json_text(value)}' for name, value in self._fields.items()) + "}"
 
 
 def _group_version(reference: OwnerReference) -> GroupVersion:
