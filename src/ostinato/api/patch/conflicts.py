@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from ostinato.api.patch.directives import MERGE, PATCH, REPLACE, RETAIN_KEYS
 from ostinato.api.patch.errors import UnmergeablePatch
-from ostinato.api.patch.merge_order import MERGE, PATCH, REPLACE, element_type
-from ostinato.api.patch.strategic import RETAIN_KEYS
+from ostinato.api.patch.merge_order import element_type
 from ostinato.api.patch.values import identity, same
 from ostinato.api.patch.wording import go_string, go_value
 from ostinato.api.schema import Schema
@@ -25,7 +25,10 @@ def has_conflicts(left: dict[str, Any], right: dict[str, Any], schema: Schema | 
         field = None if schema is None else schema.field(key)
         strategies = frozenset() if field is None else field.patch_strategies
         if isinstance(value, dict):
-            if _maps_conflict(value, other, field, replacing=REPLACE in strategies):
+            if REPLACE in strategies:  # replaced as a whole: no fields to disagree on, and the patch wins
+                if _directives_differ(value, other):
+                    return True
+            elif has_conflicts(value, other, field):
                 return True
         elif isinstance(value, list):
             if _lists_conflict(value, other, field, merging=MERGE in strategies):
@@ -37,11 +40,6 @@ def has_conflicts(left: dict[str, Any], right: dict[str, Any], schema: Schema | 
 
 def _directives_differ(left: dict[str, Any], right: dict[str, Any]) -> bool:
     return (PATCH in left) != (PATCH in right) or not same(left.get(PATCH), right.get(PATCH))
-
-
-def _maps_conflict(left: dict[str, Any], right: dict[str, Any], field: Schema | None, *, replacing: bool) -> bool:
-    """Maps that are replaced as a whole have no fields to disagree on: the patch wins, as with kubectl."""
-    return _directives_differ(left, right) if replacing else has_conflicts(left, right, field)
 
 
 def _lists_conflict(left: list[Any], right: list[Any], field: Schema | None, *, merging: bool) -> bool:

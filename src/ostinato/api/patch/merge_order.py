@@ -12,21 +12,15 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any
 
-from ostinato.api.patch.errors import InapplicablePatch, MalformedPatch, UnmergeablePatch
+from ostinato.api.patch.directives import DELETE, PATCH, SET_ELEMENT_ORDER
+from ostinato.api.patch.errors import InapplicablePatch, UnmergeablePatch
 from ostinato.api.patch.values import identity
 from ostinato.api.patch.wording import go_type, go_value
-
-PATCH = "$patch"
-DELETE = "delete"
-REPLACE = "replace"
-MERGE = "merge"
-RETAIN = "retainKeys"
-SET_ELEMENT_ORDER = "$setElementOrder"
 
 _INSERTION_SORTED = 20  # lists up to this length are sorted by insertion, which shows where items are in no order
 
 
-def wrong_type(expected: type, actual: Any) -> UnmergeablePatch:
+def wrong_type(expected: type[dict[str, Any]] | type[list[Any]], actual: Any) -> UnmergeablePatch:
     return UnmergeablePatch(f"expected a {go_type(expected())}, but received a {go_type(actual)}")
 
 
@@ -188,7 +182,3 @@ def check_element_order(patch: list[Any], order: list[Any], merge_key: str) -> N
             f"The order in patch list:\n{go_value(patch)}\n "
             f"doesn't match {SET_ELEMENT_ORDER} list:\n{go_value(order)}\n"
         )
-
-
-def bad_element_order() -> MalformedPatch:
-    return MalformedPatch("invalid patch format of setElementOrder list")

@@ -4,7 +4,8 @@ By the schema, a list is merged (`x-kubernetes-patch-strategy: merge`): item by 
 key; as a union for scalars. Every other list is replaced, and maps are merged. A patch may say otherwise:
 
 - `null` deletes a field;
-- `$patch: replace` in a map, or in an item of a merged list, puts the patch in place of what was there;
+- `$patch: replace` in a map puts the patch in place of that map, in an item of a merged list it puts the other items of
+  the patch in place of the list;
 - `$patch: delete` in a map empties it, in an item of a merged list it removes that item;
 - `$deleteFromPrimitiveList/finalizers: [...]` removes items of a merged list of scalars;
 - `$setElementOrder/containers: [...]` gives the order of a merged list;
@@ -18,14 +19,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from ostinato.api.patch.errors import MalformedPatch, PatchError, UnmergeablePatch
-from ostinato.api.patch.merge_order import (
+from ostinato.api.patch.directives import (
     DELETE,
+    DELETE_FROM_PRIMITIVE_LIST,
     MERGE,
     PATCH,
     REPLACE,
+    RETAIN_KEYS,
     SET_ELEMENT_ORDER,
-    bad_element_order,
+)
+from ostinato.api.patch.errors import MalformedPatch, PatchError, UnmergeablePatch
+from ostinato.api.patch.merge_order import (
     check_element_order,
     element_type,
     item_identity,
@@ -37,9 +41,6 @@ from ostinato.api.patch.merge_order import (
 from ostinato.api.patch.values import identity
 from ostinato.api.patch.wording import go_string, go_value, json_name
 from ostinato.api.schema import Schema
-
-RETAIN_KEYS = "$retainKeys"
-DELETE_FROM_PRIMITIVE_LIST = "$deleteFromPrimitiveList"
 
 
 def strategic_merge(original: dict[str, Any], patch: Any, schema: Schema | None) -> dict[str, Any]:
@@ -196,7 +197,7 @@ def _set_element_order(
     order = patch[directive]
     if not isinstance(order, list):
         raise wrong_type(list, order)
-    key = _field_of(directive, bad_element_order())
+    key = _field_of(directive, MalformedPatch("invalid patch format of setElementOrder list"))
     current = result.get(key, [])
     wanted = patch.get(key, [])
     for items in (current, wanted):

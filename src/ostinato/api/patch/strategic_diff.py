@@ -7,30 +7,33 @@ Fields whose strategy is retainKeys say in `$retainKeys` what stays.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
-from ostinato.api.patch.errors import UnmergeablePatch
-from ostinato.api.patch.merge_order import (
+import msgspec
+
+from ostinato.api.patch.directives import (
     DELETE,
+    DELETE_FROM_PRIMITIVE_LIST,
     MERGE,
     PATCH,
     REPLACE,
     RETAIN,
+    RETAIN_KEYS,
     SET_ELEMENT_ORDER,
+)
+from ostinato.api.patch.errors import UnmergeablePatch
+from ostinato.api.patch.merge_order import (
     element_type,
     in_order,
     item_identity,
     merge_value,
 )
-from ostinato.api.patch.strategic import DELETE_FROM_PRIMITIVE_LIST, RETAIN_KEYS
 from ostinato.api.patch.values import same
 from ostinato.api.patch.wording import go_value
 from ostinato.api.schema import Schema
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(msgspec.Struct, frozen=True):
     """Which part of a difference to report."""
 
     changes: bool = True  # additions and changes
@@ -41,7 +44,11 @@ class Wanted:
 def create_two_way_strategic(
     original: dict[str, Any], modified: dict[str, Any], schema: Schema | None
 ) -> dict[str, Any]:
-    """The patch that turns `original` into `modified`; {} if they are equal. It shares values with `modified`."""
+    """The patch that turns `original` into `modified`. It shares values with `modified`.
+
+    Equal objects give {}, unless they hold what kubectl repeats as well: a field that is replaced as a whole, or a
+    merged list of scalars that is not sorted.
+    """
     return difference(original, modified, schema, Wanted())
 
 

@@ -213,6 +213,14 @@ def test_a_new_value_of_five_hundred_levels_is_cleaned() -> None:
     assert result == {}
 
 
+def test_an_item_of_five_hundred_levels_without_its_merge_key_is_refused() -> None:
+    value: Any = 1
+    for _ in range(490):
+        value = {"a": value}
+    with pytest.raises(UnmergeablePatch, match="does not contain declared merge key: name"):
+        strategic_merge(ORIGINAL, {"spec": {"containers": [value]}}, POD)
+
+
 KEYS = st.sampled_from(
     [
         *["spec", "metadata", "containers", "name", "env", "finalizers", "labels", "volumes", "x"],

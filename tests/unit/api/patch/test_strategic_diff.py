@@ -213,6 +213,20 @@ def test_deletions_from_a_union_on_both_sides_are_no_error() -> None:
     assert strategic_merge(finalizers("c"), patch, DEPLOYMENT) == {"metadata": {"finalizers": ["b", "c"]}}
 
 
+def test_objects_of_five_hundred_levels_are_compared_merged_and_shown() -> None:
+    def nested(value: int) -> dict[str, Any]:
+        result: Any = value
+        for _ in range(500):
+            result = {"a": result}
+        return {"x": result}
+
+    original, modified, current = nested(1), nested(2), nested(3)
+    assert same(create_three_way_strategic(original, modified, current, DEPLOYMENT), modified)
+    assert same(create_three_way_merge(original, modified, current), modified)
+    with pytest.raises(PatchConflict, match=r"patch:\nmap\[x:map\[a:"):
+        create_three_way_strategic(original, modified, current, DEPLOYMENT, overwrite=False)
+
+
 @pytest.mark.parametrize(
     ("modified", "message"),
     [
