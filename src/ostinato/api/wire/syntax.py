@@ -122,10 +122,10 @@ class _Scan:
             self._refuse("in string literal")
         else:
             self._at += 1
-            if self._here() != ord("u"):
+            if self._here_or_space() != ord("u"):
                 self._refuse("in string escape code")
             self._at += 1
-            while self._here() in _HEX:
+            while self._here_or_space() in _HEX:
                 self._at += 1
             self._refuse("in \\u hexadecimal character escape")
 
@@ -134,18 +134,15 @@ class _Scan:
         found = _NUMBER.match(self._data, start)
         if found is None:  # a sign alone
             self._at += 1
-            self._here()
             self._refuse("in numeric literal")
             return
         self._at = found.end()
         rest = self._data[self._at : self._at + 2]
         if rest[:1] == b"." and b"." not in found[0] and b"e" not in found[0].lower():
             self._at += 1
-            self._here()
             self._refuse("after decimal point in numeric literal")
         if rest[:1] in (b"e", b"E") and b"e" not in found[0].lower():
             self._at += 2 if rest[1:] in (b"+", b"-") else 1
-            self._here()
             self._refuse("in exponent of numeric literal")
         if math.isinf(float(found[0])):
             raise _ProblemFoundError(f"json: cannot unmarshal number {found[0].decode()} into Go value of type float64")
@@ -153,7 +150,7 @@ class _Scan:
     def _literal(self, word: bytes) -> None:
         for expected in word[1:]:
             self._at += 1
-            if self._here() != expected:
+            if self._here_or_space() != expected:
                 self._refuse(f"in literal {word.decode()} (expecting {_shown(expected)})")
         self._at += 1
 
@@ -172,8 +169,12 @@ class _Scan:
             raise _ProblemFoundError(_END)
         return self._data[self._at]
 
+    def _here_or_space(self) -> int:
+        """The same within a number, a word or an escape, which the end of the text breaks off as a space does."""
+        return self._data[self._at] if self._at < len(self._data) else ord(" ")
+
     def _refuse(self, context: str) -> None:
-        raise _ProblemFoundError(f"invalid character {_shown(self._here())} {context}")
+        raise _ProblemFoundError(f"invalid character {_shown(self._here_or_space())} {context}")
 
 
 def _shown(character: int) -> str:

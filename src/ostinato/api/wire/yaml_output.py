@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import yaml
 
-from ostinato.api.quoting import plain
+from ostinato.api.quoting import json_text, plain
 from ostinato.api.wire.yaml_scalars import reads_as_text
 
 _WIDTH: Final = 80
@@ -49,8 +49,8 @@ def _node(value: Any) -> Iterator[yaml.Event]:
             yield _scalar("null", None)
         case bool():
             yield _scalar("true" if value else "false", None)
-        case float() if value.is_integer() and abs(value) < 1e21:
-            yield _scalar(str(int(value)), None)
+        case float() if value.is_integer() and -(2**63) <= value < 2**64:
+            yield _scalar(json_text(value), None)
         case _:
             yield _scalar(plain(value), None)
 
