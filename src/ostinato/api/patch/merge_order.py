@@ -20,7 +20,7 @@ from ostinato.api.patch.wording import go_type, go_value
 _INSERTION_SORTED = 20  # lists up to this length are sorted by insertion, which shows where items are in no order
 
 
-def wrong_type(expected: type[dict[str, Any]] | type[list[Any]], actual: Any) -> UnmergeablePatch:
+def wrong_type(expected: type[dict[str, Any] | list[Any]], actual: Any) -> UnmergeablePatch:
     return UnmergeablePatch(f"expected a {go_type(expected())}, but received a {go_type(actual)}")
 
 

@@ -167,6 +167,7 @@ def _map_items(
 
 def _keyed(items: list[Any], merge_key: str) -> list[tuple[str, dict[str, Any]]]:
     keyed = [(go_value(merge_value(item, merge_key)), item) for item in items]
+    keyed.reverse()  # kubectl's sort turns items of one key around: a port for TCP and UDP is two of them
     keyed.sort(key=lambda entry: entry[0])
     return keyed
 
