@@ -9,7 +9,7 @@ from typing import Any
 from ostinato.api.codec import ObjectError
 from ostinato.api.gvk import GroupVersionKind, NamespacedName
 from ostinato.api.object import Object, kind_of
-from ostinato.api.time import Time
+from ostinato.api.time import Time, TimeError
 
 AnyObject = Object | dict[str, Any]
 
@@ -170,8 +170,10 @@ def _mapping(instance: dict[str, Any], field: str) -> dict[str, str]:
 
 
 def _time(instance: dict[str, Any], field: str) -> Time | None:
-    text = _text(instance, field)
-    return Time.parse(text) if text else None
+    try:
+        return Time.parse(_text(instance, field))
+    except TimeError:
+        return None
 
 
 def _typed(value: Any, kind: type[Any]) -> Any:

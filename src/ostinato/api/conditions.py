@@ -147,11 +147,12 @@ def _made(parent: dict[str, Any], field: str, empty: Any, path: str) -> Any:
 
 def _as_item(holder: Holder, conditions: list[Any], condition: Condition) -> Any:
     """The condition in the form of those beside it."""
-    if isinstance(holder, dict) or (conditions and isinstance(conditions[0], dict)):
-        return to_dict(condition)
     if isinstance(holder, Object):
         return from_dict(_item_class(holder), to_dict(condition))
-    return from_dict(type(conditions[0]), to_dict(condition)) if conditions else condition
+    beside = next((each for each in conditions if isinstance(each, dict | msgspec.Struct)), None)
+    if isinstance(holder, dict) or isinstance(beside, dict):
+        return to_dict(condition)
+    return condition if beside is None else from_dict(type(beside), to_dict(condition))
 
 
 def _item_class(holder: Object) -> type[msgspec.Struct]:

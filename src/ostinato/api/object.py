@@ -12,7 +12,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 
@@ -76,6 +75,8 @@ class ObjectMetaclass(StructMeta):
         **config: Any,
     ) -> _M:
         created = super().__new__(mcls, name, bases, namespace, **config)
+        if taken := {"apiVersion", "kind"}.intersection(created.__struct_encode_fields__):
+            raise TypeError(f"class {name}: {taken.pop()} is said by the class, it cannot be a field")
         if version is not None:
             kind = kind or name
             created.__kind__ = KindInfo(
@@ -134,16 +135,17 @@ class Object(Struct, _Remembering, metaclass=ObjectMetaclass):
         return self.__replace__()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        fields = {name: copy.deepcopy(getattr(self, name), memo) for name in self.__struct_fields__}
-        return self.__replace__(**fields)
+        return self._remembering(super().__deepcopy__(memo))
 
     def __replace__(self, **changes: Any) -> Self:
         """`copy.replace`. `msgspec.structs.replace` works as well, but forgets the origin."""
-        replaced = msgspec.structs.replace(self, **changes)
+        return self._remembering(msgspec.structs.replace(self, **changes))
+
+    def _remembering(self, duplicate: Self) -> Self:
         data = origin(self)
         if data is not None:
-            replaced.__origin__ = data
-        return replaced
+            duplicate.__origin__ = data
+        return duplicate
 
 
 class CustomResource(Object):

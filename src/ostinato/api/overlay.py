@@ -17,7 +17,7 @@ from ostinato.api.codec import to_dict
 from ostinato.api.leaves import decode_leaf, encode_leaf
 from ostinato.api.markers import ListMap, PatchMerge
 from ostinato.api.object import Object
-from ostinato.api.shape import Field, Shape
+from ostinato.api.shape import Field, Shape, fields_by_wire
 
 
 def overlay(raw: dict[str, Any], typed: Object) -> dict[str, Any]:
@@ -46,7 +46,7 @@ def _value(raw: Any, encoded: Any, shape: Shape) -> Any:
 
 
 def _struct(raw: dict[str, Any], encoded: dict[str, Any], shape: Shape) -> dict[str, Any]:
-    fields = {field.wire: field for field in shape.fields}
+    fields = fields_by_wire(shape.type)
     result: dict[str, Any] = {}
     for name, value in raw.items():
         field = fields.get(name)
@@ -97,8 +97,8 @@ def _key(item: Any, keys: tuple[str, ...], inner: Shape) -> tuple[str, ...]:
     """What tells an item apart; a key that is not written has its default."""
     if not isinstance(item, dict):
         return (repr(item),)
-    defaults = {field.wire: field.default for field in inner.fields if field.wire in keys}
-    return tuple(repr(item.get(key, defaults.get(key))) for key in keys)
+    fields = fields_by_wire(inner.type)
+    return tuple(repr(item[key] if key in item else fields[key].default) for key in keys)
 
 
 def _known(value: Any, shape: Shape) -> Any:

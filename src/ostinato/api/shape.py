@@ -104,6 +104,12 @@ def fields_of(cls: type[msgspec.Struct]) -> tuple[Field, ...]:
     return tuple(Field(info, hints[info.name]) for info in msgspec.structs.fields(cls))
 
 
+@cache
+def fields_by_wire(cls: type[msgspec.Struct]) -> dict[str, Field]:
+    """The fields by their names on the wire. Never to be changed."""
+    return {field.wire: field for field in fields_of(cls)}
+
+
 def merge_rules_of(cls: type[Struct]) -> dict[str, dict[str, Any]]:
     """By wire name, how each field merges and which values it is known to take, in OpenAPI's words.
 

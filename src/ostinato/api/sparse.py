@@ -35,12 +35,10 @@ def _sparse_value(value: Any, shape: Shape) -> Any:
     if isinstance(value, msgspec.Struct):
         return sparse(value)
     inner = shape.inner
-    if inner is None:
-        return value
-    if isinstance(value, list):
+    if isinstance(value, list) and inner is not None:
         kept = [_sparse_value(item, inner) for item in value]
         return value if all(new is old for new, old in zip(kept, value, strict=True)) else kept
-    if isinstance(value, dict):
+    if isinstance(value, dict) and inner is not None:
         entries = {key: _sparse_value(item, inner) for key, item in value.items()}
         return value if all(entries[key] is value[key] for key in value) else entries
     return value

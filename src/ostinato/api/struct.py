@@ -12,7 +12,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, dataclass_transform
+import copy
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, dataclass_transform
 
 import msgspec
 
@@ -55,3 +56,26 @@ class Struct(msgspec.Struct, metaclass=StructMeta, omit_defaults=True, rename=wi
     if TYPE_CHECKING:
 
         def __init_subclass__(cls, *, atomic: bool = False, **config: Any) -> None: ...
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """Several times faster than the general way: structs are trees, and most leaves cannot change."""
+        changes = {}
+        for name in self.__struct_fields__:
+            value = getattr(self, name)
+            if type(value) not in _UNCHANGING:
+                changes[name] = _deep_copy(value, memo)
+        return msgspec.structs.replace(self, **changes)
+
+
+_UNCHANGING = frozenset({str, int, bool, float, bytes, type(None)})
+
+
+def _deep_copy(value: Any, memo: dict[int, Any]) -> Any:
+    kind = type(value)
+    if kind in _UNCHANGING:
+        return value
+    if kind is list:
+        return [_deep_copy(item, memo) for item in value]
+    if kind is dict:
+        return {key: _deep_copy(item, memo) for key, item in value.items()}
+    return copy.deepcopy(value, memo)

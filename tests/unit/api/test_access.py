@@ -96,6 +96,7 @@ def test_what_is_missing_is_empty(bare: AnyObject) -> None:
         {"metadata": []},
         {"metadata": {"name": 1, "labels": [], "finalizers": {"a": 1}, "generation": "x", "deletionTimestamp": 5}},
         {"apiVersion": 5, "kind": [], "metadata": {"finalizers": [1, None]}},
+        {"metadata": {"creationTimestamp": "yesterday"}},
     ],
 )
 def test_what_is_of_a_wrong_type_is_empty(odd: dict[str, Any]) -> None:
@@ -106,6 +107,7 @@ def test_what_is_of_a_wrong_type_is_empty(odd: dict[str, Any]) -> None:
     assert access.generation(odd) == 0
     assert access.finalizers(odd) == ()
     assert access.deletion_timestamp(odd) is None
+    assert access.creation_timestamp(odd) is None
     assert not access.is_being_deleted(odd)
 
 

@@ -164,6 +164,23 @@ def test_the_zero_time_is_null() -> None:
     assert to_dict(widget)["spec"]["starts"] is None
 
 
+def test_a_union_is_written_as_the_alternative_it_holds() -> None:
+    for either in (Part(name="p"), ["a"], None):
+        widget = a_widget(either=either)
+        assert from_dict(Widget, to_dict(widget)) == widget
+
+
+class Choice(Struct):
+    template: Template | list[str] | None = None
+    anything: Any | None = None
+
+
+def test_an_empty_struct_in_a_union_is_left_out_too() -> None:
+    assert to_dict(Choice(template=Template(spec=Part(name="p")))) == {"template": {"spec": {"name": "p"}}}
+    assert to_dict(Choice(template=["a"])) == {"template": ["a"]}
+    assert from_dict(Choice, {"template": ["a"], "anything": {"x": None}}).anything == {"x": None}
+
+
 def test_a_value_without_a_json_form_is_refused() -> None:
     with pytest.raises(NotImplementedError, match="has no JSON form"):
         to_json(a_widget(extra=object()))

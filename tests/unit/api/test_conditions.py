@@ -164,6 +164,9 @@ def test_a_list_takes_what_is_added_in_the_form_of_its_items() -> None:
     dicts: list[Any] = [{"type": "Other", "status": "True"}]
     set_condition(dicts, ready(), NOW)
     assert isinstance(dicts[1], dict)
+    odd: list[Any] = [None, 5]
+    set_condition(odd, ready(), NOW)
+    assert is_condition_true(odd, "Ready")
     olds: list[Any] = [OldCondition(type="Other", status="True")]
     set_condition(olds, ready(), NOW)
     assert isinstance(olds[1], OldCondition)

@@ -86,6 +86,13 @@ def test_a_group_without_a_version_is_refused() -> None:
             pass
 
 
+def test_what_the_class_says_cannot_be_a_field() -> None:
+    with pytest.raises(TypeError, match="class Confused: kind is said by the class, it cannot be a field"):
+
+        class Confused(CustomResource, group="example.dev", version="v1"):
+            kind: str = ""
+
+
 def test_short_names_are_a_list() -> None:
     with pytest.raises(TypeError, match="short_names is a list of names, got the text 'wd'"):
 

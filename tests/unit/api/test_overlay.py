@@ -146,6 +146,14 @@ def test_items_without_keys_are_found_by_what_they_say_if_their_number_changed()
     assert spec["nested"] == [[{"path": "/a", "new": 1}]]
 
 
+def test_a_keyed_list_with_odd_items_is_replaced() -> None:
+    assert changed(document(), ports=[Port(port=80)]) == {"ports": [{"port": 80}]}
+    widget = Widget(spec=Spec(ports=[Port(port=80)], nested=[[Rule(path="/")]]))
+    odd = document(ports=[1, None, {"port": 80, "new": 1}], nested=[1, {}])
+    spec = overlay(odd, widget)["spec"]
+    assert spec == {"ports": [{"port": 80, "new": 1}], "nested": [[{"path": "/"}]]}
+
+
 def test_values_of_maps_are_found_by_name() -> None:
     raw = document(byName={"a": {"path": "/a", "new": 1}, "b": {"new": 2}})
     rules = {"a": Rule(path="/x"), "c": Rule(path="/c")}
