@@ -48,6 +48,8 @@ def read_message(message: str, data: bytes, depth: int = 0) -> Any:
         return _reader(message)(data, 0, len(data), depth)
     except IndexError:
         raise truncated() from None
+    except RecursionError:  # called from too deep already
+        raise DecodeError("exceeded max depth") from None
 
 
 def read_object(data: bytes, depth: int = 0) -> dict[str, Any]:

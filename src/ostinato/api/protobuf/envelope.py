@@ -74,7 +74,7 @@ def unframe(buffer: bytes, limit: int = 16 * 1024 * 1024) -> tuple[list[bytes], 
 def _write(message: str, obj: Mapping[str, Any]) -> bytes:
     try:
         return write_message(message, obj)
-    except (AttributeError, TypeError, ValueError, struct.error) as error:
+    except (AttributeError, TypeError, ValueError, struct.error, RecursionError) as error:
         raise EncodeError(f"{obj.get('kind')} has no protobuf form: {error}") from error
 
 
