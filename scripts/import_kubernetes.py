@@ -2,8 +2,9 @@
 
     python scripts/import_kubernetes.py DIRECTORY
 
-DIRECTORY holds definitions.json, discovery.json, protobuf.json, tables.json and bootstrap.json of one Kubernetes version. What the published
-definitions leave out, and server-side apply needs, is added here. Afterwards run scripts/generate_kinds.py.
+DIRECTORY holds definitions.json, discovery.json, protobuf.json, tables.json and bootstrap.json of one Kubernetes
+version. What the published definitions leave out, and server-side apply needs, is added here. Afterwards run
+scripts/generate_kinds.py.
 """
 
 import json

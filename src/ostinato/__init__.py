@@ -1,1 +1,58 @@
-"""Ostinato: Kubernetes controllers in Python, and the control plane to run them against, in one process."""
+"""Ostinato: Kubernetes controllers in Python, and the control plane to run them against, in one process.
+
+Here are the names that a beginner needs; each package has the rest. They are loaded when first used, so that
+`import ostinato` stays cheap.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ostinato.api.errors import AlreadyExists, APIError, Conflict, Invalid, NotFound
+    from ostinato.api.gvk import GroupVersionKind, NamespacedName
+    from ostinato.api.meta import ObjectMeta
+    from ostinato.api.object import CustomResource
+    from ostinato.api.quantity import Quantity
+    from ostinato.api.struct import Struct
+
+__all__ = [
+    "APIError",
+    "AlreadyExists",
+    "Conflict",
+    "CustomResource",
+    "GroupVersionKind",
+    "Invalid",
+    "NamespacedName",
+    "NotFound",
+    "ObjectMeta",
+    "Quantity",
+    "Struct",
+]
+
+_HOME = {
+    "APIError": "api.errors",
+    "AlreadyExists": "api.errors",
+    "Conflict": "api.errors",
+    "CustomResource": "api.object",
+    "GroupVersionKind": "api.gvk",
+    "Invalid": "api.errors",
+    "NamespacedName": "api.gvk",
+    "NotFound": "api.errors",
+    "ObjectMeta": "api.meta",
+    "Quantity": "api.quantity",
+    "Struct": "api.struct",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

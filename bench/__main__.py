@@ -1,0 +1,9 @@
+"""Run the benchmarks that are named, or all that need nothing but Python."""
+
+import sys
+from importlib import import_module
+
+ALL = ("wire", "changes", "selectors")
+
+for name in sys.argv[1:] or ALL:
+    import_module(f"bench.{name}").main()

@@ -1,0 +1,35 @@
+"""Timing: best of several rounds, every contender in turn in each round, so that a noisy machine is noisy for all."""
+
+from collections.abc import Callable
+from time import perf_counter
+
+ROUNDS = 7
+SECONDS = 0.15  # a round of one contender
+
+
+def compare(title: str, reference: str, contenders: dict[str, Callable[[], object]]) -> None:
+    """Print the time of each contender, and how many times faster than the reference it is."""
+    loops = {name: _loops(run) for name, run in contenders.items()}
+    best = dict.fromkeys(contenders, float("inf"))
+    for _ in range(ROUNDS):
+        for name, run in contenders.items():
+            best[name] = min(best[name], _seconds(run, loops[name]) / loops[name])
+    width = max(len(name) for name in contenders)
+    print(f"\n{title}")
+    for name, seconds in best.items():
+        print(f"  {name:<{width}}  {seconds * 1e6:10.2f} us  {best[reference] / seconds:8.2f} x {reference}")
+
+
+def _seconds(run: Callable[[], object], loops: int) -> float:
+    started = perf_counter()
+    for _ in range(loops):
+        run()
+    return perf_counter() - started
+
+
+def _loops(run: Callable[[], object]) -> int:
+    run()  # whatever is made on first use
+    loops = 1
+    while (taken := _seconds(run, loops)) < SECONDS / 10:
+        loops *= 4
+    return max(1, int(loops * SECONDS / max(taken, 1e-9)))
