@@ -161,6 +161,20 @@ def test_a_time_out_of_range_is_refused() -> None:
         read_message("k8s.io.apimachinery.pkg.apis.meta.v1.Time", stamp)
 
 
+def test_durations_are_text_in_json() -> None:
+    message = "k8s.io.apimachinery.pkg.apis.meta.v1.Duration"
+    for text in ("1h0m0.5s", "0s", "-3ms"):
+        assert read_message(message, write_message(message, text)) == text
+    assert read_message(message, write_message(message, None)) == "0s"
+
+
+def test_a_message_that_ends_within_a_field_is_refused() -> None:
+    with pytest.raises(DecodeError):
+        read_message(SCHEMA, b"\x49\x00\x00")  # a double, field 9
+    with pytest.raises(DecodeError):
+        read_message("k8s.io.api.core.v1.Pod", b"\x0a\x02\x38\x80\x12\x00")  # a number that leaves its message
+
+
 def test_unknown_fields_are_skipped() -> None:
     extra = varint(1000 << 3) + b"\x01" + varint(1001 << 3 | 1) + b"12345678" + varint(1002 << 3 | 2) + b"\x02ab"
     extra += varint(1003 << 3 | 5) + b"1234"

@@ -14,7 +14,9 @@ from ostinato.api.gvk import GroupVersionKind
 from ostinato.api.schema import Schema, builtin_schemas
 from ostinato.api.wire import decode_json, encode_json, strict_errors, unknown_fields
 
-VECTORS = json.loads((File(__file__).parents[2] / "data/wire/json.json").read_text())
+DATA = File(__file__).parents[2] / "data/wire"
+VECTORS = json.loads((DATA / "json.json").read_text())
+TYPED = json.loads((DATA / "strict.json").read_text())
 
 
 def schema_of(kind: str, group: str = "") -> Schema:
@@ -60,6 +62,12 @@ def test_repeated_keys_are_named_as_go_names_them(vector: dict[str, Any]) -> Non
 )  # fmt: skip
 def test_fields_of_a_built_in_kind(text: str, expected: list[str]) -> None:
     assert problems(text, schema_of("Pod")) == expected
+
+
+@pytest.mark.parametrize("vector", TYPED, ids=lambda vector: f"{vector['apiVersion']}-{vector['kind']}")
+def test_problems_of_built_in_kinds_are_those_that_go_finds(vector: dict[str, Any]) -> None:
+    schema = builtin_schemas().of(GroupVersionKind.of(vector["apiVersion"], vector["kind"]))
+    assert problems(vector["text"], schema) == vector["strict"]
 
 
 def test_at_most_a_hundred_are_told() -> None:
