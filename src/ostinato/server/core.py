@@ -69,7 +69,7 @@ class Server:
     def __init__(self, world: World, log: Log) -> None:
         self.world = world
         self.index = Index(log, world.clock)
-        self.registry = Registry(self.index)
+        self.registry = Registry(self.index, world)
         self.authenticator = Authenticator()
         self.publisher = Publisher(self.registry)
         namespaces = self.registry.get("", "v1", "namespaces")

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from ostinato.api.apply import FieldManager, field_path, from_paths, without
+from ostinato.api.apply import FieldManager
 from ostinato.api.gvk import GroupVersionKind, GroupVersionResource
 from ostinato.api.schema import builtin_schemas
 from ostinato.server.resources.builtin import STORED_AS, STRATEGIES
@@ -20,13 +20,15 @@ from ostinato.server.resources.resource import Resource, Subresource
 from ostinato.server.resources.strategy import Strategy
 from ostinato.server.schema import builtin
 from ostinato.server.store.index import Collection, Index
+from ostinato.world import World
 
-_STATUS = from_paths(field_path("status"))
+_COMMON = Strategy()
 
 
 class Registry:
-    def __init__(self, index: Index) -> None:
+    def __init__(self, index: Index, world: World) -> None:
         self._index = index
+        self._world = world
         self._resources: dict[tuple[str, str, str], Resource] = {}
         self.generation = 0  # counts changes, so that discovery documents can be kept until the next one
         self.discovery: dict[str, Any] = msgspec.json.decode(
@@ -66,7 +68,7 @@ class Registry:
     def _builtin(self, group: str, version: str, raw: dict[str, Any], tables: dict[str, Any]) -> Resource:
         name, kind = raw["resource"], raw["responseKind"]["kind"]
         gvk = GroupVersionKind(group, version, kind)
-        strategy = STRATEGIES.get((group, name)) or Strategy()
+        strategy = STRATEGIES.get((group, name), _COMMON).for_server(self._world)
         schema = builtin_schemas().of(gvk)
         stored = "get" in raw["verbs"]
         stored_as = STORED_AS.get((group, version, name), (group, version))
@@ -98,11 +100,11 @@ class Registry:
             resource.read = partial(builtin.read, model)
             resource.selectable = strategy.selectable
             schemas = {gvk.api_version: schema}
-            reset = {gvk.api_version: without(_STATUS)} if "status" in resource.subresources else None
-            resource.managers[""] = FieldManager(gvk, schemas, allowed=reset)
-            for sub in resource.subresources.values():
-                if sub.kind == gvk:
-                    resource.managers[sub.name] = FieldManager(gvk, schemas, subresource=sub.name)
+            for sub in ("", *(sub.name for sub in resource.subresources.values() if sub.kind == gvk)):
+                allowed = strategy.applicable(sub) if "status" in resource.subresources else None
+                resource.managers[sub] = FieldManager(
+                    gvk, schemas, subresource=sub, allowed=None if allowed is None else {gvk.api_version: allowed}
+                )
         columns = tables.get(f"{group}/{version}/{name}")
         if columns:
             resource.columns = columns

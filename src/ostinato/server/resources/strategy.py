@@ -8,13 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ostinato.api import names
+from ostinato.api.apply import field_path, from_paths, without
 from ostinato.api.field_errors import FieldError
+
+if TYPE_CHECKING:
+    from ostinato.api.apply.fieldset import Filter
+    from ostinato.server.store.index import Collection
+    from ostinato.world import World
 
 Json = dict[str, Any]
 NameRule = Callable[..., list[str]]  # (name, prefix=False) -> what is wrong with it
+
+_STATUS = without(from_paths(field_path("status")))
+_SPEC = without(from_paths(field_path("spec")))
 
 
 class Strategy:
@@ -26,7 +35,21 @@ class Strategy:
     generation: ClassVar[bool] = False  # counts changes of what is desired
     status: ClassVar[bool] = True  # `status` is written through its subresource alone, where the kind has that
     selectable: ClassVar[tuple[str, ...]] = ()  # what `fields` gives
+    field_aliases: ClassVar[Mapping[str, str]] = {}  # other names of selectable fields
     returns_deleted: ClassVar[bool] = False  # a delete answers with the object instead of a Status
+    # The rules of an update through a subresource that shows the object itself, other than status.
+    subresources: ClassVar[Mapping[str, Strategy]] = {}
+
+    def for_server(self, world: World) -> Strategy:
+        """The strategy as one server uses it; for those that need the time, or that remember something."""
+        return self
+
+    def applicable(self, subresource: str) -> Filter | None:
+        """The fields that a write through a subresource ("": through none) can own; None: all.
+
+        Asked for kinds with a status.
+        """
+        return {"": _STATUS, "status": _SPEC}.get(subresource)
 
     # Every step may be overridden; `old` is the object as it stands in the store.
 
@@ -58,6 +81,12 @@ class Strategy:
 
     def validate_status_update(self, new: Json, old: Json) -> list[FieldError]:
         return []
+
+    def allocate(self, new: Json, old: Json | None, collection: Collection) -> None:
+        """Take what there is only one of: the last step before the object is stored, nothing happens in between.
+
+        May raise an APIError. What is taken for an object that is not stored after all (a dry run, a conflict) is free.
+        """
 
     def warnings(self, new: Json, old: Json | None) -> list[str]:
         """What the client should know though it is allowed."""

@@ -59,6 +59,7 @@ async def create_object(context: Context, obj: Json, options: WriteOptions, form
             await context.admission.validate(context, "CREATE", obj, None, options)
         assert resource.collection is not None
         if resource.collection.newest(resource.key(meta.get("namespace", ""), meta["name"])) is None:
+            strategy.allocate(obj, None, resource.collection)
             if options.dry_run:
                 return object_response(resource, _dry(context, obj), form, 201)
             try:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from ostinato.api import fields, labels
 from ostinato.api.errors import BadRequest
-from ostinato.api.quoting import quote
 from ostinato.server.options import ListOptions
 from ostinato.server.resources.resource import Resource
 from ostinato.server.store.index import Entry
@@ -39,15 +38,19 @@ class Selection:
 
 
 def _known(resource: Resource, selector: fields.Selector) -> fields.Selector:
-    """Refuse fields that objects of the kind cannot be selected by."""
-    known = ("metadata.name", "metadata.namespace", *resource.selectable)
-    for term in selector.terms:
-        if term.field not in known:
-            if resource.selectable and not resource.custom:
-                raise BadRequest.of(f"field label not supported: {term.field}")
-            if resource.custom:
-                raise BadRequest.of(f"field label not supported: {term.field}")
-            raise BadRequest.of(
-                f'{quote(term.field)} is not a known field selector: only "metadata.name", "metadata.namespace"'
-            )
-    return selector
+    """The selector in the names that entries use; BadRequest for fields that the kind cannot be selected by."""
+    if selector.empty:
+        return selector
+    aliases = resource.strategy.field_aliases
+    try:
+        if not (resource.selectable or aliases or resource.custom):
+            return selector.transform(fields.metadata_only)
+        known = ["metadata.name", *resource.selectable]
+        if resource.namespaced:
+            known.append("metadata.namespace")
+        supported = fields.only(known)
+        return selector.transform(
+            lambda field, value: (aliases[field], value) if field in aliases else supported(field, value)
+        )
+    except fields.FieldSelectorError as error:
+        raise BadRequest.of(str(error)) from error

@@ -103,8 +103,8 @@ async def change_stored(context: Context, change: Change, options: WriteOptions)
 
 async def _prepared(context: Context, old: Json, new: Json, options: WriteOptions) -> Json:
     """The new object, with all that the server has to say about it."""
-    resource, strategy = context.resource, context.resource.strategy
-    subresource = context.route.subresource
+    resource, subresource = context.resource, context.route.subresource
+    strategy = resource.strategy.subresources.get(subresource, resource.strategy)
     await context.admission.mutate(context, "UPDATE", new, old, options)
     new = write.owned(context, old, new, options, subresource)
     meta, before = new["metadata"], old["metadata"]
@@ -147,6 +147,7 @@ async def _store(context: Context, current: Entry, old: Json, new: Json, options
     if changed is None:
         return current.data
     new = changed
+    resource.strategy.allocate(new, old, resource.collection)
     if options.dry_run:
         return msgspec.json.encode(write.stored(resource, new))
     meta = new["metadata"]
