@@ -1,4 +1,7 @@
-"""YAML as kube-apiserver and kubectl write it: block style, keys sorted, quotes only where needed."""
+"""YAML as kube-apiserver and kubectl write it: block style, keys sorted, quotes only where needed.
+
+Byte for byte the same but for the text `<<`, which they write without quotes, so that it does not read back.
+"""
 
 from __future__ import annotations
 

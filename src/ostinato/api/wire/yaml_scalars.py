@@ -55,8 +55,8 @@ def resolve(tag: str, text: str) -> Any:
 
 
 def reads_as_text(text: str) -> bool:
-    """Whether text means itself when it is written without quotes."""
-    return _resolved(text)[0] == "!!str" and not _BASE_60.fullmatch(text)
+    """Whether text means itself when it is written without quotes; as a key, too."""
+    return text != "<<" and _resolved(text)[0] == "!!str" and not _BASE_60.fullmatch(text)
 
 
 def _resolved(text: str) -> tuple[str, Any]:
