@@ -247,8 +247,7 @@ class Module:
         body = "".join(f"\n\n{self._class(definition)}" for definition in self._ordered())
         version = next(kind for kind in map(self._data.kind_of, self._definitions) if kind)
         title = f"{version[0]}/{version[1]}" if version[0] else version[1]
-        mutable = "# ruff: noqa: RUF012\n" if " = []\n" in body or " = {}\n" in body else ""
-        return f'"""The kinds of {title}. {NOTE}"""\n\n{mutable}# fmt: off\n{self._code(body)}'
+        return f'"""The kinds of {title}. {NOTE}"""\n\n# fmt: off\n{self._code(body)}'
 
     def _code(self, body: str) -> str:
         return f"from __future__ import annotations\n\n{self._imports(body)}{body}"

@@ -1,1 +1,1 @@
-"""What an object is: names, schemas, metadata, selectors, quantities, patches, apply, errors. Pure functions, no I/O."""
+"""What an object is: names, schemas, metadata, selectors, quantities, patches, apply, errors. Pure, without I/O."""

@@ -14,7 +14,7 @@ class GroupVersion(msgspec.Struct, frozen=True, order=True, gc=False):
 
     @classmethod
     def parse(cls, text: str) -> GroupVersion:
-        """Read an `apiVersion`: "" and "/" are empty, "v1" is core, "apps/v1" has a group; more slashes are an error."""
+        """Read an `apiVersion`: "" and "/" are empty, "v1" is core, "apps/v1" has a group; more slashes are wrong."""
         match text.split("/"):
             case [""] | ["", ""]:
                 return cls("", "")
@@ -74,7 +74,7 @@ class GroupVersionKind(msgspec.Struct, frozen=True, order=True, gc=False):
 
     @classmethod
     def parse(cls, text: str) -> tuple[GroupVersionKind | None, GroupKind]:
-        """Read a command-line argument: "Kind.version.group" has both readings, "Kind.group" only the second."""
+        """Read an argument: "Kind.version.group" has both readings, "Kind.group" only the second."""
         both = text.split(".", 2)
         full = cls(both[2], both[1], both[0]) if len(both) == 3 else None
         return full, GroupKind.parse(text)
@@ -106,7 +106,7 @@ class GroupVersionResource(msgspec.Struct, frozen=True, order=True, gc=False):
 
     @classmethod
     def parse(cls, text: str) -> tuple[GroupVersionResource | None, GroupResource]:
-        """Read a command-line argument: "resource.version.group" has both readings, "resource.group" only the second."""
+        """Read an argument: "resource.version.group" has both readings, "resource.group" only the second."""
         both = text.split(".", 2)
         full = cls(both[2], both[1], both[0]) if len(both) == 3 else None
         return full, GroupResource.parse(text)

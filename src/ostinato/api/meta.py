@@ -4,7 +4,6 @@ In `ObjectMeta` and `ListMeta` an empty value and no value are the same, as in t
 `pod.metadata.name` is always a `str`. Elsewhere an optional field that is not there is None.
 """
 
-# ruff: noqa: RUF012 - msgspec gives every object its own copy of an empty default
 from __future__ import annotations
 
 from typing import Annotated, Any

@@ -58,15 +58,14 @@ class Quantity:
     _format: Format
     _text: str | None  # the wire form, once it is known
 
-    def __init__(self, nanos: int = 0, format: Format = Format.DECIMAL_SI, *, _text: str | None = None) -> None:  # noqa: A002
-        """So many billionths. `parse` reads a text, `of` takes whole units, `milli` thousandths."""
-        self._nanos = nanos
-        self._format = format
-        self._text = _text
+    def __init__(self, value: str | int = 0) -> None:
+        """A text ("500m") or whole units; `milli` takes thousandths."""
+        known = _read(value) if isinstance(value, str) else _quantity(value * _NANO, Format.DECIMAL_SI)
+        self._nanos, self._format, self._text = known._nanos, known._format, known._text
 
     @classmethod
     def parse(cls, text: str) -> Quantity:
-        return _parse_short(text) if len(text) <= 24 else _parse(text)
+        return _read(text)
 
     @classmethod
     def from_json(cls, value: object) -> Quantity:
@@ -81,12 +80,12 @@ class Quantity:
 
     @classmethod
     def of(cls, value: int, format: Format = Format.DECIMAL_SI) -> Quantity:  # noqa: A002
-        return cls(value * _NANO, format)
+        return _quantity(value * _NANO, format)
 
     @classmethod
     def milli(cls, value: int, format: Format = Format.DECIMAL_SI) -> Quantity:  # noqa: A002
         """So many thousandths: `Quantity.milli(100)` is "100m"."""
-        return cls(value * 10**6, format)
+        return _quantity(value * 10**6, format)
 
     @property
     def nanos(self) -> int:
@@ -126,11 +125,11 @@ class Quantity:
         """Rounded away from zero to a multiple of 10^scale."""
         if scale <= -9:
             return self
-        return Quantity(self.scaled_value(scale) * 10 ** (scale + 9), self._format)
+        return _quantity(self.scaled_value(scale) * 10 ** (scale + 9), self._format)
 
     def with_format(self, format: Format) -> Quantity:  # noqa: A002
         """The same amount, written with another family of suffixes."""
-        return Quantity(self._nanos, format)
+        return _quantity(self._nanos, format)
 
     def __int__(self) -> int:
         return self.value()
@@ -148,20 +147,20 @@ class Quantity:
     def __add__(self, other: Quantity) -> Quantity:
         if not isinstance(other, Quantity):
             return NotImplemented
-        return Quantity(self._nanos + other._nanos, self._format if self._nanos else other._format)
+        return _quantity(self._nanos + other._nanos, self._format if self._nanos else other._format)
 
     def __sub__(self, other: Quantity) -> Quantity:
         if not isinstance(other, Quantity):
             return NotImplemented
-        return Quantity(self._nanos - other._nanos, self._format if self._nanos else other._format)
+        return _quantity(self._nanos - other._nanos, self._format if self._nanos else other._format)
 
     def __mul__(self, factor: int) -> Quantity:
-        return Quantity(self._nanos * factor, self._format) if isinstance(factor, int) else NotImplemented
+        return _quantity(self._nanos * factor, self._format) if isinstance(factor, int) else NotImplemented
 
     __rmul__ = __mul__
 
     def __neg__(self) -> Quantity:
-        return Quantity(-self._nanos, self._format)
+        return _quantity(-self._nanos, self._format)
 
     def __abs__(self) -> Quantity:
         return -self if self._nanos < 0 else self
@@ -193,6 +192,17 @@ class Quantity:
         return f"Quantity.parse({str(self)!r})"
 
 
+def _quantity(nanos: int, written_in: Format, text: str | None = None) -> Quantity:
+    """So many billionths; `text` is the wire form, if it is known."""
+    quantity = Quantity.__new__(Quantity)
+    quantity._nanos, quantity._format, quantity._text = nanos, written_in, text
+    return quantity
+
+
+def _read(text: str) -> Quantity:
+    return _parse_short(text) if len(text) <= 24 else _parse(text)
+
+
 def _parse(text: str) -> Quantity:
     match = _SPLIT.fullmatch(text) if text else None
     if match is None:
@@ -216,7 +226,7 @@ def _parse(text: str) -> Quantity:
         if 0 < nanos < _NANO:
             written_in = Format.DECIMAL_SI
     kept = text if text == "0" or (small and _is_canonical(base, digits, exponent - len(fraction))) else None
-    return Quantity(-nanos if sign == "-" else nanos, written_in, _text=kept)
+    return _quantity(-nanos if sign == "-" else nanos, written_in, kept)
 
 
 # The same few texts stand in every pod: each is read once. Long ones are not kept.

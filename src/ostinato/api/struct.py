@@ -48,7 +48,7 @@ class StructMeta(msgspec.StructMeta):
 
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(msgspec.field,))
-class Struct(msgspec.Struct, metaclass=StructMeta, omit_defaults=True, rename=wire_name):
+class Struct(msgspec.Struct, metaclass=StructMeta, omit_defaults=True, repr_omit_defaults=True, rename=wire_name):
     """The base of everything that stands inside an object."""
 
     __atomic__: ClassVar[bool] = False

@@ -1,4 +1,3 @@
-# ruff: noqa: RUF012 - msgspec gives every object its own copy of an empty default
 from __future__ import annotations
 
 from typing import Annotated, Any, Literal

@@ -212,7 +212,11 @@ def test_a_quantity_survives_copying_and_pickling() -> None:
         assert twin.format is Format.BINARY_SI
 
 
-amounts = st.builds(Quantity, st.integers(-9 * 10**27, 9 * 10**27), st.sampled_from(Format))
+amounts = st.builds(
+    lambda nanos, format_: Quantity(f"{nanos}n").with_format(format_),
+    st.integers(-9 * 10**27, 9 * 10**27),
+    st.sampled_from(Format),
+)
 
 
 @given(amounts)
@@ -238,3 +242,11 @@ def test_any_text_is_read_or_refused(text: str) -> None:
     except QuantityError:
         return
     assert Quantity.parse(str(quantity)) == quantity
+
+
+def test_a_quantity_is_made_of_a_text_or_of_whole_units() -> None:
+    assert Quantity("500m") == Quantity.milli(500)
+    assert str(Quantity("1024Mi")) == "1Gi"
+    assert Quantity(2) == Quantity.of(2) == Quantity("2")
+    with pytest.raises(QuantityError):
+        Quantity("half")
