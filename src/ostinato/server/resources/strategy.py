@@ -51,7 +51,8 @@ class Strategy:
         """
         return {"": _STATUS, "status": _SPEC}.get(subresource)
 
-    # Every step may be overridden; `old` is the object as it stands in the store.
+    # Every step may be overridden, `old` is the object as it stands in the store. In order: `default` the body, `begin`,
+    # `prepare_...`, `validate...`, `warnings`.
 
     def default(self, obj: Json) -> None:
         """Fill in what the client left out."""
@@ -82,11 +83,12 @@ class Strategy:
     def validate_status_update(self, new: Json, old: Json) -> list[FieldError]:
         return []
 
-    def allocate(self, new: Json, old: Json | None, collection: Collection) -> None:
-        """Take what there is only one of: the last step before the object is stored, nothing happens in between.
+    def begin(self, new: Json, old: Json | None, collection: Collection) -> Callable[[], None] | None:
+        """The first step: take what there is only one of, or raise an APIError.
 
-        May raise an APIError. What is taken for an object that is not stored after all (a dry run, a conflict) is free.
+        Gives back what ends the hold on it, to be called when the write has succeeded or failed.
         """
+        return None
 
     def warnings(self, new: Json, old: Json | None) -> list[str]:
         """What the client should know though it is allowed."""

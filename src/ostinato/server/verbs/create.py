@@ -35,8 +35,8 @@ async def create_object(context: Context, obj: Json, options: WriteOptions, form
     if meta.get("resourceVersion"):
         raise Unknown.of("resourceVersion should not be set on objects to be created")
     name = meta.get("name", "")
+    obj = write.owned(context, None, obj, options)  # what admission adds has no owner
     await context.admission.mutate(context, "CREATE", obj, None, options)
-    obj = write.owned(context, None, obj, options)
     meta = obj["metadata"]
     for field in ("deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"):
         meta.pop(field, None)
@@ -45,7 +45,18 @@ async def create_object(context: Context, obj: Json, options: WriteOptions, form
         meta["generation"] = 1
     meta["uid"] = context.world.ids.uid()
     meta["creationTimestamp"] = write.now(context.world.clock)
-    strategy.prepare_create(obj)
+    assert resource.collection is not None
+    end = strategy.begin(obj, None, resource.collection)
+    try:
+        strategy.prepare_create(obj)
+        return await _store(context, obj, name, options, form)
+    finally:
+        if end is not None:
+            end()
+
+
+async def _store(context: Context, obj: Json, name: str, options: WriteOptions, form: Form) -> Response:
+    resource, strategy, meta = context.resource, context.resource.strategy, obj["metadata"]
     for attempt in range(GENERATED_NAMES):
         if not name and meta.get("generateName"):
             meta["name"] = names.generate_name_base(meta["generateName"]) + context.world.ids.suffix()
@@ -59,7 +70,6 @@ async def create_object(context: Context, obj: Json, options: WriteOptions, form
             await context.admission.validate(context, "CREATE", obj, None, options)
         assert resource.collection is not None
         if resource.collection.newest(resource.key(meta.get("namespace", ""), meta["name"])) is None:
-            strategy.allocate(obj, None, resource.collection)
             if options.dry_run:
                 return object_response(resource, _dry(context, obj), form, 201)
             try:

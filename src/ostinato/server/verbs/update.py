@@ -92,21 +92,32 @@ async def change_stored(context: Context, change: Change, options: WriteOptions)
         if version and version != str(current.version):
             raise write.modified(resource, context.route.name)
         new["metadata"]["resourceVersion"] = str(current.version)
-        new = await _prepared(context, old, new, options)
         try:
-            return await _store(context, current, old, new, options), False
+            return await _attempt(context, current, old, new, options), False
         except index.Conflict:
             if version:
                 raise write.modified(resource, context.route.name) from None
     raise write.modified(resource, context.route.name)
 
 
+async def _attempt(context: Context, current: Entry, old: Json, new: Json, options: WriteOptions) -> bytes:
+    resource = context.resource
+    assert resource.collection is not None
+    new = write.owned(context, old, new, options, context.route.subresource)
+    await context.admission.mutate(context, "UPDATE", new, old, options)
+    end = None if context.route.subresource else resource.strategy.begin(new, old, resource.collection)
+    try:
+        new = await _prepared(context, old, new, options)
+        return await _store(context, current, old, new, options)
+    finally:
+        if end is not None:
+            end()
+
+
 async def _prepared(context: Context, old: Json, new: Json, options: WriteOptions) -> Json:
     """The new object, with all that the server has to say about it."""
     resource, subresource = context.resource, context.route.subresource
     strategy = resource.strategy.subresources.get(subresource, resource.strategy)
-    await context.admission.mutate(context, "UPDATE", new, old, options)
-    new = write.owned(context, old, new, options, subresource)
     meta, before = new["metadata"], old["metadata"]
     meta.pop("selfLink", None)
     for field in ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"):
@@ -147,7 +158,6 @@ async def _store(context: Context, current: Entry, old: Json, new: Json, options
     if changed is None:
         return current.data
     new = changed
-    resource.strategy.allocate(new, old, resource.collection)
     if options.dry_run:
         return msgspec.json.encode(write.stored(resource, new))
     meta = new["metadata"]
