@@ -91,13 +91,10 @@ def _wrong_scalar(value: Any, kind: str | None) -> str | None:
 
 
 def _go_type(value: Any) -> str:
+    """What Go calls a value that is not a number."""
     match value:
         case bool():
             return "bool"
-        case int():
-            return "int64"
-        case float():
-            return "float64"
         case str():
             return "string"
         case list():

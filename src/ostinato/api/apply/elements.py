@@ -17,6 +17,7 @@ from typing import Any
 
 import msgspec
 
+from ostinato.api.apply.values import shallow
 from ostinato.api.quoting import json_text, plain, quote
 
 SELF = "."  # stands beside the children of a path that is itself in the set
@@ -68,8 +69,6 @@ def _canonical(element: str) -> str | None:
     if element[1] != ":":
         raise ElementError(f"missing colon: {element}")
     match element[0]:
-        case "f":
-            return element
         case "v":
             return value_element(_decoded(element))
         case "k":
@@ -89,9 +88,12 @@ _canonical_short = lru_cache(maxsize=4096)(_canonical)
 
 def _decoded(element: str) -> Any:
     try:
-        return msgspec.json.decode(element[2:])
+        value = msgspec.json.decode(element[2:])
     except (msgspec.DecodeError, UnicodeEncodeError, RecursionError) as error:
         raise ElementError(f"{element}: {error}") from None
+    if not shallow(value):
+        raise ElementError("expect the keys or the value of a list item, but found more")
+    return value
 
 
 def order(element: str) -> tuple[Any, ...]:

@@ -33,11 +33,11 @@ def vouched_fields(live: dict[str, Any], api_version: str, rules: Rules) -> Fiel
             return None
         check(live, rules, duplicates=False)
         check(last, rules, duplicates=False)
+        fields = fields_of(last, rules)
+        for changed in compare(last, live, rules):
+            fields = difference(fields, changed)
     except (msgspec.DecodeError, TypedError, UnicodeEncodeError, RecursionError):
         return None
-    fields = fields_of(last, rules)
-    for changed in compare(last, live, rules):
-        fields = difference(fields, changed)
     return fields
 
 
@@ -46,18 +46,24 @@ def refreshed(applied: dict[str, Any], config: dict[str, Any]) -> dict[str, Any]
     annotations = _annotations(applied)
     if not annotations.get(LAST_APPLIED):
         return applied
-    after = {**annotations, LAST_APPLIED: _configuration(config)}
-    if sum(len(name.encode()) + len(str(value).encode()) for name, value in after.items()) > _MAX_ANNOTATIONS:
-        del after[LAST_APPLIED]
+    after = {name: value for name, value in annotations.items() if name != LAST_APPLIED}
+    text = _configuration(config)
+    size = sum(len(str(part).encode(errors="replace")) for name, value in after.items() for part in (name, value))
+    if text is not None and size + len(LAST_APPLIED) + len(text.encode(errors="replace")) <= _MAX_ANNOTATIONS:
+        after[LAST_APPLIED] = text
     return {**applied, "metadata": {**applied["metadata"], "annotations": after}}
 
 
-def _configuration(config: dict[str, Any]) -> str:
+def _configuration(config: dict[str, Any]) -> str | None:
+    """What the annotation says of a configuration; None if it is nested too deeply to be written."""
     annotations = _annotations(config)
     if LAST_APPLIED in annotations:
         rest = {name: value for name, value in annotations.items() if name != LAST_APPLIED}
         config = {**config, "metadata": {**config["metadata"], "annotations": rest}}
-    return json_text(config) + "\n"
+    try:
+        return json_text(config) + "\n"
+    except RecursionError:
+        return None
 
 
 def _annotations(value: dict[str, Any]) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from typing import Any, Literal
 import msgspec
 
 from ostinato.api.apply.elements import key_element, value_element
+from ostinato.api.apply.values import shallow
 from ostinato.api.schema import Schema, builtin_schemas
 
 Scalar = Literal["numeric", "string", "boolean", "untyped"]
@@ -154,7 +155,10 @@ class ListRules:
         found = []
         for key in self._sorted_keys:
             if key in item:
-                found.append((key, item[key]))
+                value = item[key]
+                if isinstance(value, dict | list) and not shallow(value):
+                    raise ItemError("associative list with keys has an element with nested keys")
+                found.append((key, value))
             elif self.items.map is None:
                 why = "associative list may not have non-map types"
                 raise ItemError(f"couldn't find default value for {key}: {why}")

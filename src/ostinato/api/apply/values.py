@@ -33,8 +33,21 @@ def same(one: Any, other: Any) -> bool:
 
 
 def _same_kinds(one: Any, other: Any) -> bool:
-    if isinstance(one, dict):
-        return all(_same_kinds(value, other[name]) for name, value in one.items())
-    if isinstance(one, list):
-        return all(_same_kinds(value, against) for value, against in zip(one, other, strict=True))
-    return isinstance(one, bool) == isinstance(other, bool)
+    """Whether equal values have booleans in the same places."""
+    pairs = [(one, other)]
+    while pairs:
+        one, other = pairs.pop()
+        if isinstance(one, dict):
+            pairs.extend((value, other[name]) for name, value in one.items())
+        elif isinstance(one, list):
+            pairs.extend(zip(one, other, strict=True))
+        elif isinstance(one, bool) != isinstance(other, bool):
+            return False
+    return True
+
+
+def shallow(value: Any, levels: int = 8) -> bool:
+    """Whether a value nests no deeper than this."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    return not isinstance(value, list) or (levels > 0 and all(shallow(inner, levels - 1) for inner in value))

@@ -2,6 +2,8 @@
 
 - `fieldsets.json`: pairs of field sets and what set algebra makes of them.
 - `typed.json`: objects, and their fields or the reason why they are refused.
+- `scale.json`: managedFields of a parent and of its Scale, told in each other's terms.
+- `extract.json`: objects and field sets, and what is left when the fields are extracted or removed.
 - `sequences.json`: writes to one object, one after the other. `mode` says what the object is on the server: a Go struct
   ("typed"), JSON under a built-in schema ("unstructured"), under one of `schemas.json` ("crd"), or without ("deduced").
 """
@@ -14,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from ostinato.api.apply import ApplyError, FieldManager, field_manager, from_paths, zero_object
+from ostinato.api.apply import ApplyError, FieldManager, ScaleOwnership, field_manager, from_paths, zero_object
 from ostinato.api.apply.check import TypedError, check
 from ostinato.api.apply.fieldset import (
     FieldSetError,
@@ -30,6 +32,7 @@ from ostinato.api.apply.fieldset import (
     union,
     without,
 )
+from ostinato.api.apply.merge import extract, remove
 from ostinato.api.apply.rules import rules_of
 from ostinato.api.apply.typed import fields_of
 from ostinato.api.errors import APIError
@@ -158,3 +161,19 @@ def test_a_kind_starts_as_its_go_struct() -> None:
         "spec": {"selector": None, "strategy": {}, "template": {"metadata": {}, "spec": {"containers": None}}},
         "status": {},
     }
+
+
+@pytest.mark.parametrize("case", load("scale.json"), ids=str)
+def test_ownership_through_scale(case: dict[str, Any]) -> None:
+    replicas = {version: None if path is None else field_path(*path) for version, path in case["paths"].items()}
+    owners = ScaleOwnership(case["parent"], case["apiVersion"], replicas)
+    assert owners.to_scale() == (case["toScale"] or [])
+    assert owners.to_parent(case["scale"]) == (case["toParent"] or [])
+
+
+@pytest.mark.parametrize("case", load("extract.json"), ids=lambda case: json.dumps(case["object"])[:80])
+def test_extracting_and_removing(case: dict[str, Any]) -> None:
+    rules = rules_of(schema_of(case))
+    fields = parse(case["fields"])
+    assert extract(case["object"], leaves(fields), rules) == case["extracted"]
+    assert remove(case["object"], fields, rules) == case["removed"]

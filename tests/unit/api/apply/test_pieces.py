@@ -1,0 +1,287 @@
+"""The small pieces, where the field manager alone would not show them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ostinato.api.apply.adapt import adapted, with_structs
+from ostinato.api.apply.check import TypedError, check
+from ostinato.api.apply.elements import ElementError, canonical, order, text
+from ostinato.api.apply.entries import ManagedFieldsError, decode, encode, identity_text
+from ostinato.api.apply.fieldset import FieldSetError, field_path, from_paths, has, only, ordered, parse
+from ostinato.api.apply.merge import extract, merge, remove
+from ostinato.api.apply.ownership import Identity
+from ostinato.api.apply.rules import DEDUCED, ItemError, rules_of
+from ostinato.api.apply.scale import ScaleOwnership
+from ostinato.api.apply.typed import compare, everything, fields_of
+from ostinato.api.apply.values import same, shallow
+from ostinato.api.schema import Schema
+
+_KEYED = {
+    "type": "array",
+    "x-kubernetes-list-type": "map",
+    "x-kubernetes-list-map-keys": ["k"],
+    "items": {"type": "object", "properties": {"k": {}, "v": {"type": "string"}}},
+}
+
+
+def rules(raw: dict[str, Any]) -> Any:
+    return rules_of(Schema.of(raw))
+
+
+@pytest.mark.parametrize(
+    ("element", "shown"),
+    [
+        ("f:spec", ".spec"),
+        ('k:{"name":"a b"}', '[name="a b"]'),
+        ('k:{"containerPort":80,"protocol":"TCP"}', '[containerPort=80,protocol="TCP"]'),
+        ("v:true", "[=true]"),
+        ("v:null", "[=null]"),
+        ("v:1.5", "[=1.5]"),
+        ('v:["a",1]', '[=["a",1]]'),
+        ('v:{"a":1}', "[=a=1]"),
+        ("i:7", "[7]"),
+    ],
+)
+def test_an_element_reads_as_kubernetes_shows_it(element: str, shown: str) -> None:
+    assert canonical(element) == element
+    assert text(element) == shown
+
+
+def test_elements_have_one_spelling() -> None:
+    assert canonical('k:{ "b": 1.0, "a": "x" }') == 'k:{"a":"x","b":1}'
+    assert canonical("i:+07") == "i:7"
+    assert canonical("f:" + "x" * 1000) == "f:" + "x" * 1000
+    assert canonical('v:"' + "x" * 1000 + '"') == 'v:"' + "x" * 1000 + '"'
+    assert order('v:"' + "x" * 1000 + '"') == (3, (1, "x" * 1000))
+    assert canonical("q:x") is None
+
+
+@pytest.mark.parametrize(
+    "element", ["", "f", "xx", "k:5", "k:", "v:", "i:x", "v:" + "[" * 9 + "]" * 9, "v:" + "[" * 5000, 'v:"\ud800"']
+)
+def test_what_is_no_element_is_refused(element: str) -> None:
+    with pytest.raises(ElementError):
+        canonical(element)
+
+
+def test_a_set_that_is_nested_without_end_is_refused() -> None:
+    nested: dict[str, Any] = {}
+    for _ in range(600):
+        nested = {"f:a": nested}
+    with pytest.raises(FieldSetError, match="exceeded max depth"):
+        parse(nested)
+
+
+def test_sets_are_put_into_order() -> None:
+    unordered = {
+        "v:10": {},
+        "v:9": {},
+        "f:b": {"f:y": {}, "f:x": {}, ".": {}},
+        'k:{"n":10}': {},
+        'k:{"n":9}': {},
+        "f:a": {},
+    }
+    assert list(ordered(unordered)) == ["f:a", "f:b", 'k:{"n":9}', 'k:{"n":10}', "v:9", "v:10"]
+    assert list(ordered(unordered)["f:b"]) == [".", "f:x", "f:y"]
+    assert list(parse(unordered)) == list(ordered(unordered))
+    assert parse({'k:{"b":1,"a":2}': {}, 'k:{"a":2,"b":1}': {"f:x": {}}}) == {'k:{"a":2,"b":1}': {".": {}, "f:x": {}}}
+
+
+def test_the_root_is_never_a_member() -> None:
+    assert not has({"f:a": {}}, ())
+    assert from_paths(()) == {}
+    assert parse({".": {}}) == {}
+    assert parse(None) == {}
+
+
+def test_a_filter_of_few_paths_keeps_what_leads_to_them() -> None:
+    keep = only(field_path("a", "b"), field_path("c"))
+    assert keep({"f:a": {".": {}, "f:b": {"f:x": {}}, "f:z": {}}, "f:c": {"f:y": {}}, "f:d": {}}) == {
+        "f:a": {".": {}, "f:b": {"f:x": {}}},
+        "f:c": {"f:y": {}},
+    }
+    assert keep({"f:a": {"f:z": {}}}) == {}
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "equal"),
+    [
+        (1, 1.0, True),
+        (1, True, False),
+        (0, False, False),
+        ({"a": 1, "b": 2}, {"b": 2, "a": 1.0}, True),
+        ({"a": [1, {"b": True}]}, {"a": [1, {"b": 1}]}, False),
+        ({"a": [1.0, {"b": True}]}, {"a": [1, {"b": True}]}, True),
+        ("a", "a", True),
+        (None, None, True),
+        (None, {}, False),
+        ([], {}, False),
+    ],
+)
+def test_booleans_are_not_numbers(one: Any, other: Any, equal: bool) -> None:
+    assert same(one, other) is equal
+
+
+def test_depth_is_bounded() -> None:
+    assert shallow({"a": [1]}, 2)
+    assert not shallow({"a": [1]}, 1)
+
+
+def test_items_that_a_list_cannot_hold_are_refused() -> None:
+    deep: Any = 1
+    for _ in range(20):
+        deep = [deep]
+    for item, why in (
+        ({"k": deep}, "nested keys"),
+        ({}, r'omits all key fields \["k"\]'),
+        (None, "a null element"),
+        (5, "non-map elements"),
+    ):
+        with pytest.raises(ItemError, match=why):
+            rules(_KEYED).list.element(item)
+    scalars = {**_KEYED, "items": {"type": "string"}}
+    with pytest.raises(
+        ItemError, match="couldn't find default value for k: associative list may not have non-map types"
+    ):
+        rules(scalars).list.element({})
+    unknown = {**_KEYED, "items": {"type": "object", "properties": {"v": {"type": "string"}}}}
+    with pytest.raises(ItemError, match="omits all key fields"):
+        rules(unknown).list.element({"v": "x"})
+    untyped = {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"]}
+    with pytest.raises(ItemError, match="omits all key fields"):
+        rules(untyped).list.element({"v": "x"})
+
+
+def test_walkers_raise_what_check_would_have_found() -> None:
+    with pytest.raises(TypedError):
+        compare([{"k": "a"}], [{}], rules(_KEYED))
+    with pytest.raises(TypedError, match="element 1"):
+        merge([{"k": "a"}], [{"k": "a"}, {}], rules(_KEYED))
+    with pytest.raises(TypedError, match=r'duplicate entries for key \[k="a"\]'):
+        merge([{"k": "b"}], [{"k": "a"}, {"k": "a"}], rules(_KEYED))
+
+
+def test_a_list_without_list_type_goes_by_its_patch_strategy() -> None:
+    merging = {
+        "type": "array",
+        "items": _KEYED["items"],
+        "x-kubernetes-patch-strategy": "merge",
+        "x-kubernetes-patch-merge-key": "k",
+    }
+    assert merge([{"k": "a"}], [{"k": "b"}], rules(merging)) == [{"k": "a"}, {"k": "b"}]
+    assert fields_of([{"k": "a"}], rules(merging)) == {'k:{"k":"a"}': {".": {}, "f:k": {}}}
+    assert fields_of(
+        ["a"], rules({"type": "array", "items": {"type": "string"}, "x-kubernetes-patch-strategy": "merge"})
+    ) == {'v:"a"': {}}
+    assert rules({"type": "array", "items": {"type": "string"}, "x-kubernetes-patch-strategy": "replace"}).list.atomic
+
+
+def test_maps_may_forbid_or_allow_fields_they_do_not_name() -> None:
+    closed = rules({"type": "object", "properties": {"a": {"type": "string"}}, "additionalProperties": False})
+    with pytest.raises(TypedError, match=r"\.b: field not declared in schema"):
+        check({"b": 1}, closed, duplicates=False)
+    for allowed in (True, {"x-kubernetes-preserve-unknown-fields": True}):
+        check({"b": {"c": 1}}, rules({"type": "object", "additionalProperties": allowed}), duplicates=False)
+    assert everything({"b": {"c": 1}}, closed) == {".": {}, "f:b": {}}
+    assert fields_of({"b": {"c": 1}}, closed) == {"f:b": {}}
+    assert merge({"b": 1}, {"b": {"c": 1}}, closed) == {"b": {"c": 1}}
+    assert remove({"b": {"c": 1}}, {"f:b": {"f:c": {}}}, closed) == {"b": {"c": 1}}
+    assert extract({"b": {"c": 1}}, {"f:b": {"f:c": {}}}, closed) == {"b": {"c": 1}}
+
+
+def test_values_of_another_form_than_their_rules_are_leaves() -> None:
+    text_rules = rules({"type": "string"})
+    assert everything({"a": 1}, text_rules) == {}
+    assert everything([1], text_rules) == {}
+    assert fields_of(5, rules({"type": "object", "properties": {"a": {"type": "string"}}})) == {}
+    assert fields_of(5, rules(_KEYED)) == {}
+    assert remove(5, {"f:a": {}}, rules({"type": "object"})) is None
+    assert extract(5, {"f:a": {}}, rules(_KEYED)) is None
+    assert remove([], {"f:a": {}}, rules(_KEYED)) is None
+    assert remove({}, {"f:a": {}}, DEDUCED) is None
+    assert extract({}, {"f:a": {}}, DEDUCED) == {}
+    assert extract([], {"f:a": {}}, rules(_KEYED)) == []
+
+
+def test_removing_and_extracting_go_item_by_item() -> None:
+    value = [{"k": "a", "v": "1"}, {"k": "b", "v": "2"}, {"k": "c", "v": "3"}]
+    fields = {'k:{"k":"a"}': {}, 'k:{"k":"b"}': {"f:v": {}}}
+    assert remove(value, fields, rules(_KEYED)) == [{"k": "b"}, {"k": "c", "v": "3"}]
+    assert extract(value, fields, rules(_KEYED)) == [{"k": "a", "v": "1"}, {"v": "2"}]
+    assert extract({"a": {"b": 1}}, {"f:a": {}}, DEDUCED) == {"a": None}
+
+
+def test_sets_follow_what_became_atomic() -> None:
+    schema = {
+        "type": "object",
+        "properties": {
+            "atom": {"type": "object", "x-kubernetes-map-type": "atomic", "properties": {"a": {"type": "string"}}},
+            "plain": {"type": "array", "items": {"type": "string"}},
+            "rows": {
+                **_KEYED,
+                "items": {"type": "object", "properties": {"k": {}, "in": {"type": "array", "items": {}}}},
+            },
+            "free": {"type": "object"},
+            "maps": {"type": "object", "additionalProperties": {"x-kubernetes-int-or-string": True}},
+            "word": {"type": "string"},
+        },
+    }
+    before = {
+        "f:atom": {"f:a": {}},
+        "f:plain": {"i:0": {}},
+        "f:rows": {'k:{"k":"a"}': {".": {}, "f:in": {"i:0": {}}}},
+        "f:free": {"f:x": {"f:y": {}}},
+        "f:maps": {"f:x": {"f:y": {}}},
+        "f:word": {"f:x": {}},
+        "f:unknown": {"f:x": {}},
+        'k:{"k":"a"}': {"f:x": {}},
+    }
+    assert adapted(before, rules(schema)) == {
+        **before,
+        "f:atom": {},
+        "f:plain": {},
+        "f:rows": {'k:{"k":"a"}': {".": {}, "f:in": {}}},
+    }
+    assert adapted(before, rules({**schema, "x-kubernetes-map-type": "atomic"})) is before
+    assert adapted(before, DEDUCED) is before
+    assert with_structs({"f:rows": {'v:"x"': {"f:y": {}}}}, rules(schema)) == {
+        "f:rows": {".": {}, 'v:"x"': {"f:y": {}}}
+    }
+
+
+def test_entries_are_written_in_the_order_of_kubernetes() -> None:
+    entry = {
+        "subresource": "status",
+        "fieldsV1": {"f:a": {}},
+        "fieldsType": "FieldsV1",
+        "time": "2024-01-01T00:00:00Z",
+        "apiVersion": "v1",
+        "operation": "Update",
+        "manager": "m",
+    }
+    (written,) = encode(decode([entry]))
+    assert written == entry
+    assert list(written) == ["manager", "operation", "apiVersion", "time", "fieldsType", "fieldsV1", "subresource"]
+    assert (
+        identity_text(Identity("m", "Apply", "", "scale"))
+        == '{"manager":"m","operation":"Apply","subresource":"scale"}'
+    )
+    with pytest.raises(ManagedFieldsError, match='invalid fieldsType "F2" in managed fields entry 0'):
+        decode([{**entry, "fieldsType": "F2"}])
+
+
+def test_a_parent_without_replicas_in_a_version_keeps_its_owners() -> None:
+    entry = {
+        "manager": "m",
+        "operation": "Update",
+        "apiVersion": "x/v1",
+        "fieldsType": "FieldsV1",
+        "fieldsV1": {"f:a": {}},
+    }
+    owners = ScaleOwnership([entry], "x/v1", {"x/v1": None})
+    assert owners.to_scale() == []
+    replicas = {**entry, "manager": "n", "apiVersion": "autoscaling/v1", "fieldsV1": {"f:spec": {"f:replicas": {}}}}
+    assert owners.to_parent([replicas]) == [entry]
