@@ -13,7 +13,11 @@ from ostinato.api.apply.elements import text
 from ostinato.api.apply.rules import ItemError, Rules
 from ostinato.api.quoting import plain, quote
 
-_TEXTUAL = ("string", "untyped")
+_EASY: dict[type, tuple[str, ...]] = {
+    str: ("string", "untyped"),
+    int: ("numeric", "untyped"),
+    bool: ("boolean", "untyped"),
+}
 
 
 class TypedError(ValueError):
@@ -50,8 +54,8 @@ def _check(value: Any, rules: Rules, duplicates: bool) -> _Problems:
             field = rules.map.field(name)
             if field is None:
                 return [*found, ("." + name, "field not declared in schema")]
-            if isinstance(inner, str) and field.scalar in _TEXTUAL:
-                continue  # by far the most common field
+            if field.scalar in _EASY.get(type(inner), ()):
+                continue  # by far the most fields
             for path, problem in _check(inner, field, duplicates):
                 found.append((f".{name}{path}", problem))
         return found

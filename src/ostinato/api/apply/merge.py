@@ -28,7 +28,8 @@ def merge(live: Any, config: Any, rules: Rules | None) -> Any:
             return config
         made: dict[str, Any] = dict(old)
         for name, value in new.items():
-            made[name] = merge(old[name], value, rules.map.field(name)) if name in old else value
+            nested = value is None or isinstance(value, dict | list)
+            made[name] = merge(old[name], value, rules.map.field(name)) if nested and name in old else value
         return made
     if form == "list":
         assert rules.list is not None

@@ -33,7 +33,7 @@ def _fields(value: Any, rules: Rules) -> FieldSet | None:
             return None
         found: FieldSet = {}
         for name, inner in value.items():
-            field = rules.map.field(name)
+            field = rules.map.field(name) if inner is None or isinstance(inner, dict | list) else None
             below = _fields(inner, field) if field is not None else LEAF
             if inner is None or inner == {} or not rules.map.declares(name):
                 below = {SELF: LEAF, **below} if below else LEAF
