@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import json
 from pathlib import Path as File
 from typing import Any
+from weakref import ref
 
 import pytest
 from hypothesis import given, settings
@@ -79,6 +81,15 @@ def test_the_metadata_of_all_kinds_is_known() -> None:
     for group, kind in [("", "Service"), ("apps", "Deployment"), ("batch", "Job")]:
         text = f'{{"apiVersion":"v1","kind":"{kind}","metadata":{{"ownerReferences":[{{"name":"a"}}]}},"spec":{{}}}}'
         assert problems(text, schema_of(kind, group)) == []
+
+
+def test_a_schema_that_is_gone_is_not_kept() -> None:
+    schema = Schema.of({"properties": {"a": {"properties": {"b": {}}, "additionalProperties": {}}}})
+    assert problems('{"a":{"b":[]}}', schema) == []
+    gone = ref(schema)
+    del schema
+    gc.collect()
+    assert gone() is None
 
 
 CUSTOM = Schema.of(

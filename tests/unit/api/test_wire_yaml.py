@@ -129,6 +129,11 @@ def test_aliases_that_grow_beyond_reason_are_refused() -> None:
         decode_yaml("\n".join(lines))
 
 
+def test_long_text_that_aliases_repeat_is_refused() -> None:
+    with pytest.raises(DecodeError, match="document contains excessive aliasing"):
+        decode_yaml(f"a: &x {'y' * 1_000_000}\nb: [" + ", ".join(["*x"] * 1000) + "]")
+
+
 def test_many_aliases_of_a_small_thing_are_fine() -> None:
     value = decode_yaml("a: &x {b: 1}\nc: [" + ", ".join(["*x"] * 2000) + "]")
     assert len(value["c"]) == 2000

@@ -240,7 +240,7 @@ def _is_list(field: Field) -> bool:
     return field.repeated or field.map or field.type == "bytes" or (field.type not in _ZEROS and is_wrapper(field.type))
 
 
-def _read_fields(  # noqa: PLR0917  # an object for these would cost as much as reading a field
+def _read_fields(  # an object for these would cost as much as reading a field
     value: dict[str, Any], plan: _Plan, data: bytes, at: int, end: int, depth: int
 ) -> None:
     steps = plan.steps

@@ -15,7 +15,7 @@ A message without modes has `p` throughout.
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, lru_cache
 from importlib import resources
 from typing import Any, Final, NamedTuple
 
@@ -95,7 +95,7 @@ def is_wrapper(message: str) -> bool:
     return message not in modes and [name for name, _, _ in fields[message].values()] == ["items"]
 
 
-@cache
+@lru_cache(maxsize=4096)  # the names come from anybody
 def message_of(api_version: str, kind: str) -> str | None:
     """The message of a kind, None if it has none."""
     fields = _facts()[0]

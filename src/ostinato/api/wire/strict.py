@@ -12,7 +12,7 @@ import json
 from collections.abc import Iterator
 from functools import cached_property
 from typing import Any, Final
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 from ostinato.api.quoting import quote
 from ostinato.api.schema import Schema
@@ -78,7 +78,13 @@ class _Shape:
     """What the quick walk needs of a schema, at hand. Where a value has no fields known, anything may stand."""
 
     def __init__(self, schema: Schema) -> None:
-        self._schema = schema
+        self._weak = ref(schema)  # weak, so that the schema of a kind that is gone can go
+
+    @property
+    def _schema(self) -> Schema:
+        schema = self._weak()
+        assert schema is not None  # whoever walks holds the schema at the top, and that holds those below
+        return schema
 
     @cached_property
     def fields(self) -> dict[str, _Shape]:

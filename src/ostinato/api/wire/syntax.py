@@ -12,7 +12,7 @@ from typing import Final
 
 from ostinato.api.quoting import quote
 
-_LONGEST_EXPLAINED: Final = 256 * 1024  # bytes; beyond, a short answer is better than a long look
+_LONGEST_EXPLAINED: Final = 64 * 1024  # bytes; beyond, a short answer is better than a long look
 
 _SPACE: Final = re.compile(rb"[ \t\r\n]*")
 _STRING_PART: Final = re.compile(rb'(?:[^"\\\x00-\x1f]|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4})*')

@@ -20,6 +20,7 @@ from ostinato.api.wire.json import MAX_DEPTH, DecodeError, decode_json
 from ostinato.api.wire.yaml_scalars import ScalarError, resolve
 
 _MAX_ALIASED: Final = 100_000  # nodes that may come from aliases, all together
+_TEXT_AS_NODE: Final = 100  # characters of text that count as one node more: text grows, too, when it is written out
 _PREFIX: Final = "tag:yaml.org,2002:"
 _MERGE: Final = object()  # stands for the key `<<`
 
@@ -104,9 +105,10 @@ class _Reader:
         line = event.start_mark.line + 1 if event.start_mark is not None else 0
         if isinstance(event, yaml.ScalarEvent):
             value = self._scalar(event)
+            size = 1 + len(event.value) // _TEXT_AS_NODE
             if event.anchor is not None:
-                self._anchors[event.anchor] = (value, 1)
-            self._place(value, 1, line)
+                self._anchors[event.anchor] = (value, size)
+            self._place(value, size, line)
         elif isinstance(event, yaml.AliasEvent):
             value, size = self._alias(event.anchor or "")
             self._place(value, size, line)
