@@ -13,7 +13,7 @@ from ostinato.api.apply.elements import text
 from ostinato.api.apply.fieldset import FieldSet, is_member
 from ostinato.api.apply.rules import ItemError, ListRules, Rules
 from ostinato.api.apply.typed import element_of
-from ostinato.api.apply.values import ABSENT
+from ostinato.api.apply.values import ABSENT, NESTED
 
 
 def merge(live: Any, config: Any, rules: Rules | None) -> Any:
@@ -28,7 +28,7 @@ def merge(live: Any, config: Any, rules: Rules | None) -> Any:
             return config
         made: dict[str, Any] = dict(old)
         for name, value in new.items():
-            nested = value is None or isinstance(value, dict | list)
+            nested = value is None or isinstance(value, NESTED)
             made[name] = merge(old[name], value, rules.map.field(name)) if nested and name in old else value
         return made
     if form == "list":

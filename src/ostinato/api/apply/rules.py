@@ -13,7 +13,7 @@ from typing import Any, Literal
 import msgspec
 
 from ostinato.api.apply.elements import key_element, value_element
-from ostinato.api.apply.values import shallow
+from ostinato.api.apply.values import NESTED, shallow
 from ostinato.api.schema import Schema, builtin_schemas
 
 Scalar = Literal["numeric", "string", "boolean", "untyped"]
@@ -152,11 +152,13 @@ class ListRules:
         if not isinstance(item, dict):
             kind = "a null element" if item is None else "non-map elements"
             raise ItemError(f"associative list with keys may not have {kind}")
+        if len(self.keys) == 1 and isinstance(name := item.get(self.keys[0]), str):
+            return key_element([(self.keys[0], name)])  # as nearly all lists have it
         found = []
         for key in self._sorted_keys:
             if key in item:
                 value = item[key]
-                if isinstance(value, dict | list) and not shallow(value):
+                if isinstance(value, NESTED) and not shallow(value):
                     raise ItemError("associative list with keys has an element with nested keys")
                 found.append((key, value))
             elif self.items.map is None:

@@ -13,7 +13,7 @@ from ostinato.api.apply.check import TypedError
 from ostinato.api.apply.elements import SELF
 from ostinato.api.apply.fieldset import LEAF, FieldSet, Filter
 from ostinato.api.apply.rules import ItemError, ListRules, MapRules, Rules
-from ostinato.api.apply.values import ABSENT, same
+from ostinato.api.apply.values import ABSENT, NESTED, same
 
 
 def fields_of(value: Any, rules: Rules) -> FieldSet:
@@ -33,7 +33,7 @@ def _fields(value: Any, rules: Rules) -> FieldSet | None:
             return None
         found: FieldSet = {}
         for name, inner in value.items():
-            field = rules.map.field(name) if inner is None or isinstance(inner, dict | list) else None
+            field = rules.map.field(name) if inner is None or isinstance(inner, NESTED) else None
             below = _fields(inner, field) if field is not None else LEAF
             if inner is None or inner == {} or not rules.map.declares(name):
                 below = {SELF: LEAF, **below} if below else LEAF
@@ -71,7 +71,7 @@ def everything(value: Any, rules: Rules | None) -> FieldSet:
             return LEAF
         found: FieldSet = {SELF: LEAF}
         for name, inner in value.items():
-            found["f:" + name] = everything(inner, rules.map.field(name)) if isinstance(inner, dict | list) else LEAF
+            found["f:" + name] = everything(inner, rules.map.field(name)) if isinstance(inner, NESTED) else LEAF
         return found
     if isinstance(value, list):
         if not value or rules.list is None or rules.list.atomic:

@@ -18,6 +18,7 @@ class Absent:
 
 
 ABSENT: Final = Absent()
+NESTED: Final = (dict, list)  # the types of values that hold others
 
 
 def same(one: Any, other: Any) -> bool:
