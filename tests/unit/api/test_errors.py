@@ -12,9 +12,16 @@ import pytest
 
 from ostinato.api import errors
 from ostinato.api.errors import APIError, from_response, from_status, generic
-from ostinato.api.field_errors import FieldError, Path
+from ostinato.api.field_errors import ErrorType, FieldError, Path
 from ostinato.api.gvk import GroupKind, GroupResource
-from ostinato.api.status import FIELD_MANAGER_CONFLICT, Status, StatusCause, StatusDetails
+from ostinato.api.status import (
+    FIELD_MANAGER_CONFLICT,
+    RESOURCE_VERSION_TOO_LARGE,
+    UNEXPECTED_SERVER_RESPONSE,
+    Status,
+    StatusCause,
+    StatusDetails,
+)
 
 VECTORS = json.loads((File(__file__).parents[2] / "data/errors/status.json").read_text())
 PODS = GroupResource("", "pods")
@@ -227,6 +234,23 @@ def test_an_apply_conflict_has_a_cause_a_field() -> None:
     assert error.to_dict()["details"] == {
         "causes": [{"reason": "FieldManagerConflict", "message": 'conflict with "x"', "field": ".spec.replicas"}]
     }
+
+
+def test_every_type_of_cause_is_there() -> None:
+    fields = {
+        "NotFound",
+        "Required",
+        "Duplicate",
+        "Invalid",
+        "NotSupported",
+        "Forbidden",
+        "TooLong",
+        "TooMany",
+        "TypeInvalid",
+    }
+    assert {f"FieldValue{field}" for field in fields} | {"InternalError"} <= set(ErrorType)
+    others = {UNEXPECTED_SERVER_RESPONSE, FIELD_MANAGER_CONFLICT, RESOURCE_VERSION_TOO_LARGE}
+    assert others == {"UnexpectedServerResponse", "FieldManagerConflict", "ResourceVersionTooLarge"}
 
 
 def test_media_types_are_named_in_refusals() -> None:

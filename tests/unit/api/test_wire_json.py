@@ -58,6 +58,10 @@ def test_wide_integers_become_floats_wherever_they_are() -> None:
     assert decode_json(text) == {"a": [float(wide), wide - 1], "b": {"c": float(-wide - 1), "d": str(wide)}}
 
 
+def test_digits_in_a_string_are_text() -> None:
+    assert decode_json('"' + "1" * 30 + '"') == "1" * 30
+
+
 def test_an_integer_beyond_all_floats_is_refused() -> None:
     for digits in (400, 5000):
         with pytest.raises(DecodeError, match=r"cannot unmarshal number 1+ into Go value of type float64"):
@@ -90,6 +94,8 @@ def test_depth_hidden_behind_a_string_of_brackets_is_found() -> None:
 def test_a_deep_text_with_an_odd_character_is_refused_too() -> None:
     with pytest.raises(DecodeError, match="exceeded max depth"):
         decode_json(b"[" * 5000 + b'"\xff"' + b"]" * 5000)
+    with pytest.raises(DecodeError, match="exceeded max depth"):
+        decode_json(b'["\xff",' + b"[" * 5000 + b"]" * 5001)
 
 
 def test_a_large_broken_text_is_refused_without_a_long_look() -> None:
