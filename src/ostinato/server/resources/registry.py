@@ -95,6 +95,9 @@ class Registry:
                 for sub in raw.get("subresources", ())
             },
         )
+        resource.singular = raw["singularResource"]
+        resource.short_names = tuple(raw.get("shortNames", ()))
+        resource.categories = tuple(raw.get("categories", ()))
         if schema is not None:
             model = builtin.model_of(gvk)
             resource.read = partial(builtin.read, model)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -46,6 +46,11 @@ class Resource:
         self.collection = collection
         self.subresources: Mapping[str, Subresource] = subresources or {}
         self.custom = custom  # defined by a CustomResourceDefinition
+        # What discovery says besides: as people may call it, and the groups of kinds that it belongs to.
+        self.singular = gvk.kind.lower()
+        self.short_names: tuple[str, ...] = ()
+        self.categories: tuple[str, ...] = ()
+        self.openapi: Mapping[str, Any] | None = None  # the schema as a definition's author wrote it; built-in: None
         self.storage_gvk = gvk  # the version in which objects are stored
         self.from_storage: Callable[[Json], Json] | None = None  # None: only kind and apiVersion differ
         self.to_storage: Callable[[Json], Json] | None = None
@@ -54,6 +59,8 @@ class Resource:
         self.selectable: tuple[str, ...] = ()  # fields for selectors, besides name and namespace
         self.columns: list[dict[str, Any]] = []  # of its Table
         self.row: Callable[[Json], list[Any]] | None = None  # the cells of a Table row
+        # What answers instead of the common verbs, by (subresource, verb): for what is not a stored object of the kind.
+        self.handlers: dict[tuple[str, str], Callable[[Any], Awaitable[Any]]] = {}
         self.list_kind = gvk.kind + "List"
         head = msgspec.json.encode({"kind": gvk.kind, "apiVersion": gvk.api_version})
         self._head = head[:-1] + b","
