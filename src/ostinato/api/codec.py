@@ -136,7 +136,8 @@ def _check_kind(info: KindInfo, api_version: Any, kind: Any) -> None:
     """What is said must be right; what is not said is taken for granted."""
     gvk = info.gvk
     if (kind or gvk.kind) != gvk.kind or (api_version or gvk.api_version) != gvk.api_version:
-        raise WrongKind(f"expected {gvk}, got {api_version or gvk.api_version}, Kind={kind or gvk.kind}")
+        found = f"{api_version or gvk.api_version}, Kind={kind or gvk.kind}"
+        raise WrongKind(f"expected {gvk.api_version}, Kind={gvk.kind}, got {found}")
 
 
 @cache

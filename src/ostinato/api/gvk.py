@@ -96,7 +96,7 @@ class GroupVersionKind(msgspec.Struct, frozen=True, order=True, gc=False):
         return GroupVersionKind(self.group, self.version, self.kind + "List")
 
     def __str__(self) -> str:
-        return f"{self.api_version}, Kind={self.kind}"
+        return f"{self.group}/{self.version}, Kind={self.kind}"
 
 
 class GroupVersionResource(msgspec.Struct, frozen=True, order=True, gc=False):
@@ -120,7 +120,7 @@ class GroupVersionResource(msgspec.Struct, frozen=True, order=True, gc=False):
         return GroupResource(self.group, self.resource)
 
     def __str__(self) -> str:
-        return f"{self.group_version}, Resource={self.resource}"
+        return f"{self.group}/{self.version}, Resource={self.resource}"
 
 
 class NamespacedName(msgspec.Struct, frozen=True, order=True, gc=False):

@@ -70,11 +70,11 @@ class Scheme:
         """Make a class known: for the kind that it names itself, or for another one."""
         gvk = gvk or kind_of(cast("type[Object]", cls)).gvk
         if not gvk.version:
-            raise SchemeError(f"version is required on all types: {_written(gvk)} {_path(cls)}")
+            raise SchemeError(f"version is required on all types: {gvk} {_path(cls)}")
         known = self._load(gvk)
         if known is not None and known is not cls:
             raise SchemeError(
-                f"Double registration of different types for {_written(gvk)}: "
+                f"Double registration of different types for {gvk}: "
                 f'old={_path(known)}, new={_path(cls)} in scheme "{self.name}"'
             )
         self._add(gvk, cls)
@@ -86,7 +86,7 @@ class Scheme:
         known = self._unversioned.get(gvk.kind)
         if known is not None and known is not cls:
             raise SchemeError(
-                f'{_path(known)} has already been registered as unversioned kind "{_written(gvk)}" - '
+                f'{_path(known)} has already been registered as unversioned kind "{gvk}" - '
                 f'kind name must be unique in scheme "{self.name}"'
             )
         self.register(cls, gvk)
@@ -245,11 +245,6 @@ def _metadata_labels(label: str, value: str) -> tuple[str, str]:
     if label not in ("metadata.name", "metadata.namespace"):
         raise SchemeError(f'"{label}" is not a known field selector: only "metadata.name", "metadata.namespace"')
     return label, value
-
-
-def _written(gvk: GroupVersionKind) -> str:
-    """A kind as the messages of Kubernetes have it: "/v1, Kind=Pod"."""
-    return f"{gvk.group}/{gvk.version}, Kind={gvk.kind}"
 
 
 def _path(cls: type[Any]) -> str:

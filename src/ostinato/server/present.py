@@ -11,56 +11,105 @@ from typing import Any
 
 import msgspec
 
-from ostinato.server.negotiate import Form
+from ostinato.api.errors import APIError, NotAcceptable
+from ostinato.api.status import Status
+from ostinato.server.negotiate import PLAIN, Form
 from ostinato.server.request import Response
 from ostinato.server.resources.resource import Resource
 from ostinato.server.resources.strategy import Json
 from ostinato.server.store.index import Entry
 
-OBJECT_FORMS = ("Table", "PartialObjectMetadata")
-LIST_FORMS = ("Table", "PartialObjectMetadataList")
-WATCH_FORMS = ("Table", "PartialObjectMetadata", "PartialObjectMetadataList")
-
 
 def encode(value: Json, form: Form) -> bytes:
     """A value in a form's media type."""
     if form.media == "yaml":
-        from ostinato.api.wire.yaml import encode_yaml  # noqa: PLC0415 - loads only where it is needed
+        from ostinato.api.wire.yaml_output import encode_yaml  # noqa: PLC0415 - loads only where it is needed
 
         return encode_yaml(value)
     if form.media == "protobuf":
-        from ostinato.api import protobuf  # noqa: PLC0415
+        from ostinato.api import protobuf  # noqa: PLC0415 - its tables load only where they are needed
 
         return protobuf.encode(value)
     data = msgspec.json.encode(value)
-    if form.pretty:
-        data = msgspec.json.format(data, indent=2)
-    return data + b"\n"
+    return msgspec.json.format(data, indent=2) if form.pretty else data + b"\n"
 
 
-def object_response(
-    resource: Resource, data: bytes, form: Form, status: int = 200, include: str = "Metadata"
-) -> Response:
+def object_response(resource: Resource, data: bytes, form: Form, status: int = 200) -> Response:
     """One stored object."""
-    if form.convert:
-        return Response(status, encode(converted(resource, data, form, include), form), form.content_type)
-    if form.media == "json" and not form.pretty:
+    if form == PLAIN:
         return Response(status, resource.wrap(data) + b"\n")
+    if form.convert:
+        return Response(status, encode(_converted(resource, data, form), form), form.content_type)
     return Response(status, encode(resource.object(data), form), form.content_type)
 
 
 def value_response(value: Json, form: Form, status: int = 200) -> Response:
-    """An object that is not stored as it is shown: a Status, a Scale, a review."""
+    """An object that is not stored as it is shown: a Status, a Scale, a review. It is never converted."""
     return Response(status, encode(value, form), form.content_type)
 
 
-def converted(resource: Resource, data: bytes, form: Form, include: str) -> Json:
+def error_response(error: APIError, form: Form = PLAIN) -> Response:
+    """The Status that tells an error."""
+    headers: tuple[tuple[str, str], ...] = ()
+    if error.status.details is not None and error.status.details.retry_after_seconds > 0:
+        headers = (("Retry-After", str(error.status.details.retry_after_seconds)),)
+    return Response(error.code, encode(error.to_dict(), form), form.content_type, headers)
+
+
+def list_response(resource: Resource, entries: Sequence[Entry], metadata: Json, form: Form) -> Response:
+    """Many stored objects."""
+    if form.convert:
+        return Response(200, encode(_converted_list(resource, entries, metadata, form), form), form.content_type)
+    head = {"kind": resource.list_kind, "apiVersion": resource.gvk.api_version, "metadata": metadata}
+    item = resource.item
+    body = b"".join(
+        (msgspec.json.encode(head)[:-1], b',"items":[', b",".join([item(entry.data) for entry in entries]), b"]}\n")
+    )
+    if form == PLAIN:
+        return Response(200, body)
+    return Response(200, encode(msgspec.json.decode(body), form), form.content_type)
+
+
+def _converted(resource: Resource, data: bytes, form: Form) -> Json:
     if form.convert == "Table":
         table = new_table(resource, form)
         table["metadata"] = {"resourceVersion": msgspec.json.decode(data)["metadata"].get("resourceVersion", "")}
-        table["rows"] = [row(resource, data, include, form)]
+        table["rows"] = [row(resource, data, form)]
         return table
+    if form.convert == "PartialObjectMetadataList":
+        raise _not_convertible("PartialObjectMetadataList", f"not a list ({_go_type(resource, '')})")
     return partial(data, form.version)
+
+
+def _converted_list(resource: Resource, entries: Sequence[Entry], metadata: Json, form: Form) -> Json:
+    if form.convert == "Table":
+        table = new_table(resource, form)
+        table["metadata"] = metadata
+        table["rows"] = [row(resource, entry.data, form) for entry in entries]
+        return table
+    if form.convert == "PartialObjectMetadata":
+        raise _not_convertible("PartialObjectMetadata", f"a list ({_go_type(resource, 'List')})")
+    return {
+        "kind": "PartialObjectMetadataList",
+        "apiVersion": f"meta.k8s.io/{form.version}",
+        "metadata": metadata,
+        "items": [partial(entry.data, form.version) for entry in entries],
+    }
+
+
+def _not_convertible(asked: str, found: str) -> NotAcceptable:
+    message = f"you requested {asked}, but the requested object is {found}"
+    return NotAcceptable(Status(message=message, reason="NotAcceptable", code=406))
+
+
+def _go_type(resource: Resource, suffix: str) -> str:
+    """The type that a kube-apiserver has for a resource; clients see it in one message."""
+    if resource.custom:
+        return f"*unstructured.Unstructured{suffix}"
+    return f"*{_PACKAGES.get(resource.gvk.group) or resource.gvk.group.partition('.')[0]}.{resource.gvk.kind}{suffix}"
+
+
+_PACKAGES = {"": "core", "internal.apiserver.k8s.io": "apiserverinternal"}
 
 
 def partial(data: bytes, version: str) -> Json:
@@ -79,41 +128,16 @@ def new_table(resource: Resource, form: Form, *, columns: bool = True) -> Json:
     }
 
 
-def row(resource: Resource, data: bytes, include: str, form: Form) -> Json:
+def row(resource: Resource, data: bytes, form: Form) -> Json:
     obj = resource.object(data)
     assert resource.row is not None
     cells = resource.row(obj)
     shown: Any = None
-    if include == "Object":
+    if form.include == "Object":
         shown = obj
-    elif include != "None":
+    elif form.include != "None":
         shown = partial(data, form.version)
     return {"cells": cells, "object": shown}
-
-
-def list_response(resource: Resource, entries: Sequence[Entry], metadata: Json, form: Form, include: str) -> Response:
-    """Many stored objects."""
-    if form.convert == "Table":
-        table = new_table(resource, form)
-        table["metadata"] = metadata
-        table["rows"] = [row(resource, entry.data, include, form) for entry in entries]
-        return Response(200, encode(table, form), form.content_type)
-    if form.convert:
-        partials = {
-            "kind": "PartialObjectMetadataList",
-            "apiVersion": f"meta.k8s.io/{form.version}",
-            "metadata": metadata,
-            "items": [partial(entry.data, form.version) for entry in entries],
-        }
-        return Response(200, encode(partials, form), form.content_type)
-    head = {"kind": resource.list_kind, "apiVersion": resource.gvk.api_version, "metadata": metadata}
-    item = resource.item
-    body = b"".join(
-        (msgspec.json.encode(head)[:-1], b',"items":[', b",".join([item(entry.data) for entry in entries]), b"]}\n")
-    )
-    if form.media == "json" and not form.pretty:
-        return Response(200, body)
-    return Response(200, encode(msgspec.json.decode(body), form), form.content_type)
 
 
 def event_line(kind: str, body: bytes) -> bytes:

@@ -50,6 +50,7 @@ def test_names_print_as_kubernetes_prints_them() -> None:
     gvk = GroupVersion("apps", "v1").kind("Deployment")
     gvr = GroupVersion("apps", "v1").resource("deployments")
     assert str(gvk) == "apps/v1, Kind=Deployment"
+    assert str(GroupVersionKind("", "v1", "Pod")) == "/v1, Kind=Pod"
     assert str(gvk.group_kind) == "Deployment.apps"
     assert str(gvr) == "apps/v1, Resource=deployments"
     assert str(gvr.group_resource) == "deployments.apps"

@@ -169,7 +169,7 @@ class FieldManager:
     def _check_kind(self, config: Object) -> None:
         found = _kind_of(config)
         if found != self._gvk:
-            raise BadRequest.of(f"invalid object type: {_spelled(found)}")
+            raise BadRequest.of(f"invalid object type: {found}")
         if isinstance(_metadata(config).get("managedFields"), list):
             raise BadRequest.of("metadata.managedFields must be nil")
 
@@ -213,7 +213,7 @@ class FieldManager:
 
     def _named(self, value: Object) -> str:
         metadata = _metadata(value)
-        return f"{metadata.get('namespace') or ''}/{metadata.get('name') or ''}; {_spelled(self._gvk)}"
+        return f"{metadata.get('namespace') or ''}/{metadata.get('name') or ''}; {self._gvk}"
 
 
 def _kind_of(value: Object) -> GroupVersionKind:
@@ -222,11 +222,6 @@ def _kind_of(value: Object) -> GroupVersionKind:
         return GroupVersionKind.of(api_version or "", kind or "")
     except (ValueError, AttributeError):
         return GroupVersionKind("", "", "")
-
-
-def _spelled(gvk: GroupVersionKind) -> str:
-    """The kind as these messages have it: the core group has its slash, too."""
-    return f"{gvk.group}/{gvk.version}, Kind={gvk.kind}"
 
 
 def _metadata(value: Object) -> dict[str, Any]:
