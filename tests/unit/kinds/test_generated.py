@@ -203,7 +203,7 @@ def test_every_kind_is_that_of_discovery() -> None:
 def test_a_few_kinds_in_full() -> None:
     pods, nodes = kind_of(kinds.core_v1.Pod), kind_of(kinds.core_v1.Node)
     assert (str(pods.gvr), pods.short_names, pods.namespaced) == ("/v1, Resource=pods", ("po",), True)
-    assert (str(nodes.gvr), nodes.namespaced) == ("v1, Resource=nodes", False)
+    assert (str(nodes.gvr), nodes.namespaced) == ("/v1, Resource=nodes", False)
     assert kind_of(kinds.policy_v1.Eviction).plural == ""
     assert kind_of(kinds.core_v1.Endpoints).plural == "endpoints"
     assert kind_of(kinds.networking_v1.NetworkPolicy).plural == "networkpolicies"
