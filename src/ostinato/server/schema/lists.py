@@ -1,0 +1,51 @@
+"""Lists that are sets or maps: no item, or no key, may occur twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ostinato.api.field_errors import FieldError, Path
+from ostinato.api.quoting import json_text
+from ostinato.server.schema.structural import Structural
+
+
+def repetitions(node: Structural, value: dict[str, Any]) -> list[FieldError]:
+    """What is wrong with the sets and maps in an object."""
+    return _repetitions(node, value, Path()) if node.unique_below else []
+
+
+def _repetitions(node: Structural, value: Any, path: Path) -> list[FieldError]:
+    errors: list[FieldError] = []
+    if type(value) is dict:
+        for name, item in value.items():
+            below = node.child(name)
+            if below is not None and below.unique_below and (type(item) is dict or type(item) is list):
+                errors += _repetitions(below, item, path.child(name) if name in node.properties else path.key(name))
+    elif type(value) is list:
+        if node.list_type == "set":
+            errors += [FieldError.duplicate(path.index(i), value[i]) for i in _repeated(value)]
+        elif node.list_type == "map":
+            errors += _repeated_keys(node, value, path)
+        if node.items is not None and node.items.unique_below:
+            for i, item in enumerate(value):
+                errors += _repetitions(node.items, item, path.index(i))
+    return errors
+
+
+def _repeated(values: list[Any]) -> Iterator[int]:
+    """Where a value occurs for the second time; not for the third."""
+    times: dict[tuple[type, Any], int] = {}
+    for i, value in enumerate(values):
+        key = (type(value), json_text(value) if type(value) is dict or type(value) is list else value)
+        times[key] = times.get(key, 0) + 1
+        if times[key] == 2:
+            yield i
+
+
+def _repeated_keys(node: Structural, value: list[Any], path: Path) -> list[FieldError]:
+    for i, item in enumerate(value):
+        if item is not None and type(item) is not dict:
+            return [FieldError.invalid(path.index(i), item, "must be an object for an array of list-type map")]
+    keys = [{name: item[name] for name in node.keys if name in item} if item else {} for item in value]
+    return [FieldError.duplicate(path.index(i), keys[i]) for i in _repeated(keys)]

@@ -1,0 +1,163 @@
+"""Pruning: an object is cut to what its structural schema knows.
+
+- Fields that the schema does not name go, unless it says that they are to be kept (`preserve`), and are told.
+- A null goes where the schema has neither `nullable` nor a default; so leaving a field out and null are the same.
+- Metadata, the object's own and that of embedded resources, takes the shape that all objects' metadata has.
+
+Nothing that goes in is changed. What comes out shares with it only what the schema says nothing about.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ostinato.api.quoting import json_text
+from ostinato.server.schema.builtin import BadValue, TypeMismatch
+from ostinato.server.schema.builtin import read as read_builtin
+from ostinato.server.schema.structural import TYPE_FIELDS, Structural
+
+_METADATA = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
+
+
+class _Findings:
+    """The paths of unknown fields, grown from the inside out so that known fields cost nothing."""
+
+    __slots__ = ("fields", "metadata")
+
+    def __init__(self) -> None:
+        self.fields: list[str] = []
+        self.metadata: list[str] = []  # those in the metadata of embedded resources
+
+    def prefix(self, fields: int, metadata: int, step: str, exact: str) -> None:
+        """What was found since there were so many lies below this step."""
+        for paths, since, text in ((self.fields, fields, step), (self.metadata, metadata, exact)):
+            for i in range(since, len(paths)):
+                paths[i] = text + paths[i] if paths[i][0] == "[" else f"{text}.{paths[i]}"
+
+
+class _BadEmbedded(Exception):  # noqa: N818
+    """An embedded resource is none. The path grows on the way out."""
+
+    def __init__(self, field: str, value: Any, why: str) -> None:
+        super().__init__(field)
+        self.path = field
+        self.value = value
+        self.why = why
+
+    def below(self, step: str) -> None:
+        self.path = step + self.path if self.path[0] == "[" else f"{step}.{self.path}"
+
+
+def read(node: Structural, body: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """The custom object that a body means, and the paths of its unknown fields.
+
+    Raises TypeMismatch or BadValue for metadata that cannot be read.
+    """
+    out: dict[str, Any] = {}
+    unknown: list[str] = []
+    if "metadata" in body:
+        metadata, strange = read_builtin(_METADATA, body["metadata"] if body["metadata"] is not None else {})
+        out["metadata"] = metadata
+        unknown = [f"metadata.{path}" for path in strange]
+    findings = _Findings()
+    try:
+        rest = _fields(
+            {name: value for name, value in body.items() if name not in TYPE_FIELDS}, node, findings, node.preserve
+        )
+    except _BadEmbedded as error:
+        raise BadValue(f"{error.path}: Invalid value: {json_text(error.value)}: {error.why}") from None
+    out.update(rest)
+    if findings.fields or findings.metadata:
+        unknown += [*sorted(findings.fields), *sorted(findings.metadata)]
+    return out, unknown
+
+
+def prune(node: Structural, value: Any) -> Any:
+    """A value below the top of an object, cut to its schema. Embedded metadata that cannot be read raises BadValue."""
+    try:
+        return _value(value, node, _Findings(), keep=node.preserve)
+    except _BadEmbedded as error:
+        raise BadValue(f"{error.path}: Invalid value: {json_text(error.value)}: {error.why}") from None
+
+
+def _value(value: Any, node: Structural | None, findings: _Findings, *, keep: bool) -> Any:
+    if type(value) is dict:
+        if node is None:
+            findings.fields.extend(value)
+            return {}
+        out = _fields(value, node, findings, keep)
+        if node.embedded:
+            _read_embedded(out, findings)
+        return out
+    if type(value) is list:
+        return _items(value, node, findings, keep)
+    return value
+
+
+def _fields(value: dict[str, Any], node: Structural, findings: _Findings, keep: bool) -> dict[str, Any]:
+    out: dict[str, Any] = {}
+    properties = node.properties
+    for name, item in value.items():
+        below = properties.get(name)
+        if below is None:
+            if node.embedded and name in TYPE_FIELDS:
+                out[name] = item
+                continue
+            if not node.has_additional:
+                if keep:
+                    out[name] = item
+                else:
+                    findings.fields.append(name)
+                continue
+            below = node.additional
+        elif node.embedded and name in TYPE_FIELDS:
+            out[name] = item
+            continue
+        if type(item) is dict or type(item) is list:
+            fields, metadata = len(findings.fields), len(findings.metadata)
+            exact = name if name in properties else f"[{name}]"
+            try:
+                item = _value(item, below, findings, keep=below is not None and below.preserve)  # noqa: PLW2901
+            except _BadEmbedded as error:
+                error.below(exact)
+                raise
+            if len(findings.fields) > fields or len(findings.metadata) > metadata:
+                findings.prefix(fields, metadata, name, exact)
+        elif item is None and below is not None and not below.nullable and below.default is None:
+            continue
+        out[name] = item
+    return out
+
+
+def _items(value: list[Any], node: Structural | None, findings: _Findings, keep: bool) -> list[Any]:
+    below = node.items if node is not None else None
+    if below is None and keep:
+        return value
+    # What is kept in a list is kept in its items, too, one level deep.
+    keep = keep or (below is not None and below.preserve)
+    out = []
+    for i, item in enumerate(value):
+        fields, metadata = len(findings.fields), len(findings.metadata)
+        try:
+            out.append(_value(item, below, findings, keep=keep))
+        except _BadEmbedded as error:
+            error.below(f"[{i}]")
+            raise
+        if len(findings.fields) > fields or len(findings.metadata) > metadata:
+            findings.prefix(fields, metadata, f"[{i}]", f"[{i}]")
+    return out
+
+
+def _read_embedded(value: dict[str, Any], findings: _Findings) -> None:
+    """Shape the metadata of an embedded resource, in place."""
+    for name in ("apiVersion", "kind"):
+        if name in value and not isinstance(value[name], str):
+            raise _BadEmbedded(name, value[name], "must be a string")
+    if "metadata" not in value:
+        return
+    metadata = value["metadata"]
+    try:
+        value["metadata"], strange = read_builtin(_METADATA, metadata if metadata is not None else {})
+    except (TypeMismatch, BadValue) as error:
+        raise _BadEmbedded("metadata", metadata, str(error)) from None
+    findings.metadata.extend(f"metadata.{path}" for path in strange)
