@@ -85,6 +85,9 @@ def _converted_list(resource: Resource, entries: Sequence[Entry], metadata: Json
     if form.convert == "Table":
         table = new_table(resource, form)
         table["metadata"] = metadata
+        if resource.row_order is not None:
+            order = resource.row_order
+            entries = sorted(entries, key=lambda entry: order(resource.object(entry.data)))
         table["rows"] = [row(resource, entry.data, form) for entry in entries]
         return table
     if form.convert == "PartialObjectMetadata":
@@ -137,6 +140,9 @@ def row(resource: Resource, data: bytes, form: Form) -> Json:
         shown = obj
     elif form.include != "None":
         shown = partial(data, form.version)
+    conditions = resource.row_conditions(obj) if resource.row_conditions is not None else ()
+    if conditions:
+        return {"cells": cells, "conditions": conditions, "object": shown}
     return {"cells": cells, "object": shown}
 
 

@@ -15,6 +15,7 @@ import msgspec
 from ostinato.api.apply import FieldManager
 from ostinato.api.gvk import GroupVersionKind, GroupVersionResource
 from ostinato.api.schema import builtin_schemas
+from ostinato.server.resources import tables
 from ostinato.server.resources.builtin import STORED_AS, STRATEGIES
 from ostinato.server.resources.resource import Resource, Subresource
 from ostinato.server.resources.strategy import Strategy
@@ -34,12 +35,12 @@ class Registry:
         self.discovery: dict[str, Any] = msgspec.json.decode(
             resources.files("ostinato.api").joinpath("data/discovery.json").read_bytes()
         )
-        tables = msgspec.json.decode(resources.files("ostinato.server").joinpath("data/tables.json").read_bytes())
+        columns = msgspec.json.decode(resources.files("ostinato.server").joinpath("data/tables.json").read_bytes())
         for root in ("api", "apis"):
             for group in self.discovery[root]["items"]:
                 for version in group["versions"]:
                     for raw in version["resources"]:
-                        self.add(self._builtin(group["metadata"].get("name", ""), version["version"], raw, tables))
+                        self.add(self._builtin(group["metadata"].get("name", ""), version["version"], raw, columns))
 
     def get(self, group: str, version: str, resource: str) -> Resource | None:
         return self._resources.get((group, version, resource))
@@ -65,7 +66,7 @@ class Registry:
     def collection(self, name: str, strategy: Strategy) -> Collection:
         return self._index.collection(name, partial(describe, strategy))
 
-    def _builtin(self, group: str, version: str, raw: dict[str, Any], tables: dict[str, Any]) -> Resource:
+    def _builtin(self, group: str, version: str, raw: dict[str, Any], columns: dict[str, Any]) -> Resource:
         name, kind = raw["resource"], raw["responseKind"]["kind"]
         gvk = GroupVersionKind(group, version, kind)
         strategy = STRATEGIES.get((group, name), _COMMON).for_server(self._world)
@@ -108,11 +109,27 @@ class Registry:
                 resource.managers[sub] = FieldManager(
                     gvk, schemas, subresource=sub, allowed=None if allowed is None else {gvk.api_version: allowed}
                 )
-        columns = tables.get(f"{group}/{version}/{name}")
-        if columns:
-            resource.columns = columns
-            resource.row = strategy.row
+        resource.columns = columns.get(f"{group}/{version}/{name}", [])
+        if resource.columns:
+            self._tabulate(resource)
         return resource
+
+    def _tabulate(self, resource: Resource) -> None:
+        """Give a built-in resource its Table rows. They show the object as it is stored, at the present time."""
+        key = resource.gvr.group, resource.gvr.resource
+        cells, clock, to_storage = (
+            tables.CELLS.get(key, tables.name_and_creation),
+            self._world.clock,
+            resource.to_storage,
+        )
+        if to_storage is None:
+            resource.row = lambda obj: cells(obj, clock.now())
+        else:
+            resource.row = lambda obj: cells(to_storage(obj), clock.now())
+        if key == ("", "pods"):
+            resource.row_conditions = tables.pod_conditions
+        elif key == ("flowcontrol.apiserver.k8s.io", "flowschemas"):
+            resource.row_order = tables.flow_schema_order
 
 
 def describe(strategy: Strategy, data: bytes) -> tuple[dict[str, str], dict[str, str], str]:

@@ -59,6 +59,8 @@ class Resource:
         self.selectable: tuple[str, ...] = ()  # fields for selectors, besides name and namespace
         self.columns: list[dict[str, Any]] = []  # of its Table
         self.row: Callable[[Json], list[Any]] | None = None  # the cells of a Table row
+        self.row_conditions: Callable[[Json], list[Json]] | None = None  # what a Table row says about its object
+        self.row_order: Callable[[Json], Any] | None = None  # the order of a Table, where it is not that of the list
         # What answers instead of the common verbs, by (subresource, verb): for what is not a stored object of the kind.
         self.handlers: dict[tuple[str, str], Callable[[Any], Awaitable[Any]]] = {}
         self.list_kind = gvk.kind + "List"

@@ -24,6 +24,8 @@ NameRule = Callable[..., list[str]]  # (name, prefix=False) -> what is wrong wit
 
 _STATUS = without(from_paths(field_path("status")))
 _SPEC = without(from_paths(field_path("spec")))
+_SPEC_AND_METADATA = without(from_paths(field_path("spec"), field_path("metadata")))
+_METADATA = ("labels", "annotations", "finalizers", "ownerReferences")  # what clients set in metadata
 
 
 class Strategy:
@@ -37,6 +39,9 @@ class Strategy:
     selectable: ClassVar[tuple[str, ...]] = ()  # what `fields` gives
     field_aliases: ClassVar[Mapping[str, str]] = {}  # other names of selectable fields
     returns_deleted: ClassVar[bool] = False  # a delete answers with the object instead of a Status
+    orphans_dependents: ClassVar[bool] = False  # a delete that names no policy leaves dependents alone
+    empty_status: ClassVar[Mapping[str, Any] | None] = None  # of new objects; None: as the client sends it
+    status_keeps_metadata: ClassVar[bool] = False  # a write of the status changes no metadata
     # The rules of an update through a subresource that shows the object itself, other than status.
     subresources: ClassVar[Mapping[str, Strategy]] = {}
 
@@ -49,7 +54,9 @@ class Strategy:
 
         Asked for kinds with a status.
         """
-        return {"": _STATUS, "status": _SPEC}.get(subresource)
+        if subresource == "status":
+            return _SPEC_AND_METADATA if self.status_keeps_metadata else _SPEC
+        return None if subresource else _STATUS
 
     # Every step may be overridden, `old` is the object as it stands in the store. In order: `default` the body, `begin`,
     # `prepare_...`, `validate...`, `warnings`.
@@ -59,6 +66,8 @@ class Strategy:
 
     def prepare_create(self, obj: Json) -> None:
         """Set what the server decides when an object comes into being."""
+        if self.empty_status is not None:
+            obj["status"] = dict(self.empty_status)
 
     def prepare_update(self, new: Json, old: Json) -> None:
         """Take from the old object what an update may not change."""
@@ -71,6 +80,12 @@ class Strategy:
         for key, value in old.items():
             if key not in ("metadata", "status"):
                 new[key] = value
+        if self.status_keeps_metadata:
+            for key in _METADATA:
+                if key in old["metadata"]:
+                    new["metadata"][key] = old["metadata"][key]
+                else:
+                    new["metadata"].pop(key, None)
 
     def validate(self, obj: Json) -> list[FieldError]:
         """What is wrong with an object."""
@@ -113,7 +128,3 @@ class Strategy:
     def fields(self, obj: Mapping[str, Any]) -> dict[str, str]:
         """What field selectors may ask for, besides name and namespace."""
         return {}
-
-    def row(self, obj: Json) -> list[Any]:
-        """The cells of a Table row, one a column."""
-        return [obj["metadata"].get("name", ""), obj["metadata"].get("creationTimestamp", "")]

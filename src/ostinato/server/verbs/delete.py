@@ -16,7 +16,7 @@ from ostinato.server.options import DeleteOptions, check_list_options, delete_op
 from ostinato.server.present import LIST_FORMS, list_response, object_response, value_response
 from ostinato.server.request import Request, Response
 from ostinato.server.resources.resource import Resource
-from ostinato.server.resources.strategy import Json
+from ostinato.server.resources.strategy import Json, Strategy
 from ostinato.server.schema.builtin import BadValue, TypeMismatch
 from ostinato.server.schema.builtin import read as read_builtin
 from ostinato.server.store import index
@@ -105,7 +105,7 @@ async def _delete(context: Context, current: Entry, obj: Json, options: DeleteOp
     assert resource.collection is not None
     new = {**obj, "metadata": dict(obj["metadata"])}
     meta = new["metadata"]
-    finalizers = _finalizers(meta.get("finalizers", []), options)
+    finalizers = _finalizers(meta.get("finalizers", []), options, strategy)
     if finalizers:
         meta["finalizers"] = finalizers
     else:
@@ -131,11 +131,13 @@ async def _delete(context: Context, current: Entry, obj: Json, options: DeleteOp
     return resource.object(entry.data), False
 
 
-def _finalizers(present: list[str], options: DeleteOptions) -> list[str]:
+def _finalizers(present: list[str], options: DeleteOptions, strategy: Strategy) -> list[str]:
     """The finalizers that the propagation policy leaves or adds."""
     policy = options.propagation
     if policy is None and options.orphan_dependents is not None:
         policy = "Orphan" if options.orphan_dependents else "Background"
+    if policy is None and strategy.orphans_dependents and "foregroundDeletion" not in present:
+        policy = "Orphan"
     if policy is None:
         return present
     wanted = {"Foreground": "foregroundDeletion", "Orphan": "orphan"}.get(policy)
