@@ -1,4 +1,4 @@
-"""The core group: what its kinds do otherwise than the common rules say."""
+"""Namespaces: they end in two phases, the second when all that is in them has gone."""
 
 from __future__ import annotations
 
@@ -43,13 +43,3 @@ class Namespace(Strategy):
 
     def fields(self, obj: Mapping[str, Any]) -> dict[str, str]:
         return {"status.phase": obj.get("status", {}).get("phase", "")}
-
-
-class ServiceAccount(Strategy):
-    returns_deleted = True
-
-
-STRATEGIES: dict[tuple[str, str], Strategy] = {
-    ("", "namespaces"): Namespace(),
-    ("", "serviceaccounts"): ServiceAccount(),
-}

@@ -1,0 +1,31 @@
+"""ServiceAccounts: who a Pod is."""
+
+from __future__ import annotations
+
+from ostinato.server.resources.strategy import Json, Strategy
+
+_ENFORCE = "kubernetes.io/enforce-mountable-secrets"
+
+
+class ServiceAccount(Strategy):
+    returns_deleted = True
+
+    def prepare_create(self, obj: Json) -> None:
+        _name_secrets_alone(obj)
+
+    def prepare_update(self, new: Json, old: Json) -> None:
+        _name_secrets_alone(new)
+
+    def warnings(self, new: Json, old: Json | None) -> list[str]:
+        if _ENFORCE not in new["metadata"].get("annotations", {}):
+            return []
+        if old is not None and _ENFORCE in old["metadata"].get("annotations", {}):
+            return []
+        advice = "prefer separate namespaces to isolate access to mounted secrets"
+        return [f"metadata.annotations[{_ENFORCE}]: deprecated in v1.32+; {advice}"]
+
+
+def _name_secrets_alone(obj: Json) -> None:
+    """A reference to a Secret is its name; the rest of what a reference can hold goes."""
+    if "secrets" in obj:
+        obj["secrets"] = [{"name": secret["name"]} if secret.get("name") else {} for secret in obj["secrets"]]

@@ -1,0 +1,115 @@
+"""Nodes: the machines that Pods run on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ostinato.api import names
+from ostinato.api.field_errors import FieldError, Path
+from ostinato.server.resources.core.amounts import validate_amount
+from ostinato.server.resources.pod_spec import round_up
+from ostinato.server.resources.strategy import Json, Strategy
+from ostinato.server.resources.validation import checked, legacy_cidr
+
+_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+_SPEC = Path("spec")
+_TAINTS = Path("metadata", "taints")  # the path that the server has always named
+
+
+class Node(Strategy):
+    selectable = ("spec.unschedulable",)
+
+    def default(self, obj: Json) -> None:
+        spec = obj.setdefault("spec", {})
+        networks = spec.get("podCIDRs")
+        if networks:  # two forms of one field
+            spec["podCIDR"] = networks[0]
+        elif spec.get("podCIDR"):
+            spec["podCIDRs"] = [spec["podCIDR"]]
+        status = obj.setdefault("status", {})
+        for field in ("capacity", "allocatable"):
+            if field in status:
+                round_up(status[field])
+        if "capacity" in status and "allocatable" not in status:
+            status["allocatable"] = dict(status["capacity"])
+
+    def prepare_create(self, obj: Json) -> None:
+        obj["spec"].pop("configSource", None)
+        obj.get("status", {}).pop("config", None)
+
+    def prepare_update(self, new: Json, old: Json) -> None:
+        if "configSource" not in old.get("spec", {}):
+            new["spec"].pop("configSource", None)
+
+    def validate(self, obj: Json) -> list[FieldError]:
+        spec = obj["spec"]
+        errors = _validate_taints(spec.get("taints", ()))
+        errors += _validate_amounts(obj)
+        networks = spec.get("podCIDRs", [])
+        for i, network in enumerate(networks):
+            errors += legacy_cidr(network, _SPEC.child("podCIDRs").index(i))
+        if len(networks) > 1 and ({":" in network for network in networks} != {True, False} or len(networks) > 2):
+            detail = "may specify no more than one CIDR for each IP family"
+            errors.append(FieldError.invalid(_SPEC.child("podCIDRs"), networks, detail))
+        return errors
+
+    def validate_update(self, new: Json, old: Json) -> list[FieldError]:
+        return (
+            self.validate(new) + self.validate_status_update(new, old) + _validate_taints(new["spec"].get("taints", ()))
+        )
+
+    def validate_status_update(self, new: Json, old: Json) -> list[FieldError]:
+        errors = _validate_amounts(new)
+        seen: list[Json] = []
+        for i, address in enumerate(new.get("status", {}).get("addresses", ())):
+            if address in seen:
+                shown = {"Type": address.get("type", ""), "Address": address.get("address", "")}
+                errors.append(FieldError.duplicate(Path("status", "addresses").index(i), shown))
+            seen.append(address)
+        spec, before = new["spec"], old["spec"]
+        networks = before.get("podCIDRs", [])
+        detail = 'node updates may not change {} except from "" to valid'
+        if networks and networks != spec.get("podCIDRs", []):
+            errors.append(FieldError.forbidden(_SPEC.child("podCIDRs"), detail.format("podCIDR")))
+        if before.get("providerID") and before["providerID"] != spec.get("providerID"):
+            errors.append(FieldError.forbidden(_SPEC.child("providerID"), detail.format("providerID")))
+        if spec.get("externalID", "") != before.get("externalID", ""):
+            errors.append(FieldError.forbidden(_SPEC.child("externalID"), "may not be updated"))
+        return errors
+
+    def fields(self, obj: Mapping[str, Any]) -> dict[str, str]:
+        return {"spec.unschedulable": "true" if obj.get("spec", {}).get("unschedulable") else "false"}
+
+
+def _validate_taints(taints: list[Json]) -> list[FieldError]:
+    errors: list[FieldError] = []
+    seen: set[tuple[str, str]] = set()
+    for i, taint in enumerate(taints):
+        path = _TAINTS.index(i)
+        key, value, effect = taint.get("key", ""), taint.get("value", ""), taint.get("effect", "")
+        errors += checked(names.is_label_key, key, path.child("key"))
+        wrong = names.is_label_value(value)
+        if wrong:
+            errors.append(FieldError.invalid(path.child("value"), value, ";".join(wrong)))
+        if effect not in _EFFECTS:
+            where = path.child("effect")
+            errors.append(FieldError.not_supported(where, effect, _EFFECTS) if effect else FieldError.required(where))
+        if (key, effect) in seen:
+            shown = {"Key": key, "Value": value, "Effect": effect, "TimeAdded": taint.get("timeAdded")}
+            error = FieldError.duplicate(path, shown)
+            errors.append(
+                FieldError(error.type, error.field, error.value, "taints must be unique by key and effect pair")
+            )
+        seen.add((key, effect))
+    return errors
+
+
+def _validate_amounts(node: Json) -> list[FieldError]:
+    status = node.get("status", {})
+    return [
+        error
+        for field in ("capacity", "allocatable")
+        for name, amount in status.get(field, {}).items()
+        for error in validate_amount(name, amount, Path("status", field, name))
+    ]

@@ -1,0 +1,143 @@
+"""Services: an address and ports that stay while the Pods behind them come and go."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from ostinato.api import names
+from ostinato.api.addresses import cidr_warnings, ip_warning
+from ostinato.api.field_errors import FieldError, Path
+from ostinato.server.resources.core import service_validation
+from ostinato.server.resources.core.service_allocation import NODE_PORTS, Allocation
+from ostinato.server.resources.core.service_shape import (
+    drop_what_the_type_lacks,
+    is_externally_accessible,
+    node_ports,
+    normalize_cluster_ips,
+    patch_allocated,
+)
+from ostinato.server.resources.strategy import Json, NameRule, Strategy
+
+if TYPE_CHECKING:
+    from ostinato.server.store.index import Collection
+    from ostinato.world import World
+
+_SPEC = Path("spec")
+_AFFINITY_SECONDS = 10800
+_TOPOLOGY_HINTS = "service.kubernetes.io/topology-aware-hints"
+_TOPOLOGY_MODE = "service.kubernetes.io/topology-mode"
+
+
+class Service(Strategy):
+    name_rule: ClassVar[NameRule] = staticmethod(names.name_is_dns_label)
+    allow_create_on_update = True
+    returns_deleted = True
+    selectable = ("spec.clusterIP", "spec.type")
+
+    def __init__(self, allocation: Allocation | None = None) -> None:
+        self._allocation = allocation
+
+    def for_server(self, world: World) -> Strategy:
+        return Service(Allocation(world.rng.fork("services")))
+
+    def default(self, obj: Json) -> None:
+        spec = obj.setdefault("spec", {})
+        if spec.setdefault("sessionAffinity", "None") == "None":
+            spec.pop("sessionAffinityConfig", None)
+        elif spec["sessionAffinity"] == "ClientIP":
+            configured = spec.get("sessionAffinityConfig", {}).get("clientIP", {})
+            if "timeoutSeconds" not in configured:
+                spec["sessionAffinityConfig"] = {"clientIP": {"timeoutSeconds": _AFFINITY_SECONDS}}
+        kind = spec.setdefault("type", "ClusterIP")
+        for port in spec.get("ports", ()):
+            port.setdefault("protocol", "TCP")
+            if not port.get("targetPort"):
+                port["targetPort"] = port.get("port", 0)
+        if is_externally_accessible(spec):
+            spec.setdefault("externalTrafficPolicy", "Cluster")
+        if kind in ("ClusterIP", "NodePort", "LoadBalancer"):
+            spec.setdefault("internalTrafficPolicy", "Cluster")
+        if kind == "LoadBalancer":
+            spec.setdefault("allocateLoadBalancerNodePorts", True)
+            for ingress in obj.get("status", {}).get("loadBalancer", {}).get("ingress", ()):
+                if ingress.get("ip"):
+                    ingress.setdefault("ipMode", "VIP")
+
+    def begin(self, new: Json, old: Json | None, collection: Collection) -> Callable[[], None] | None:
+        assert self._allocation is not None
+        spec = new["spec"]
+        if old is not None:
+            patch_allocated(spec, old["spec"])
+        normalize_cluster_ips(spec, None if old is None else old["spec"])
+        end = self._allocation.hold(new, old, collection)
+        if spec["type"] == "ExternalName":
+            spec.pop("internalTrafficPolicy", None)
+        return end
+
+    def prepare_create(self, obj: Json) -> None:
+        obj["status"] = {"loadBalancer": {}}
+
+    def prepare_update(self, new: Json, old: Json) -> None:
+        drop_what_the_type_lacks(new["spec"], old["spec"])
+        if new["spec"]["type"] != "LoadBalancer":
+            new["status"] = {**new.get("status", {}), "loadBalancer": {}}
+
+    def validate(self, obj: Json) -> list[FieldError]:
+        return service_validation.validate(obj, None)
+
+    def validate_update(self, new: Json, old: Json) -> list[FieldError]:
+        return service_validation.validate_update(new, old)
+
+    def validate_status_update(self, new: Json, old: Json) -> list[FieldError]:
+        return service_validation.validate_load_balancer(new, old)
+
+    def warnings(self, new: Json, old: Json | None) -> list[str]:
+        spec = new["spec"]
+        found: list[str] = []
+        if _TOPOLOGY_HINTS in new["metadata"].get("annotations", {}):
+            found.append(f"annotation {_TOPOLOGY_HINTS} is deprecated, please use {_TOPOLOGY_MODE} instead")
+        address = spec.get("clusterIP", "")
+        if address and address != "None":
+            found += _ip_warnings(_SPEC.child("clusterIPs"), spec.get("clusterIPs", ()))
+        headless = spec["type"] == "ClusterIP" and address == "None"
+        external = spec.get("externalIPs", ())
+        if headless:
+            if spec.get("loadBalancerIP"):
+                found.append("spec.loadBalancerIP is ignored for headless services")
+            if external:
+                found.append("spec.externalIPs is ignored for headless services")
+            if spec.get("sessionAffinity") != "None":
+                found.append("spec.SessionAffinity is ignored for headless services")
+        found += _ip_warnings(_SPEC.child("externalIPs"), external)
+        if external and not headless and spec["type"] != "ExternalName":
+            found.append("spec.externalIPs is deprecated and may no longer be implemented in some clusters")
+        if spec.get("loadBalancerIP"):
+            text = ip_warning(spec["loadBalancerIP"])
+            found += [f"{_SPEC.child('loadBalancerIP')}: {text}"] if text else []
+        for i, network in enumerate(spec.get("loadBalancerSourceRanges", ())):
+            path = _SPEC.child("loadBalancerSourceRanges").index(i)
+            found += [f"{path}: {text}" for text in cidr_warnings(network)]
+        if spec["type"] == "ExternalName" and external:
+            found.append('spec.externalIPs is ignored when spec.type is "ExternalName"')
+        if spec["type"] != "ExternalName" and spec.get("externalName"):
+            found.append('spec.externalName is ignored when spec.type is not "ExternalName"')
+        if spec.get("trafficDistribution") == "PreferClose":
+            found.append('spec.trafficDistribution: "PreferClose" is deprecated; use "PreferSameZone"')
+        return found
+
+    def fields(self, obj: Mapping[str, Any]) -> dict[str, str]:
+        spec = obj.get("spec", {})
+        found = {"spec.clusterIP": spec.get("clusterIP", ""), "spec.type": spec.get("type", "")}
+        ports = node_ports(spec)
+        if ports:
+            found[NODE_PORTS] = ",".join(map(str, ports))
+        return found
+
+
+def _ip_warnings(path: Path, addresses: list[str]) -> list[str]:
+    return [
+        f"{path.index(i)}: {text}"
+        for i, text in enumerate(ip_warning(address) for address in addresses)
+        if text is not None
+    ]
