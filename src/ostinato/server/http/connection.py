@@ -1,0 +1,428 @@
+"""One client's connection: its requests, one after the other, and their answers.
+
+- Requests are answered in the order in which they come; the next is not begun before the last is answered.
+- What a client sends ahead, and what it does not read, is bounded: the server stops reading, or waits, and closes the
+  connection of a client that lets it wait too long.
+- A stream ends when its client goes; any other request runs to its end once its body is there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import zlib
+from typing import TYPE_CHECKING, Any, cast
+
+from ostinato.api.errors import RequestEntityTooLarge, Timeout, Unknown
+from ostinato.server.http import websocket
+from ostinato.server.http.head import CONTINUE, LAST_CHUNK, chunk, fields, first_lines, refusal
+from ostinato.server.http.parser import MOST_HEAD, Body, Head, Malformed, parse_head
+from ostinato.server.present import error_response
+from ostinato.server.request import MOST_BODY, Request, Response, Stream
+
+if TYPE_CHECKING:
+    from ostinato.server.http.server import HttpServer
+
+READ_AHEAD = 1 << 16  # bytes that are taken in before somebody asks for them
+DRAINED = 1 << 18  # bytes of an unwanted body that are read so that the connection can go on
+COMPRESSED = 128 * 1024  # bytes of an answer from which on it is compressed, where the client can read that
+OFFLOADED = 1 << 19  # bytes from which on compressing is left to another thread
+
+IDLE_SECONDS = 90.0  # between requests
+HEAD_SECONDS = 32.0  # for a head to come, from its first byte on
+REQUEST_SECONDS = 60.0  # for an answer that is no stream, and for the client to read what is written
+LINGER_SECONDS = 1.0  # for the client to read a refusal while it is still sending
+
+_logger = logging.getLogger(__name__)
+
+
+class Connection(asyncio.Protocol):
+    def __init__(self, owner: HttpServer) -> None:
+        self._owner = owner
+        self._core = owner.core
+        self._loop = asyncio.get_running_loop()
+        self._clock = owner.core.world.clock
+        self._transport: asyncio.Transport = cast("asyncio.Transport", None)  # from connection_made on
+        self._peer: tuple[str, tuple[str, ...]] | None = None  # the client's certificate
+        self._buffer = b""  # what has come and belongs to no request yet
+        self._scanned = 0  # of the buffer, that holds no end of a head
+        self._head: Head | None = None  # of the request under way
+        self._body: Body | None = None
+        self._arriving: asyncio.Future[None] | None = None  # waits for the rest of the body
+        self._task: asyncio.Task[None] | None = None  # answers the request under way
+        self._frames: websocket.FrameReader | None = None  # once the connection speaks WebSocket
+        self._reading = True  # the transport may call data_received
+        self._writable: asyncio.Future[None] | None = None  # there while the client does not read
+        self._streaming = False
+        self._over = False  # the connection takes no further request
+        self._lingering = False  # and what still comes is thrown away
+        self._lost = False
+        self._ended_by_client = False  # the client has sent all that it will
+        self._expired = False
+        self.deadline = self._clock.monotonic() + IDLE_SECONDS  # when `expire` is called
+
+    # What the transport calls
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+        self._peer = _peer(transport.get_extra_info("peercert"))
+        self._owner.opened(self)
+
+    def data_received(self, data: bytes) -> None:
+        if self._frames is not None:
+            self._receive_frames(data)
+            return
+        if self._lingering:
+            return
+        self._buffer = self._buffer + data if self._buffer else data
+        self._advance()
+
+    def eof_received(self) -> bool:
+        self._ended_by_client = True
+        if self._streaming or self._task is None or self._owner.encrypted:
+            return False  # closes the connection: TLS knows no half of one
+        if self._arriving is not None and not self._arriving.done():
+            self._arriving.set_exception(Unknown.of("unexpected EOF"))
+        return True
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._lost = self._over = True
+        self._owner.closed(self)
+        if self._writable is not None and not self._writable.done():
+            self._writable.set_result(None)
+        unfinished = self._body is not None and not self._body.complete
+        if self._task is not None and (self._streaming or unfinished):
+            self._task.cancel()
+
+    def pause_writing(self) -> None:
+        self._writable = self._loop.create_future()
+        self.deadline = self._clock.monotonic() + REQUEST_SECONDS
+
+    def resume_writing(self) -> None:
+        if self._writable is not None and not self._writable.done():
+            self._writable.set_result(None)
+        self._writable = None
+        if self._streaming:
+            self.deadline = float("inf")
+
+    # What the server calls
+
+    @property
+    def idle(self) -> bool:
+        return self._task is None
+
+    def expire(self) -> None:
+        """The deadline has passed."""
+        if self._task is None or self._writable is not None or self._over:
+            self._transport.abort()
+        elif not self._expired:
+            self._expired = True
+            self._task.cancel()
+
+    def finish(self) -> None:
+        """Take no further request; end a stream; let what else is under way end."""
+        self._over = True
+        if self._task is None:
+            self._transport.close()
+        elif self._streaming:
+            self._task.cancel()
+
+    def abort(self) -> None:
+        self._transport.abort()
+
+    # Requests
+
+    def _advance(self) -> None:
+        """Give what has come to the request under way, or begin the next with it."""
+        if self._body is not None and not self._body.complete:
+            self._feed_body()
+        elif self._task is None and not self._over:
+            self._begin()
+        self._balance()
+
+    def _balance(self) -> None:
+        """Read as long as there is room for what comes."""
+        held = len(self._buffer)
+        if self._body is not None and self._body.data is not None and self._arriving is None:
+            held += len(self._body.data)
+        full = held > READ_AHEAD and (self._task is not None or self._over)
+        if full == self._reading and not self._lost:
+            self._reading = not full
+            if full:
+                self._transport.pause_reading()
+            else:
+                self._transport.resume_reading()
+
+    def _begin(self) -> None:
+        """Begin the next request if its head is there."""
+        buffer = self._buffer
+        if not buffer:
+            return
+        end = buffer.find(b"\r\n\r\n", max(0, self._scanned - 3))
+        if end < 0 or end > MOST_HEAD:
+            if len(buffer) > MOST_HEAD:
+                self._refuse(Malformed(431))
+            elif not self._scanned:
+                self.deadline = self._clock.monotonic() + HEAD_SECONDS
+                if buffer.startswith(b"\r\n"):  # an empty line before a request is allowed
+                    self._buffer = buffer.lstrip(b"\r\n")
+                    return
+            self._scanned = len(buffer)
+            return
+        self._scanned = 0
+        try:
+            head = parse_head(buffer[:end].lstrip(b"\r\n"))
+        except Malformed as error:
+            self._refuse(error)
+            return
+        self._buffer = buffer[end + 4 :]
+        self._head = head
+        self.deadline = self._clock.monotonic() + REQUEST_SECONDS
+        if head.length or head.chunked:
+            self._body = Body(head)
+            if self._buffer:
+                self._feed_body()
+                if self._over:  # it was refused
+                    return
+        self._task = self._loop.create_task(self._serve(head))
+
+    def _feed_body(self) -> None:
+        body = self._body
+        assert body is not None
+        try:
+            self._buffer = body.feed(self._buffer)
+        except Malformed as error:
+            if self._arriving is not None and not self._arriving.done():
+                self._over = True
+                self._arriving.set_exception(Unknown.of("malformed chunked encoding"))
+            elif self._task is None:
+                self._refuse(error)
+            else:
+                self._over = True
+            return
+        waiter = self._arriving
+        if waiter is not None and not waiter.done() and (body.complete or body.size > MOST_BODY):
+            waiter.set_result(None)
+        elif body.data is None and self._task is None:  # an unwanted body
+            if body.complete:
+                self._next()
+            elif body.size > DRAINED:
+                self._close_slowly()
+
+    async def _read(self) -> bytes:
+        """The body of the request under way, once all of it has come."""
+        body, head = self._body, self._head
+        if body is None or head is None:
+            return b""
+        if not head.chunked and head.length > MOST_BODY:
+            raise RequestEntityTooLarge.of(f"limit is {MOST_BODY}")
+        if not body.complete:
+            if head.expects and not body.size:
+                head.expects = False
+                self._transport.write(CONTINUE)
+            if self._ended_by_client:
+                raise Unknown.of("unexpected EOF")
+            self._arriving = self._loop.create_future()
+            self._balance()
+            try:
+                await self._arriving
+            finally:
+                self._arriving = None
+        if body.size > MOST_BODY:
+            raise RequestEntityTooLarge.of(f"limit is {MOST_BODY}")
+        assert body.data is not None
+        return bytes(body.data)
+
+    async def _serve(self, head: Head) -> None:
+        request = Request(head.method, head.path, head.query, head.headers, self._read)
+        request.peer = self._peer
+        request.repeated = head.repeated
+        try:
+            answer = await self._core.handle(request)
+            if isinstance(answer, Stream):
+                await self._stream(head, answer)
+            else:
+                await self._write(head, answer)
+        except asyncio.CancelledError:
+            if self._expired and not self._streaming:
+                self._over = True
+                why = Timeout.of("request did not complete within the allotted timeout", 0)
+                await self._write(head, error_response(why))
+        except Exception:  # no answer can be given any more
+            _logger.exception("%s %s", head.method, head.path)
+            self._over = True
+        finally:
+            self._task = None
+            self._streaming = False
+            self._done()
+
+    def _done(self) -> None:
+        """The request under way is answered: go on with the next, or end."""
+        body = self._body
+        if self._lost:
+            return
+        if body is not None and not body.complete:
+            if self._over:
+                self._close_slowly()
+                return
+            body.data = None  # nobody asked for it
+            self.deadline = self._clock.monotonic() + REQUEST_SECONDS
+            self._balance()
+            return
+        self._next()
+
+    def _next(self) -> None:
+        self._head = self._body = None
+        if self._over or self._ended_by_client:
+            self._transport.close()
+            return
+        self.deadline = self._clock.monotonic() + IDLE_SECONDS
+        if self._buffer:
+            self._loop.call_soon(self._advance)
+        else:
+            self._balance()
+
+    def _refuse(self, error: Malformed) -> None:
+        """Answer bytes that are no request."""
+        self._transport.write(refusal(error.status, error.why))
+        self._close_slowly()
+
+    def _close_slowly(self) -> None:
+        """Throw away what still comes for a moment: closing at once could lose the answer on its way."""
+        self._over = True
+        self._buffer = b""
+        self._body = None
+        self._lingering = True
+        if not self._reading:
+            self._reading = True
+            self._transport.resume_reading()
+        self.deadline = self._clock.monotonic() + LINGER_SECONDS
+
+    # Answers
+
+    def _first_lines(self, head: Head, answer: Response | Stream) -> list[bytes]:
+        lines = [
+            first_lines(answer.status, answer.content_type),
+            fields(answer.headers),
+            self._owner.audit_id(head.headers.get("audit-id")),
+            self._owner.date,
+        ]
+        if not self._goes_on(head):
+            self._over = True
+            lines.append(b"Connection: close\r\n")
+        return lines
+
+    def _goes_on(self, head: Head) -> bool:
+        """Whether another request may follow on this connection."""
+        if self._over or not head.keep_alive:
+            return False
+        body = self._body
+        if body is None or body.complete:
+            return True
+        return not head.expects and body.size + body.remaining <= DRAINED
+
+    async def _write(self, head: Head, answer: Response) -> None:
+        body = answer.body
+        lines = self._first_lines(head, answer)
+        if len(body) > COMPRESSED and _accepts_gzip(head, answer):
+            if len(body) > OFFLOADED:
+                body = await self._core.world.executor.run(_gzip, body)
+            else:
+                body = _gzip(body)
+            lines.append(b"Content-Encoding: gzip\r\nVary: Accept-Encoding\r\n")
+        if answer.status not in (204, 304):
+            lines.append(b"Content-Length: %d\r\n" % len(body))
+        lines.append(b"\r\n")
+        if self._lost:
+            return
+        if head.method == "HEAD" or answer.status in (204, 304):
+            self._transport.write(b"".join(lines))
+        elif len(body) < READ_AHEAD:
+            lines.append(body)
+            self._transport.write(b"".join(lines))
+        else:  # not worth copying
+            self._transport.write(b"".join(lines))
+            self._transport.write(body)
+        if self._writable is not None:
+            await self._writable
+
+    async def _stream(self, head: Head, answer: Stream) -> None:
+        self._streaming = True
+        self.deadline = float("inf")
+        try:
+            if head.upgrade:
+                await self._stream_frames(head, answer)
+            else:
+                await self._stream_chunks(head, answer)
+        finally:
+            await cast("Any", answer.chunks).aclose()
+
+    async def _stream_chunks(self, head: Head, answer: Stream) -> None:
+        chunked = head.keep_alive  # an HTTP/1.0 client reads until the connection is closed
+        lines = self._first_lines(head, answer)
+        lines.append(b"Transfer-Encoding: chunked\r\n\r\n" if chunked else b"\r\n")
+        self._transport.write(b"".join(lines))
+        try:
+            async for data in answer.chunks:
+                if data:
+                    self._transport.write(chunk(data) if chunked else data)
+                if self._writable is not None:
+                    await self._writable
+        except asyncio.CancelledError:  # the client is gone, or the server stops
+            self._over = True
+        if chunked and not self._lost:
+            self._transport.write(LAST_CHUNK)
+
+    # WebSocket
+
+    async def _stream_frames(self, head: Head, answer: Stream) -> None:
+        """The stream as text messages, one a line."""
+        self._over = True
+        self._transport.write(websocket.handshake(head))
+        self._frames = websocket.FrameReader()
+        if self._buffer:
+            self._receive_frames(self._buffer)
+            self._buffer = b""
+        try:
+            async for data in answer.chunks:
+                for line in data.splitlines(keepends=True):
+                    self._transport.write(websocket.text(line))
+                if self._writable is not None:
+                    await self._writable
+        except asyncio.CancelledError:
+            pass
+        if not self._lost:
+            self._transport.write(websocket.close(1000))
+
+    def _receive_frames(self, data: bytes) -> None:
+        assert self._frames is not None
+        try:
+            answer, closed = self._frames.feed(data)
+        except websocket.BadFrame as error:
+            answer, closed = websocket.close(error.code), True
+        if answer:
+            self._transport.write(answer)
+        if closed:
+            self._transport.close()
+
+
+def _peer(certificate: Any) -> tuple[str, tuple[str, ...]] | None:
+    """Common name and organisations of a client certificate, which TLS has verified."""
+    if not certificate:
+        return None
+    pairs = [pair for rdn in certificate.get("subject", ()) for pair in rdn]
+    name = next((value for key, value in pairs if key == "commonName"), "")
+    return name, tuple(value for key, value in pairs if key == "organizationName")
+
+
+def _accepts_gzip(head: Head, answer: Response) -> bool:
+    accepted = head.headers.get("accept-encoding")
+    return (
+        accepted is not None
+        and any(word.strip() == "gzip" for word in accepted.split(","))
+        and not any(name.lower() == "content-encoding" for name, _ in answer.headers)
+    )
+
+
+def _gzip(body: bytes) -> bytes:
+    return zlib.compress(body, 1, 31)

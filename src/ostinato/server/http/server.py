@@ -1,0 +1,82 @@
+"""The listener: takes connections, ends those that have waited too long, and stops in good order."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+
+from ostinato.server.core import Server
+from ostinato.server.http.connection import Connection
+from ostinato.server.http.head import clean, date_line
+from ostinato.world import Timer
+
+SWEEP_SECONDS = 1.0  # how exact deadlines are
+STOP_SECONDS = 3.0  # for requests that are under way when the server stops
+
+
+class HttpServer:
+    """Serves a core over HTTP/1.1, with TLS if there is a context for it."""
+
+    def __init__(self, core: Server, context: ssl.SSLContext | None) -> None:
+        self.core = core
+        self.port = 0  # where it listens, once it does
+        self.date = date_line(core.world.clock.now())  # of every answer, exact to a second
+        self.encrypted = context is not None
+        self._ssl = context
+        self._listener: asyncio.Server | None = None
+        self._connections: set[Connection] = set()
+        self._sweeper: Timer | None = None
+        self._emptied: asyncio.Event | None = None
+
+    async def start(self, host: str, port: int) -> None:
+        """Listen; OSError if that cannot be. Port 0 is any that is free."""
+        self._listener = await asyncio.get_running_loop().create_server(
+            lambda: Connection(self),
+            host,
+            port,
+            ssl=self._ssl,
+            backlog=1024,
+            ssl_handshake_timeout=10.0 if self.encrypted else None,
+            ssl_shutdown_timeout=1.0 if self.encrypted else None,
+        )
+        self.port = self._listener.sockets[0].getsockname()[1]
+        self._sweep()
+
+    async def stop(self) -> None:
+        """Take no more connections, end the streams, and let what else is under way end, for a few seconds."""
+        if self._listener is not None:
+            self._listener.close()
+        for connection in list(self._connections):
+            connection.finish()
+        if self._connections:
+            self._emptied = asyncio.Event()
+            try:
+                async with self.core.world.clock.timeout(STOP_SECONDS):
+                    await self._emptied.wait()
+            except TimeoutError:
+                for connection in list(self._connections):
+                    connection.abort()
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+
+    # What connections call
+
+    def opened(self, connection: Connection) -> None:
+        self._connections.add(connection)
+
+    def closed(self, connection: Connection) -> None:
+        self._connections.discard(connection)
+        if self._emptied is not None and not self._connections:
+            self._emptied.set()
+
+    def audit_id(self, asked: str | None) -> bytes:
+        """The header that names a request: as the client says, or anew."""
+        return f"Audit-Id: {clean(asked) if asked else self.core.world.ids.uid()}\r\n".encode()
+
+    def _sweep(self) -> None:
+        clock = self.core.world.clock
+        self.date = date_line(clock.now())
+        now = clock.monotonic()
+        for connection in [c for c in self._connections if c.deadline < now]:
+            connection.expire()
+        self._sweeper = clock.timer(SWEEP_SECONDS, self._sweep)
