@@ -1,10 +1,11 @@
 """Copy the facts of the Kubernetes API into the package, in the form in which Ostinato reads them.
 
-    python scripts/import_kubernetes.py DIRECTORY
+    (cd scripts/go_facts && go run . > facts.json)
+    python scripts/import_kubernetes.py DIRECTORY scripts/go_facts/facts.json
 
 DIRECTORY holds definitions.json, discovery.json, protobuf.json, tables.json and bootstrap.json of one Kubernetes
-version. What the published definitions leave out, and server-side apply needs, is added here. Afterwards run
-scripts/generate_kinds.py.
+version; facts.json is what its Go types say besides. What the published definitions leave out, and server-side apply
+needs, is added here. Afterwards run scripts/generate_kinds.py.
 """
 
 import json
@@ -24,27 +25,63 @@ KEY_DEFAULTS = {
 }
 
 
-def main(source: Path) -> None:
+# Messages that JSON writes in a form of their own.
+ODD_MESSAGES = (
+    *(".Quantity", ".Time", ".MicroTime", ".Duration", ".IntOrString", ".TypeMeta"),
+    *(".JSONSchemaPropsOrArray", ".JSONSchemaPropsOrBool", ".JSONSchemaPropsOrStringArray"),
+)
+
+
+def main(source: Path, facts: Any) -> None:
     definitions = _read(source / "definitions.json")
     for (definition, field), default in KEY_DEFAULTS.items():
         definitions[definition]["properties"][field]["default"] = default
-    _write("definitions.json", definitions)
-    _write("discovery.json", _read(source / "discovery.json"))
-    _write("protobuf.json", _read(source / "protobuf.json"))
+    protobuf = _read(source / "protobuf.json")
+    _write(DATA / "definitions.json", definitions)
+    _write(DATA / "discovery.json", _read(source / "discovery.json"))
+    _write(DATA / "protobuf.json", protobuf)
+    _write(DATA / "protobuf_json.json", _protobuf_in_json(protobuf, facts["messages"]))
+    _write(DATA / "zero_objects.json", facts["zeros"])
+    _write(SERVER_DATA / "go_fields.json", _declared(definitions, facts["fields"]))
     for name in ("tables.json", "bootstrap.json"):
-        _write(name, _read(source / name), SERVER_DATA)
+        _write(SERVER_DATA / name, _read(source / name))
+
+
+def _declared(definitions: Any, models: Any) -> Any:
+    """How each field is declared: its Go type, whether it is left out when empty and, if so, when zero."""
+    return {
+        model: {name: [f["type"], int(f["omitEmpty"]), *([1] if f["omitZero"] else [])] for name, f in fields.items()}
+        for model, fields in models.items()
+        if definitions.get(model, {}).get("properties")
+    }
+
+
+def _protobuf_in_json(protobuf: Any, messages: Any) -> Any:
+    """What becomes of each message's fields in JSON, in the order of their numbers, and the names that differ there."""
+    modes: dict[str, str] = {}
+    names: dict[str, dict[str, str]] = {}
+    for message, fields in messages.items():
+        if message not in protobuf or message.endswith(ODD_MESSAGES) or any(f["mode"] == "x" for f in fields.values()):
+            continue
+        numbers = sorted(protobuf[message], key=int)
+        modes[message] = "".join(fields[number]["mode"] for number in numbers)
+        for number in numbers:
+            name, mode = fields[number]["name"], fields[number]["mode"]
+            if name != protobuf[message][number][0] and mode != "i":
+                names.setdefault(message, {})[number] = name
+    return {"modes": modes, "names": names}
 
 
 def _read(path: Path) -> Any:
     return json.loads(path.read_text())
 
 
-def _write(name: str, value: Any, directory: Path = DATA) -> None:
-    directory.mkdir(parents=True, exist_ok=True)
-    (directory / name).write_text(json.dumps(value, sort_keys=True, separators=(",", ":")) + "\n")
+def _write(path: Path, value: Any) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(value, sort_keys=True, separators=(",", ":")) + "\n")
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
+    if len(sys.argv) != 3:
         sys.exit(__doc__)
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), _read(Path(sys.argv[2])))
