@@ -179,9 +179,23 @@ class Schemas:
         name = self._names.get(gvk)
         return None if name is None else self._definitions.node(name)
 
+    def name(self, gvk: GroupVersionKind) -> str | None:
+        """The name of a kind's definition."""
+        return self._names.get(gvk)
+
     @property
     def kinds(self) -> tuple[GroupVersionKind, ...]:
         return tuple(self._names)
+
+    @property
+    def definitions(self) -> Mapping[str, Any]:
+        """All definitions as they are written, by name."""
+        return self._definitions
+
+    @property
+    def definitions(self) -> Mapping[str, Any]:
+        """What references name: for schemas that refer to these kinds."""
+        return self._definitions
 
 
 @cache
