@@ -189,11 +189,6 @@ class Schemas:
 
     @property
     def definitions(self) -> Mapping[str, Any]:
-        """All definitions as they are written, by name."""
-        return self._definitions
-
-    @property
-    def definitions(self) -> Mapping[str, Any]:
         """What references name: for schemas that refer to these kinds."""
         return self._definitions
 
