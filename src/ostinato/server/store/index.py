@@ -4,11 +4,14 @@
 - A write is checked against the newest state, durable or not; a read sees only what is durable.
 - The past is kept for a while, so that a list can be read as it was and a watch can start where another ended. What is
   older than that is compacted: asking for it is an error, never a gap.
+- A write that the log refuses never was: it and those that were waiting behind it fail, and reads go on. The next write
+  tries again.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from bisect import bisect_left, bisect_right, insort
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -19,9 +22,13 @@ import msgspec
 from ostinato.server.store.hub import Hub
 from ostinato.world import Clock
 
+_logger = logging.getLogger(__name__)
+
 HISTORY_SECONDS = 300.0
 HISTORY_EVENTS = 100_000
 HISTORY_BYTES = 128 * 1024 * 1024
+SHARED_EVENTS = 512  # the newest events keep their encodings for all watchers,
+SHARED_BYTES = 16 * 1024 * 1024  # up to this size of their objects
 
 
 class Entry:
@@ -40,6 +47,16 @@ class Entry:
         self.uid = uid
 
 
+class _Forgetful(dict[Any, bytes]):
+    """The encodings of an event that few will still ask for: none are kept."""
+
+    def __setitem__(self, key: Any, value: bytes) -> None:
+        pass
+
+
+_FORGETFUL = _Forgetful()
+
+
 class Event:
     """One write: what was there before, and what is there since. Both are never None at once."""
 
@@ -52,6 +69,18 @@ class Event:
         self.previous = previous  # None: created
         self.time = time
         self.encoded: dict[Any, bytes] = {}  # the encodings that watchers have asked for, shared by all of them
+
+    @property
+    def kept(self) -> int:
+        """The bytes that the history holds because of this event."""
+        return 0 if self.previous is None else len(self.previous.data)
+
+    @property
+    def length(self) -> int:
+        """The bytes of the object that this event shows."""
+        shown = self.entry or self.previous
+        assert shown is not None
+        return len(shown.data)
 
 
 class Write(msgspec.Struct, frozen=True):
@@ -92,7 +121,7 @@ class Compacted(Exception):  # noqa: N818
 
 
 class StoreFailed(Exception):  # noqa: N818
-    """The log could not make a write durable; the store takes no more of them."""
+    """A write could not be made durable; it never was."""
 
 
 # Reads labels, selectable fields and uid of stored data: the collection's owner knows its kind.
@@ -108,6 +137,7 @@ class Collection:
         self.keys: list[str] = []  # the keys of entries, sorted as the API lists them
         self.history: deque[Event] = deque()  # the recent writes, oldest first
         self.pending: dict[str, Entry | None] = {}  # written but not durable yet; None: deleted
+        self._pending_versions: dict[str, int] = {}  # of the newest write of each key that is pending
         self.hub = Hub()
 
     def newest(self, key: str) -> Entry | None:
@@ -119,7 +149,7 @@ class Collection:
     def select(self, prefix: str = "", after: str = "") -> list[Entry]:
         """The present objects whose key starts with the prefix, from the key `after` (exclusive) on, in order."""
         keys = self.keys
-        start = bisect_right(keys, after) if after else bisect_left(keys, prefix)
+        start = bisect_right(keys, after) if after > prefix else bisect_left(keys, prefix)
         end = bisect_left(keys, prefix[:-1] + chr(ord(prefix[-1]) + 1)) if prefix else len(keys)
         entries = self.entries
         return [entries[key] for key in keys[start:end]]
@@ -147,7 +177,18 @@ class Collection:
         found.reverse()
         return found
 
+    def pend(self, event: Event) -> None:
+        """Let writes go by an event that is on its way to the log."""
+        self.pending[event.key] = event.entry
+        self._pending_versions[event.key] = event.version
+
+    def unpend(self, event: Event) -> None:
+        """An event is durable, or never will be. Later writes of its key may still be on their way."""
+        if self._pending_versions.get(event.key) == event.version:
+            del self.pending[event.key], self._pending_versions[event.key]
+
     def apply(self, event: Event) -> None:
+        """Let readers see an event, which is durable."""
         key, entry = event.key, event.entry
         if entry is None:
             del self.entries[key]
@@ -156,12 +197,8 @@ class Collection:
             if event.previous is None:
                 insort(self.keys, key)
             self.entries[key] = entry
-        if self.pending.get(key, _ABSENT) is entry:
-            del self.pending[key]
+        self.unpend(event)
         self.history.append(event)
-
-
-_ABSENT: Any = object()
 
 
 class Index:
@@ -172,17 +209,22 @@ class Index:
         self._clock = clock
         self._collections: dict[str, Collection] = {}
         self._loaded: dict[str, list[tuple[str, int, bytes]]] = {}  # of collections that nobody has opened yet
-        self._assigned, objects = log.load()  # the last version given out
+        last, objects = log.load()
+        self._assigned = max(last, 1)  # the last version given out; clients take 0 for "any"
         self.version = self._assigned  # the last durable version: what readers see
         self.compacted = self._assigned  # the history begins after this version
         for collection, key, version, data in objects:
             self._loaded.setdefault(collection, []).append((key, version, data))
         self._queue: list[tuple[Collection, Event, asyncio.Future[None]]] = []
         self._committing = False
-        self._failure: StoreFailed | None = None
-        self._order: deque[tuple[float, Collection, int]] = deque()  # every event of every history, oldest first
+        self._closed = False
+        self.failure: str | None = None  # why the last batch of writes was refused, until one succeeds
+        self._order: deque[Collection] = deque()  # of every event of every history, oldest first
         self._past_bytes = 0  # what the histories hold beyond the present
+        self._shared: deque[Event] = deque()  # the events that keep their encodings
+        self._shared_bytes = 0
         self._arrived: list[tuple[int, asyncio.Future[None]]] = []  # readers that wait for a version
+        self._turns: list[asyncio.Future[None]] = []  # who waits for the end of the batch under way
 
     def collection(self, name: str, describe: Describe) -> Collection:
         """The collection of a kind, made on first use."""
@@ -221,15 +263,15 @@ class Index:
         return version
 
     def _check(self, collection: Collection, key: str, expected: Entry | None) -> Entry | None:
-        if self._failure is not None:
-            raise self._failure
+        if self._closed:
+            raise StoreFailed("the server is shutting down")
         current = collection.newest(key)
         if current is not expected:
             raise Conflict(current)
         return current
 
     def _enqueue(self, collection: Collection, event: Event) -> asyncio.Future[None]:
-        collection.pending[event.key] = event.entry
+        collection.pend(event)
         loop = asyncio.get_running_loop()
         done: asyncio.Future[None] = loop.create_future()
         self._queue.append((collection, event, done))
@@ -248,9 +290,11 @@ class Index:
                 ]
                 try:
                     await self._log.append(writes)
-                except Exception as error:  # noqa: BLE001 - whatever went wrong, nothing after it may be acknowledged
+                except Exception as error:  # noqa: BLE001 - whatever went wrong, the batch may not be acknowledged
                     self._fail(batch, error)
-                    return
+                    self._end_turn()
+                    continue
+                self.failure = None
                 for collection, event, _ in batch:
                     collection.apply(event)
                     self._remember(collection, event)
@@ -260,34 +304,43 @@ class Index:
                     if not done.done():
                         done.set_result(None)
                 self._wake()
+                self._end_turn()
                 self._compact()
         finally:
             self._committing = False
 
     def _fail(self, batch: list[tuple[Collection, Event, asyncio.Future[None]]], error: Exception) -> None:
-        self._failure = StoreFailed(f"the store could not write: {error}")
+        """Undo a batch that the log refused, and what was written on top of it meanwhile."""
+        self.failure = str(error)
+        _logger.error("the store cannot write: %s", error)
         for collection, event, done in [*batch, *self._queue]:
-            collection.pending.pop(event.key, None)
+            collection.unpend(event)
             if not done.done():
-                done.set_exception(self._failure)
+                done.set_exception(StoreFailed(f"the store cannot write: {error}"))
         self._queue = []
 
     # The past
 
     def _remember(self, collection: Collection, event: Event) -> None:
-        self._order.append((event.time, collection, event.version))
-        if event.previous is not None:
-            self._past_bytes += len(event.previous.data)
+        self._order.append(collection)
+        self._past_bytes += event.kept
+        self._shared.append(event)
+        self._shared_bytes += event.length
+        while len(self._shared) > SHARED_EVENTS or self._shared_bytes > SHARED_BYTES:
+            old = self._shared.popleft()
+            self._shared_bytes -= old.length
+            old.encoded = _FORGETFUL
 
     def _compact(self) -> None:
+        """Forget what is too old, or too much."""
         order = self._order
         horizon = self._clock.monotonic() - HISTORY_SECONDS
-        while order and (order[0][0] < horizon or len(order) > HISTORY_EVENTS or self._past_bytes > HISTORY_BYTES):
-            _, collection, version = order.popleft()
-            event = collection.history.popleft()
-            if event.previous is not None:
-                self._past_bytes -= len(event.previous.data)
-            self.compacted = version
+        while order and (
+            len(order) > HISTORY_EVENTS or self._past_bytes > HISTORY_BYTES or order[0].history[0].time < horizon
+        ):
+            event = order.popleft().history.popleft()
+            self._past_bytes -= event.kept
+            self.compacted = event.version
 
     def select_at(self, collection: Collection, version: int, prefix: str, after: str) -> list[Entry]:
         """A collection as it was at a version; Compacted if that is too long ago."""
@@ -309,7 +362,18 @@ class Index:
             return
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._arrived.append((version, waiter))
-        await waiter
+        try:
+            await waiter
+        finally:
+            if not waiter.done() or waiter.cancelled():
+                self._arrived = [(wanted, other) for wanted, other in self._arrived if other is not waiter]
+
+    async def settled(self, collection: Collection, key: str) -> None:
+        """Wait until what is known of a key is durable: what a client is told must not be undone by a crash."""
+        while key in collection.pending:
+            turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._turns.append(turn)
+            await turn
 
     def _wake(self) -> None:
         if self._arrived:
@@ -319,10 +383,19 @@ class Index:
                 if version <= self.version and not waiter.done():
                     waiter.set_result(None)
 
+    def _end_turn(self) -> None:
+        turns, self._turns = self._turns, []
+        for turn in turns:
+            if not turn.done():
+                turn.set_result(None)
+
     async def close(self) -> None:
-        """Finish what is under way, and close the log."""
+        """Take no more writes, finish those that are under way, end the watches, and close the log."""
+        if self._closed:
+            return
+        self._closed = True
         while self._committing:
-            await self._committer
+            await asyncio.shield(self._committer)
         for collection in self._collections.values():
             collection.hub.close()
         self._log.close()

@@ -1,7 +1,8 @@
 """A log in one SQLite file: what is acknowledged survives a crash of the process and of the machine.
 
 One table holds the newest version of every object. Each batch of writes is one transaction, synced to the disk once
-(WAL, `synchronous=FULL`), in a thread of its own so that the event loop goes on.
+(WAL, `synchronous=FULL`), in a thread of its own so that the event loop goes on. The file belongs to one process at a
+time, and nobody but its owner may read it.
 """
 
 from __future__ import annotations
@@ -9,15 +10,33 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from ostinato.server.store.index import Write
 from ostinato.world import Executor
 
 FORMAT = 1
+_APPLICATION = 0x4F535449  # "OSTI": the file is one of ours
+
+_SCHEMA = """BEGIN;
+CREATE TABLE object (collection TEXT NOT NULL, key TEXT NOT NULL, version INTEGER NOT NULL, data BLOB NOT NULL,
+                     PRIMARY KEY (collection, key));
+CREATE TABLE counter (version INTEGER NOT NULL);
+INSERT INTO counter VALUES (0);
+PRAGMA application_id = 0x4F535449;
+PRAGMA user_version = 1;
+COMMIT;"""
+# The row keeps its place when it is written anew: a new place would move twice as many pages.
+_PUT = """INSERT INTO object VALUES (?, ?, ?, ?)
+          ON CONFLICT (collection, key) DO UPDATE SET version = excluded.version, data = excluded.data"""
 
 
-class NewerFormat(Exception):  # noqa: N818
+class UnusableStore(Exception):  # noqa: N818
+    """The file cannot be used as a store; the message says why, and what to do."""
+
+
+class NewerFormat(UnusableStore):
     """The file was written by a newer Ostinato."""
 
 
@@ -25,29 +44,43 @@ class SQLiteLog:
     def __init__(self, path: Path, executor: Executor) -> None:
         self._path = path
         self._executor = executor
-        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))  # SQLite gives its side files the mode of the file
-        os.chmod(path, 0o600)
-        self._database = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-        self._database.executescript("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;")
-        self._open()
+        try:
+            # SQLite gives its side files the mode of the file.
+            os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
+            path.chmod(0o600)
+        except OSError as error:
+            raise UnusableStore(f"cannot open the store {path}: {error.strerror}") from error
+        self._database = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=0.2)
+        try:
+            self._open()
+        except sqlite3.DatabaseError as error:
+            self._database.close()
+            if "locked" in str(error):
+                raise UnusableStore(f"the store {path} is in use by another process") from error
+            raise UnusableStore(f"cannot open the store {path}: {error}") from error
+        except UnusableStore:
+            self._database.close()
+            raise
 
     def _open(self) -> None:
-        (version,) = self._database.execute("PRAGMA user_version").fetchone()
+        database = self._database
+        database.execute("PRAGMA locking_mode = EXCLUSIVE")
+        database.execute("PRAGMA synchronous = FULL")
+        (version,) = database.execute("PRAGMA user_version").fetchone()
+        (application,) = database.execute("PRAGMA application_id").fetchone()
+        (tables,) = database.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+        if tables and application != _APPLICATION:
+            raise UnusableStore(f"{self._path} is a database of another program; use another file")
         if version > FORMAT:
             raise NewerFormat(
                 f"{self._path}: format {version} is newer than this Ostinato reads ({FORMAT}); "
                 "use the version that wrote it, or another file"
             )
+        database.execute("PRAGMA journal_mode = WAL")
         if version == 0:
-            self._database.executescript(
-                """BEGIN;
-                CREATE TABLE object (collection TEXT, key TEXT, version INTEGER NOT NULL, data BLOB NOT NULL,
-                                     PRIMARY KEY (collection, key)) WITHOUT ROWID;
-                CREATE TABLE counter (version INTEGER NOT NULL);
-                INSERT INTO counter VALUES (0);
-                PRAGMA user_version = 1;
-                COMMIT;"""
-            )
+            database.executescript(_SCHEMA)
+        database.execute("BEGIN EXCLUSIVE")  # takes the lock, which this process then keeps
+        database.execute("COMMIT")
 
     def load(self) -> tuple[int, Iterator[tuple[str, str, int, bytes]]]:
         (version,) = self._database.execute("SELECT version FROM counter").fetchone()
@@ -66,14 +99,12 @@ class SQLiteLog:
                         "DELETE FROM object WHERE collection = ? AND key = ?", (write.collection, write.key)
                     )
                 else:
-                    database.execute(
-                        "INSERT OR REPLACE INTO object VALUES (?, ?, ?, ?)",
-                        (write.collection, write.key, write.version, write.data),
-                    )
+                    database.execute(_PUT, (write.collection, write.key, write.version, write.data))
             database.execute("UPDATE counter SET version = ?", (writes[-1].version,))
             database.execute("COMMIT")
         except BaseException:
-            database.execute("ROLLBACK")
+            with suppress(sqlite3.Error):  # some failures have rolled back already
+                database.execute("ROLLBACK")
             raise
 
     def close(self) -> None:
