@@ -1,0 +1,205 @@
+"""The batch group: what is wrong with its kinds. Faults are told in the order of a kube-apiserver."""
+
+from __future__ import annotations
+
+from ostinato.api import labels, names
+from ostinato.api.field_errors import FieldError, Path
+from ostinato.server.resources.strategy import Json
+from ostinato.server.resources.tables.cells import condition_status
+from ostinato.server.resources.validation import one_of, unchanged
+from ostinato.server.resources.workloads import (
+    SPEC,
+    STATUS,
+    TEMPLATE,
+    counts,
+    mismatch,
+    parsed_selector,
+    template_errors,
+    template_labels,
+)
+
+_LONGEST_CRON_JOB_NAME = 52  # its Jobs are named after it, with eleven characters more
+_MOST_AT_ONCE = 100_000
+_GENERATED = ("controller-uid", "job-name", "batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name")
+
+
+def job(obj: Json) -> list[FieldError]:
+    spec, name = obj["spec"], obj["metadata"].get("name", "")
+    errors = _generated_selector(obj) + job_spec(spec, SPEC)
+    selector = spec.get("selector")
+    if selector is None:
+        errors.append(FieldError.required(SPEC.child("selector")))
+    else:
+        errors += labels.validate_label_selector(selector, SPEC.child("selector"))
+    parsed = parsed_selector(selector)
+    if parsed is not None:
+        errors += mismatch(parsed, spec["template"])
+    last = spec.get("completions", 0) - 1
+    if spec.get("completionMode") == "Indexed" and last >= 0 and names.is_dns1123_label(f"{name}-{last}"):
+        detail = f"will not able to create pod with invalid DNS label: {name}-{last}"
+        errors.append(FieldError.invalid(Path("metadata", "name"), name, detail))
+    return errors
+
+
+def _generated_selector(obj: Json) -> list[FieldError]:
+    """A selector that the server makes is as it has made it."""
+    spec, meta = obj["spec"], obj["metadata"]
+    if spec.get("manualSelector") or spec.get("selector") is None:
+        return []
+    wanted = {key: meta["uid" if key.endswith("uid") else "name"] for key in _GENERATED}
+    found, path = template_labels(spec["template"]), TEMPLATE.child("metadata", "labels")
+    errors = []
+    for key, value in wanted.items():
+        if key not in (found or {}):
+            errors.append(FieldError.required(path.key(key), f"must be '{value}'"))
+        elif found[key] != value:
+            errors.append(FieldError.invalid(path.key(key), found, f"must be '{value}'"))
+    selector = parsed_selector(spec["selector"])
+    if selector is not None and not selector.matches(wanted):
+        errors.append(FieldError.invalid(SPEC.child("selector"), spec["selector"], "`selector` not auto-generated"))
+    return errors
+
+
+def job_spec(spec: Json, path: Path) -> list[FieldError]:
+    """What is wrong with a Job, or with the template of one."""
+    errors = counts(
+        spec,
+        path,
+        "parallelism",
+        "completions",
+        "activeDeadlineSeconds",
+        "backoffLimit",
+        "ttlSecondsAfterFinished",
+        "backoffLimitPerIndex",
+        "maxFailedIndexes",
+    )
+    if "maxFailedIndexes" in spec and "backoffLimitPerIndex" not in spec:
+        errors.append(FieldError.required(path.child("backoffLimitPerIndex"), "when maxFailedIndexes is specified"))
+    errors += _completion_mode(spec, path)
+    if "podReplacementPolicy" in spec:
+        policies = ["Failed"] if "podFailurePolicy" in spec else ["Failed", "TerminatingOrFailed"]
+        errors += one_of(spec["podReplacementPolicy"], policies, path.child("podReplacementPolicy"))
+    template = spec.get("template") or {}
+    errors += template_errors(template, path.child("template"))
+    return errors + _restart_policy(spec, template.get("spec") or {}, path.child("template", "spec", "restartPolicy"))
+
+
+def _completion_mode(spec: Json, path: Path) -> list[FieldError]:
+    mode = spec.get("completionMode")
+    errors = [] if mode is None else one_of(mode, ["NonIndexed", "Indexed"], path.child("completionMode"))
+    if mode == "Indexed":
+        if "completions" not in spec:
+            errors.append(FieldError.required(path.child("completions"), "when completion mode is Indexed"))
+        if spec.get("parallelism", 0) > _MOST_AT_ONCE:
+            detail = f"must be less than or equal to {_MOST_AT_ONCE} when completion mode is Indexed"
+            errors.append(FieldError.invalid(path.child("parallelism"), spec["parallelism"], detail))
+        return errors
+    for field in ("backoffLimitPerIndex", "maxFailedIndexes"):
+        if mode in (None, "NonIndexed") and field in spec:
+            errors.append(FieldError.invalid(path.child(field), spec[field], "requires indexed completion mode"))
+    return errors
+
+
+def _restart_policy(spec: Json, pod: Json, path: Path) -> list[FieldError]:
+    policy = pod.get("restartPolicy", "")
+    if policy in ("", "Always"):
+        return [FieldError.required(path, 'valid values: "OnFailure", "Never"')]
+    if policy not in ("OnFailure", "Never"):
+        return [FieldError.not_supported(path, policy, ["OnFailure", "Never"])]
+    if "podFailurePolicy" in spec and policy != "Never":
+        return [FieldError.invalid(path, policy, 'only "Never" is supported when podFailurePolicy is specified')]
+    return []
+
+
+def job_changes(new: Json, old: Json) -> list[FieldError]:
+    spec, before = new["spec"], old["spec"]
+    errors = _completions_change(spec, before)
+    errors += unchanged(spec.get("selector"), before.get("selector"), SPEC.child("selector"))
+    errors += _template_change(spec, before, old.get("status") or {})
+    for field in ("completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy"):
+        errors += unchanged(spec.get(field), before.get(field), SPEC.child(field))
+    return errors
+
+
+def _completions_change(spec: Json, before: Json) -> list[FieldError]:
+    path, wanted = SPEC.child("completions"), spec.get("completions")
+    if spec.get("completionMode") != "Indexed":
+        return unchanged(wanted, before.get("completions"), path)
+    if wanted is None or wanted == before.get("completions") or wanted == spec.get("parallelism"):
+        return []
+    return [FieldError.invalid(path, wanted, "can only be modified in tandem with spec.parallelism")]
+
+
+def _template_change(spec: Json, before: Json, status: Json) -> list[FieldError]:
+    """The Pods of a Job are all alike; only while it is suspended may it change where they go and what they need."""
+    new, old = spec["template"], before["template"]
+    if new == old:
+        return []
+    suspended = bool(before.get("suspend"))
+    idle = "startTime" not in status or condition_status({"status": status}, "Suspended") == "True"
+    if not suspended or not idle or status.get("active"):
+        return [FieldError.invalid(TEMPLATE, new, "field is immutable")]
+    if _fixed(new["spec"]) == _fixed(old["spec"]):
+        return []
+    return [FieldError.invalid(SPEC.child("template.spec"), new["spec"], "field is immutable")]
+
+
+_DIRECTIVES = ("nodeSelector", "tolerations", "schedulingGates")
+
+
+def _fixed(pod: Json) -> Json:
+    """A Pod spec without what says where it may run and what its containers need."""
+    kept = {key: value for key, value in pod.items() if key not in _DIRECTIVES}
+    affinity = {k: v for k, v in (kept.pop("affinity", None) or {}).items() if k != "nodeAffinity"}
+    if affinity:
+        kept["affinity"] = affinity
+    for field in ("containers", "initContainers"):
+        if field in kept:
+            kept[field] = [{k: v for k, v in c.items() if k != "resources"} for c in kept[field]]
+    return kept
+
+
+def job_status(new: Json, old: Json) -> list[FieldError]:
+    status, before = new.get("status") or {}, old.get("status") or {}
+    errors = counts(status, STATUS, "active", "succeeded", "failed", "ready", "terminating")
+    for field in ("failed", "succeeded"):
+        if status.get(field, 0) < before.get(field, 0):
+            detail = f"cannot decrease the {field} counter"
+            errors.append(FieldError.invalid(STATUS.child(field), status.get(field, 0), detail))
+    return errors
+
+
+def cron_job(spec: Json, old: Json | None) -> list[FieldError]:
+    errors = _schedule(spec, old)
+    errors += counts(spec, SPEC, "startingDeadlineSeconds")
+    errors += one_of(spec.get("concurrencyPolicy", ""), ["Allow", "Forbid", "Replace"], SPEC.child("concurrencyPolicy"))
+    template, path = (spec.get("jobTemplate") or {}).get("spec") or {}, SPEC.child("jobTemplate", "spec")
+    errors += job_spec(template, path)
+    if template.get("selector") is not None:
+        detail = "`selector` will be auto-generated"
+        errors.append(FieldError.invalid(path.child("selector"), template["selector"], detail))
+    if template.get("manualSelector"):
+        errors.append(
+            FieldError.not_supported(path.child("manualSelector"), template["manualSelector"], ["nil", "false"])
+        )
+    return errors + counts(spec, SPEC, "successfulJobsHistoryLimit", "failedJobsHistoryLimit")
+
+
+def _schedule(spec: Json, old: Json | None) -> list[FieldError]:
+    path, schedule = SPEC.child("schedule"), spec.get("schedule", "")
+    if not schedule:
+        return [FieldError.required(path)]
+    had_zone = "TZ" in (old or {}).get("schedule", "")
+    if "TZ" in schedule and had_zone and "timeZone" in spec:
+        return [FieldError.invalid(path, schedule, "cannot use both timeZone field and TZ or CRON_TZ in schedule")]
+    if "TZ" in schedule and not had_zone:
+        detail = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"
+        return [FieldError.invalid(path, schedule, detail)]
+    return []
+
+
+def cron_job_name(name: str) -> list[FieldError]:
+    if len(name) <= _LONGEST_CRON_JOB_NAME:
+        return []
+    detail = f"must be no more than {_LONGEST_CRON_JOB_NAME} characters"
+    return [FieldError.invalid(Path("metadata", "name"), name, detail)]
