@@ -120,6 +120,10 @@ class Compacted(Exception):  # noqa: N818
         self.oldest = oldest
 
 
+class UnusableStore(Exception):  # noqa: N818
+    """What should hold the log cannot; the message says why, and what to do."""
+
+
 class StoreFailed(Exception):  # noqa: N818
     """A write could not be made durable; it never was."""
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from ostinato.server.store.index import Write
+from ostinato.server.store.index import UnusableStore, Write
 from ostinato.world import Executor
 
 FORMAT = 1
@@ -32,16 +32,9 @@ _PUT = """INSERT INTO object VALUES (?, ?, ?, ?)
           ON CONFLICT (collection, key) DO UPDATE SET version = excluded.version, data = excluded.data"""
 
 
-class UnusableStore(Exception):  # noqa: N818
-    """The file cannot be used as a store; the message says why, and what to do."""
-
-
-class NewerFormat(UnusableStore):
-    """The file was written by a newer Ostinato."""
-
-
 class SQLiteLog:
     def __init__(self, path: Path, executor: Executor) -> None:
+        """Open the file, or make it; UnusableStore if it is broken, locked, not ours, or of a newer format."""
         self._path = path
         self._executor = executor
         try:
@@ -72,7 +65,7 @@ class SQLiteLog:
         if tables and application != _APPLICATION:
             raise UnusableStore(f"{self._path} is a database of another program; use another file")
         if version > FORMAT:
-            raise NewerFormat(
+            raise UnusableStore(
                 f"{self._path}: format {version} is newer than this Ostinato reads ({FORMAT}); "
                 "use the version that wrote it, or another file"
             )

@@ -1,0 +1,3 @@
+from ostinato.cli import main
+
+main()

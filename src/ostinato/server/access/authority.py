@@ -1,0 +1,191 @@
+"""The certificate authority: made on first start, kept in the state directory, trusted by nobody else.
+
+It signs the server's certificate and those of the clients that the server itself equips. Certificates are made anew
+when they come near their end, or when the server is to answer to another name; otherwise those of the last start serve
+again, and `cryptography` is not even loaded.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import ipaddress
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from ostinato.server.state import read_private, write_private
+from ostinato.world import World
+
+if TYPE_CHECKING:
+    from cryptography import x509
+    from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
+
+AUTHORITY_DAYS = 3650
+CERTIFICATE_DAYS = 365
+RENEW_DAYS = 90  # a certificate that ends sooner is made anew at start
+
+
+class Pair(NamedTuple):
+    """The files of a certificate and its key."""
+
+    certificate: Path
+    key: Path
+
+
+class _Note(msgspec.Struct):
+    """What a certificate says, so that it need not be parsed to know whether it still serves."""
+
+    certificate: str  # hashes of the files: a note about other files is worth nothing
+    authority: str
+    names: list[str]
+    ends: float
+
+
+class Authority:
+    """Signs certificates. `directory` belongs to the server."""
+
+    def __init__(self, world: World, directory: Path) -> None:
+        self._world = world
+        self._directory = directory
+        self.files = Pair(directory / "ca.crt", directory / "ca.key")
+        if not self.files.certificate.exists() or not self.files.key.exists():
+            self._make()
+        self.certificate = self.files.certificate.read_bytes()
+
+    def server(self, name: str, hosts: list[str]) -> Pair:
+        """A certificate for a server that answers to these names and addresses."""
+        return self._pair(name, hosts, common_name="kube-apiserver")
+
+    def client(self, name: str, user: str, groups: list[str]) -> Pair:
+        """A certificate that says who a client is."""
+        return self._pair(name, [], common_name=user, organisations=groups)
+
+    def _pair(self, name: str, hosts: list[str], *, common_name: str, organisations: list[str] | None = None) -> Pair:
+        pair = Pair(self._directory / f"{name}.crt", self._directory / f"{name}.key")
+        note = self._directory / f"{name}.json"
+        says = [*hosts, common_name, *(organisations or ())]
+        if self._serves(pair, note, says):
+            return pair
+        ends = self._sign(pair, hosts, common_name, organisations)
+        hashes = _hash(pair.certificate.read_bytes()), _hash(self.certificate)
+        write_private(note, msgspec.json.encode(_Note(*hashes, says, ends.timestamp())))
+        return pair
+
+    def _serves(self, pair: Pair, note: Path, says: list[str]) -> bool:
+        try:
+            known = msgspec.json.decode(note.read_bytes(), type=_Note)
+            certificate = pair.certificate.read_bytes()
+        except (OSError, msgspec.DecodeError):
+            return False
+        return (
+            pair.key.exists()
+            and known.certificate == _hash(certificate)
+            and known.authority == _hash(self.certificate)
+            and known.names == says
+            and known.ends - self._world.clock.wall() > RENEW_DAYS * 86_400
+        )
+
+    # Making
+
+    def _make(self) -> None:
+        from cryptography import x509  # noqa: PLC0415 - a tenth of a second that most starts do not need
+
+        key = _new_key()
+        name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "ostinato-ca")])
+        builder = self._builder(name, name, key, AUTHORITY_DAYS)
+        builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        builder = builder.add_extension(_usage(signs_certificates=True), critical=True)
+        self._write(self.files, builder, key, key)
+
+    def _sign(self, pair: Pair, hosts: list[str], common_name: str, organisations: list[str] | None) -> datetime:
+        from cryptography import x509  # noqa: PLC0415
+        from cryptography.hazmat.primitives.serialization import load_pem_private_key  # noqa: PLC0415
+        from cryptography.x509.oid import ExtendedKeyUsageOID  # noqa: PLC0415
+
+        issuer = x509.load_pem_x509_certificate(self.certificate)
+        issuer_key = load_pem_private_key(read_private(self.files.key), None)
+        key = _new_key()
+        attributes = [x509.NameAttribute(x509.NameOID.ORGANIZATION_NAME, value) for value in organisations or ()]
+        attributes.append(x509.NameAttribute(x509.NameOID.COMMON_NAME, common_name))
+        purpose = ExtendedKeyUsageOID.SERVER_AUTH if hosts else ExtendedKeyUsageOID.CLIENT_AUTH
+        builder = self._builder(x509.Name(attributes), issuer.subject, key, CERTIFICATE_DAYS)
+        builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        builder = builder.add_extension(_usage(signs_certificates=False), critical=True)
+        builder = builder.add_extension(x509.ExtendedKeyUsage([purpose]), critical=False)
+        if hosts:
+            names = x509.SubjectAlternativeName([_general_name(host) for host in hosts])
+            builder = builder.add_extension(names, critical=False)
+        self._write(pair, builder, key, issuer_key)  # type: ignore[arg-type]  # ours are of this kind
+        return self._world.clock.now() + timedelta(days=CERTIFICATE_DAYS)
+
+    def _builder(
+        self, subject: x509.Name, issuer: x509.Name, key: EllipticCurvePrivateKey, days: int
+    ) -> x509.CertificateBuilder:
+        from cryptography import x509  # noqa: PLC0415
+
+        now = self._world.clock.now()
+        return (
+            x509.CertificateBuilder()
+            .subject_name(subject)
+            .issuer_name(issuer)
+            .public_key(key.public_key())
+            .serial_number(int.from_bytes(self._world.ids.token(19), "big") | 1)
+            .not_valid_before(now - timedelta(minutes=5))  # for clients whose clocks are behind
+            .not_valid_after(now + timedelta(days=days))
+            .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        )
+
+    def _write(
+        self,
+        pair: Pair,
+        builder: x509.CertificateBuilder,
+        key: EllipticCurvePrivateKey,
+        signer: EllipticCurvePrivateKey,
+    ) -> None:
+        from cryptography import x509  # noqa: PLC0415
+        from cryptography.hazmat.primitives import hashes, serialization  # noqa: PLC0415
+
+        identifier = x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key())
+        certificate = builder.add_extension(identifier, critical=False).sign(signer, hashes.SHA256())
+        private = key.private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        )
+        write_private(pair.key, private)
+        write_private(pair.certificate, certificate.public_bytes(serialization.Encoding.PEM))
+
+
+def _new_key() -> EllipticCurvePrivateKey:
+    from cryptography.hazmat.primitives.asymmetric import ec  # noqa: PLC0415
+
+    return ec.generate_private_key(ec.SECP256R1())
+
+
+def _usage(*, signs_certificates: bool) -> x509.KeyUsage:
+    from cryptography import x509  # noqa: PLC0415
+
+    return x509.KeyUsage(
+        digital_signature=True,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        key_cert_sign=signs_certificates,
+        crl_sign=signs_certificates,
+        encipher_only=False,
+        decipher_only=False,
+    )
+
+
+def _general_name(host: str) -> x509.GeneralName:
+    from cryptography import x509  # noqa: PLC0415
+
+    try:
+        return x509.IPAddress(ipaddress.ip_address(host))
+    except ValueError:
+        return x509.DNSName(host)
+
+
+def _hash(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()

@@ -1,0 +1,113 @@
+"""An API server of its own: store, certificates, HTTPS, from start to stop.
+
+What it needs it makes in its state directory; when `start` returns, it answers, and the kubeconfig is there.
+"""
+
+from __future__ import annotations
+
+import ssl
+from pathlib import Path
+
+import msgspec
+
+from ostinato.server.access.authority import Authority
+from ostinato.server.access.kubeconfig import write_kubeconfig
+from ostinato.server.core import Server
+from ostinato.server.http import HttpServer
+from ostinato.server.state import StateDirectory
+from ostinato.server.store.index import Log
+from ostinato.server.store.log_memory import MemoryLog
+from ostinato.world import World
+
+ADMINISTRATOR = "kubernetes-admin"
+_HOSTS = [
+    "127.0.0.1",
+    "::1",
+    "localhost",
+    "kubernetes",
+    "kubernetes.default",
+    "kubernetes.default.svc",
+    "kubernetes.default.svc.cluster.local",
+    "10.0.0.1",
+]
+_ANY = ("0.0.0.0", "::", "")  # noqa: S104 - not bound here: clients on this machine reach them at the loopback
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """What an operator decides."""
+
+    state: Path
+    host: str = "127.0.0.1"
+    port: int = 6443  # 0: any that is free
+    store: str = ""  # "sqlite:PATH", "memory"; "": a file in the state directory
+    token_file: Path | None = None
+
+
+class Standalone:
+    """A server on this machine. `start` it once, then `stop` it."""
+
+    def __init__(self, world: World, settings: Settings) -> None:
+        self._world = world
+        self._settings = settings
+        self._state: StateDirectory | None = None
+        self._http: HttpServer | None = None
+        self.core: Server | None = None
+        self.kubeconfig = settings.state / "admin.kubeconfig"
+        self.url = ""
+
+    async def start(self) -> None:
+        """Open the store and listen. What the operator can mend is told by StateError, UnusableStore, TokenFileError
+        or OSError.
+        """
+        settings = self._settings
+        self._state = StateDirectory(settings.state)
+        try:
+            authority = Authority(self._world, settings.state)
+            hosts = [*_HOSTS] if settings.host in (*_HOSTS, *_ANY) else [*_HOSTS, settings.host]
+            context = _context(authority, hosts)
+            self.core = Server(self._world, self._log())
+            if settings.token_file is not None:
+                self.core.authenticator.add_file(settings.token_file)
+            await self.core.start()
+            self._http = HttpServer(self.core, context)
+            await self._http.start(settings.host, settings.port)
+            host = "127.0.0.1" if settings.host in _ANY else settings.host
+            self.url = f"https://{f'[{host}]' if ':' in host else host}:{self._http.port}"
+            admin = authority.client("admin", ADMINISTRATOR, ["system:masters"])
+            write_kubeconfig(self.kubeconfig, self.url, authority.certificate, ADMINISTRATOR, admin)
+        except BaseException:
+            await self.stop()
+            raise
+
+    def _log(self) -> Log:
+        store = self._settings.store
+        if store == "memory":
+            return MemoryLog()
+        from ostinato.server.store.log_sqlite import SQLiteLog  # noqa: PLC0415 - loads only where it is needed
+
+        path = Path(store.removeprefix("sqlite:")) if store else self._settings.state / "store.db"
+        return SQLiteLog(path, self._world.executor)
+
+    async def stop(self) -> None:
+        """End the watches, finish the writes that are under way, let go of everything."""
+        if self._http is not None:
+            await self._http.stop()
+            self._http = None
+        if self.core is not None:
+            await self.core.close()
+            self.core = None
+        if self._state is not None:
+            self._state.release()
+            self._state = None
+
+
+def _context(authority: Authority, hosts: list[str]) -> ssl.SSLContext:
+    """TLS: clients may show a certificate of the authority; one that shows another's is refused."""
+    pair = authority.server("apiserver", hosts)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.load_cert_chain(pair.certificate, pair.key)
+    context.load_verify_locations(authority.files.certificate)
+    context.verify_mode = ssl.CERT_OPTIONAL
+    context.set_alpn_protocols(["http/1.1"])
+    return context
