@@ -9,7 +9,8 @@ from ostinato.api.gvk import GroupVersion
 from ostinato.api.quoting import quote
 from ostinato.api.schema import builtin_schemas
 from ostinato.api.wire import DecodeError, decode_json, strict_errors
-from ostinato.server.negotiate import BUILTIN, CUSTOM, Media, body_media
+from ostinato.api.wire.repeated import decode_repeated, repeats_keys
+from ostinato.server.negotiate import Media
 from ostinato.server.options import WriteOptions
 from ostinato.server.request import Request
 from ostinato.server.resources.resource import Resource
@@ -17,17 +18,38 @@ from ostinato.server.resources.strategy import Json
 from ostinato.server.schema.builtin import BadValue, TypeMismatch, json_type
 
 _SHOWN = 30  # bytes of a body that an error message repeats
+_YAML_PROBLEMS = "yaml: unmarshal errors:\n"
 
 
-def read(request: Request, resource: Resource, data: bytes, options: WriteOptions) -> Json:
-    """The object in a body, in the shape of its kind; unknown and doubled fields are told as the client asked."""
-    media = body_media(request.headers.get("content-type", ""), supported=CUSTOM if resource.custom else BUILTIN)
+def read(request: Request, resource: Resource, data: bytes, media: Media, options: WriteOptions) -> Json:
+    """The object in a body, in the shape of its kind, defaulted, with its kind, apiVersion and metadata.
+
+    Unknown and doubled fields are told as the client asked.
+    """
     value = decode(data, media, resource.gvk.kind)
     check_kind(value, resource)
-    return shaped(request, resource, value, options, data if media == "json" else None)
+    problems: list[str] = []
+    if media == "json":
+        if repeats_keys(data, value):
+            if options.field_validation != "Ignore":
+                problems = strict_errors(data, value, None if resource.custom else resource.schema)
+            if not resource.custom and resource.schema is not None:
+                value = decode_repeated(data, resource.schema)
+    elif media == "yaml" and options.field_validation != "Ignore":
+        problems = _yaml_problems(data)
+    obj, unknown = _shaped(resource, value)
+    if options.field_validation != "Ignore":
+        known = set(problems)
+        problems += [text for text in (f"unknown field {quote(path)}" for path in unknown) if text not in known]
+        if problems:
+            _tell(request, resource, problems, options)
+    obj.setdefault("metadata", {})
+    resource.strategy.default(obj)
+    return obj
 
 
 def decode(data: bytes, media: Media, kind: str) -> Json:
+    """The object in a body, whatever its kind; BadRequest if there is none."""
     try:
         if media == "protobuf":
             from ostinato.api import protobuf  # noqa: PLC0415 - its tables load only where they are needed
@@ -41,17 +63,27 @@ def decode(data: bytes, media: Media, kind: str) -> Json:
             value = decode_json(data)
     except DecodeError as error:
         why = f"couldn't get version/kind; json parse error: {error}" if media == "json" else str(error)
-        raise BadRequest.of(
-            f"the object provided is unrecognized (must be of type {kind}): {why} ({_summary(data)})"
-        ) from error
+        raise _unrecognized(kind, why, data) from error
+    if value is None:
+        return {}
     if not isinstance(value, dict):
-        raise BadRequest.of(
-            f"the object provided is unrecognized (must be of type {kind}): couldn't get version/kind; "
-            f"json parse error: json: cannot unmarshal {json_type(value)} into Go value of type struct "
-            '{ APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" } '
-            f"({_summary(data)})"
-        )
+        raise _unrecognized(kind, f"{_NO_KIND}json: cannot unmarshal {json_type(value)} into {_KIND_STRUCT}", data)
+    for field in ("apiVersion", "kind"):
+        if not isinstance(value.get(field), str | None):
+            why = f"json: cannot unmarshal {json_type(value[field])} into Go struct field .{field} of type string"
+            raise _unrecognized(kind, _NO_KIND + why, data)
     return value
+
+
+_NO_KIND = "couldn't get version/kind; json parse error: "
+_KIND_STRUCT = (
+    'Go value of type struct { APIVersion string "json:\\"apiVersion,omitempty\\""; '
+    'Kind string "json:\\"kind,omitempty\\"" }'
+)
+
+
+def _unrecognized(kind: str, why: str, data: bytes) -> BadRequest:
+    return BadRequest.of(f"the object provided is unrecognized (must be of type {kind}): {why} ({_summary(data)})")
 
 
 def _summary(data: bytes) -> str:
@@ -68,8 +100,6 @@ def check_kind(value: Json, resource: Resource) -> None:
     kind, api_version = value.get("kind") or expected.kind, value.get("apiVersion") or expected.api_version
     if kind == expected.kind and api_version == expected.api_version:
         return
-    if not isinstance(kind, str) or not isinstance(api_version, str):
-        raise BadRequest.of(f"{expected.kind}: kind and apiVersion must be strings")
     if resource.custom:
         raise BadRequest.of(f"the object in the body is {api_version}, Kind={kind}: expected {expected}")
     try:
@@ -92,36 +122,42 @@ def check_kind(value: Json, resource: Resource) -> None:
     )
 
 
-def shaped(request: Request, resource: Resource, value: Json, options: WriteOptions, data: bytes | None) -> Json:
-    """The value in the shape of its kind, kind and apiVersion included. `data` is the JSON that it came in, if any."""
+def shaped(resource: Resource, value: Json) -> Json:
+    """A value in the shape of its kind, defaulted; what the kind does not have is dropped without a word."""
+    obj, _ = _shaped(resource, value)
+    obj.setdefault("metadata", {})
+    resource.strategy.default(obj)
+    return obj
+
+
+def _shaped(resource: Resource, value: Json) -> tuple[Json, list[str]]:
     try:
         obj, unknown = resource.read(value)
-    except TypeMismatch as error:
+    except (TypeMismatch, BadValue) as error:
         raise cannot_be_handled(resource, error) from error
-    except BadValue as error:
-        raise cannot_be_handled(resource, error) from error
-    if options.field_validation != "Ignore":
-        if data is not None and not resource.custom:
-            problems = strict_errors(data, value, resource.schema)
-        else:
-            problems = [f"unknown field {quote(path)}" for path in unknown]
-            if data is not None:
-                problems = strict_errors(data, value, None) + problems
-        if problems:
-            _tell(request, resource, problems, options)
     obj["kind"], obj["apiVersion"] = resource.gvk.kind, resource.gvk.api_version
-    return obj
+    return obj, unknown
+
+
+def _yaml_problems(data: bytes) -> list[str]:
+    """The keys that a YAML body gives twice, as one problem."""
+    from ostinato.api.wire.yaml import decode_yaml  # noqa: PLC0415 - loads only where it is needed
+
+    try:
+        decode_yaml(data, strict=True)
+    except DecodeError as error:
+        return [str(error)]
+    return []
 
 
 def _tell(request: Request, resource: Resource, problems: list[str], options: WriteOptions) -> None:
     if options.field_validation == "Strict":
-        raise BadRequest.of(
-            f"{resource.gvk.kind} in version {quote(resource.gvk.version)} cannot be handled as a {resource.gvk.kind}: "
-            f"strict decoding error: {', '.join(problems)}"
-        )
-    request.warnings.extend(problems)
+        raise cannot_be_handled(resource, f"strict decoding error: {', '.join(problems)}")
+    for problem in problems:
+        request.warnings.extend(line.strip() for line in problem.removeprefix(_YAML_PROBLEMS).split("\n"))
 
 
 def cannot_be_handled(resource: Resource, why: object) -> BadRequest:
+    """The body is none of its kind."""
     kind = resource.gvk.kind
     return BadRequest.of(f"{kind} in version {quote(resource.gvk.version)} cannot be handled as a {kind}: {why}")

@@ -1,70 +1,43 @@
 """The core: from a request to its answer, without any I/O of its own.
 
-A request passes these stages in order: authentication, routing, authorization, the verb. Every refusal is an
-APIError, told as a Status.
+A request passes these stages in order: its deadline, authentication, routing, authorization, the verb. Every refusal is
+an APIError, told as a Status. Whoever calls `Server.handle` brings the transport: bytes in, bytes out.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
-from typing import Any
 
-from ostinato.api.errors import APIError, Forbidden, InternalError, MethodNotAllowed, NotFound
+from ostinato.api.errors import APIError, BadRequest, Forbidden, InternalError, Timeout
 from ostinato.api.gvk import GroupResource
-from ostinato.api.status import Status, StatusDetails
+from ostinato.api.time import Duration, TimeError
 from ostinato.server.access.authenticate import Authenticator
 from ostinato.server.admission import Admission
 from ostinato.server.admission.namespace_lifecycle import NamespaceLifecycle
+from ostinato.server.bootstrap import bootstrap
+from ostinato.server.dispatch import not_found, verb_of
+from ostinato.server.negotiate import status_form
+from ostinato.server.options import boolean
+from ostinato.server.present import error_response
 from ostinato.server.publish import Publisher
-from ostinato.server.request import Request, Response, Stream, User, error_response, text_response
+from ostinato.server.request import Request, Response, Stream, User, text_response
 from ostinato.server.resources.registry import Registry
-from ostinato.server.resources.resource import Resource
 from ostinato.server.route import Route, parse
 from ostinato.server.store.index import Index, Log
 from ostinato.server.verbs.context import Context
-from ostinato.server.verbs.create import create
-from ostinato.server.verbs.delete import delete, delete_collection
-from ostinato.server.verbs.get import get
-from ostinato.server.verbs.list import list_
-from ostinato.server.verbs.patch import patch
-from ostinato.server.verbs.update import update
-from ostinato.server.verbs.watch import watch
+from ostinato.server.warning import warning_headers
 from ostinato.world import World
 
 Answer = Response | Stream
-Verb = Callable[[Context], Awaitable[Any]]
 
+LONGEST = 60.0  # seconds for which a request may take that is no stream
+
+_LONG_RUNNING = frozenset({"attach", "exec", "log", "portforward", "proxy"})
 _logger = logging.getLogger(__name__)
-
-_VERBS: dict[str, Verb] = {
-    "get": get,
-    "list": list_,
-    "watch": watch,
-    "create": create,
-    "update": update,
-    "patch": patch,
-    "delete": delete,
-    "deletecollection": delete_collection,
-}
-
-_NOT_FOUND = NotFound(
-    Status(
-        message="the server could not find the requested resource", reason="NotFound", details=StatusDetails(), code=404
-    )
-)
-_NOT_ALLOWED = MethodNotAllowed(
-    Status(
-        message="the server does not allow this method on the requested resource",
-        reason="MethodNotAllowed",
-        details=StatusDetails(),
-        code=405,
-    )
-)
 
 
 class Server:
-    """An API server: `handle` answers requests; whoever calls it brings the transport."""
+    """An API server. `start` it, let it `handle` requests, `close` it."""
 
     def __init__(self, world: World, log: Log) -> None:
         self.world = world
@@ -76,60 +49,53 @@ class Server:
         assert namespaces is not None
         assert namespaces.collection is not None
         self.admission = Admission([NamespaceLifecycle(namespaces.collection)])
+        self._builtin_groups = frozenset(resource.gvr.group for resource in self.registry)
+
+    async def start(self, address: str = "127.0.0.1", port: int = 6443) -> None:
+        """Bring into being what every cluster has. `address` and `port` are where clients reach the server."""
+        await bootstrap(self.world, self.index, self.registry, address, port)
 
     async def handle(self, request: Request) -> Answer:
         """Answer a request. Never raises, but for cancellation."""
         try:
             answer = await self._handle(request)
         except APIError as error:
-            answer = error_response(error)
+            answer = error_response(error, status_form(request))
         except Exception:
             _logger.exception("%s %s", request.method, request.path)
             answer = error_response(InternalError.of("the server made an error; its log says more"))
         if request.warnings:
-            answer.headers = [*answer.headers, *((("Warning", _warning(text))) for text in request.warnings)]
+            answer.headers = [*answer.headers, *warning_headers(request.warnings)]
         return answer
 
     async def _handle(self, request: Request) -> Answer:
-        user = request.user = self.authenticator.authenticate(request)
         route = parse(request.method, request.path, watch=bool(request.query_string) and _watches(request))
-        if request.method in ("HEAD", "OPTIONS"):
-            return error_response(_NOT_ALLOWED)
+        seconds = _deadline(request, route) if "timeout=" in request.query_string else None
+        user = request.user = self.authenticator.authenticate(request)
         if route is None:
             return await self._publish(request, user)
         self._authorize(user, route)
+        if seconds is None:
+            return await self._answer(request, route)
+        try:
+            async with self.world.clock.timeout(seconds):
+                return await self._answer(request, route)
+        except TimeoutError:
+            raise Timeout.of(
+                "request did not complete within requested timeout - context deadline exceeded", 0
+            ) from None
+
+    async def _answer(self, request: Request, route: Route) -> Answer:
         resource = self.registry.get(route.group, route.version, route.resource)
         if resource is None:
-            if route.group and not self.registry.has_group(route.group):
-                return text_response(404, "404 page not found\n")
-            raise _NOT_FOUND
-        verb = self._verb(resource, route)
+            if route.group in self._builtin_groups:
+                raise not_found()
+            return _NO_PAGE
+        verb = verb_of(resource, request.method, route)
+        if verb is None:
+            return _NO_PAGE
         answer: Answer = await verb(Context(self.world, self.index, request, route, resource, self.admission))
         return answer
-
-    def _verb(self, resource: Resource, route: Route) -> Verb:
-        if route.subresource:
-            subresource = resource.subresources.get(route.subresource)
-            if subresource is None:
-                raise _NOT_FOUND
-            if route.verb not in subresource.verbs:
-                raise _NOT_ALLOWED
-            return self._subresource_verb(resource, route)
-        if route.verb not in resource.verbs:
-            raise _NOT_ALLOWED
-        if resource.namespaced and not route.namespace and route.verb not in ("list", "watch"):
-            raise _NOT_ALLOWED
-        if (
-            bool(route.name) == (route.verb in ("create", "list", "watch", "deletecollection"))
-            and route.verb != "watch"
-        ):
-            raise _NOT_ALLOWED
-        return _VERBS[route.verb]
-
-    def _subresource_verb(self, resource: Resource, route: Route) -> Verb:
-        if resource.subresources[route.subresource].kind == resource.gvk:
-            return _VERBS[route.verb]
-        raise _NOT_FOUND
 
     def _authorize(self, user: User, route: Route) -> None:
         """Administrators may do everything, others nothing."""
@@ -151,10 +117,21 @@ class Server:
         await self.index.close()
 
 
+_NO_PAGE = text_response(404, "404 page not found\n")
+
+
 def _watches(request: Request) -> bool:
-    return request.parameter("watch").lower() in ("1", "true", "t")
+    values = request.query.get("watch")
+    return values is not None and boolean(values[0])
 
 
-def _warning(text: str) -> str:
-    quoted = text.replace("\\", "\\\\").replace('"', '\\"')
-    return f'299 - "{quoted}"'
+def _deadline(request: Request, route: Route | None) -> float | None:
+    """The seconds that a client gives its request, which is no stream; BadRequest if it says nonsense."""
+    text = request.parameter("timeout")
+    if not text or (route is not None and (route.verb == "watch" or route.subresource in _LONG_RUNNING)):
+        return None
+    try:
+        seconds = Duration.parse(text).seconds
+    except TimeError as error:
+        raise BadRequest.of(f"invalid timeout specified in the request URL - {error}") from error
+    return seconds if 0 < seconds < LONGEST else None

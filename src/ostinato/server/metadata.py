@@ -4,21 +4,43 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from ostinato.api import names
 from ostinato.api.field_errors import FieldError, Path
-from ostinato.api.quoting import quote
+from ostinato.api.meta import OwnerReference
+from ostinato.api.owners import validate_owner_references
 from ostinato.server.resources.resource import Resource
-from ostinato.server.resources.strategy import Json
+from ostinato.server.resources.strategy import Json, NameRule
 
 _META = Path("metadata")
 _IMMUTABLE = ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
+_LONGEST_SUBRESOURCE = 256
 
 
 def validate(obj: Json, resource: Resource) -> list[FieldError]:
-    """What is wrong with the metadata of an object."""
+    """What is wrong with the metadata of a new object."""
     meta = obj["metadata"]
+    return [*_validate(meta, resource, resource.strategy.name_rule), *_validate_finalizers_of_kind(meta, resource)]
+
+
+def validate_update(new: Json, old: Json, resource: Resource, *, whole: bool) -> list[FieldError]:
+    """What is wrong with a change of metadata.
+
+    The rules for all objects tell it first, then those of the kind tell it again, as a kube-apiserver does; `whole`:
+    those look at the new object as if it were made anew.
+    """
+    meta, before = new["metadata"], old["metadata"]
+    anew = _validate(meta, resource, names.name_is_path_segment)
+    change = _validate_change(meta, before)
+    of_kind = _validate_finalizers_of_kind(meta, resource) if whole else []
+    if not anew and not change:
+        return of_kind
+    return [*anew, *change, *change, *(anew if whole else ()), *of_kind]
+
+
+def _validate(meta: Json, resource: Resource, rule: NameRule) -> list[FieldError]:
     errors: list[FieldError] = []
-    rule = resource.strategy.name_rule
     generate_name = meta.get("generateName", "")
     if generate_name:
         errors += [
@@ -30,65 +52,60 @@ def validate(obj: Json, resource: Resource) -> list[FieldError]:
         errors.append(FieldError.required(_META.child("name"), "name or generateName is required"))
     else:
         errors += [FieldError.invalid(_META.child("name"), name, text) for text in rule(name)]
-    namespace = meta.get("namespace", "")
-    if resource.namespaced:
-        if not namespace:
-            errors.append(FieldError.required(_META.child("namespace")))
-        else:
-            errors += [
-                FieldError.invalid(_META.child("namespace"), namespace, text)
-                for text in names.is_dns1123_label(namespace)
-            ]
-    elif namespace:
-        errors.append(FieldError.forbidden(_META.child("namespace"), "not allowed on this type"))
+    errors += _validate_namespace(meta.get("namespace", ""), namespaced=resource.namespaced)
     if meta.get("generation", 0) < 0:
         errors.append(
             FieldError.invalid(_META.child("generation"), meta["generation"], "must be greater than or equal to 0")
         )
-    errors += validate_common(meta)
-    errors += _validate_finalizers(meta.get("finalizers", ()))
-    return errors
-
-
-def validate_common(meta: dict[str, Any]) -> list[FieldError]:
-    errors = names.validate_labels(meta.get("labels", {}), _META.child("labels"))
-    errors += names.validate_annotations(meta.get("annotations", {}), _META.child("annotations"))
-    errors += _validate_owners(meta.get("ownerReferences", ()))
+    errors += _validate_maps(meta)
+    if "finalizers" in meta:
+        errors += names.validate_finalizers(meta["finalizers"], _META.child("finalizers"))
     errors += _validate_managed_fields(meta.get("managedFields", ()))
     return errors
 
 
-def _validate_owners(owners: Any) -> list[FieldError]:
+def _validate_namespace(namespace: str, *, namespaced: bool) -> list[FieldError]:
+    path = _META.child("namespace")
+    if not namespaced:
+        return [FieldError.forbidden(path, "not allowed on this type")] if namespace else []
+    if not namespace:
+        return [FieldError.required(path)]
+    return [FieldError.invalid(path, namespace, text) for text in names.is_dns1123_label(namespace)]
+
+
+def _validate_maps(meta: Json) -> list[FieldError]:
     errors: list[FieldError] = []
-    path = _META.child("ownerReferences")
-    controller = ""
-    for owner in owners:
-        api_version, kind = owner.get("apiVersion", ""), owner.get("kind", "")
-        if not api_version or api_version.startswith("/") or api_version.endswith("/"):
-            errors.append(FieldError.invalid(path.child("apiVersion"), api_version, "version must not be empty"))
-        if not kind:
-            errors.append(FieldError.invalid(path.child("kind"), kind, "must not be empty"))
-        if not owner.get("name"):
-            errors.append(FieldError.invalid(path.child("name"), owner.get("name", ""), "must not be empty"))
-        if not owner.get("uid"):
-            errors.append(FieldError.invalid(path.child("uid"), owner.get("uid", ""), "must not be empty"))
-        if (api_version, kind) == ("v1", "Event"):
-            errors.append(
-                FieldError.invalid(path, owner, f"{api_version}, Kind={kind} is disallowed from being an owner")
-            )
-        if owner.get("controller"):
-            if controller:
-                errors.append(
-                    FieldError.invalid(
-                        path,
-                        owners,
-                        'Only one reference can have Controller set to true. Found "true" in references for '
-                        f"{controller} and {owner.get('name', '')}",
-                    )
-                )
-            else:
-                controller = owner.get("name", "")
+    if "labels" in meta:
+        errors += names.validate_labels(meta["labels"], _META.child("labels"))
+    if "annotations" in meta:
+        errors += names.validate_annotations(meta["annotations"], _META.child("annotations"))
+    if "ownerReferences" in meta:
+        errors += validate_owner_references(_owners(meta["ownerReferences"]), _META.child("ownerReferences"))
     return errors
+
+
+def _owners(references: list[Json]) -> list[OwnerReference]:
+    return [msgspec.convert({**_NO_OWNER, **reference}, OwnerReference) for reference in references]
+
+
+_NO_OWNER = {"apiVersion": "", "kind": "", "name": "", "uid": ""}
+
+
+def _validate_finalizers_of_kind(meta: Json, resource: Resource) -> list[FieldError]:
+    """Built-in kinds ask for more than a qualified name, but for a few groups."""
+    finalizers = meta.get("finalizers")
+    if not finalizers or resource.custom or resource.gvr.group in _LENIENT_GROUPS:
+        return []
+    path = _META.child("finalizers")
+    return [
+        FieldError.invalid(path.index(i), name, "name is neither a standard finalizer name nor is it fully qualified")
+        for i, name in enumerate(finalizers)
+        if "/" not in name and name not in _STANDARD_FINALIZERS
+    ]
+
+
+_STANDARD_FINALIZERS = frozenset({"kubernetes", "orphan", "foregroundDeletion"})
+_LENIENT_GROUPS = frozenset({"admissionregistration.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io"})
 
 
 def _validate_managed_fields(entries: Any) -> list[FieldError]:
@@ -96,45 +113,23 @@ def _validate_managed_fields(entries: Any) -> list[FieldError]:
     path = _META.child("managedFields")
     for i, entry in enumerate(entries):
         at = path.index(i)
-        if entry.get("operation", "") not in ("Apply", "Update"):
-            errors.append(
-                FieldError.invalid(at.child("operation"), entry.get("operation", ""), "must be `Apply` or `Update`")
-            )
-        if len(entry.get("fieldsType", "")) > 0 and entry["fieldsType"] != "FieldsV1":
-            errors.append(FieldError.invalid(at.child("fieldsType"), entry["fieldsType"], "must be `FieldsV1`"))
+        operation, fields_type = entry.get("operation", ""), entry.get("fieldsType", "")
+        if operation not in ("Apply", "Update"):
+            errors.append(FieldError.invalid(at.child("operation"), operation, "must be `Apply` or `Update`"))
+        if fields_type and fields_type != "FieldsV1":
+            errors.append(FieldError.invalid(at.child("fieldsType"), fields_type, "must be `FieldsV1`"))
         errors += names.validate_field_manager(entry.get("manager", ""), at.child("manager"))
+        if len(entry.get("subresource", "")) > _LONGEST_SUBRESOURCE:
+            errors.append(FieldError.too_long(at.child("subresource"), _LONGEST_SUBRESOURCE))
     return errors
 
 
-def _validate_finalizers(finalizers: Any) -> list[FieldError]:
-    path = _META.child("finalizers")
-    errors = [FieldError.invalid(path, name, text) for name in finalizers for text in names.is_qualified_name(name)]
-    if "orphan" in finalizers and "foregroundDeletion" in finalizers:
-        errors.append(
-            FieldError.invalid(
-                path,
-                list(finalizers),
-                "finalizer orphan and foregroundDeletion cannot be both set",
-            )
-        )
-    return errors
-
-
-def validate_update(new: Json, old: Json) -> list[FieldError]:
-    """What is wrong with a change of metadata."""
-    meta, before = new["metadata"], old["metadata"]
+def _validate_change(meta: Json, before: Json) -> list[FieldError]:
     errors: list[FieldError] = []
     if before.get("deletionTimestamp"):
-        added = sorted(set(meta.get("finalizers", ())) - set(before.get("finalizers", ())))
-        if added:
-            shown = ", ".join(quote(name) for name in added)
-            errors.append(
-                FieldError.forbidden(
-                    _META.child("finalizers"),
-                    "no new finalizers can be added if the object is being deleted, found new finalizers "
-                    f"[]string{{{shown}}}",
-                )
-            )
+        errors += names.validate_no_new_finalizers(
+            meta.get("finalizers", ()), before.get("finalizers", ()), _META.child("finalizers")
+        )
     if meta.get("generation", 0) < before.get("generation", 0):
         errors.append(
             FieldError.invalid(_META.child("generation"), meta.get("generation", 0), "must not be decremented")
@@ -144,5 +139,6 @@ def validate_update(new: Json, old: Json) -> list[FieldError]:
         for field in _IMMUTABLE
         if meta.get(field) != before.get(field)
     ]
-    errors += validate_common(meta)
+    errors += _validate_maps(meta)
+    errors += _validate_managed_fields(meta.get("managedFields", ()))
     return errors

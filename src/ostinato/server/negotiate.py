@@ -1,23 +1,36 @@
-"""Negotiation: in which form the client wants its answer, and in which form it sends its body."""
+"""Negotiation: in which form the client wants its answer, and in which form it sends its body.
+
+The clauses of an Accept header are tried in the order of their quality, then of the header; one that asks for
+something that cannot be given is passed over. Built-in kinds answer twice if nothing can be met: the router looks at
+media types alone, then the resource at their parameters, too; each has words of its own.
+"""
 
 from __future__ import annotations
 
-from typing import Literal
+from functools import lru_cache
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from ostinato.api.errors import NotAcceptable, UnsupportedMediaType
+from ostinato.api.errors import BadRequest, NotAcceptable, UnsupportedMediaType
+from ostinato.api.field_errors import FieldError, Path
 from ostinato.api.status import Status, StatusDetails
+
+if TYPE_CHECKING:
+    from ostinato.server.request import Request
+    from ostinato.server.resources.resource import Resource
 
 Media = Literal["json", "yaml", "protobuf"]
 
 JSON = "application/json"
 YAML = "application/yaml"
 PROTOBUF = "application/vnd.kubernetes.protobuf"
+TYPES = (JSON, YAML, PROTOBUF)
 _MEDIA: dict[str, Media] = {JSON: "json", YAML: "yaml", PROTOBUF: "protobuf"}
-_TYPES = {media: name for name, media in _MEDIA.items()}
-BUILTIN = (JSON, YAML, PROTOBUF)
-CUSTOM = (JSON, YAML)
+_NAMES = {media: name for name, media in _MEDIA.items()}
+_STREAMS = (f"{JSON};stream=watch", f"{PROTOBUF};stream=watch")
+_PARTIAL = ("PartialObjectMetadata", "PartialObjectMetadataList")
+_PEOPLE = ("curl", "Wget", "Mozilla/5.0")  # agents that people look at the answers of
 
 
 class Form(msgspec.Struct, frozen=True):
@@ -26,89 +39,196 @@ class Form(msgspec.Struct, frozen=True):
     media: Media = "json"
     convert: str = ""  # "Table", "PartialObjectMetadata", "PartialObjectMetadataList"; "": as it is
     version: str = "v1"  # of meta.k8s.io, for `convert`
-    pretty: bool = False
+    pretty: bool = False  # indented, where the media type can be
+    include: str = "Metadata"  # what of its object a Table row shows: "None", "Metadata", "Object"
 
     @property
     def content_type(self) -> str:
-        return _TYPES[self.media]
+        return _NAMES[self.media]
 
 
 PLAIN = Form()
+_PRETTY = Form(pretty=True)
 
 
-class _Clause(msgspec.Struct):
+class _Clause(msgspec.Struct, frozen=True):
     media: str
-    parameters: dict[str, str]
     quality: float
+    parameters: dict[str, str]
+
+
+class _Offer(msgspec.Struct, frozen=True):
+    """What a resource can answer with."""
+
+    unconverted: tuple[str, ...] = TYPES  # media types for objects as they are
+    table: bool = False
+    partial: bool = False
+    routed: bool = False  # the router looks at the header first
+    streams: bool = False  # the router knows watches on this path
+
+
+def form_of(request: Request, resource: Resource, *, watchable: bool = False) -> Form:
+    """The form of the answer to a request for a resource; NotAcceptable if no clause of its Accept can be met."""
+    accept = request.headers.get("accept", "")
+    pretty = _for_people(request)
+    if not accept or accept in ("*/*", JSON):
+        return _PRETTY if pretty else PLAIN
+    custom = resource.custom
+    offer = _Offer(
+        unconverted=(JSON, YAML) if custom else TYPES,
+        table=resource.row is not None,
+        partial=True,
+        routed=not custom,
+        streams=watchable,
+    )
+    form = _negotiated(accept, offer)
+    if form.convert == "Table":
+        form = msgspec.structs.replace(form, include=_include(request))
+    return msgspec.structs.replace(form, pretty=True) if pretty else form
+
+
+def status_form(request: Request) -> Form:
+    """The form of an error. It does not convert, and if nothing can be met it is JSON, for people."""
+    accept = request.headers.get("accept", "")
+    if not accept or accept in ("*/*", JSON):
+        return _PRETTY if _for_people(request) else PLAIN
+    try:
+        form = _negotiated(accept, _ERRORS)
+    except NotAcceptable:
+        return _PRETTY
+    return msgspec.structs.replace(form, pretty=form.pretty or _for_people(request))
+
+
+def document_form(request: Request, *, routed: bool) -> Form:
+    """The form of what is no resource but tells of them; NotAcceptable if no clause can be met."""
+    accept = request.headers.get("accept", "")
+    form = _negotiated(accept, _Offer(routed=routed)) if accept else PLAIN
+    return msgspec.structs.replace(form, pretty=form.pretty or _for_people(request))
+
+
+_ERRORS = _Offer()
+
+
+@lru_cache(maxsize=256)
+def _negotiated(accept: str, offer: _Offer) -> Form:
+    """The first form that can be given. JSON is what is stored: a client that takes protobuf and JSON gets JSON."""
+    if offer.routed:
+        _check_routed(accept, TYPES + _STREAMS if offer.streams else TYPES)
+    protobuf: Form | None = None
+    for clause in _clauses(accept):
+        form = _met(clause, offer)
+        if form is None:
+            continue
+        if form.media != "protobuf":
+            return form
+        protobuf = protobuf or form
+    if protobuf is None:
+        raise NotAcceptable.of(TYPES)
+    return protobuf
+
+
+def _check_routed(accept: str, produced: tuple[str, ...]) -> None:
+    named = {clause.partition(";")[0].strip(" ") for clause in accept.split(",")}
+    if "*/*" not in named and named.isdisjoint(produced):
+        message = "406: Not Acceptable\n\nAvailable representations: " + ", ".join(produced)
+        raise NotAcceptable(Status(message=message, reason="NotAcceptable", details=StatusDetails(), code=406))
 
 
 def _clauses(accept: str) -> list[_Clause]:
-    found = []
-    for text in accept.split(","):
-        media, *rest = (part.strip() for part in text.split(";"))
-        if not media:
-            continue
-        parameters = dict(part.split("=", 1) for part in rest if "=" in part)
-        try:
-            quality = float(parameters.pop("q", "1"))
-        except ValueError:
-            quality = 0.0
-        found.append(_Clause(media, parameters, quality))
-    found.sort(key=lambda clause: -clause.quality)  # stable: the client's order among equals
-    return found
+    """The clauses in the order in which they are tried."""
+    ordered: list[_Clause] = []
+    for text in accept.split(",")[:64]:
+        clause = _clause(text)
+        if clause is not None:
+            at = len(ordered)
+            while at and _goes_before(clause, ordered[at - 1]):
+                at -= 1
+            ordered.insert(at, clause)
+    return ordered
 
 
-def form_of(
-    accept: str, convertible: tuple[str, ...] = (), *, supported: tuple[str, ...] = BUILTIN, stream: bool = False
-) -> Form:
-    """The first form of an Accept header that can be given; NotAcceptable if there is none.
-
-    JSON is what is stored, so a client that takes protobuf and JSON gets JSON.
-    """
-    if not accept or accept in ("*/*", JSON):
-        return PLAIN
-    protobuf: Form | None = None
-    known = False  # some clause names a media type that there is
-    for clause in _clauses(accept):
-        form = _meet(clause, convertible, supported)
-        known = known or clause.media in ("*/*", "application/*") or clause.media in supported
-        if form is None:
-            continue
-        if form.media == "protobuf":
-            protobuf = protobuf or form
-            continue
-        return form
-    if protobuf is not None:
-        return protobuf
-    if known:
-        raise NotAcceptable.of(supported)
-    names = [*supported]
-    if stream:
-        names += [f"{name};stream=watch" for name in supported if name != YAML]
-    message = "406: Not Acceptable\n\nAvailable representations: " + ", ".join(names)
-    raise NotAcceptable(Status(message=message, reason="NotAcceptable", details=StatusDetails(), code=406))
-
-
-def _meet(clause: _Clause, convertible: tuple[str, ...], supported: tuple[str, ...]) -> Form | None:
-    media = JSON if clause.media in ("*/*", "application/*") else clause.media
-    if media not in supported:
+def _clause(text: str) -> _Clause | None:
+    media, *rest = text.split(";")
+    media = "/".join(part.strip(" ") for part in media.split("/"))
+    if media == "*":
+        media = "*/*"
+    if media.count("/") != 1:
         return None
-    parameters = clause.parameters
-    convert = parameters.get("as", "")
-    version = parameters.get("v", "")
-    if convert:
-        if parameters.get("g") != "meta.k8s.io" or version not in ("v1", "v1beta1") or convert not in convertible:
-            return None
-    elif parameters.get("g") or version:
+    parameters: dict[str, str] = {}
+    quality = 1.0
+    for part in rest:
+        name, _, value = part.partition("=")
+        if not value or "=" in value:
+            continue
+        if name.strip(" ") == "q":
+            quality = _number(value)
+        else:
+            parameters[name.strip(" ")] = value.strip(" ")
+    return _Clause(media, quality, parameters)
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return 0.0
+
+
+def _goes_before(one: _Clause, other: _Clause) -> bool:
+    if one.quality > other.quality:
+        return True
+    one_type, _, one_subtype = one.media.partition("/")
+    other_type, _, other_subtype = other.media.partition("/")
+    return (one_type != "*" and other_type == "*") or (one_subtype != "*" and other_subtype == "*")
+
+
+def _met(clause: _Clause, offer: _Offer) -> Form | None:
+    for media in TYPES:
+        if clause.media in (media, "application/*", "*/*"):
+            form = _with_parameters(media, clause.parameters, offer)
+            if form is not None:
+                return form
+    return None
+
+
+def _with_parameters(media: str, parameters: dict[str, str], offer: _Offer) -> Form | None:
+    if parameters.get("stream") and (parameters["stream"] != "watch" or media == YAML):
         return None
-    return Form(_MEDIA[media], convert, version or "v1", parameters.get("pretty") == "1")
+    if parameters.get("sv", "v1") != "v1":
+        return None
+    pretty = parameters.get("pretty") == "1"
+    if not parameters.keys() & {"as", "g", "v"}:
+        return Form(_MEDIA[media], pretty=pretty) if media in offer.unconverted else None
+    kind, version = parameters.get("as", ""), parameters.get("v", "")
+    if parameters.get("g") != "meta.k8s.io" or version not in ("v1", "v1beta1"):
+        return None
+    if (kind == "Table" and offer.table and media != PROTOBUF) or (kind in _PARTIAL and offer.partial):
+        return Form(_MEDIA[media], kind, version, pretty)
+    return None
 
 
-def body_media(content_type: str, *, supported: tuple[str, ...] = BUILTIN) -> Media:
+def _for_people(request: Request) -> bool:
+    if "pretty" in request.query_string:
+        asked = request.parameter("pretty")
+        if asked:
+            return asked in ("1", "t", "T", "TRUE", "true", "True")
+    agent: str = request.headers.get("user-agent", "")
+    return agent.startswith(_PEOPLE)
+
+
+def _include(request: Request) -> str:
+    include = request.parameter("includeObject")
+    if include not in ("", "None", "Metadata", "Object"):
+        fault = FieldError.invalid(Path("includeObject"), include, "must be 'Metadata', 'Object', 'None', or empty")
+        raise BadRequest.of(f"Unable to convert to Table as requested: {fault}")
+    return include or "Metadata"
+
+
+def body_media(content_type: str) -> Media:
     """The form of a body; UnsupportedMediaType if it cannot be read. No content type is JSON."""
     if not content_type:
         return "json"
     media = content_type.partition(";")[0].strip().lower()
-    if media not in supported:
-        raise UnsupportedMediaType.of(supported)
+    if media not in _MEDIA:
+        raise UnsupportedMediaType.of(TYPES)
     return _MEDIA[media]

@@ -1,4 +1,8 @@
-"""Options: the query parameters and option bodies of each verb, read and checked as kube-apiserver does."""
+"""Options: the query parameters and option bodies of each verb, read and checked as kube-apiserver does.
+
+A parameter that is given more than once counts with its first value, `dryRun` apart. A parameter without a value is
+given: a number cannot be read from it, and a flag is set.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +18,10 @@ from ostinato.api.gvk import GroupKind
 from ostinato.api.quoting import quote
 from ostinato.server.request import Request
 
-_LIST_OPTIONS = GroupKind("meta.k8s.io", "ListOptions")
-_TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})
-_FALSE = frozenset({"0", "f", "F", "FALSE", "false", "False"})
+_GROUP = "meta.k8s.io"
 _INTEGER = re.compile(r"[+-]?[0-9]+")
+_MATCH = Path("resourceVersionMatch")
+_POLICIES = ("Foreground", "Background", "Orphan")
 
 
 class ListOptions(msgspec.Struct, frozen=True):
@@ -55,20 +59,29 @@ def integer(text: str) -> int:
     """A number as Go's strconv.ParseInt reads it."""
     if not _INTEGER.fullmatch(text):
         raise BadRequest.of(f"strconv.ParseInt: parsing {quote(text)}: invalid syntax")
-    number = int(text)
+    number = int(text) if len(text) <= 20 else 1 << 63
     if not -(1 << 63) <= number < 1 << 63:
         raise BadRequest.of(f"strconv.ParseInt: parsing {quote(text)}: value out of range")
     return number
 
 
 def boolean(text: str) -> bool:
-    """A query flag: absent, "0" and "false" are false, anything else is true."""
-    return bool(text) and text.lower() not in ("0", "false")
+    """A flag that is given: all but "0" and "false" sets it."""
+    return text != "0" and text.lower() != "false"
+
+
+def _integer(request: Request, name: str) -> int | None:
+    values = request.query.get(name)
+    return integer(values[0]) if values else None
+
+
+def _boolean(request: Request, name: str) -> bool | None:
+    values = request.query.get(name)
+    return boolean(values[0]) if values else None
 
 
 def list_options(request: Request) -> ListOptions:
-    query = request.query
-    if not query:
+    if not request.query_string:
         return _PLAIN_LIST
     get = request.parameter
     try:
@@ -76,20 +89,17 @@ def list_options(request: Request) -> ListOptions:
         field_selector = fields.parse(get("fieldSelector"))
     except ValueError as error:
         raise BadRequest.of(str(error)) from error
-    initial = get("sendInitialEvents") if "sendInitialEvents" in query else None
-    timeout = get("timeoutSeconds")
-    limit = get("limit")
     return ListOptions(
         label_selector=label_selector,
         field_selector=field_selector,
         resource_version=get("resourceVersion"),
         match=get("resourceVersionMatch"),
-        limit=integer(limit) if limit else 0,
+        limit=_integer(request, "limit") or 0,
         continue_=get("continue"),
-        watch=boolean(get("watch")),
-        timeout_seconds=integer(timeout) if timeout else None,
-        bookmarks=boolean(get("allowWatchBookmarks")),
-        send_initial_events=None if initial is None else boolean(initial),
+        watch=_boolean(request, "watch") or False,
+        timeout_seconds=_integer(request, "timeoutSeconds"),
+        bookmarks=_boolean(request, "allowWatchBookmarks") or False,
+        send_initial_events=_boolean(request, "sendInitialEvents"),
     )
 
 
@@ -98,107 +108,102 @@ _PLAIN_LIST = ListOptions(labels.everything(), fields.everything())
 
 def check_list_options(options: ListOptions, *, watch: bool) -> None:
     """Refuse combinations that mean nothing."""
-    match = Path("resourceVersionMatch")
+    faults = _watch_faults(options) if watch else _list_faults(options)
+    if faults:
+        raise Invalid.of(GroupKind(_GROUP, "ListOptions"), "", faults)
+
+
+def _list_faults(options: ListOptions) -> list[FieldError]:
     faults: list[FieldError] = []
-    if options.send_initial_events is not None and not watch:
-        faults.append(FieldError.forbidden(Path("sendInitialEvents"), "sendInitialEvents is forbidden for list"))
-    if watch and options.send_initial_events is not None:
-        faults += _check_initial_events(options)
-    elif options.match:
+    if options.match:
         if not options.resource_version:
             faults.append(
-                FieldError.forbidden(match, "resourceVersionMatch is forbidden unless resourceVersion is provided")
+                FieldError.forbidden(_MATCH, "resourceVersionMatch is forbidden unless resourceVersion is provided")
             )
         if options.continue_:
-            faults.append(FieldError.forbidden(match, "resourceVersionMatch is forbidden when continue is provided"))
+            faults.append(_match_with_continue())
         if options.match not in ("Exact", "NotOlderThan"):
-            faults.append(FieldError.not_supported(match, options.match, ["Exact", "NotOlderThan", ""]))
+            faults.append(FieldError.not_supported(_MATCH, options.match, ["Exact", "NotOlderThan", ""]))
         if options.match == "Exact" and options.resource_version == "0":
             faults.append(
-                FieldError.forbidden(match, 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"')
+                FieldError.forbidden(_MATCH, 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"')
             )
-        if watch:
-            faults = [
-                FieldError.forbidden(
-                    match, "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
-                )
-            ]
-    if faults:
-        raise Invalid.of(_LIST_OPTIONS, "", faults)
-
-
-def _check_initial_events(options: ListOptions) -> list[FieldError]:
-    match = Path("resourceVersionMatch")
-    faults = []
-    if options.match != "NotOlderThan":
-        faults.append(
-            FieldError.forbidden(match, "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan")
-        )
-    if options.match and options.match != "NotOlderThan":
-        faults.append(FieldError.not_supported(match, options.match, ["NotOlderThan"]))
-    if options.continue_:
-        faults.append(FieldError.forbidden(match, "resourceVersionMatch is forbidden when continue is provided"))
-    if options.limit:
-        faults.append(FieldError.forbidden(Path("limit"), "limit is forbidden when sendInitialEvents is provided"))
+    if options.send_initial_events is not None:
+        faults.append(FieldError.forbidden(Path("sendInitialEvents"), "sendInitialEvents is forbidden for list"))
     return faults
 
 
+def _watch_faults(options: ListOptions) -> list[FieldError]:
+    faults: list[FieldError] = []
+    if options.send_initial_events is not None and options.match != "NotOlderThan":
+        faults.append(
+            FieldError.forbidden(_MATCH, "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan")
+        )
+    if options.match:
+        if options.send_initial_events is None:
+            faults.append(
+                FieldError.forbidden(
+                    _MATCH, "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
+                )
+            )
+        if options.match != "NotOlderThan":
+            faults.append(FieldError.not_supported(_MATCH, options.match, ["NotOlderThan"]))
+        if options.continue_:
+            faults.append(_match_with_continue())
+    return faults
+
+
+def _match_with_continue() -> FieldError:
+    return FieldError.forbidden(_MATCH, "resourceVersionMatch is forbidden when continue is provided")
+
+
 def write_options(request: Request, kind: str) -> WriteOptions:
-    """Of CreateOptions, UpdateOptions or PatchOptions."""
+    """Of CreateOptions, UpdateOptions or PatchOptions; `force` is checked by the one verb that has it."""
     if not request.query_string:
         return _PLAIN_WRITE
-    get = request.parameter
-    faults: list[FieldError] = []
+    manager = request.parameter("fieldManager")
+    validation = request.parameter("fieldValidation")
     dry_run = request.query.get("dryRun", [])
-    if any(value != "All" for value in dry_run):
-        faults.append(FieldError.not_supported(Path("dryRun"), dry_run, ["All"]))
-    manager = get("fieldManager")
-    faults += names.validate_field_manager(manager, Path("fieldManager"))
-    validation = get("fieldValidation") or "Warn"
-    if validation not in ("Ignore", "Warn", "Strict"):
+    faults = names.validate_field_manager(manager, Path("fieldManager"))
+    faults += _dry_run_faults(dry_run)
+    if validation not in ("", "Ignore", "Warn", "Strict"):
         faults.append(FieldError.not_supported(Path("fieldValidation"), validation, ["", "Ignore", "Strict", "Warn"]))
     if faults:
-        raise Invalid.of(GroupKind("meta.k8s.io", kind), "", faults)
-    force = get("force") if "force" in request.query else None
-    return WriteOptions(bool(dry_run), manager, validation, None if force is None else boolean(force))
+        raise Invalid.of(GroupKind(_GROUP, kind), "", faults)
+    return WriteOptions(bool(dry_run), manager, validation or "Warn", _boolean(request, "force"))
 
 
 _PLAIN_WRITE = WriteOptions()
 
 
+def _dry_run_faults(values: list[str]) -> list[FieldError]:
+    if all(value == "All" for value in values):
+        return []
+    return [FieldError.not_supported(Path("dryRun"), values, ["All"])]
+
+
 def delete_options(request: Request, body: dict[str, Any] | None) -> DeleteOptions:
     """From the body, or from the query where there is none."""
     if body is None:
-        get, query = request.parameter, request.query
-        grace = get("gracePeriodSeconds")
-        orphan = get("orphanDependents") if "orphanDependents" in query else None
+        if not request.query_string:
+            return _PLAIN_DELETE
         body = {
-            "gracePeriodSeconds": integer(grace) if grace else None,
-            "propagationPolicy": get("propagationPolicy") or None,
-            "orphanDependents": None if orphan is None else boolean(orphan),
-            "dryRun": query.get("dryRun"),
+            "gracePeriodSeconds": _integer(request, "gracePeriodSeconds"),
+            "propagationPolicy": request.query.get("propagationPolicy", [None])[0],
+            "orphanDependents": _boolean(request, "orphanDependents"),
+            "dryRun": request.query.get("dryRun"),
         }
-    faults: list[FieldError] = []
     propagation, orphan_dependents = body.get("propagationPolicy"), body.get("orphanDependents")
-    if propagation is not None and orphan_dependents is not None:
-        faults.append(
-            FieldError.invalid(
-                Path("propagationPolicy"),
-                propagation,
-                "orphanDependents and deletionPropagation cannot be both set",
-            )
-        )
-    if propagation is not None and propagation not in ("Foreground", "Background", "Orphan"):
-        faults.append(
-            FieldError.not_supported(
-                Path("propagationPolicy"), propagation, ["Foreground", "Background", "Orphan", "nil"]
-            )
-        )
     dry_run = body.get("dryRun") or []
-    if any(value != "All" for value in dry_run):
-        faults.append(FieldError.not_supported(Path("dryRun"), dry_run, ["All"]))
+    faults: list[FieldError] = []
+    if propagation is not None and orphan_dependents is not None:
+        text = "orphanDependents and deletionPropagation cannot be both set"
+        faults.append(FieldError.invalid(Path("propagationPolicy"), propagation, text))
+    if propagation is not None and propagation not in _POLICIES:
+        faults.append(FieldError.not_supported(Path("propagationPolicy"), propagation, [*_POLICIES, "nil"]))
+    faults += _dry_run_faults(dry_run)
     if faults:
-        raise Invalid.of(GroupKind("meta.k8s.io", "DeleteOptions"), "", faults)
+        raise Invalid.of(GroupKind(_GROUP, "DeleteOptions"), "", faults)
     preconditions = body.get("preconditions") or {}
     return DeleteOptions(
         grace=body.get("gracePeriodSeconds"),
@@ -208,3 +213,6 @@ def delete_options(request: Request, body: dict[str, Any] | None) -> DeleteOptio
         orphan_dependents=orphan_dependents,
         dry_run=bool(dry_run),
     )
+
+
+_PLAIN_DELETE = DeleteOptions()

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import parse_qsl
 
 import msgspec
 
-from ostinato.api.errors import APIError
+from ostinato.api.errors import RequestEntityTooLarge
+
+MOST_BODY = 3 * 1024 * 1024  # bytes of a body that are read; more is refused
+
+_BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
 
 class User(msgspec.Struct, frozen=True):
@@ -21,9 +26,24 @@ class User(msgspec.Struct, frozen=True):
 
 
 class Request:
-    """One request. Header names are lower case; the path is as it came, not yet unquoted."""
+    """One request. Header names are lower case; the path is as it came, not yet unquoted.
 
-    __slots__ = ("_query", "headers", "method", "path", "peer", "query_string", "read", "user", "warnings")
+    The body is given as bytes, or as what reads it: it is read only by requests that have one, after access is granted.
+    """
+
+    __slots__ = (
+        "_body",
+        "_query",
+        "_read",
+        "headers",
+        "method",
+        "path",
+        "peer",
+        "query_string",
+        "repeated",
+        "user",
+        "warnings",
+    )
 
     def __init__(
         self,
@@ -32,34 +52,49 @@ class Request:
         query_string: str = "",
         headers: Mapping[str, str] | None = None,
         read: Callable[[], Awaitable[bytes]] | None = None,
+        *,
+        body: bytes = b"",
     ) -> None:
         self.method = method
         self.path = path
         self.query_string = query_string
         self.headers: Mapping[str, str] = headers if headers is not None else {}
-        self.read = read if read is not None else _no_body
         self.peer: Any = None  # the client's certificate as (common name, organisations), if it showed one
+        self.repeated: Mapping[str, Sequence[str]] = {}  # all values of the headers that came more than once
         self.user: User | None = None  # set by access
-        self.warnings: list[str] = []  # become Warning headers of the answer
+        self.warnings: list[str] = []  # what does not stop the request, but its client should know
+        self._read = read
+        self._body = body
         self._query: dict[str, list[str]] | None = None
+
+    async def read(self) -> bytes:
+        """The body; RequestEntityTooLarge if it is larger than any object may be."""
+        data = self._body if self._read is None else await self._read()
+        if len(data) > MOST_BODY:
+            raise RequestEntityTooLarge.of(f"limit is {MOST_BODY}")
+        return data
 
     @property
     def query(self) -> dict[str, list[str]]:
+        """The parameters, each with its values. A pair that is not well formed is left out, as Go does."""
         if self._query is None:
             self._query = {}
-            if self.query_string:
-                for key, value in parse_qsl(self.query_string, keep_blank_values=True):
-                    self._query.setdefault(key, []).append(value)
+            for key, value in parse_qsl(_well_formed(self.query_string), keep_blank_values=True):
+                self._query.setdefault(key, []).append(value)
         return self._query
 
     def parameter(self, name: str) -> str:
         """The first value of a query parameter, "" if it is absent."""
+        if not self.query_string:
+            return ""
         values = self.query.get(name)
         return values[0] if values else ""
 
 
-async def _no_body() -> bytes:
-    return b""
+def _well_formed(query: str) -> str:
+    if ";" not in query and not _BAD_ESCAPE.search(query):
+        return query
+    return "&".join(pair for pair in query.split("&") if ";" not in pair and not _BAD_ESCAPE.search(pair))
 
 
 class Response:
@@ -96,14 +131,6 @@ class Stream:
         self.chunks = chunks
         self.content_type = content_type
         self.headers = headers
-
-
-def error_response(error: APIError) -> Response:
-    """The Status that tells an error."""
-    headers: tuple[tuple[str, str], ...] = ()
-    if error.status.details is not None and error.status.details.retry_after_seconds > 0:
-        headers = (("Retry-After", str(error.status.details.retry_after_seconds)),)
-    return Response(error.code, msgspec.json.encode(error.to_dict()) + b"\n", headers=headers)
 
 
 def text_response(status: int, text: str) -> Response:

@@ -21,7 +21,7 @@ _MOST_ERRORS: Final = 100
 _META_FIELDS: Final = frozenset({"apiVersion", "kind", "metadata"})
 
 
-class _Members(list[tuple[str, Any]]):
+class Members(list[tuple[str, Any]]):
     """The members of an object as written, repeated keys included."""
 
     __slots__ = ()
@@ -33,10 +33,10 @@ def strict_errors(data: bytes, value: Any, schema: Schema | None) -> list[str]:
     With a schema, that of a built-in kind: fields that the kind does not have, and keys given twice. Without one: keys
     given twice, anywhere. At most 100, each once.
     """
-    keys = _count_keys(value) if schema is None else _count_known_keys(value, _shape(schema))
-    if keys == _count_colons(data):
+    keys = count_keys(value) if schema is None else _count_known_keys(value, _shape(schema))
+    if keys == count_colons(data):
         return []
-    tree = _with_repeated_keys(data)
+    tree = with_repeated_keys(data)
     problems = _typed_problems(tree, schema, "") if schema is not None else _repetitions(tree, "")
     found: dict[str, None] = {}
     for problem in problems:
@@ -51,7 +51,7 @@ def unknown_fields(value: Any, schema: Schema) -> list[str]:
     return sorted(_unknown(value, schema, "", resource=True))
 
 
-def _count_colons(data: bytes) -> int:
+def count_colons(data: bytes) -> int:
     """How many keys the text has; -1 where counting could err: space before a colon, a backslash at a key's end."""
     if b'" :' in data or any(space in data and b'"' + space + b":" in data for space in (b"\n", b"\t", b"\r")):
         return -1
@@ -61,7 +61,8 @@ def _count_colons(data: bytes) -> int:
     return -1 if b'\\\\":' in data else colons - data.count(b'\\":')  # an escaped quote is inside a string
 
 
-def _count_keys(value: Any) -> int:
+def count_keys(value: Any) -> int:
+    """How many keys the objects in a value have."""
     count = 0
     waiting: list[Any] = [value]
     while waiting:
@@ -119,7 +120,7 @@ def _count_known_keys(node: Any, shape: _Shape) -> int:
         if type(node) is dict:
             fields, values = shape.fields, shape.values
             if not fields and values is None:
-                count += _count_keys(node)
+                count += count_keys(node)
                 continue
             count += len(node)
             if values is None and not node.keys() <= fields.keys():
@@ -131,15 +132,16 @@ def _count_known_keys(node: Any, shape: _Shape) -> int:
                     waiting.append((child, below))
         elif type(node) is list:
             if shape.items is None:
-                count += _count_keys(node)
+                count += count_keys(node)
             else:
                 items = shape.items
                 waiting.extend([(child, items) for child in node if type(child) is dict or type(child) is list])
     return count
 
 
-def _with_repeated_keys(data: bytes) -> Any:
-    return json.loads(data.decode("utf-8", "replace"), object_pairs_hook=_Members)
+def with_repeated_keys(data: bytes) -> Any:
+    """The value of a text, with every object as its members."""
+    return json.loads(data.decode("utf-8", "replace"), object_pairs_hook=Members)
 
 
 def _members(node: Any) -> Any:
@@ -147,7 +149,7 @@ def _members(node: Any) -> Any:
 
 
 def _is_object(node: Any) -> bool:
-    return type(node) is dict or type(node) is _Members
+    return type(node) is dict or type(node) is Members
 
 
 def _typed_problems(node: Any, schema: Schema, path: str) -> Iterator[str]:
@@ -176,7 +178,7 @@ def _typed_problems(node: Any, schema: Schema, path: str) -> Iterator[str]:
 
 
 def _repetitions(node: Any, path: str) -> Iterator[str]:
-    if type(node) is _Members:
+    if type(node) is Members:
         seen: set[str] = set()
         for key, child in node:
             where = f"{path}.{key}" if path else key

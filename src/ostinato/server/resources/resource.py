@@ -13,6 +13,8 @@ from ostinato.api.schema import Schema
 from ostinato.server.resources.strategy import Json, Strategy
 from ostinato.server.store.index import Collection
 
+_TYPE = frozenset({"kind", "apiVersion"})
+
 
 class Subresource(msgspec.Struct, frozen=True):
     name: str
@@ -87,6 +89,12 @@ class Resource:
         if self.from_storage is not None:
             stored = self.from_storage(stored)
         return {"kind": self.gvk.kind, "apiVersion": self.gvk.api_version, **stored}
+
+    def stored(self, obj: Json) -> Json:
+        """An object of this resource as it is stored: without kind and apiVersion, in the version of the store."""
+        if self.to_storage is not None:
+            obj = self.to_storage(obj)
+        return {key: value for key, value in obj.items() if key not in _TYPE}
 
     def key(self, namespace: str, name: str) -> str:
         return f"{namespace}/{name}" if self.namespaced else name

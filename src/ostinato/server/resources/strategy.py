@@ -40,6 +40,8 @@ class Strategy:
     field_aliases: ClassVar[Mapping[str, str]] = {}  # other names of selectable fields
     returns_deleted: ClassVar[bool] = False  # a delete answers with the object instead of a Status
     orphans_dependents: ClassVar[bool] = False  # a delete that names no policy leaves dependents alone
+    garbage_collected: ClassVar[bool] = True  # a delete tells the garbage collector what to do with dependents
+    delete_warnings: ClassVar[tuple[str, ...]] = ()  # for those who name no policy
     empty_status: ClassVar[Mapping[str, Any] | None] = None  # of new objects; None: as the client sends it
     status_keeps_metadata: ClassVar[bool] = False  # a write of the status changes no metadata
     # The rules of an update through a subresource that shows the object itself, other than status.
@@ -58,8 +60,8 @@ class Strategy:
             return _SPEC_AND_METADATA if self.status_keeps_metadata else _SPEC
         return None if subresource else _STATUS
 
-    # Every step may be overridden, `old` is the object as it stands in the store. In order: `default` the body, `begin`,
-    # `prepare_...`, `validate...`, `warnings`.
+    # Every step may be overridden, `old` is the object as it stands in the store. In order: `default` the body,
+    # `begin`, `prepare_...`, `validate...`, `warnings`.
 
     def default(self, obj: Json) -> None:
         """Fill in what the client left out."""

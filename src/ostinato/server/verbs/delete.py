@@ -1,19 +1,24 @@
-"""delete: an object goes, at once or when its grace period and its finalizers allow."""
+"""delete: an object goes, at once or when its grace period and its finalizers allow.
+
+- A kind with graceful deletion is first marked with the time at which it goes; who runs it takes it away then.
+- Finalizers hold an object, too; the propagation policy is told to the garbage collector by one.
+- A second delete can shorten the grace period, nothing else.
+"""
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
 
-from ostinato.api.errors import APIError, BadRequest, Conflict, NotFound
+from ostinato.api.errors import BadRequest, Conflict, NotFound
 from ostinato.api.gvk import GroupResource
 from ostinato.api.time import Time
 from ostinato.server import body
-from ostinato.server.negotiate import BUILTIN, Form, body_media, form_of
+from ostinato.server.negotiate import body_media, form_of
 from ostinato.server.options import DeleteOptions, check_list_options, delete_options, list_options
-from ostinato.server.present import LIST_FORMS, list_response, object_response, value_response
+from ostinato.server.present import list_response, object_response, value_response
 from ostinato.server.request import Request, Response
 from ostinato.server.resources.resource import Resource
 from ostinato.server.resources.strategy import Json, Strategy
@@ -23,9 +28,45 @@ from ostinato.server.store import index
 from ostinato.server.store.index import Entry
 from ostinato.server.verbs import write
 from ostinato.server.verbs.context import Context
-from ostinato.server.verbs.selection import Selection
+from ostinato.server.verbs.list import listing
 
 _OPTIONS = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"
+_FOREGROUND, _ORPHAN = "foregroundDeletion", "orphan"
+
+
+class Deletion(msgspec.Struct, frozen=True):
+    """What became of an object."""
+
+    obj: Json  # as it is now, or was at last
+    gone: bool  # it is not stored any more
+    shown: bool = True  # the answer is the object; else a Status that tells its uid
+
+
+async def delete(context: Context) -> Response:
+    form = form_of(context.request, context.resource)
+    options = await read_options(context.request)
+    done = await delete_object(context, options)
+    if not done.shown:
+        return value_response(_success(context.resource, done.obj), form)
+    waits = not done.gone and options.orphan_dependents is False
+    return object_response(context.resource, write.unstored(context.resource, done.obj), form, 202 if waits else 200)
+
+
+async def delete_collection(context: Context) -> Response:
+    request, resource = context.request, context.resource
+    form = form_of(request, resource)
+    selected = list_options(request)
+    check_list_options(selected, watch=False)
+    options = await read_options(request)
+    found = await listing(context, selected)
+    for entry in found.entries:
+        namespace, _, name = entry.key.rpartition("/")
+        route = msgspec.structs.replace(context.route, namespace=namespace, name=name)
+        try:
+            await delete_object(msgspec.structs.replace(context, route=route), options)
+        except NotFound:
+            continue
+    return list_response(resource, found.entries, found.metadata, form)
 
 
 async def read_options(request: Request) -> DeleteOptions:
@@ -33,8 +74,7 @@ async def read_options(request: Request) -> DeleteOptions:
     data = await request.read()
     if not data:
         return delete_options(request, None)
-    media = body_media(request.headers.get("content-type", ""), supported=BUILTIN)
-    value = body.decode(data, media, "DeleteOptions")
+    value = body.decode(data, body_media(request.headers.get("content-type", "")), "DeleteOptions")
     kind = value.get("kind")
     if kind not in (None, "", "DeleteOptions"):
         raise BadRequest.of(f"decoded object cannot be converted to DeleteOptions: it is a {kind}")
@@ -45,17 +85,7 @@ async def read_options(request: Request) -> DeleteOptions:
     return delete_options(request, options)
 
 
-async def delete(context: Context) -> Response:
-    form = write.answer_form(context)
-    options = await read_options(context.request)
-    obj, gone = await delete_object(context, options)
-    resource = context.resource
-    if gone and not resource.strategy.returns_deleted:
-        return value_response(_deleted_status(resource, obj), form)
-    return object_response(resource, msgspec.json.encode(write.stored(resource, obj)), form)
-
-
-def _deleted_status(resource: Resource, obj: Json) -> Json:
+def _success(resource: Resource, obj: Json) -> Json:
     details: dict[str, Any] = {"name": obj["metadata"]["name"]}
     if resource.gvr.group:
         details["group"] = resource.gvr.group
@@ -64,25 +94,109 @@ def _deleted_status(resource: Resource, obj: Json) -> Json:
     return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
 
 
-async def delete_object(context: Context, options: DeleteOptions) -> tuple[Json, bool]:
-    """Delete, or begin to; the object as it is then, and whether it is gone."""
-    resource = context.resource
-    assert resource.collection is not None
+async def delete_object(context: Context, options: DeleteOptions) -> Deletion:
+    """Delete, or begin to; again if somebody else was faster."""
     while True:
-        current = resource.collection.newest(context.key)
+        current = context.collection.newest(context.key)
         if current is None:
-            raise NotFound.of(resource.group_resource, context.route.name)
-        obj = resource.object(current.data)
-        _check_preconditions(resource, obj, options)
-        await context.admission.validate(context, "DELETE", None, obj, options)
+            raise NotFound.of(context.resource.group_resource, context.route.name)
         try:
-            return await _delete(context, current, obj, options)
+            return await _Attempt(context, current, options).run()
         except index.Conflict:
             continue
 
 
-def _check_preconditions(resource: Resource, obj: Json, options: DeleteOptions) -> None:
+class _Attempt:
+    """A deletion of one version of an object."""
+
+    def __init__(self, context: Context, current: Entry, options: DeleteOptions) -> None:
+        self._context = context
+        self._resource = context.resource
+        self._strategy = context.resource.strategy
+        self._options = options
+        self._current = current
+        self._old = context.resource.object(current.data)
+        self._now = context.world.clock.now()
+
+    async def run(self) -> Deletion:
+        context, options, strategy = self._context, self._options, self._strategy
+        if options.propagation is None and options.orphan_dependents is None:
+            context.request.warnings.extend(strategy.delete_warnings)
+        new = {**self._old, "metadata": dict(self._old["metadata"])}
+        meta = new["metadata"]
+        if strategy.begins_deletion(new, self._now):  # kinds that end in phases of their own
+            _check_preconditions(self._resource, self._old, options, phased=True)
+            _set_finalizers(meta, _finalizers_of(meta, options, strategy, phased=True))
+            await context.admission.validate(context, "DELETE", None, self._old, options)
+            return Deletion(await self._store(new), gone=False)
+        _check_preconditions(self._resource, self._old, options)
+        asked = options.grace if options.grace is None or options.grace >= 0 else 1
+        if self._ends_as_soon(meta, asked):
+            return Deletion(self._old, gone=False, shown=strategy.returns_deleted)
+        grace = self._set_grace(new, asked)
+        _set_finalizers(meta, _finalizers_of(meta, options, strategy))
+        await context.admission.validate(context, "DELETE", None, self._old, options)
+        held = bool(meta.get("finalizers"))
+        if grace is None:
+            if not held:
+                return await self._remove(self._old)
+            _mark(meta, self._now)
+        stored = await self._store(new)
+        if held or grace:
+            return Deletion(stored, gone=False)
+        return await self._remove(stored)
+
+    def _ends_as_soon(self, meta: Json, asked: int | None) -> bool:
+        """Whether the object is dying gracefully, and not later than is asked for."""
+        left: int = meta.get("deletionGracePeriodSeconds") or 0
+        return bool(meta.get("deletionTimestamp")) and left > 0 and (asked is None or asked >= left)
+
+    def _set_grace(self, new: Json, asked: int | None) -> int | None:
+        """Mark the object with the time at which it goes: the seconds until then, None if its kind goes at once."""
+        meta = new["metadata"]
+        if not meta.get("deletionTimestamp"):
+            grace = self._strategy.grace(new, asked)
+            if grace is None:
+                return None
+            _set_deletion(meta, self._now + timedelta(seconds=grace), grace)
+            if meta.get("generation"):
+                meta["generation"] += 1
+            return grace
+        before = meta.get("deletionGracePeriodSeconds")
+        if not before or asked is None:
+            return None
+        moment: datetime = Time.parse(meta["deletionTimestamp"]) + timedelta(seconds=asked - before)
+        if moment < self._now:
+            moment, asked = self._now, min(asked, 1)
+        _set_deletion(meta, moment, asked)
+        return asked
+
+    async def _store(self, new: Json) -> Json:
+        """The object as it is stored then; what nothing has changed is not stored again."""
+        if new == self._old or self._options.dry_run:
+            return new
+        self._current = await write.put(self._context, new, self._current)
+        return self._resource.object(self._current.data)
+
+    async def _remove(self, last: Json) -> Deletion:
+        shown = self._strategy.returns_deleted
+        if not self._options.dry_run:
+            context = self._context
+            version = await context.index.delete(context.collection, self._current.key, self._current)
+            last = {**last, "metadata": {**last["metadata"], "resourceVersion": str(version)}}
+        return Deletion(last, gone=True, shown=shown)
+
+
+def _check_preconditions(resource: Resource, obj: Json, options: DeleteOptions, *, phased: bool = False) -> None:
     meta = obj["metadata"]
+    if phased:
+        for what, wanted, found in (
+            ("UID", options.uid, meta["uid"]),
+            ("ResourceVersion", options.resource_version, meta["resourceVersion"]),
+        ):
+            if wanted is not None and wanted != found:
+                why = f"Precondition failed: {what} in precondition: {wanted}, {what} in object meta: {found}"
+                raise Conflict.of(resource.group_resource, meta["name"], why)
     about = GroupResource(resource.gvk.group, resource.gvk.kind)
     if options.uid is not None and options.uid != meta["uid"]:
         raise Conflict.of(
@@ -100,97 +214,44 @@ def _check_preconditions(resource: Resource, obj: Json, options: DeleteOptions) 
         )
 
 
-async def _delete(context: Context, current: Entry, obj: Json, options: DeleteOptions) -> tuple[Json, bool]:
-    resource, strategy = context.resource, context.resource.strategy
-    assert resource.collection is not None
-    new = {**obj, "metadata": dict(obj["metadata"])}
-    meta = new["metadata"]
-    finalizers = _finalizers(meta.get("finalizers", []), options, strategy)
+def _finalizers_of(meta: Json, options: DeleteOptions, strategy: Strategy, *, phased: bool = False) -> list[str]:
+    """The finalizers that the propagation policy leaves or adds.
+
+    What the client says counts first, then what the object has, then what is usual for its kind.
+    """
+    present: list[str] = meta.get("finalizers", [])
+    if not strategy.garbage_collected:
+        wanted = ""
+    elif options.orphan_dependents is not None:
+        wanted = _ORPHAN if options.orphan_dependents else _FOREGROUND if phased else ""
+    elif options.propagation is not None:
+        wanted = {"Foreground": _FOREGROUND, "Orphan": _ORPHAN}.get(options.propagation, "")
+    else:
+        of_collector = [name for name in present if name in (_FOREGROUND, _ORPHAN)]
+        wanted = of_collector[0] if of_collector else _ORPHAN if strategy.orphans_dependents else ""
+    kept = [name for name in present if name not in (_FOREGROUND, _ORPHAN)]
+    if wanted:
+        kept.append(wanted)
+    return present if set(kept) == set(present) else kept
+
+
+def _set_finalizers(meta: Json, finalizers: list[str]) -> None:
     if finalizers:
         meta["finalizers"] = finalizers
     else:
         meta.pop("finalizers", None)
-    grace = strategy.grace(obj, options.grace)
-    if strategy.begins_deletion(new, context.world.clock.now()):
-        stays = True  # kinds that go through phases of their own: namespaces
-    else:
-        stays = bool(finalizers) or bool(grace)
-        if stays:
-            _mark(context, new, grace)
-    if not stays:
-        if options.dry_run:
-            return obj, True
-        version = await context.index.delete(resource.collection, current.key, current)
-        meta["resourceVersion"] = str(version)
-        if strategy.returns_deleted or grace is not None:
-            _mark_gone(context, new, grace)
-        return new, True
-    if new == obj or options.dry_run:
-        return new, False
-    entry = await write.put(context, new, current)
-    return resource.object(entry.data), False
 
 
-def _finalizers(present: list[str], options: DeleteOptions, strategy: Strategy) -> list[str]:
-    """The finalizers that the propagation policy leaves or adds."""
-    policy = options.propagation
-    if policy is None and options.orphan_dependents is not None:
-        policy = "Orphan" if options.orphan_dependents else "Background"
-    if policy is None and strategy.orphans_dependents and "foregroundDeletion" not in present:
-        policy = "Orphan"
-    if policy is None:
-        return present
-    wanted = {"Foreground": "foregroundDeletion", "Orphan": "orphan"}.get(policy)
-    kept = [name for name in present if name not in ("foregroundDeletion", "orphan") or name == wanted]
-    if wanted and wanted not in kept:
-        kept.append(wanted)
-    return kept
+def _set_deletion(meta: Json, moment: datetime, grace: int) -> None:
+    meta["deletionTimestamp"] = str(Time.of(moment))
+    meta["deletionGracePeriodSeconds"] = grace
 
 
-def _mark(context: Context, obj: Json, grace: int | None) -> None:
-    """Set or shorten the time at which the object goes."""
-    meta = obj["metadata"]
-    seconds = grace or 0
-    moment = context.world.clock.now()
-    if meta.get("deletionTimestamp"):
-        before = meta.get("deletionGracePeriodSeconds") or 0
-        if seconds >= before:
-            return
-        began = Time.parse(meta["deletionTimestamp"]) - timedelta(seconds=before)
-        meta["deletionTimestamp"] = str(Time.of(began + timedelta(seconds=seconds)))
-        meta["deletionGracePeriodSeconds"] = seconds
-        return
-    meta["deletionTimestamp"] = str(Time.of(moment + timedelta(seconds=seconds)))
-    meta["deletionGracePeriodSeconds"] = seconds
-    if meta.get("generation"):
+def _mark(meta: Json, now: datetime) -> None:
+    """An object that only finalizers hold: it goes as soon as they do."""
+    if not meta.get("deletionTimestamp") and meta.get("generation"):
         meta["generation"] += 1
-
-
-def _mark_gone(context: Context, obj: Json, grace: int | None) -> None:
-    if grace is None:
-        return
-    meta = obj["metadata"]
-    meta["deletionTimestamp"] = meta.get("deletionTimestamp") or write.now(context.world.clock)
+    before = meta.get("deletionTimestamp")
+    moment = before if before and Time.parse(before) <= now else str(Time.of(now))
+    meta["deletionTimestamp"] = moment
     meta["deletionGracePeriodSeconds"] = 0
-
-
-async def delete_collection(context: Context) -> Response:
-    request, resource = context.request, context.resource
-    form: Form = form_of(request.headers.get("accept", ""), LIST_FORMS)
-    listing = list_options(request)
-    check_list_options(listing, watch=False)
-    options = await read_options(request)
-    selection = Selection(context, listing)
-    assert resource.collection is not None
-    entries = [entry for entry in resource.collection.select(selection.prefix) if selection.selects(entry)]
-    for entry in entries:
-        namespace, _, name = entry.key.rpartition("/")
-        route = msgspec.structs.replace(context.route, namespace=namespace, name=name)
-        try:
-            await delete_object(msgspec.structs.replace(context, route=route), options)
-        except NotFound:
-            continue
-    return list_response(resource, entries, {"resourceVersion": str(context.index.version)}, form, "Metadata")
-
-
-__all__ = ["APIError", "delete", "delete_collection", "delete_object"]

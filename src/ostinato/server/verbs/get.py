@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from ostinato.api.errors import BadRequest, NotFound, Timeout
+from ostinato.api.errors import BadRequest, NotFound, Timeout, Unknown
 from ostinato.api.quoting import quote
-from ostinato.server.negotiate import BUILTIN, CUSTOM, form_of
-from ostinato.server.present import OBJECT_FORMS, object_response
+from ostinato.server.negotiate import form_of
+from ostinato.server.options import boolean
+from ostinato.server.present import object_response
 from ostinato.server.request import Response
 from ostinato.server.store.index import Index
 from ostinato.server.verbs.context import Context
@@ -16,33 +17,38 @@ PATIENCE = 3.0  # seconds for which a read waits for a version that is yet to co
 
 async def get(context: Context) -> Response:
     resource = context.resource
-    form = form_of(
-        context.request.headers.get("accept", ""), OBJECT_FORMS, supported=CUSTOM if resource.custom else BUILTIN
-    )
+    form = form_of(context.request, resource)
     if context.request.query_string:
-        version = context.request.parameter("resourceVersion")
-        if version and version != "0":
-            await not_older_than(context.index, context.world.clock, parse_version(version))
-    assert resource.collection is not None
-    entry = resource.collection.entries.get(context.key)
+        await _check_options(context)
+    entry = context.collection.entries.get(context.key)
     if entry is None:
         raise NotFound.of(resource.group_resource, context.route.name)
-    return object_response(resource, entry.data, form, include=context.request.parameter("includeObject") or "Metadata")
+    return object_response(resource, entry.data, form)
+
+
+async def _check_options(context: Context) -> None:
+    request = context.request
+    if "export" in request.query and boolean(request.parameter("export")):
+        raise BadRequest.of("the export parameter, deprecated since v1.14, is no longer supported")
+    version = request.parameter("resourceVersion")
+    if version and version != "0":
+        try:
+            number = parse_version(version)
+        except ValueError as error:
+            raise Unknown.of(str(error)) from error
+        await not_older_than(context.index, context.world.clock, number)
 
 
 def parse_version(text: str) -> int:
-    """A resourceVersion that a client sent."""
+    """A resourceVersion that a client sent; ValueError if it is none."""
     if text.isascii() and text.isdigit():
-        number = int(text)
+        number = int(text) if len(text) <= 20 else 1 << 64
         if number < 1 << 64:
             return number
         why = "value out of range"
     else:
         why = "invalid syntax"
-    raise BadRequest.of(
-        f"invalid resource version: resourceVersion: Invalid value: {quote(text)}: strconv.ParseUint: "
-        f"parsing {quote(text)}: {why}"
-    )
+    raise ValueError(f"resourceVersion: Invalid value: {quote(text)}: strconv.ParseUint: parsing {quote(text)}: {why}")
 
 
 async def not_older_than(index: Index, clock: Clock, version: int) -> None:

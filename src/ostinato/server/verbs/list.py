@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import base64
 import binascii
-from typing import Any
 
 import msgspec
 
 from ostinato.api.errors import BadRequest, Expired
-from ostinato.server.negotiate import BUILTIN, CUSTOM, form_of
+from ostinato.api.quoting import quote
+from ostinato.server.negotiate import form_of
 from ostinato.server.options import ListOptions, check_list_options, list_options
-from ostinato.server.present import LIST_FORMS, list_response
+from ostinato.server.present import list_response
 from ostinato.server.request import Response
+from ostinato.server.resources.strategy import Json
 from ostinato.server.store.index import Compacted, Entry
 from ostinato.server.verbs.context import Context
 from ostinato.server.verbs.get import not_older_than, parse_version
@@ -24,10 +25,81 @@ _PAGE_TOO_OLD = (
     "Continuing with the provided token results in an inconsistent list - objects that were created, modified, or "
     "deleted between the time the first chunk was returned and now may show up in the list."
 )
+_INCONSISTENT = -1  # the version of a token that goes on with what is there now
+
+
+class Listing(msgspec.Struct):
+    """The objects that a list request means, and the metadata of the list."""
+
+    entries: list[Entry]
+    metadata: Json
+
+
+async def list_(context: Context) -> Response:
+    form = form_of(context.request, context.resource, watchable=True)
+    options = list_options(context.request)
+    check_list_options(options, watch=False)
+    found = await listing(context, options)
+    return list_response(context.resource, found.entries, found.metadata, form)
+
+
+async def listing(context: Context, options: ListOptions) -> Listing:
+    """What the options ask for."""
+    selection = Selection(context, options)
+    entries, version = await _read(context, options)
+    if not selection.everything:
+        entries = [entry for entry in entries if selection.selects(entry)]
+    metadata: Json = {"resourceVersion": str(version)}
+    if 0 < options.limit < len(entries) and not _from_cache(options):
+        left = len(entries) - options.limit
+        entries = entries[: options.limit]
+        metadata["continue"] = _Token(version, entries[-1].key.removeprefix(context.prefix)).encode()
+        if selection.everything:
+            metadata["remainingItemCount"] = left
+    return Listing(entries, metadata)
+
+
+def _from_cache(options: ListOptions) -> bool:
+    """Whatever is at hand is asked for: that is all there is, so no pages are needed."""
+    return options.resource_version == "0" and not options.continue_ and options.match != "Exact"
+
+
+async def _read(context: Context, options: ListOptions) -> tuple[list[Entry], int]:
+    """The objects of the scope, and the version at which they are read."""
+    index, collection, prefix = context.index, context.collection, context.prefix
+    if options.continue_:
+        return _next_page(context, options)
+    if options.resource_version in ("", "0"):
+        return collection.select(prefix), index.version
+    try:
+        version = parse_version(options.resource_version)
+    except ValueError as error:
+        raise BadRequest.of(f"invalid resource version: {error}") from error
+    await not_older_than(index, context.world.clock, version)
+    if options.match == "Exact" or (not options.match and options.limit):
+        try:
+            return index.select_at(collection, version, prefix, ""), version
+        except Compacted:
+            raise Expired.of("The resourceVersion for the provided list is too old.") from None
+    return collection.select(prefix), index.version
+
+
+def _next_page(context: Context, options: ListOptions) -> tuple[list[Entry], int]:
+    if options.resource_version not in ("", "0"):
+        raise BadRequest.of("specifying resource version is not allowed when using continue")
+    index = context.index
+    token = _Token.decode(options.continue_)
+    version = token.rv if token.rv > 0 else index.version
+    try:
+        return index.select_at(context.collection, version, context.prefix, context.prefix + token.start), version
+    except Compacted:
+        status = Expired.of(_PAGE_TOO_OLD).status
+        anew = {"continue": _Token(_INCONSISTENT, token.start).encode()}
+        raise Expired(msgspec.structs.replace(status, metadata=anew)) from None
 
 
 class _Token(msgspec.Struct):
-    """A continue token: the version of the list, and the key before the next page."""
+    """A continue token: the version of the list, and the key (below its scope) before the next page."""
 
     rv: int
     start: str
@@ -40,62 +112,10 @@ class _Token(msgspec.Struct):
     def decode(cls, text: str) -> _Token:
         try:
             token = msgspec.json.decode(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)), type=cls)
-        except (binascii.Error, ValueError, msgspec.DecodeError) as error:
+        except (binascii.Error, ValueError) as error:
             raise BadRequest.of(f"continue key is not valid: {error}") from error
         if token.v != "meta.k8s.io/v1":
             raise BadRequest.of(
-                f"continue key is not valid: server does not recognize this encoded version {token.v!r}"
+                f"continue key is not valid: server does not recognize this encoded version {quote(token.v)}"
             )
         return token
-
-
-async def list_(context: Context) -> Response:
-    resource = context.resource
-    request = context.request
-    form = form_of(
-        request.headers.get("accept", ""), LIST_FORMS, supported=CUSTOM if resource.custom else BUILTIN, stream=True
-    )
-    options = list_options(request)
-    check_list_options(options, watch=False)
-    selection = Selection(context, options)
-    entries, version = await _read(context, options)
-    if not selection.everything:
-        total = None
-        entries = [entry for entry in entries if selection.selects(entry)]
-    else:
-        total = len(entries)
-    metadata: dict[str, Any] = {"resourceVersion": str(version)}
-    if 0 < options.limit < len(entries):
-        entries = entries[: options.limit]
-        metadata["continue"] = _Token(version, entries[-1].key).encode()
-        if total is not None:
-            metadata["remainingItemCount"] = total - options.limit
-    return list_response(resource, entries, metadata, form, request.parameter("includeObject") or "Metadata")
-
-
-async def _read(context: Context, options: ListOptions) -> tuple[list[Entry], int]:
-    """The objects of the scope, and the version at which they are read."""
-    index, collection, prefix = context.index, context.resource.collection, context.prefix
-    assert collection is not None
-    if options.continue_:
-        if options.resource_version not in ("", "0"):
-            raise BadRequest.of("specifying resource version is not allowed when using continue")
-        token = _Token.decode(options.continue_)
-        version = token.rv if token.rv > 0 else index.version
-        try:
-            return index.select_at(collection, version, prefix, token.start), version
-        except Compacted:
-            error = Expired.of(_PAGE_TOO_OLD)
-            raise Expired(
-                msgspec.structs.replace(error.status, metadata={"continue": _Token(-1, token.start).encode()})
-            ) from None
-    if options.resource_version in ("", "0"):
-        return collection.select(prefix), index.version
-    version = parse_version(options.resource_version)
-    await not_older_than(index, context.world.clock, version)
-    if options.match == "Exact" or (not options.match and options.limit):
-        try:
-            return index.select_at(collection, version, prefix, ""), version
-        except Compacted:
-            raise Expired.of("The resourceVersion for the provided list is too old.") from None
-    return collection.select(prefix), index.version

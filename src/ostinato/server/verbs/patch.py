@@ -14,9 +14,8 @@ from ostinato.api.patch import PatchError, check_operations, json_patch, merge_p
 from ostinato.api.status import Status, StatusDetails
 from ostinato.api.wire import DecodeError, decode_json, strict_errors
 from ostinato.server import body
-from ostinato.server.negotiate import Form
+from ostinato.server.negotiate import Form, form_of
 from ostinato.server.options import WriteOptions, write_options
-from ostinato.server.present import object_response
 from ostinato.server.request import Response
 from ostinato.server.resources.strategy import Json
 from ostinato.server.schema.builtin import BadValue, TypeMismatch, json_type
@@ -41,7 +40,7 @@ async def patch(context: Context) -> Response:
                 message="415: Unsupported Media Type", reason="UnsupportedMediaType", details=StatusDetails(), code=415
             )
         )
-    form = write.answer_form(context)
+    form = form_of(request, resource)
     data = await request.read()
     options = write_options(request, "PatchOptions")
     _check_options(kind, options)
@@ -97,7 +96,7 @@ class _Change:
         except PatchError as error:
             raise _refused(error) from error
         new = self._shaped(new)
-        write.check_namespace(context, new)
+        write.fit_namespace(context, new)
         write.check_name(context, new)
         resource.strategy.default(new)
         return new
@@ -175,22 +174,17 @@ async def _apply(context: Context, data: bytes, options: WriteOptions, form: For
         if context.route.subresource:
             raise NotFound.of(resource.group_resource, context.route.name)
         new = applied(None)
-        obj = body.shaped(context.request, resource, new, WriteOptions(field_validation="Ignore"), None)
+        obj = body.shaped(resource, new)
         write.check_name(context, obj)
-        resource.strategy.default(obj)
-        return await create_object(context, obj, options, form)
+        return await create_object(context, obj, options, form, tracked=True)
 
     def change(old: Json) -> Json:
         new = applied(old)
         if new is old:
             return old
-        obj = body.shaped(context.request, resource, new, WriteOptions(field_validation="Ignore"), None)
+        obj = body.shaped(resource, new)
         write.check_name(context, obj)
-        write.check_namespace(context, obj)
-        resource.strategy.default(obj)
+        write.fit_namespace(context, obj)
         return obj
 
-    return await change_object(context, change, options, form)
-
-
-__all__ = ["object_response", "patch"]
+    return await change_object(context, change, options, form, tracked=True)

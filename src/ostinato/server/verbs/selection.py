@@ -16,11 +16,22 @@ class Selection:
     def __init__(self, context: Context, options: ListOptions) -> None:
         self.prefix = context.prefix
         self.labels = options.label_selector
-        self.fields = _known(context.resource, options.field_selector)
+        self.fields = _of_name(_known(context.resource, options.field_selector), context.route.name)
         self._all_labels = self.labels == labels.everything()
         self._all_fields = self.fields == fields.everything()
         self._namespaced = context.resource.namespaced
         self.everything = self._all_labels and self._all_fields
+
+    @property
+    def scope(self) -> str:
+        """What the keys of all objects that can match begin with; the whole key if there can be only one."""
+        prefix = self.prefix
+        if self._namespaced and not prefix:
+            namespace = self.fields.requires_exact_match("metadata.namespace")
+            if not namespace:
+                return ""
+            prefix = f"{namespace}/"
+        return prefix + (self.fields.requires_exact_match("metadata.name") or "")
 
     def matches(self, entry: Entry) -> bool:
         """Whether an object is in the scope and matches. Its namespace is checked here, too."""
@@ -35,6 +46,17 @@ class Selection:
     def _fields_of(self, entry: Entry) -> dict[str, str]:
         namespace, _, name = entry.key.rpartition("/")
         return {**entry.fields, "metadata.name": name, "metadata.namespace": namespace}
+
+
+def _of_name(selector: fields.Selector, name: str) -> fields.Selector:
+    """The selector, narrowed to the object that the path names, if it names one: old paths of watches do."""
+    if not name:
+        return selector
+    if selector.empty:
+        return fields.from_set({"metadata.name": name})
+    if selector.requires_exact_match("metadata.name") != name:
+        raise BadRequest.of("fieldSelector metadata.name doesn't match requested name")
+    return selector
 
 
 def _known(resource: Resource, selector: fields.Selector) -> fields.Selector:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import msgspec
-
-from ostinato.api.errors import APIError, Conflict, Invalid, NotFound
+from ostinato.api.errors import APIError, Conflict, Invalid, NotFound, Unknown
 from ostinato.api.field_errors import FieldError, Path
 from ostinato.api.gvk import GroupKind
 from ostinato.server import body, metadata
-from ostinato.server.negotiate import Form
+from ostinato.server.negotiate import Form, body_media, form_of
 from ostinato.server.options import WriteOptions, write_options
 from ostinato.server.present import object_response
 from ostinato.server.request import Response
@@ -20,43 +18,43 @@ from ostinato.server.store.index import Entry
 from ostinato.server.verbs import write
 from ostinato.server.verbs.context import Context
 from ostinato.server.verbs.create import create_object
+from ostinato.server.verbs.get import parse_version
 
-ATTEMPTS = 5  # how often a write that names no version is tried on an object that keeps changing
-
-# Makes the new object of the old one; called again if the object has changed meanwhile. The Json may be changed.
+# Makes the new object of the old one, which it may not change; called again if the object has changed meanwhile.
 Change = Callable[[Json], Json]
+
+_KEPT = ("creationTimestamp", "deletionTimestamp")  # what an update cannot change
+_FILLED_IN = ("uid", "deletionGracePeriodSeconds")  # what it may leave out
 
 
 async def update(context: Context) -> Response:
     request, resource = context.request, context.resource
-    form = write.answer_form(context)
+    form = form_of(request, resource)
+    data = await request.read()
     options = write_options(request, "UpdateOptions")
-    sent = body.read(request, resource, await request.read(), options)
-    sent.setdefault("metadata", {})
+    media = body_media(request.headers.get("content-type", ""))
+    sent = body.read(request, resource, data, media, options)
+    write.fit_namespace(context, sent)
     write.check_name(context, sent)
-    write.check_namespace(context, sent)
-    resource.strategy.default(sent)
-    assert resource.collection is not None
-    if resource.collection.newest(context.key) is None:
+    write.drop_repeated_owners(request, sent)
+    wanted = sent["metadata"].get("uid", "")
+    if context.collection.newest(context.key) is None:
         if not resource.strategy.allow_create_on_update or context.route.subresource:
             raise NotFound.of(resource.group_resource, context.route.name)
-        if sent["metadata"].get("uid"):
-            raise uid_mismatch(context, sent["metadata"]["uid"], "")
+        if wanted:
+            raise _uid_mismatch(context, wanted, "")
+        sent["metadata"].pop("resourceVersion", None)
         return await create_object(context, sent, options, form)
 
     def change(old: Json) -> Json:
-        uid = sent["metadata"].get("uid")
-        if uid and uid != old["metadata"]["uid"]:
-            raise uid_mismatch(context, uid, old["metadata"]["uid"])
-        if not sent["metadata"].get("resourceVersion") and not resource.strategy.allow_unconditional_update:
-            fault = FieldError.invalid(Path("metadata", "resourceVersion"), 0, "must be specified for an update")
-            raise Invalid.of(GroupKind(resource.gvr.group, resource.gvr.resource), context.route.name, [fault])
+        if wanted and wanted != old["metadata"]["uid"]:
+            raise _uid_mismatch(context, wanted, old["metadata"]["uid"])
         return {**sent, "metadata": dict(sent["metadata"])}
 
     return await change_object(context, change, options, form)
 
 
-def uid_mismatch(context: Context, wanted: str, found: str) -> APIError:
+def _uid_mismatch(context: Context, wanted: str, found: str) -> APIError:
     resource, route = context.resource, context.route
     place = "/".join(
         part for part in (resource.gvr.resource, route.namespace if resource.namespaced else "", route.name) if part
@@ -71,61 +69,81 @@ def uid_mismatch(context: Context, wanted: str, found: str) -> APIError:
     )
 
 
-async def change_object(context: Context, change: Change, options: WriteOptions, form: Form) -> Response:
-    """Change the newest version and store it; again if somebody else was faster and no version is asked for."""
-    entry, created = await change_stored(context, change, options)
-    return object_response(
-        context.resource, entry, form, 201 if created else 200, context.request.parameter("includeObject") or "Metadata"
-    )
+async def change_object(
+    context: Context, change: Change, options: WriteOptions, form: Form, *, tracked: bool = False
+) -> Response:
+    """Change the newest version and store it, and answer with the result."""
+    data = await change_stored(context, change, options, tracked=tracked)
+    return object_response(context.resource, data, form)
 
 
-async def change_stored(context: Context, change: Change, options: WriteOptions) -> tuple[bytes, bool]:
+async def change_stored(context: Context, change: Change, options: WriteOptions, *, tracked: bool = False) -> bytes:
+    """Change the newest version and store it; again if somebody else was faster. What is stored then.
+
+    `tracked`: the managedFields of what `change` gives say already what the client owns (an apply).
+    """
     resource = context.resource
-    assert resource.collection is not None
-    for _ in range(ATTEMPTS):
-        current = resource.collection.newest(context.key)
+    while True:
+        current = context.collection.newest(context.key)
         if current is None:
             raise NotFound.of(resource.group_resource, context.route.name)
         old = resource.object(current.data)
-        new = change(resource.object(current.data))
-        version = new["metadata"].get("resourceVersion")
-        if version and version != str(current.version):
-            raise write.modified(resource, context.route.name)
-        new["metadata"]["resourceVersion"] = str(current.version)
+        new = change(old)
+        if not tracked:
+            new = write.owned(context, old, new, options, context.route.subresource)
+        await context.admission.mutate(context, "UPDATE", new, old, options)
+        write.drop_repeated_owners(context.request, new, write.AFTER_ADMISSION)
+        _check_version(context, current, new["metadata"])
         try:
-            return await _attempt(context, current, old, new, options), False
+            return await _attempt(context, current, old, new, options)
         except index.Conflict:
-            if version:
-                raise write.modified(resource, context.route.name) from None
-    raise write.modified(resource, context.route.name)
+            continue
+
+
+def _check_version(context: Context, current: Entry, meta: Json) -> None:
+    """The new object must be made of the current one, or not say of which, where its kind allows that."""
+    resource = context.resource
+    version = _version(meta.get("resourceVersion", ""))
+    if not version:
+        if not resource.strategy.allow_unconditional_update:
+            fault = FieldError.invalid(Path("metadata", "resourceVersion"), 0, "must be specified for an update")
+            raise Invalid.of(GroupKind(resource.gvr.group, resource.gvr.resource), context.route.name, [fault])
+        meta["resourceVersion"] = str(current.version)
+    elif version != current.version:
+        raise write.modified(resource, context.route.name)
+
+
+def _version(text: str) -> int:
+    if not text:
+        return 0
+    try:
+        return parse_version(text)
+    except ValueError as error:
+        raise Unknown.of(str(error).partition(": ")[2].partition(": ")[2].partition(": ")[2]) from error
 
 
 async def _attempt(context: Context, current: Entry, old: Json, new: Json, options: WriteOptions) -> bytes:
-    resource = context.resource
-    assert resource.collection is not None
-    new = write.owned(context, old, new, options, context.route.subresource)
-    await context.admission.mutate(context, "UPDATE", new, old, options)
-    end = None if context.route.subresource else resource.strategy.begin(new, old, resource.collection)
+    strategy = context.resource.strategy
+    end = None if context.route.subresource else strategy.begin(new, old, context.collection)
     try:
-        new = await _prepared(context, old, new, options)
+        _prepare(context, old, new)
+        _validate(context, old, new)
+        await context.admission.validate(context, "UPDATE", new, old, options)
         return await _store(context, current, old, new, options)
     finally:
         if end is not None:
             end()
 
 
-async def _prepared(context: Context, old: Json, new: Json, options: WriteOptions) -> Json:
-    """The new object, with all that the server has to say about it."""
+def _prepare(context: Context, old: Json, new: Json) -> None:
+    """What the server decides, and what the client cannot change."""
     resource, subresource = context.resource, context.route.subresource
     strategy = resource.strategy.subresources.get(subresource, resource.strategy)
     meta, before = new["metadata"], old["metadata"]
     meta.pop("selfLink", None)
-    for field in ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"):
-        if field not in meta and field in before:
-            meta[field] = before[field]
-    meta["generation"] = before.get("generation", meta.get("generation"))
-    if meta["generation"] is None:
-        del meta["generation"]
+    meta.pop("generation", None)
+    if "generation" in before:
+        meta["generation"] = before["generation"]
     if subresource == "status":
         strategy.prepare_status_update(new, old)
     else:
@@ -137,33 +155,48 @@ async def _prepared(context: Context, old: Json, new: Json, options: WriteOption
         strategy.prepare_update(new, old)
         if strategy.generation and strategy.desired(new) != strategy.desired(old):
             new["metadata"]["generation"] = before.get("generation", 0) + 1
-    errors = metadata.validate_update(new, old)
+    meta = new["metadata"]
+    for field in _KEPT:
+        if field in before:
+            meta[field] = before[field]
+    for field in _FILLED_IN:
+        if field in before and field not in meta:
+            meta[field] = before[field]
+
+
+def _validate(context: Context, old: Json, new: Json) -> None:
+    resource, subresource = context.resource, context.route.subresource
+    strategy = resource.strategy.subresources.get(subresource, resource.strategy)
+    errors = metadata.validate_update(new, old, resource, whole=not (resource.custom or subresource))
     if subresource == "status":
         errors += strategy.validate_status_update(new, old)
     else:
-        errors += metadata.validate_update(new, old)
         errors += strategy.validate_update(new, old)
     if errors:
         raise Invalid.of(resource.gvk.group_kind, context.route.name, errors)
     if not subresource:
         context.request.warnings.extend(strategy.warnings(new, old))
-    await context.admission.validate(context, "UPDATE", new, old, options)
-    return new
 
 
 async def _store(context: Context, current: Entry, old: Json, new: Json, options: WriteOptions) -> bytes:
-    resource = context.resource
-    assert resource.collection is not None
     changed = write.same(old, new)
     if changed is None:
         return current.data
-    new = changed
+    ends = _ends(context, old, changed)
     if options.dry_run:
-        return msgspec.json.encode(write.stored(resource, new))
-    meta = new["metadata"]
-    dying = meta.get("deletionTimestamp") and not meta.get("deletionGracePeriodSeconds")
-    if dying and not meta.get("finalizers") and resource.strategy.is_finalized(new):  # nothing holds it any more
-        await context.index.delete(resource.collection, current.key, current)
-        return msgspec.json.encode(write.stored(resource, new))
-    entry = await write.put(context, new, current)
-    return entry.data
+        return write.unstored(context.resource, changed)
+    if ends:
+        await context.index.delete(context.collection, current.key, current)
+        return write.unstored(context.resource, changed)
+    return (await write.put(context, changed, current)).data
+
+
+def _ends(context: Context, old: Json, new: Json) -> bool:
+    """Whether a dying object has lost the last that held it."""
+    before = old["metadata"]
+    return (
+        bool(before.get("deletionTimestamp"))
+        and not before.get("deletionGracePeriodSeconds")
+        and not new["metadata"].get("finalizers")
+        and context.resource.strategy.is_finalized(new)
+    )

@@ -12,9 +12,9 @@ import msgspec
 
 from ostinato.api.errors import APIError, Expired, Unknown
 from ostinato.api.quoting import quote
-from ostinato.server.negotiate import BUILTIN, CUSTOM, Form, form_of
+from ostinato.server.negotiate import Form, form_of
 from ostinato.server.options import ListOptions, check_list_options, list_options
-from ostinato.server.present import WATCH_FORMS, event_line, new_table, partial, row
+from ostinato.server.present import event_line, new_table, partial, row
 from ostinato.server.request import Stream
 from ostinato.server.resources.resource import Resource
 from ostinato.server.store.hub import Subscription
@@ -29,19 +29,14 @@ BOOKMARK_EVERY = 60.0
 
 async def watch(context: Context) -> Stream:
     resource, request = context.resource, context.request
-    form = form_of(
-        request.headers.get("accept", "").replace(";stream=watch", ""),
-        WATCH_FORMS,
-        supported=CUSTOM if resource.custom else BUILTIN,
-        stream=True,
-    )
+    form = form_of(request, resource, watchable=True)
     options = list_options(request)
     check_list_options(options, watch=True)
     selection = Selection(context, options)
     start = _start(options.resource_version)
     if options.send_initial_events and start:
         await not_older_than(context.index, context.world.clock, start)
-    writer = _Writer(resource, form, request.parameter("includeObject") or "Metadata")
+    writer = _Writer(resource, form)
     chunks = _Watch(context, options, selection, writer).run(start)
     content_type = form.content_type if form.media == "json" else f"{form.content_type};stream=watch"
     return Stream(200, chunks, content_type)
@@ -60,10 +55,9 @@ def _start(text: str) -> int:
 class _Writer:
     """Encodes events in the form that one watcher asked for. What others asked for, too, is encoded once."""
 
-    def __init__(self, resource: Resource, form: Form, include: str) -> None:
+    def __init__(self, resource: Resource, form: Form) -> None:
         self._resource = resource
         self._form = form
-        self._include = include
         self._columns_sent = False
         self._shared = form.convert != "Table"
         self._key = (resource.gvk, form)
@@ -88,7 +82,7 @@ class _Writer:
             table = new_table(self._resource, self._form, columns=not self._columns_sent)
             self._columns_sent = True
             table["metadata"] = {"resourceVersion": msgspec.json.decode(data)["metadata"]["resourceVersion"]}
-            table["rows"] = [row(self._resource, data, self._include, self._form)]
+            table["rows"] = [row(self._resource, data, self._form)]
             return msgspec.json.encode(table)
         return msgspec.json.encode(partial(data, self._form.version))
 

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
+import unicodedata
 from typing import Any
 
 import msgspec
 
 from ostinato.api.apply import restore_times
 from ostinato.api.errors import BadRequest, Conflict
-from ostinato.server.negotiate import BUILTIN, CUSTOM, Form, form_of
 from ostinato.server.options import WriteOptions
-from ostinato.server.present import OBJECT_FORMS
 from ostinato.server.request import Request
 from ostinato.server.resources.resource import Resource
 from ostinato.server.resources.strategy import Json
-from ostinato.server.store.index import Entry
+from ostinato.server.store.index import Entry, Index
 from ostinato.server.verbs.context import Context
 from ostinato.world import Clock
 
-_TYPE = frozenset({"kind", "apiVersion"})
 MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
+
+_PRINTABLE = frozenset({"L", "M", "N", "P", "S"})  # classes of characters, as Go has them
 
 
 def now(clock: Clock) -> str:
@@ -27,17 +27,15 @@ def now(clock: Clock) -> str:
     return clock.now().isoformat(timespec="seconds")[:19] + "Z"
 
 
-def answer_form(context: Context) -> Form:
-    supported = CUSTOM if context.resource.custom else BUILTIN
-    return form_of(context.request.headers.get("accept", ""), OBJECT_FORMS, supported=supported)
-
-
 def manager_of(request: Request, options: WriteOptions) -> str:
     """The field manager: as the client names it, else the beginning of its User-Agent."""
     if options.field_manager:
         return options.field_manager
-    agent = request.headers.get("user-agent", "").partition("/")[0]
-    return "".join(character for character in agent[:128] if character.isprintable())
+    agent: str = request.headers.get("user-agent", "").partition("/")[0]
+    if agent.isascii() and agent.isprintable():
+        return agent[:128]
+    printable = [c for c in agent if c == " " or unicodedata.category(c)[0] in _PRINTABLE]
+    return "".join(printable).encode()[:128].decode(errors="ignore")
 
 
 def owned(context: Context, old: Json | None, new: Json, options: WriteOptions, subresource: str = "") -> Json:
@@ -49,15 +47,19 @@ def owned(context: Context, old: Json | None, new: Json, options: WriteOptions, 
     return manager.update(old, new, manager_of(context.request, options), now(context.world.clock))
 
 
-def check_namespace(context: Context, obj: Json) -> None:
-    """An object is in the namespace of the path; it may leave that out."""
+def fit_namespace(context: Context, obj: Json) -> None:
+    """An object is in the namespace of the path; it may leave that out. Outside of namespaces it has none."""
     metadata = obj["metadata"]
     namespace = metadata.get("namespace", "")
     wanted = context.route.namespace if context.resource.namespaced else ""
-    if namespace and namespace != wanted:
+    if namespace == wanted:
+        return
+    if namespace and wanted:
         raise BadRequest.of("the namespace of the provided object does not match the namespace sent on the request")
     if wanted:
         metadata["namespace"] = wanted
+    else:
+        metadata.pop("namespace")
 
 
 def check_name(context: Context, obj: Json) -> None:
@@ -69,11 +71,28 @@ def check_name(context: Context, obj: Json) -> None:
         raise BadRequest.of(f"the name of the object ({name}) does not match the name on the URL ({wanted})")
 
 
-def stored(resource: Resource, obj: Json) -> Json:
-    """The object as it is stored: without kind and apiVersion, in the version of the store."""
-    if resource.to_storage is not None:
-        obj = resource.to_storage(obj)
-    return {key: value for key, value in obj.items() if key not in _TYPE}
+def drop_repeated_owners(request: Request, obj: Json, when: str = "") -> None:
+    """Keep the first of owner references that are the same, and say so. `when` tells where the others came from."""
+    references = obj["metadata"].get("ownerReferences")
+    if not references or len(references) == 1:
+        return
+    kept: list[Any] = []
+    repeated: list[str] = []
+    for reference in references:
+        if reference in kept:
+            repeated.append(reference.get("uid", ""))
+        else:
+            kept.append(reference)
+    if repeated:
+        obj["metadata"]["ownerReferences"] = kept
+        request.warnings.append(
+            f".metadata.ownerReferences contains duplicate entries{when}; API server dedups owner references in 1.20+, "
+            "and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: "
+            + ", ".join(repeated)
+        )
+
+
+AFTER_ADMISSION = " after mutating admission happens"
 
 
 def new_entry(resource: Resource, obj: Json) -> Entry:
@@ -84,16 +103,25 @@ def new_entry(resource: Resource, obj: Json) -> Entry:
 
 async def put(context: Context, obj: Json, expected: Entry | None) -> Entry:
     """Store an object; store.Conflict if it has changed meanwhile."""
-    resource = context.resource
+    return await put_object(context.index, context.resource, obj, expected)
+
+
+async def put_object(index: Index, resource: Resource, obj: Json, expected: Entry | None) -> Entry:
+    """The same, without a request."""
     assert resource.collection is not None
-    body = stored(resource, obj)
+    body = resource.stored(obj)
     metadata = body["metadata"] = dict(body["metadata"])
 
     def encode(version: int) -> bytes:
         metadata["resourceVersion"] = str(version)
         return msgspec.json.encode(body)
 
-    return await context.index.put(resource.collection, new_entry(resource, body), expected, encode)
+    return await index.put(resource.collection, new_entry(resource, body), expected, encode)
+
+
+def unstored(resource: Resource, obj: Json) -> bytes:
+    """An object as it would be stored, for those that are not: of dry runs, and those that end with their write."""
+    return msgspec.json.encode(resource.stored(obj))
 
 
 def same(old: Json, new: Json) -> Json | None:

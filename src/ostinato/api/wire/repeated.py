@@ -1,0 +1,42 @@
+"""Keys that a JSON object gives twice, as Go reads them into its types.
+
+The second value is read over the first: where that is a struct or a map, its members are added; a list is read over
+its elements; anything else takes the place of the first.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ostinato.api.schema import Schema
+from ostinato.api.wire.strict import Members, count_colons, count_keys, with_repeated_keys
+
+
+def repeats_keys(data: bytes, value: Any) -> bool:
+    """Whether the text that reads as `value` may give a key twice. False is sure, True need not be."""
+    return count_keys(value) != count_colons(data)
+
+
+def decode_repeated(data: bytes, schema: Schema) -> Any:
+    """What the text means for a built-in kind. It must be well-formed."""
+    return _over(None, with_repeated_keys(data), schema)
+
+
+def _over(first: Any, second: Any, schema: Schema | None) -> Any:
+    if type(second) is Members:
+        return _object_over(first, second, schema)
+    if type(second) is list:
+        items = schema.items if schema is not None else None
+        elements = first if type(first) is list and items is not None else []
+        return [_over(elements[i] if i < len(elements) else None, element, items) for i, element in enumerate(second)]
+    return second
+
+
+def _object_over(first: Any, second: Members, schema: Schema | None) -> dict[str, Any]:
+    known = schema is not None and (schema.values is not None or bool(schema.field_names))
+    merged: dict[str, Any] = dict(first) if known and type(first) is dict else {}
+    for key, value in second:
+        below = schema.field(key) if schema is not None else None
+        is_map = schema is not None and schema.values is not None
+        merged[key] = _over(None if is_map or not known else merged.get(key), value, below)
+    return merged

@@ -1,0 +1,133 @@
+"""Bootstrap: what every cluster has from the beginning.
+
+The first namespaces, the priority classes, the roles and flow schemas of the system come from a table; the Service
+`kubernetes` and its endpoints say where this server is reached. What the store holds already is left as it is, but for
+those endpoints, which follow the server. All is written as one batch.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from importlib import resources
+from typing import Any
+
+import msgspec
+
+from ostinato.api.gvk import GroupVersion
+from ostinato.server import body
+from ostinato.server.resources.registry import Registry
+from ostinato.server.resources.resource import Resource
+from ostinato.server.resources.strategy import Json
+from ostinato.server.store.index import Entry, Index
+from ostinato.server.verbs import write
+from ostinato.world import World
+
+SERVICE_ADDRESS = "10.0.0.1"  # of the Service `kubernetes`: the first of the service range
+
+_MANAGER = "kube-apiserver"
+_FLOW_MANAGER = "api-priority-and-fairness-config-producer-v1"
+
+
+async def bootstrap(world: World, index: Index, registry: Registry, address: str, port: int) -> None:
+    """Bring into being what is missing. `address` and `port` are where clients reach the server."""
+    kinds = {resource.gvk: resource for resource in registry if resource.collection is not None}
+    writes = []
+    for obj in [*_table(), *_self(address, port)]:
+        resource = kinds[GroupVersion.parse(obj["apiVersion"]).kind(obj["kind"])]
+        write_ = _write(world, index, resource, obj)
+        if write_ is not None:
+            writes.append(write_)
+    await asyncio.gather(*writes)
+
+
+def _table() -> list[Json]:
+    data = resources.files("ostinato.server").joinpath("data/bootstrap.json").read_bytes()
+    found: list[Json] = msgspec.json.decode(data)
+    return found
+
+
+def _write(world: World, index: Index, resource: Resource, obj: Json) -> Any:
+    """The write that an object needs, as a coroutine; None if it is there."""
+    assert resource.collection is not None
+    meta = obj["metadata"]
+    current = resource.collection.newest(resource.key(meta.get("namespace", ""), meta["name"]))
+    if current is None:
+        return write.put_object(index, resource, _new(world, resource, obj), None)
+    if obj["kind"] in _FOLLOWING and meta["name"] == "kubernetes":
+        return _follow(index, resource, current, obj)
+    return None
+
+
+def _new(world: World, resource: Resource, obj: Json) -> Json:
+    now = write.now(world.clock)
+    obj = body.shaped(resource, obj)
+    obj = resource.managers[""].update(None, obj, _MANAGER if resource.gvk.group != _FLOW_GROUP else _FLOW_MANAGER, now)
+    meta = obj["metadata"]
+    meta["uid"], meta["creationTimestamp"] = world.ids.uid(), now
+    if resource.strategy.generation:
+        meta["generation"] = 1
+    resource.strategy.prepare_create(obj)
+    if resource.gvk.kind == "FlowSchema":
+        obj["status"] = {"conditions": [_served(obj["spec"]["priorityLevelConfiguration"]["name"], now)]}
+    return obj
+
+
+_FLOW_GROUP = "flowcontrol.apiserver.k8s.io"
+
+
+def _served(priority_level: str, now: str) -> Json:
+    return {
+        "type": "Dangling",
+        "status": "False",
+        "lastTransitionTime": now,
+        "reason": "Found",
+        "message": f'This FlowSchema references the PriorityLevelConfiguration object named "{priority_level}" '
+        "and it exists",
+    }
+
+
+def _follow(index: Index, resource: Resource, current: Entry, wanted: Json) -> Any:
+    old = resource.object(current.data)
+    shaped = body.shaped(resource, wanted)
+    new = {**old, **{field: shaped[field] for field in _FOLLOWING[wanted["kind"]]}}
+    return None if new == old else write.put_object(index, resource, new, current)
+
+
+# The kinds that say where the server is reached, and the fields that say it.
+_FOLLOWING = {"Endpoints": ("subsets",), "EndpointSlice": ("endpoints", "ports")}
+
+
+def _self(address: str, port: int) -> list[Json]:
+    at = {"name": "https", "port": port, "protocol": "TCP"}
+    place = {"name": "kubernetes", "namespace": "default"}
+    return [
+        {
+            "apiVersion": "v1",
+            "kind": "Service",
+            "metadata": {**place, "labels": {"component": "apiserver", "provider": "kubernetes"}},
+            "spec": {
+                "clusterIP": SERVICE_ADDRESS,
+                "clusterIPs": [SERVICE_ADDRESS],
+                "internalTrafficPolicy": "Cluster",
+                "ipFamilies": ["IPv4"],
+                "ipFamilyPolicy": "SingleStack",
+                "ports": [{"name": "https", "port": 443, "protocol": "TCP", "targetPort": port}],
+                "sessionAffinity": "None",
+                "type": "ClusterIP",
+            },
+        },
+        {
+            "apiVersion": "v1",
+            "kind": "Endpoints",
+            "metadata": {**place, "labels": {"endpointslice.kubernetes.io/skip-mirror": "true"}},
+            "subsets": [{"addresses": [{"ip": address}], "ports": [at]}],
+        },
+        {
+            "apiVersion": "discovery.k8s.io/v1",
+            "kind": "EndpointSlice",
+            "metadata": {**place, "labels": {"kubernetes.io/service-name": "kubernetes"}},
+            "addressType": "IPv4",
+            "endpoints": [{"addresses": [address], "conditions": {"ready": True}}],
+            "ports": [at],
+        },
+    ]

@@ -1,0 +1,108 @@
+"""Dispatch: which verb answers a route on a resource, or why none does.
+
+A path that a resource does not have is not found; one that it has, but not with this method, is not allowed. Built-in
+and custom resources tell it in words of their own, as kube-apiserver routes them in two ways.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Collection
+from typing import Any
+
+from ostinato.api.errors import APIError, BadRequest, MethodNotAllowed, NotFound
+from ostinato.api.status import Status, StatusDetails
+from ostinato.server.resources.resource import Resource
+from ostinato.server.route import Route
+from ostinato.server.verbs.context import Context
+from ostinato.server.verbs.create import create
+from ostinato.server.verbs.delete import delete, delete_collection
+from ostinato.server.verbs.get import get
+from ostinato.server.verbs.list import list_
+from ostinato.server.verbs.patch import patch
+from ostinato.server.verbs.update import update
+from ostinato.server.verbs.watch import watch
+
+Verb = Callable[[Context], Awaitable[Any]]
+
+_VERBS: dict[str, Verb] = {
+    "get": get,
+    "list": list_,
+    "watch": watch,
+    "create": create,
+    "update": update,
+    "patch": patch,
+    "delete": delete,
+    "deletecollection": delete_collection,
+}
+_OF_ONE = frozenset({"get", "update", "patch", "delete"})
+_OF_MANY = frozenset({"list", "watch", "create", "deletecollection"})
+_EVERYWHERE = frozenset({"list", "watch"})  # what a namespaced resource has without a namespace
+_WATCH = frozenset({"watch"})
+
+
+def verb_of(resource: Resource, method: str, route: Route) -> Verb | None:
+    """The verb that answers; None if the server has no such page.
+
+    An APIError says that the resource has no such path, or not with this method.
+    """
+    if resource.custom:
+        return _custom_verb(resource, route)
+    possible = _possible(resource, route)
+    if not possible:
+        raise not_found()
+    if route.verb not in possible or method in ("HEAD", "OPTIONS"):
+        raise not_allowed()
+    handler = resource.handlers.get((route.subresource, route.verb))
+    if handler is not None:
+        return handler
+    if route.subresource and resource.subresources[route.subresource].kind != resource.gvk:
+        raise not_found()
+    return _VERBS[route.verb]
+
+
+def _possible(resource: Resource, route: Route) -> Collection[str]:
+    """The verbs that a path of a built-in resource has."""
+    if route.namespace and not resource.namespaced and not _is_namespace(resource):
+        return ()
+    everywhere = resource.namespaced and not route.namespace
+    if route.subresource:
+        subresource = resource.subresources.get(route.subresource)
+        return () if subresource is None or everywhere else subresource.verbs
+    if everywhere and route.name:
+        return ()
+    found = _WATCH if route.old_watch else _OF_ONE if route.name else _EVERYWHERE if everywhere else _OF_MANY
+    return [verb for verb in resource.verbs if verb in found]
+
+
+def _is_namespace(resource: Resource) -> bool:
+    return resource.gvr.resource == "namespaces" and not resource.gvr.group
+
+
+def _custom_verb(resource: Resource, route: Route) -> Verb | None:
+    if resource.namespaced:
+        if not route.namespace and route.verb not in _EVERYWHERE:
+            return None
+    elif route.namespace:
+        return None
+    verbs: Collection[str] = resource.verbs
+    if route.subresource:
+        subresource = resource.subresources.get(route.subresource)
+        if subresource is None:
+            raise NotFound.of(resource.group_resource, route.name)
+        verbs = subresource.verbs
+    if route.verb not in verbs:
+        raise MethodNotAllowed.of(resource.group_resource, route.verb)
+    if not route.name and route.verb in _OF_ONE:
+        raise BadRequest.of("name must be provided")
+    return resource.handlers.get((route.subresource, route.verb)) or _VERBS[route.verb]
+
+
+def not_found() -> APIError:
+    """There is no such path."""
+    message = "the server could not find the requested resource"
+    return NotFound(Status(message=message, reason="NotFound", details=StatusDetails(), code=404))
+
+
+def not_allowed() -> APIError:
+    message = "the server does not allow this method on the requested resource"
+    return MethodNotAllowed(Status(message=message, reason="MethodNotAllowed", details=StatusDetails(), code=405))

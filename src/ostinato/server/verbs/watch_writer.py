@@ -1,0 +1,138 @@
+"""The events of a watch, in the form that its client asked for.
+
+What several watchers asked for in one form is encoded once and kept with the event.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from ostinato.api.errors import APIError
+from ostinato.server.negotiate import Form
+from ostinato.server.present import new_table, partial, row
+from ostinato.server.resources.resource import Resource
+from ostinato.server.resources.strategy import Json
+from ostinato.server.store.index import Event
+
+_KINDS = ("ADDED", "MODIFIED", "DELETED")
+_LAST_STATE = "last state"  # the key of what an event takes away, among the event's encodings
+_INITIAL_EVENTS_END = "k8s.io/initial-events-end"
+
+
+class WatchWriter:
+    """Writes the events of one watch, as lines of JSON or as frames of protobuf."""
+
+    def __init__(self, resource: Resource, form: Form) -> None:
+        self._resource = resource
+        self._form = form
+        self._columns = form.convert == "Table"  # still to be sent: only the first event has them
+        self._keys = self._encoding_keys()
+
+    def _encoding_keys(self) -> dict[str, str]:
+        """By kind of event, the name of its encoding. Two watches that write the same bytes have the same names."""
+        form, gvk = self._form, self._resource.gvk
+        shown = f"{form.convert}.{form.version} {form.include} {self._columns}" if form.convert else ""
+        return {kind: f"{kind} {gvk.api_version} {gvk.kind} {form.media} {shown}" for kind in _KINDS}
+
+    def event(self, kind: str, event: Event) -> bytes:
+        """An event as this watch sees it."""
+        key = self._keys[kind]
+        found = event.encoded.get(key)
+        if found is None:
+            if kind == "DELETED":
+                data = _last_state(event)
+            else:
+                assert event.entry is not None
+                data = event.entry.data
+            return self._written(kind, data, event, key)
+        self._sent_columns()
+        return found
+
+    def _written(self, kind: str, data: bytes, event: Event, key: str) -> bytes:
+        written = event.encoded[key] = self.added(data) if kind == "ADDED" else self._framed(kind, self._body(data))
+        return written
+
+    def added(self, data: bytes) -> bytes:
+        """An object that is there already when the watch begins."""
+        return self._framed("ADDED", self._body(data))
+
+    def bookmark(self, version: int, *, initial: bool = False) -> bytes:
+        """The version up to which all has been told; `initial`: what was there at the beginning has been."""
+        obj = _empty(self._resource)
+        metadata: Json = {**obj.get("metadata", {}), "resourceVersion": str(version)}
+        if initial:
+            metadata["annotations"] = {**metadata.get("annotations", {}), _INITIAL_EVENTS_END: "true"}
+        data = msgspec.json.encode({**obj, "metadata": metadata})
+        form = self._form
+        if initial and form.include == "None":  # the mark must show, whatever the client does without
+            form = msgspec.structs.replace(form, include="Metadata")
+        return self._framed("BOOKMARK", self._body(data, form))
+
+    def error(self, error: APIError) -> bytes:
+        """Why the watch ends."""
+        return self._framed("ERROR", self._encoded(error.to_dict()))
+
+    def _body(self, data: bytes, form: Form | None = None) -> bytes:
+        """An object as it is stored, in the form that was asked for."""
+        form = form or self._form
+        if form.convert == "Table":
+            table = new_table(self._resource, form, columns=self._columns)
+            table["metadata"] = {"resourceVersion": msgspec.json.decode(data)["metadata"]["resourceVersion"]}
+            table["rows"] = [row(self._resource, data, form)]
+            self._sent_columns()
+            return self._encoded(table)
+        if form.convert:
+            return self._encoded(partial(data, form.version))
+        if form.media == "json":
+            return self._resource.wrap(data)
+        return self._encoded(self._resource.object(data))
+
+    def _sent_columns(self) -> None:
+        if self._columns:
+            self._columns = False
+            self._keys = self._encoding_keys()
+
+    def _encoded(self, value: Json) -> bytes:
+        if self._form.media == "protobuf":
+            from ostinato.api import protobuf  # noqa: PLC0415 - its tables load only where they are needed
+
+            return protobuf.encode(value)
+        return msgspec.json.encode(value)
+
+    def _framed(self, kind: str, body: bytes) -> bytes:
+        if self._form.media == "protobuf":
+            from ostinato.api import protobuf  # noqa: PLC0415
+
+            return protobuf.watch_event(kind, body)
+        return b'{"type":"%b","object":%b}\n' % (kind.encode(), body)
+
+
+def _last_state(event: Event) -> bytes:
+    """The object as it was before an event that takes it out of a watch, with the version of the event."""
+    found = event.encoded.get(_LAST_STATE)
+    if found is None:
+        assert event.previous is not None
+        obj = msgspec.json.decode(event.previous.data)
+        obj["metadata"]["resourceVersion"] = str(event.version)
+        found = event.encoded[_LAST_STATE] = msgspec.json.encode(obj)
+    return found
+
+
+# What an empty object of these kinds shows beyond the zero values of its fields.
+_NOT_EMPTY: dict[tuple[str, str], Json] = {
+    ("apps", "ControllerRevision"): {"data": None},
+    ("apps", "DaemonSet"): {"metadata": {"annotations": {"deprecated.daemonset.template.generation": "0"}}},
+    ("apps", "Deployment"): {"spec": {"replicas": 0}},
+    ("apps", "ReplicaSet"): {"spec": {"replicas": 0}},
+    ("apps", "StatefulSet"): {"spec": {"replicas": 0}},
+}
+
+
+def _empty(resource: Resource) -> Json:
+    """The object without content that a bookmark of a kind is, in the shape of the store."""
+    if resource.custom:
+        return {}
+    obj, _ = resource.read({})
+    for field, shown in _NOT_EMPTY.get((resource.gvk.group, resource.gvk.kind), {}).items():
+        obj[field] = {**obj.get(field, {}), **shown} if isinstance(shown, dict) else shown
+    return obj

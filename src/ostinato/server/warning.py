@@ -1,0 +1,32 @@
+"""Warnings: what a client should know though its request succeeds, as headers of the answer."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable
+
+_MOST_IN_ALL = 4096  # characters; more, and each warning is cut
+_MOST_EACH = 256
+
+
+def warning_headers(texts: Iterable[str]) -> list[tuple[str, str]]:
+    """A header for each text, in their order, none twice. What cannot stand in a header is left out."""
+    told = [text for text in dict.fromkeys(texts) if text and not _has_control_characters(text)]
+    if sum(map(len, told)) <= _MOST_IN_ALL:
+        return [("Warning", _header(text)) for text in told]
+    headers, written = [], 0
+    for text in told:
+        if written >= _MOST_IN_ALL:
+            break
+        written += len(text[:_MOST_EACH])
+        headers.append(("Warning", _header(text[:_MOST_EACH])))
+    return headers
+
+
+def _header(text: str) -> str:
+    quoted = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'299 - "{quoted}"'
+
+
+def _has_control_characters(text: str) -> bool:
+    return not text.isprintable() and any(unicodedata.category(character) == "Cc" for character in text)
