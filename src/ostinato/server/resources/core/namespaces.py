@@ -11,35 +11,57 @@ from ostinato.api.time import Time
 from ostinato.server.resources.strategy import Json, NameRule, Strategy
 
 
+class _Finalize(Strategy):
+    """The one way to change the finalizers of a namespace."""
+
+    def prepare_update(self, new: Json, old: Json) -> None:
+        _label(new)
+
+
 class Namespace(Strategy):
     name_rule: ClassVar[NameRule] = staticmethod(names.name_is_dns_label)
     selectable = ("status.phase",)
+    returns_deleted = True
+    subresources: ClassVar[Mapping[str, Strategy]] = {"finalize": _Finalize()}
 
     def default(self, obj: Json) -> None:
         name = obj["metadata"].get("name")
         if name:
-            obj["metadata"].setdefault("labels", {})["kubernetes.io/metadata.name"] = name
+            _label(obj)
 
     def prepare_create(self, obj: Json) -> None:
+        _label(obj)
         obj["status"] = {"phase": "Active"}
         finalizers = obj.setdefault("spec", {}).setdefault("finalizers", [])
         if "kubernetes" not in finalizers:
             finalizers.append("kubernetes")
 
     def prepare_update(self, new: Json, old: Json) -> None:
-        new["spec"] = {**new.get("spec", {}), "finalizers": old.get("spec", {}).get("finalizers", [])}
-        if not new["spec"]["finalizers"]:
-            del new["spec"]["finalizers"]
+        _label(new)
+        spec = new["spec"] = {**new.get("spec", {})}
+        spec.pop("finalizers", None)
+        if self.finalizers(old):
+            spec["finalizers"] = self.finalizers(old)
+
+    @staticmethod
+    def finalizers(obj: Json) -> list[str]:
+        found: list[str] = obj.get("spec", {}).get("finalizers") or []
+        return found
 
     def is_finalized(self, obj: Json) -> bool:
-        return not obj.get("spec", {}).get("finalizers")
+        return not self.finalizers(obj)
 
     def begins_deletion(self, obj: Json, now: datetime) -> bool:
-        if self.is_finalized(obj) and not obj["metadata"].get("finalizers"):
-            return False
-        obj["metadata"].setdefault("deletionTimestamp", str(Time.of(now)))
+        if obj["metadata"].get("deletionTimestamp"):
+            return not self.is_finalized(obj)
+        obj["metadata"]["deletionTimestamp"] = str(Time.of(now))
         obj["status"] = {**obj.get("status", {}), "phase": "Terminating"}
         return True
 
     def fields(self, obj: Mapping[str, Any]) -> dict[str, str]:
         return {"status.phase": obj.get("status", {}).get("phase", "")}
+
+
+def _label(obj: Json) -> None:
+    metadata = obj["metadata"]
+    metadata["labels"] = {**metadata.get("labels", {}), "kubernetes.io/metadata.name": metadata["name"]}
