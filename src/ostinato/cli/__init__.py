@@ -2,6 +2,8 @@
 
 
 def main() -> None:
-    from ostinato.cli.app import app  # noqa: PLC0415 - importing ostinato.cli must not load a command line
+    import sys  # noqa: PLC0415 - importing ostinato.cli must not load a command line
 
-    app()
+    from ostinato.cli.app import run  # noqa: PLC0415
+
+    sys.exit(run())

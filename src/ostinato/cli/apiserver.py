@@ -22,14 +22,20 @@ class Failure(Exception):  # noqa: N818 - told to the operator as it is
     """The server cannot run; the message says why, and what to do."""
 
 
-def settings(listen: str, state: Path | None, store: str, token_file: Path | None) -> Settings:
+def settings(listen: str, state: str | None, store: str, token_file: str | None) -> Settings:
     """The options, checked."""
     host, port = _address(listen)
     if store not in ("", "memory") and not store.startswith("sqlite:"):
         raise Failure(f"--store {store}: want sqlite:PATH or memory")
     if store == "sqlite:":
         raise Failure("--store sqlite: names no file: want sqlite:PATH")
-    return Settings(state=state or _default_state(), host=host, port=port, store=store, token_file=token_file)
+    return Settings(
+        state=Path(state) if state else _default_state(),
+        host=host,
+        port=port,
+        store=store,
+        token_file=Path(token_file) if token_file else None,
+    )
 
 
 def _address(listen: str) -> tuple[str, int]:

@@ -1,6 +1,7 @@
-"""The hub: hands every write of a collection to its watchers, in order.
+"""The hub: hands every write of a collection to the watchers that it concerns, in order.
 
-A watcher that cannot keep up is closed, so that its client lists anew; no event is ever skipped.
+Watchers are kept by the scope that they watch (everything, a namespace, one object), so that a write costs nothing for
+those of other scopes. A watcher that cannot keep up is closed, so that its client lists anew; no event is ever skipped.
 """
 
 from __future__ import annotations
@@ -19,12 +20,14 @@ BACKLOG_BYTES = 64 * 1024 * 1024  # of the objects that these events show
 class Subscription:
     """The events that a watcher has not read yet."""
 
-    def __init__(self, hub: Hub, concerns: Callable[[Event], bool] | None) -> None:
+    def __init__(self, hub: Hub, scope: str, concerns: Callable[[Event], bool] | None) -> None:
         self._hub = hub
+        self.scope = scope
         self._concerns = concerns  # events that do not are left out, without waking the watcher
         self._events: list[Event] = []
         self._bytes = 0
         self._wakeup: asyncio.Future[None] | None = None
+        self._rung = False
         self.closed = False  # no more events will come: the watcher was too slow, or the server stops
 
     def offer(self, event: Event) -> None:
@@ -42,6 +45,11 @@ class Subscription:
         self._hub.leave(self)
         self._wake()
 
+    def ring(self) -> None:
+        """Wake the watcher, now or when it waits the next time, though there is no event."""
+        self._rung = True
+        self._wake()
+
     def _wake(self) -> None:
         if self._wakeup is not None and not self._wakeup.done():
             self._wakeup.set_result(None)
@@ -50,45 +58,61 @@ class Subscription:
         """What has come since the last call, without waiting."""
         events, self._events = self._events, []
         self._bytes = 0
+        self._hub.sent += len(events)
         return events
 
-    async def wait(self) -> None:
-        """Wait until there is an event to take, or the subscription is closed."""
-        if self._events or self.closed:
-            return
-        self._wakeup = asyncio.get_running_loop().create_future()
-        try:
-            await self._wakeup
-        finally:
-            self._wakeup = None
+    async def wait(self) -> bool:
+        """Wait until there is an event to take, or the subscription is closed, or it rings: this is what it says."""
+        if not (self._events or self.closed or self._rung):
+            self._wakeup = asyncio.get_running_loop().create_future()
+            try:
+                await self._wakeup
+            finally:
+                self._wakeup = None
+        rung, self._rung = self._rung, False
+        return rung
 
 
 class Hub:
     def __init__(self) -> None:
-        self._subscriptions: dict[Subscription, None] = {}  # in the order in which they came
+        # By what the keys of their objects begin with: "" everything, "namespace/", or the whole key of one object.
+        # Those of a scope are in the order in which they came.
+        self._scopes: dict[str, dict[Subscription, None]] = {"": {}}
+        self.sent = 0  # events that watchers have taken
         self._closed = False
 
-    def subscribe(self, concerns: Callable[[Event], bool] | None = None) -> Subscription:
-        """Every event from now on, or those that concern the watcher."""
-        subscription = Subscription(self, concerns)
+    def subscribe(self, scope: str = "", concerns: Callable[[Event], bool] | None = None) -> Subscription:
+        """Every event of a scope from now on, or those of them that concern the watcher."""
+        subscription = Subscription(self, scope, concerns)
         if self._closed:
             subscription.closed = True
         else:
-            self._subscriptions[subscription] = None
+            self._scopes.setdefault(scope, {})[subscription] = None
         return subscription
 
     def leave(self, subscription: Subscription) -> None:
-        self._subscriptions.pop(subscription, None)
+        scope = self._scopes.get(subscription.scope)
+        if scope is not None:
+            scope.pop(subscription, None)
+            if not scope and subscription.scope:
+                del self._scopes[subscription.scope]
 
     def publish(self, event: Event) -> None:
-        for subscription in tuple(self._subscriptions):
+        scopes, key = self._scopes, event.key
+        for subscription in tuple(scopes[""]):
             subscription.offer(event)
+        if len(scopes) > 1:
+            for scope in (key[: key.find("/") + 1], key):
+                if scope and scope in scopes:
+                    for subscription in tuple(scopes[scope]):
+                        subscription.offer(event)
 
     def close(self) -> None:
         """End every watch; no other begins."""
         self._closed = True
-        for subscription in tuple(self._subscriptions):
-            subscription.close()
+        for scope in tuple(self._scopes.values()):
+            for subscription in tuple(scope):
+                subscription.close()
 
     def __len__(self) -> int:
-        return len(self._subscriptions)
+        return sum(map(len, self._scopes.values()))

@@ -38,9 +38,7 @@ class SQLiteLog:
         self._path = path
         self._executor = executor
         try:
-            # SQLite gives its side files the mode of the file.
             os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
-            path.chmod(0o600)
         except OSError as error:
             raise UnusableStore(f"cannot open the store {path}: {error.strerror}") from error
         self._database = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=0.2)
@@ -69,6 +67,7 @@ class SQLiteLog:
                 f"{self._path}: format {version} is newer than this Ostinato reads ({FORMAT}); "
                 "use the version that wrote it, or another file"
             )
+        self._path.chmod(0o600)  # which SQLite gives to its side files, too
         database.execute("PRAGMA journal_mode = WAL")
         if version == 0:
             database.executescript(_SCHEMA)
