@@ -1,37 +1,163 @@
-"""The paths that name no resource, and who answers them."""
+"""The paths that name no resource, and who answers them.
+
+Documents are made when they are first asked for, and again when what is served has changed.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from urllib.parse import unquote
+
 import msgspec
 
-from ostinato.api.errors import Forbidden, MethodNotAllowed
-from ostinato.api.gvk import GroupResource
-from ostinato.api.status import Status, StatusDetails
+from ostinato.server.access.paths import check_path
+from ostinato.server.dispatch import not_allowed, not_found
+from ostinato.server.negotiate import JSON, YAML, Form, document_form
+from ostinato.server.present import encode, value_response
+from ostinato.server.publish import issuer, metrics
+from ostinato.server.publish.discovery import Discovery, Json
+from ostinato.server.publish.document import Document
+from ostinato.server.publish.health import Health
+from ostinato.server.publish.metrics import Metrics
+from ostinato.server.publish.openapi.answers import OpenAPIAnswers
+from ostinato.server.publish.version import GIT_VERSION, version_answer
 from ostinato.server.request import Request, Response, User, text_response
 from ostinato.server.resources.registry import Registry
+from ostinato.server.resources.resource import Resource
+from ostinato.world import Clock
 
-_PUBLIC = ("/healthz", "/livez", "/readyz", "/version")
+_VERSIONS = ("v2", "v2beta1")  # of the aggregated document; the second for kubectl before 1.30
+_PATHS = (
+    *("/api", "/apis", "/apis/", "/metrics", "/openapi/v2", "/openapi/v3", "/openapi/v3/", "/version"),
+    *(issuer.CONFIGURATION, issuer.KEYS),
+)
 
 
 class Publisher:
-    def __init__(self, registry: Registry) -> None:
+    """What the server tells about itself."""
+
+    def __init__(self, registry: Registry, health: Health, counted: Metrics, clock: Clock) -> None:
         self._registry = registry
+        self._health = health
+        self._metrics = counted
+        self._generation = -1  # of the registry, that the documents are about
+        self._discovery = Discovery(iter(()))
+        self._aggregated: dict[tuple[bool, str, Form], Document] = {}
+        self._openapi = OpenAPIAnswers(clock)
 
     def answer(self, request: Request, user: User) -> Response:
-        path = request.path.rstrip("/") or "/"
-        if "system:masters" not in user.groups and not path.startswith(_PUBLIC):
-            raise Forbidden.of(GroupResource("", ""), "", f'User "{user.name}" cannot get path "{path}"')
-        if request.method != "GET":
-            raise MethodNotAllowed(
-                Status(
-                    message="the server does not allow this method on the requested resource",
-                    reason="MethodNotAllowed",
-                    details=StatusDetails(),
-                    code=405,
-                )
-            )
-        if path in ("/healthz", "/livez", "/readyz", "/readyz/ping"):
-            return text_response(200, "ok")
-        if path == "/version":
-            return Response(200, msgspec.json.encode({"major": "1", "minor": "36", "gitVersion": "v1.36.4"}))
-        return text_response(404, "404 page not found\n")
+        path = unquote(request.path)
+        check_path(user, request.method, path)
+        if self._generation != self._registry.generation:
+            self._generation = self._registry.generation
+            self._discovery = Discovery(iter(self._registry))
+            self._aggregated.clear()
+            self._openapi.changed(self._discovery)
+        answer = self._health.answer(path, request) or self._find(path)(request)
+        return answer if answer is not None else text_response(404, "404 page not found\n")
+
+    def _find(self, path: str) -> Callable[[Request], Response | None]:
+        """What answers a path."""
+        if path in ("/", "/index.html"):
+            return self._root
+        if path == "/metrics":
+            return self._counted
+        if path == issuer.CONFIGURATION:
+            return lambda request: issuer.configuration_answer(request) if _only_get(request) else None
+        if path == issuer.KEYS:
+            return lambda request: issuer.keys_answer() if _only_get(request) else None
+        if path.startswith("/openapi/"):
+            return lambda request: self._openapi.answer(path, request)
+        parts = path.removesuffix("/").split("/")[1:]
+        match parts:
+            case ["version", *rest]:
+                return lambda request: version_answer(request) if _only_get(request, found=not rest) else None
+            case ["api"]:
+                return lambda request: self._core(request) if _only_get(request) else None
+            case ["apis"]:
+                return lambda request: self._aggregate(request, core=False) or self._told(request, self._groups)
+            case ["api", version]:
+                return lambda request: self._resources(request, "", version)
+            case ["apis", group]:
+                return lambda request: self._told(request, lambda: self._discovery.group(group))
+            case ["apis", group, version]:
+                return lambda request: self._resources(request, group, version)
+            case _:
+                return lambda _: None
+
+    def _root(self, request: Request) -> Response:
+        """Every path that there is."""
+        paths = [*_PATHS, *self._health.paths]
+        for group, versions in self._discovery.groups.items():
+            if group:
+                paths.append(f"/apis/{group}")
+            paths += [f"/apis/{group}/{version}" if group else f"/api/{version}" for version in versions]
+        return Response(200, msgspec.json.format(msgspec.json.encode({"paths": sorted(paths)}), indent=2))
+
+    def _counted(self, request: Request) -> Response:
+        return Response(200, self._metrics.text(self._registry, GIT_VERSION).encode(), metrics.CONTENT_TYPE)
+
+    # Discovery.
+
+    def _groups(self) -> Json:
+        return self._discovery.group_list()
+
+    def _core(self, request: Request) -> Response | None:
+        aggregated = self._aggregate(request, core=True)
+        address = request.headers.get("host", "")
+        return aggregated or self._told(request, lambda: self._discovery.core_versions(address))
+
+    def _resources(self, request: Request, group: str, version: str) -> Response | None:
+        versions = self._discovery.groups.get(group)
+        builtin = not group or (versions is not None and not _custom(versions))
+        if builtin:
+            _only_get(request, found=versions is not None and version in versions)
+        return self._told(request, lambda: self._discovery.resource_list(group, version), routed=builtin)
+
+    def _told(self, request: Request, tell: Callable[[], Json | None], *, routed: bool = False) -> Response | None:
+        document = tell()
+        return None if document is None else value_response(document, document_form(request, routed=routed))
+
+    def _aggregate(self, request: Request, *, core: bool) -> Response | None:
+        """The aggregated document, if the client prefers that."""
+        wanted = _aggregated_form(request)
+        if wanted is None:
+            return None
+        version, form = wanted
+        document = self._aggregated.get((core, version, form))
+        if document is None:
+            parameters = f";g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList"
+            body = encode(self._discovery.aggregated(core=core, version=version), form)
+            document = Document(body, form.content_type + parameters)
+            self._aggregated[core, version, form] = document
+        return document.response(request, (("Cache-Control", "public"), ("Vary", "Accept")))
+
+
+def _custom(versions: Mapping[str, list[Resource]]) -> bool:
+    return all(resource.custom for resources in versions.values() for resource in resources)
+
+
+def _only_get(request: Request, *, found: bool = True) -> bool:
+    """True for a GET of what there is; raises for anything else."""
+    if not found:
+        raise not_found()
+    if request.method != "GET":
+        raise not_allowed()
+    return True
+
+
+def _aggregated_form(request: Request) -> tuple[str, Form] | None:
+    """Version and form of the aggregated document that a client asks for before anything else; None: it does not."""
+    for clause in request.headers.get("accept", "").split(","):
+        media, *rest = (part.strip() for part in clause.split(";"))
+        parameters = dict(part.split("=", 1) for part in rest if "=" in part)
+        if not parameters.keys() & {"g", "v", "as"}:
+            return None  # it prefers the older documents
+        if (
+            media in (JSON, YAML, "application/*", "*/*")
+            and parameters.get("g") == "apidiscovery.k8s.io"
+            and parameters.get("as") == "APIGroupDiscoveryList"
+            and parameters.get("v") in _VERSIONS
+        ):
+            return parameters["v"], Form("yaml" if media == YAML else "json")
+    return None

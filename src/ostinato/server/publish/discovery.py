@@ -1,0 +1,186 @@
+"""Discovery: which groups, versions and resources there are.
+
+The same facts in two forms. The aggregated document lists everything below /api or /apis at once; the older ones list
+groups, versions of a group, and resources of a version, one request each. Groups stand in the order of preference:
+the built-in ones as Kubernetes ranks them, then those of custom resources by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from ostinato.api.gvk import GroupVersionKind
+from ostinato.server.publish.storage_hash import storage_version_hash
+from ostinato.server.publish.versions import by_priority
+from ostinato.server.resources.resource import Resource, Subresource
+
+Json = dict[str, Any]
+
+# The order in which a custom resource lists its verbs and subresources; built-in ones list theirs by name.
+_CUSTOM_VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
+_CUSTOM_SUBRESOURCES = ("status", "scale")
+
+
+class Discovery:
+    """The documents for one state of the registry."""
+
+    def __init__(self, resources: Iterator[Resource]) -> None:
+        self._groups: dict[str, dict[str, list[Resource]]] = {}  # by group and version, each in order
+        custom: dict[str, dict[str, list[Resource]]] = {}
+        for resource in resources:
+            groups = custom if resource.custom and resource.gvr.group not in self._groups else self._groups
+            versions = groups.setdefault(resource.gvr.group, {})
+            versions.setdefault(resource.gvr.version, []).append(resource)
+        for group in sorted(custom):
+            self._groups[group] = custom[group]
+        for group, versions in self._groups.items():
+            self._groups[group] = {
+                version: sorted(versions[version], key=lambda resource: resource.gvr.resource)
+                for version in sorted(versions, key=by_priority)
+            }
+
+    @property
+    def groups(self) -> Mapping[str, Mapping[str, list[Resource]]]:
+        """The resources by group and version. The group without a name is the core."""
+        return self._groups
+
+    # The older documents.
+
+    def core_versions(self, address: str) -> Json:
+        """What /api answers; `address` is where clients reach the server."""
+        return {
+            "kind": "APIVersions",
+            "versions": list(self._groups.get("", ())),
+            "serverAddressByClientCIDRs": [{"clientCIDR": "0.0.0.0/0", "serverAddress": address}],
+        }
+
+    def group_list(self) -> Json:
+        """What /apis answers."""
+        groups = [_group(name, versions) for name, versions in self._groups.items() if name]
+        return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
+
+    def group(self, name: str) -> Json | None:
+        """What /apis/GROUP answers; None if there is no such group."""
+        versions = self._groups.get(name)
+        if not name or versions is None:
+            return None
+        return {"kind": "APIGroup", "apiVersion": "v1", **_group(name, versions)}
+
+    def resource_list(self, group: str, version: str) -> Json | None:
+        """What /api/VERSION and /apis/GROUP/VERSION answer; None if there is no such version."""
+        resources = self._groups.get(group, {}).get(version)
+        if resources is None:
+            return None
+        listed: list[Json] = []
+        for resource in resources:
+            listed.append(_resource(resource))
+            listed.extend(_subresource(resource, subresource) for subresource in _subresources(resource))
+        head: Json = {"kind": "APIResourceList"}
+        if group:
+            head["apiVersion"] = "v1"
+        return {**head, "groupVersion": f"{group}/{version}" if group else version, "resources": listed}
+
+    # The aggregated document.
+
+    def aggregated(self, *, core: bool, version: str = "v2") -> Json:
+        """What /api (core) and /apis answer to clients that want it all."""
+        chosen = [(name, versions) for name, versions in self._groups.items() if core == (name == "")]
+        return {
+            "kind": "APIGroupDiscoveryList",
+            "apiVersion": f"apidiscovery.k8s.io/{version}",
+            "metadata": {},
+            "items": [
+                {
+                    "metadata": {"name": name} if name else {},
+                    "versions": [_aggregated_version(name, resources) for name, resources in versions.items()],
+                }
+                for name, versions in chosen
+            ],
+        }
+
+
+def _group(name: str, versions: Mapping[str, list[Resource]]) -> Json:
+    listed = [{"groupVersion": f"{name}/{version}", "version": version} for version in versions]
+    return {"name": name, "versions": listed, "preferredVersion": listed[0]}
+
+
+def _verbs(resource: Resource) -> list[str]:
+    if resource.custom:
+        return [verb for verb in _CUSTOM_VERBS if verb in resource.verbs]
+    return list(resource.verbs)
+
+
+def _subresources(resource: Resource) -> list[Subresource]:
+    if resource.custom:
+        return [resource.subresources[name] for name in _CUSTOM_SUBRESOURCES if name in resource.subresources]
+    return [resource.subresources[name] for name in sorted(resource.subresources)]
+
+
+def _resource(resource: Resource) -> Json:
+    told: Json = {
+        "name": resource.gvr.resource,
+        "singularName": resource.singular,
+        "namespaced": resource.namespaced,
+        "kind": resource.gvk.kind,
+        "verbs": _verbs(resource),
+    }
+    if resource.short_names:
+        told["shortNames"] = list(resource.short_names)
+    if resource.categories:
+        told["categories"] = list(resource.categories)
+    if resource.collection is not None and "create" in resource.verbs:
+        told["storageVersionHash"] = storage_version_hash(resource)
+    return told
+
+
+def _subresource(resource: Resource, subresource: Subresource) -> Json:
+    told: Json = {
+        "name": f"{resource.gvr.resource}/{subresource.name}",
+        "singularName": "",
+        "namespaced": resource.namespaced,
+    }
+    if subresource.kind.group_version != resource.gvk.group_version:
+        told["group"] = subresource.kind.group
+        told["version"] = subresource.kind.version
+    return {**told, "kind": subresource.kind.kind, "verbs": list(subresource.verbs)}
+
+
+def _aggregated_version(version: str, resources: list[Resource]) -> Json:
+    return {
+        "version": version,
+        "resources": [_aggregated_resource(resource) for resource in resources],
+        "freshness": "Current",
+    }
+
+
+def _aggregated_resource(resource: Resource) -> Json:
+    kind = _kind_of(resource)
+    told: Json = {
+        "resource": resource.gvr.resource,
+        "responseKind": kind(resource.gvk),
+        "scope": "Namespaced" if resource.namespaced else "Cluster",
+        "singularResource": resource.singular,
+        "verbs": _verbs(resource),
+    }
+    if resource.short_names:
+        told["shortNames"] = list(resource.short_names)
+    if resource.categories:
+        told["categories"] = list(resource.categories)
+    subresources = _subresources(resource)
+    if subresources:
+        told["subresources"] = [
+            {"subresource": sub.name, "responseKind": kind(sub.kind), "verbs": list(sub.verbs)} for sub in subresources
+        ]
+    return told
+
+
+def _kind_of(resource: Resource) -> Callable[[GroupVersionKind], Json]:
+    """How a resource names kinds: a built-in one leaves out its own group and version, a custom one does not."""
+
+    def kind(gvk: GroupVersionKind) -> Json:
+        if not resource.custom and gvk.group_version == resource.gvk.group_version:
+            return {"group": "", "version": "", "kind": gvk.kind}
+        return {"group": gvk.group, "version": gvk.version, "kind": gvk.kind}
+
+    return kind

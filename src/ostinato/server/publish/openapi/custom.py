@@ -1,0 +1,131 @@
+"""The published schemas of custom resources: what their definition says, in the terms of OpenAPI 2 or 3.
+
+Version 3 tells the schema as it was written. Version 2 has fewer words and its readers (kubectl among them) fewer
+still, so that it says less: no junctors, no types that may be null, nothing below what keeps unknown fields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ostinato.api.gvk import GroupVersionKind
+from ostinato.server.resources.resource import Resource
+
+Json = dict[str, Any]
+
+V2 = "#/definitions/"
+V3 = "#/components/schemas/"
+
+_META = "io.k8s.apimachinery.pkg.apis.meta.v1."
+_PRESERVE = "x-kubernetes-preserve-unknown-fields"
+_EMBEDDED = "x-kubernetes-embedded-resource"
+_INT_OR_STRING = "x-kubernetes-int-or-string"
+_INT_OR_STRING_TYPES = [{"type": "integer"}, {"type": "string"}]
+_NOT_IN_V2 = ("allOf", "anyOf", "default", "not", "nullable", "oneOf")
+
+
+def definition_name(gvk: GroupVersionKind) -> str:
+    """The name of the definition of a custom kind: its group backwards, its version, its kind."""
+    return ".".join((*reversed(gvk.group.split(".")), gvk.version, gvk.kind))
+
+
+def definitions_of(resource: Resource, prefix: str) -> dict[str, Json]:
+    """The definitions of a custom resource and of its list; `prefix` is V2 or V3."""
+    gvk = resource.gvk
+    listed = GroupVersionKind(gvk.group, gvk.version, resource.list_kind)
+    return {
+        definition_name(gvk): _object(resource, prefix),
+        definition_name(listed): {
+            "type": "object",
+            "required": ["items"],
+            "properties": {
+                "apiVersion": {"type": "string"},
+                "items": {"type": "array", "items": {"$ref": prefix + definition_name(gvk)}},
+                "kind": {"type": "string"},
+                "metadata": {"$ref": f"{prefix}{_META}ListMeta"},
+            },
+            "x-kubernetes-group-version-kind": [_gvk(listed)],
+        },
+    }
+
+
+def _gvk(gvk: GroupVersionKind) -> Json:
+    return {"group": gvk.group, "kind": gvk.kind, "version": gvk.version}
+
+
+def _object(resource: Resource, prefix: str) -> Json:
+    raw = resource.openapi
+    if not raw or (prefix == V2 and raw.get(_PRESERVE)):
+        schema: Json = {"type": "object"}
+    else:
+        schema = _v2(raw) if prefix == V2 else _v3(raw)
+        schema["properties"] = {**schema.get("properties", {}), **_type_and_metadata(prefix)}
+    schema["x-kubernetes-group-version-kind"] = [_gvk(resource.gvk)]
+    if resource.selectable and prefix == V3:
+        schema["x-kubernetes-selectable-fields"] = [{"fieldPath": path} for path in resource.selectable]
+    return schema
+
+
+def _type_and_metadata(prefix: str) -> Json:
+    return {
+        "apiVersion": {"type": "string"},
+        "kind": {"type": "string"},
+        "metadata": {"$ref": f"{prefix}{_META}ObjectMeta"},
+    }
+
+
+def _embed(schema: Json, prefix: str) -> None:
+    """Say of an embedded resource what every object has."""
+    schema["properties"] = {**schema.get("properties", {}), **_type_and_metadata(prefix)}
+    required = schema.get("required", [])
+    schema["required"] = [*required, *(name for name in ("kind", "apiVersion") if name not in required)]
+
+
+def _v3(raw: Mapping[str, Any]) -> Json:
+    schema = dict(raw)
+    _below(schema, _v3)
+    if schema.get(_INT_OR_STRING) and not schema.get("anyOf") and not schema.get("allOf"):
+        schema["anyOf"] = _INT_OR_STRING_TYPES
+    if schema.get(_EMBEDDED):
+        _embed(schema, V3)
+    return schema
+
+
+def _v2(raw: Mapping[str, Any]) -> Json:
+    schema = {key: value for key, value in raw.items() if key not in _NOT_IN_V2}
+    # Readers of version 2 trip over items and properties of what has no type, and over lists without items.
+    if raw.get("nullable") or raw.get(_PRESERVE):
+        schema.pop("items", None)
+        schema.pop("properties", None)
+    if raw.get("nullable") or (raw.get(_PRESERVE) and raw.get("type") == "object"):
+        schema.pop("type", None)
+    if "items" not in schema and schema.get("type") == "array":
+        del schema["type"]
+    _drop_nullable_from_required(schema)
+    _below(schema, _v2)
+    if raw.get(_EMBEDDED) and not raw.get(_PRESERVE):
+        _embed(schema, V2)
+    return schema
+
+
+def _drop_nullable_from_required(schema: Json) -> None:
+    required = schema.get("required")
+    if not required:
+        return
+    properties = schema.get("properties") or {}
+    required = [name for name in required if not (properties.get(name) or {}).get("nullable")]
+    additional = schema.get("additionalProperties")
+    if not required or (isinstance(additional, Mapping) and additional.get("nullable")):
+        del schema["required"]
+    else:
+        schema["required"] = required
+
+
+def _below(schema: Json, convert: Any) -> None:
+    """Convert the schemas of fields, of items and of values."""
+    if schema.get("properties"):
+        schema["properties"] = {name: convert(node) for name, node in schema["properties"].items()}
+    for key in ("items", "additionalProperties"):
+        if isinstance(schema.get(key), Mapping):
+            schema[key] = convert(schema[key])

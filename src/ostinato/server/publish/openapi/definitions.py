@@ -1,0 +1,110 @@
+"""The definitions of the built-in kinds, in the terms of OpenAPI 2 and 3, each converted and encoded once.
+
+Kubernetes' own documents describe every field at length; these carry no prose.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from typing import Any
+
+import msgspec
+
+from ostinato.api.gvk import GroupVersionKind
+from ostinato.api.schema import builtin_schemas
+from ostinato.server.publish.openapi import gnostic
+from ostinato.server.publish.openapi.custom import V2, V3
+
+Json = dict[str, Any]
+
+# Two kinds of values are text or number; version 2 has no word for that.
+_V3_VALUES: dict[str, Json] = {
+    "io.k8s.apimachinery.pkg.api.resource.Quantity": {"oneOf": [{"type": "string"}, {"type": "number"}]},
+    "io.k8s.apimachinery.pkg.util.intstr.IntOrString": {
+        "format": "int-or-string",
+        "oneOf": [{"type": "integer"}, {"type": "string"}],
+    },
+}
+
+
+class Definitions:
+    """The built-in definitions by name."""
+
+    def __init__(self) -> None:
+        self._schemas = builtin_schemas()
+        self._raw = self._schemas.definitions
+        self._v3: dict[str, msgspec.Raw] = {}
+        self._needs: dict[str, frozenset[str]] = {}
+
+    def name_of(self, gvk: GroupVersionKind) -> str:
+        """The name of a kind's definition, "" if it has none."""
+        return self._schemas.name(gvk) or ""
+
+    @cached_property
+    def v2(self) -> dict[str, Json]:
+        """All of them, for version 2."""
+        return {name: _v2(raw) for name, raw in self._raw.items()}
+
+    @cached_property
+    def v2_protobuf(self) -> bytes:
+        return gnostic.encode_definitions(self.v2)
+
+    def v3(self, names: Iterable[str]) -> dict[str, msgspec.Raw]:
+        """Those named and all that they refer to, for version 3, encoded."""
+        found: set[str] = set()
+        ahead = [name for name in names if name in self._raw]
+        while ahead:
+            name = ahead.pop()
+            if name not in found:
+                found.add(name)
+                ahead.extend(self._needed(name))
+        return {name: self._v3_of(name) for name in sorted(found)}
+
+    def _needed(self, name: str) -> frozenset[str]:
+        if name not in self._needs:
+            self._needs[name] = frozenset(references(self._raw[name], V2))
+        return self._needs[name]
+
+    def _v3_of(self, name: str) -> msgspec.Raw:
+        if name not in self._v3:
+            schema = _V3_VALUES.get(name) or _v3(self._raw[name])
+            self._v3[name] = msgspec.Raw(msgspec.json.encode(schema))
+        return self._v3[name]
+
+
+def references(node: Any, prefix: str) -> Iterable[str]:
+    """The names of all definitions that a schema refers to."""
+    if isinstance(node, Mapping):
+        ref = node.get("$ref")
+        if isinstance(ref, str):
+            yield ref.removeprefix(prefix)
+        for value in node.values():
+            yield from references(value, prefix)
+    elif isinstance(node, list):
+        for value in node:
+            yield from references(value, prefix)
+
+
+def _v2(raw: Mapping[str, Any]) -> Json:
+    return _converted({key: value for key, value in raw.items() if key != "default"}, _v2)
+
+
+def _v3(raw: Mapping[str, Any]) -> Json:
+    schema = _converted(dict(raw), _v3)
+    ref = schema.pop("$ref", None)
+    if ref is not None:
+        target = {"$ref": V3 + ref.removeprefix(V2)}
+        if not schema:
+            return target
+        schema["allOf"] = [target]  # version 3 ignores what stands beside a reference
+    return schema
+
+
+def _converted(schema: Json, convert: Any) -> Json:
+    if "properties" in schema:
+        schema["properties"] = {name: convert(node) for name, node in schema["properties"].items()}
+    for key in ("items", "additionalProperties"):
+        if isinstance(schema.get(key), Mapping):
+            schema[key] = convert(schema[key])
+    return schema

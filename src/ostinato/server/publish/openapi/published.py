@@ -1,0 +1,197 @@
+"""The published OpenAPI documents: one for everything in version 2, one a group and version in version 3.
+
+They are made when they are first asked for. What a group and version says is kept until its resources change, so that
+a definition of a custom resource that comes or goes costs little.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any
+
+import msgspec
+
+from ostinato.api.gvk import GroupVersionKind
+from ostinato.server.negotiate import JSON
+from ostinato.server.publish.discovery import Discovery
+from ostinato.server.publish.document import Document
+from ostinato.server.publish.openapi import gnostic, v2, v3
+from ostinato.server.publish.openapi.custom import V2, V3, definition_name, definitions_of
+from ostinato.server.publish.openapi.definitions import Definitions, references
+from ostinato.server.publish.openapi.operations import Path, camel, document_path, paths_of, tag_of
+from ostinato.server.resources.resource import Resource
+
+Json = dict[str, Any]
+
+_META = "io.k8s.apimachinery.pkg.apis.meta.v1."
+_INFO = {"title": "Kubernetes", "version": "1.36"}
+_CUSTOM_INFO = {"title": "Kubernetes CRD Swagger", "version": "v0.1.0"}
+_BEARER = {"BearerToken": {"type": "apiKey", "name": "authorization", "in": "header"}}
+_VERSION = document_path(
+    "/version/", "version", "getCodeVersion", "io.k8s.apimachinery.pkg.version.Info", produces=(JSON,)
+)
+
+
+class OpenAPI:
+    """The documents. `update` says what they are about."""
+
+    def __init__(self) -> None:
+        self._definitions = Definitions()
+        self._parts: dict[str, _Part] = {}  # by path below /openapi/v3/, in order
+        self._v2: Document | None = None
+        self._v2_protobuf: Document | None = None
+        self._root: bytes | None = None
+
+    def update(self, discovery: Discovery) -> None:
+        """Take up what is served now."""
+        parts: dict[str, _Part] = {}
+        for part in self._wanted(discovery):
+            known = self._parts.get(part.path)
+            parts[part.path] = known if known is not None and known.same(part) else part
+        self._parts = dict(sorted(parts.items()))
+        self._v2 = self._v2_protobuf = self._root = None
+
+    def _wanted(self, discovery: Discovery) -> Iterator[_Part]:
+        definitions = self._definitions
+        yield _Part("api", definitions, (document_path("/api/", "core", "getCoreAPIVersions", _META + "APIVersions"),))
+        yield _Part("apis", definitions, (document_path("/apis/", "apis", "getAPIVersions", _META + "APIGroupList"),))
+        yield _Part("version", definitions, (_VERSION,))
+        for group, versions in discovery.groups.items():
+            custom = all(resource.custom for resources in versions.values() for resource in resources)
+            if group and not custom:
+                identifier = f"get{camel(group)}APIGroup"
+                path = document_path(f"/apis/{group}/", tag_of(group), identifier, _META + "APIGroup")
+                yield _Part(f"apis/{group}", definitions, (path,))
+            for version, resources in versions.items():
+                yield _Part(f"apis/{group}/{version}" if group else f"api/{version}", definitions, (), resources)
+
+    # Version 2.
+
+    def v2(self) -> Document:
+        """Everything, as JSON."""
+        if self._v2 is None:
+            self._v2 = Document(msgspec.json.encode(self._swagger()))
+        return self._v2
+
+    def v2_protobuf(self) -> Document:
+        """The same in protobuf, under the same tag."""
+        if self._v2_protobuf is None:
+            parts = self._parts.values()
+            body = gnostic.document(
+                self._frame(),
+                b"".join(part.v2_paths_protobuf for part in parts),
+                self._definitions.v2_protobuf + b"".join(part.v2_definitions_protobuf for part in parts),
+            )
+            self._v2_protobuf = Document(body, gnostic.CONTENT_TYPE, tag=self.v2().tag)
+        return self._v2_protobuf
+
+    def _frame(self) -> Json:
+        return {"swagger": "2.0", "info": _INFO, "securityDefinitions": _BEARER, "security": [{"BearerToken": []}]}
+
+    def _swagger(self) -> Json:
+        frame = self._frame()
+        paths: Json = {}
+        definitions: Json = dict(self._definitions.v2)
+        for part in self._parts.values():
+            paths |= part.v2_paths
+            definitions |= part.v2_definitions
+        return {
+            "swagger": frame["swagger"],
+            "info": frame["info"],
+            "paths": paths,
+            "definitions": definitions,
+            "securityDefinitions": frame["securityDefinitions"],
+            "security": frame["security"],
+        }
+
+    # Version 3.
+
+    def v3_root(self) -> bytes:
+        """Where the documents are; each address changes when its document does."""
+        if self._root is None:
+            paths = {
+                path: {"serverRelativeURL": f"/openapi/v3/{path}?hash={part.v3.tag}"}
+                for path, part in self._parts.items()
+            }
+            self._root = msgspec.json.encode({"paths": paths})
+        return self._root
+
+    def v3(self, path: str) -> Document | None:
+        """One document; None if there is none of that name."""
+        part = self._parts.get(path)
+        return None if part is None else part.v3
+
+
+class _Part:
+    """What one document of version 3, or one part of that of version 2, is about."""
+
+    def __init__(
+        self, path: str, definitions: Definitions, paths: tuple[Path, ...], resources: list[Resource] | None = None
+    ) -> None:
+        self.path = path
+        self._definitions = definitions
+        self._fixed = paths
+        self._resources = resources or []
+
+    def same(self, other: _Part) -> bool:
+        """Whether nothing has changed: resources are replaced as a whole when they do."""
+        mine, others = self._resources, other._resources
+        return len(mine) == len(others) and all(a is b for a, b in zip(mine, others, strict=True))
+
+    @cached_property
+    def _paths(self) -> list[Path]:
+        found = [*self._fixed]
+        if self._resources:
+            gvr = self._resources[0].gvr
+            name = camel(gvr.group) + gvr.version[:1].upper() + gvr.version[1:]
+            if not self._custom:
+                tag = tag_of(gvr.group, gvr.version)
+                found.append(document_path(f"/{self.path}/", tag, f"get{name}APIResources", _META + "APIResourceList"))
+            for resource in self._resources:
+                found.extend(path for path in paths_of(resource, self._name_of) if path.operations)
+        return found
+
+    def _name_of(self, gvk: GroupVersionKind) -> str:
+        name = self._definitions.name_of(gvk)
+        return name if name or not self._custom else definition_name(gvk)
+
+    @property
+    def _custom(self) -> bool:
+        return bool(self._resources) and all(resource.custom for resource in self._resources)
+
+    def _own_definitions(self, prefix: str) -> Json:
+        found: Json = {}
+        for resource in self._resources:
+            if resource.custom:
+                found |= definitions_of(resource, prefix)
+        return found
+
+    @cached_property
+    def v2_paths(self) -> Json:
+        return {path.path: v2.path_item(path) for path in self._paths}
+
+    @cached_property
+    def v2_paths_protobuf(self) -> bytes:
+        return gnostic.encode_paths(self.v2_paths)
+
+    @cached_property
+    def v2_definitions(self) -> Json:
+        return self._own_definitions(V2)
+
+    @cached_property
+    def v2_definitions_protobuf(self) -> bytes:
+        return gnostic.encode_definitions(self.v2_definitions)
+
+    @cached_property
+    def v3(self) -> Document:
+        paths = {path.path: v3.path_item(path) for path in self._paths}
+        own = self._own_definitions(V3)
+        builtin = self._definitions.v3(references([paths, own], V3))
+        body = {
+            "openapi": "3.0.0",
+            "info": _CUSTOM_INFO if self._custom else _INFO,
+            "paths": paths,
+            "components": {"schemas": {**own, **builtin}, "securitySchemes": _BEARER},
+        }
+        return Document(msgspec.json.encode(body))

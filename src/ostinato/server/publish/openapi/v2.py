@@ -1,0 +1,58 @@
+"""OpenAPI 2: paths as its documents write them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ostinato.server.publish.openapi.custom import V2
+from ostinato.server.publish.openapi.operations import PARAMETER_TYPES, Operation, Path
+
+Json = dict[str, Any]
+
+_DESCRIPTIONS = {"200": "OK", "201": "Created", "202": "Accepted", "401": "Unauthorized"}
+
+
+def path_item(path: Path) -> Json:
+    """What can be done at one path."""
+    item: Json = {operation.method: _operation(path, operation) for operation in path.operations}
+    parameters = [{**_parameter(name, "path"), "required": True} for name in path.parameters]
+    if path.pretty:
+        parameters.append(_parameter("pretty", "query"))
+    if parameters:
+        item["parameters"] = parameters
+    return item
+
+
+def _parameter(name: str, place: str) -> Json:
+    return {"uniqueItems": True, "type": PARAMETER_TYPES.get(name, "string"), "name": name, "in": place}
+
+
+def _operation(path: Path, operation: Operation) -> Json:
+    told: Json = {
+        "consumes": operation.consumes,
+        "produces": operation.produces,
+        "schemes": ["https"],
+        "tags": [path.tag],
+        "operationId": operation.identifier,
+    }
+    # Old versions of kubectl follow no references to parameters: they are written out at each operation.
+    parameters = [_parameter(name, "query") for name in operation.parameters]
+    if operation.body:
+        body: Json = {"name": "body", "in": "body", "schema": {"$ref": V2 + operation.body}}
+        if operation.body_required:
+            body["required"] = True
+        parameters.insert(0, body)
+    if parameters:
+        told["parameters"] = parameters
+    responses: Json = {code: _response(code, definition) for code, definition in operation.answers}
+    told["responses"] = {**responses, "401": {"description": _DESCRIPTIONS["401"]}}
+    if operation.kind is not None:
+        kind = operation.kind
+        told["x-kubernetes-action"] = operation.action
+        told["x-kubernetes-group-version-kind"] = {"group": kind.group, "kind": kind.kind, "version": kind.version}
+    return told
+
+
+def _response(code: str, definition: str) -> Json:
+    schema = {"$ref": V2 + definition} if definition else {"type": "string"}
+    return {"description": _DESCRIPTIONS[code], "schema": schema}

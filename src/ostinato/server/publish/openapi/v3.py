@@ -1,0 +1,50 @@
+"""OpenAPI 3: paths as its documents write them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ostinato.server.publish.openapi.custom import V3
+from ostinato.server.publish.openapi.operations import PARAMETER_TYPES, Operation, Path
+
+Json = dict[str, Any]
+
+_DESCRIPTIONS = {"200": "OK", "201": "Created", "202": "Accepted", "401": "Unauthorized"}
+
+
+def path_item(path: Path) -> Json:
+    """What can be done at one path."""
+    item: Json = {operation.method: _operation(path, operation) for operation in path.operations}
+    parameters = [{**_parameter(name, "path"), "required": True} for name in path.parameters]
+    if path.pretty:
+        parameters.append(_parameter("pretty", "query"))
+    if parameters:
+        item["parameters"] = parameters
+    return item
+
+
+def _parameter(name: str, place: str) -> Json:
+    return {"name": name, "in": place, "schema": {"type": PARAMETER_TYPES.get(name, "string"), "uniqueItems": True}}
+
+
+def _operation(path: Path, operation: Operation) -> Json:
+    told: Json = {"tags": [path.tag], "operationId": operation.identifier}
+    if operation.parameters:
+        told["parameters"] = [_parameter(name, "query") for name in operation.parameters]
+    if operation.body:
+        schema = {"schema": {"$ref": V3 + operation.body}}
+        told["requestBody"] = {"content": dict.fromkeys(operation.consumes, schema)}
+        if operation.body_required:
+            told["requestBody"]["required"] = True
+    responses: Json = {code: _response(operation, code, definition) for code, definition in operation.answers}
+    told["responses"] = {**responses, "401": {"description": _DESCRIPTIONS["401"]}}
+    if operation.kind is not None:
+        kind = operation.kind
+        told["x-kubernetes-action"] = operation.action
+        told["x-kubernetes-group-version-kind"] = {"group": kind.group, "version": kind.version, "kind": kind.kind}
+    return told
+
+
+def _response(operation: Operation, code: str, definition: str) -> Json:
+    schema = {"schema": {"$ref": V3 + definition} if definition else {"type": "string"}}
+    return {"description": _DESCRIPTIONS[code], "content": dict.fromkeys(operation.produces, schema)}
