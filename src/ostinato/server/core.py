@@ -19,7 +19,7 @@ from ostinato.server.dispatch import not_found, verb_of
 from ostinato.server.negotiate import status_form
 from ostinato.server.options import boolean
 from ostinato.server.present import error_response
-from ostinato.server.publish import Publisher
+from ostinato.server.publish import Health, Metrics, Publisher
 from ostinato.server.request import Request, Response, Stream, User, text_response
 from ostinato.server.resources.registry import Registry
 from ostinato.server.route import Route, parse
@@ -44,7 +44,9 @@ class Server:
         self.index = Index(log, world.clock)
         self.registry = Registry(self.index, world)
         self.authenticator = Authenticator()
-        self.publisher = Publisher(self.registry)
+        self.health = Health(self._store_fault)
+        self.metrics = Metrics()
+        self.publisher = Publisher(self.registry, self.health, self.metrics, world.clock)
         namespaces = self.registry.get("", "v1", "namespaces")
         assert namespaces is not None
         assert namespaces.collection is not None
@@ -57,16 +59,27 @@ class Server:
 
     async def handle(self, request: Request) -> Answer:
         """Answer a request. Never raises, but for cancellation."""
+        began = self.world.clock.monotonic()
+        self.metrics.begin(request.method)
+        code = _GONE
         try:
-            answer = await self._handle(request)
-        except APIError as error:
-            answer = error_response(error, status_form(request))
-        except Exception:
-            _logger.exception("%s %s", request.method, request.path)
-            answer = error_response(InternalError.of("the server made an error; its log says more"))
+            answer = await self._refusing(request)
+            code = answer.status
+        finally:
+            self.metrics.end(request.method, request.route, code, self.world.clock.monotonic() - began)
         if request.warnings:
             answer.headers = [*answer.headers, *warning_headers(request.warnings)]
         return answer
+
+    async def _refusing(self, request: Request) -> Answer:
+        """The answer, if only a refusal."""
+        try:
+            return await self._handle(request)
+        except APIError as error:
+            return error_response(error, status_form(request))
+        except Exception:
+            _logger.exception("%s %s", request.method, request.path)
+            return error_response(InternalError.of("the server made an error; its log says more"))
 
     async def _handle(self, request: Request) -> Answer:
         route = parse(request.method, request.path, watch=bool(request.query_string) and _watches(request))
@@ -94,6 +107,7 @@ class Server:
         verb = verb_of(resource, request.method, route)
         if verb is None:
             return _NO_PAGE
+        request.route = route
         answer: Answer = await verb(Context(self.world, self.index, request, route, resource, self.admission))
         return answer
 
@@ -112,11 +126,17 @@ class Server:
     async def _publish(self, request: Request, user: User) -> Answer:
         return self.publisher.answer(request, user)
 
+    def _store_fault(self) -> str | None:
+        """Why the store takes no writes."""
+        return self.index.failure
+
     async def close(self) -> None:
         """Finish the writes that are under way, end the watches, close the store."""
+        self.health.stop()
         await self.index.close()
 
 
+_GONE = 499  # the code that is counted for a request whose client went away
 _NO_PAGE = text_response(404, "404 page not found\n")
 
 

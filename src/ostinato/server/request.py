@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
 
 import msgspec
 
 from ostinato.api.errors import RequestEntityTooLarge
+
+if TYPE_CHECKING:
+    from ostinato.server.route import Route
 
 MOST_BODY = 3 * 1024 * 1024  # bytes of a body that are read; more is refused
 
@@ -41,6 +44,7 @@ class Request:
         "peer",
         "query_string",
         "repeated",
+        "route",
         "user",
         "warnings",
     )
@@ -62,6 +66,7 @@ class Request:
         self.peer: Any = None  # the client's certificate as (common name, organisations), if it showed one
         self.repeated: Mapping[str, Sequence[str]] = {}  # all values of the headers that came more than once
         self.user: User | None = None  # set by access
+        self.route: Route | None = None  # once it is known to ask for something that there is
         self.warnings: list[str] = []  # what does not stop the request, but its client should know
         self._read = read
         self._body = body
