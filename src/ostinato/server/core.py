@@ -14,7 +14,9 @@ from ostinato.api.time import Duration, TimeError
 from ostinato.server.access.authenticate import Authenticator
 from ostinato.server.admission import Admission
 from ostinato.server.admission.namespace_lifecycle import NamespaceLifecycle
+from ostinato.server.admission.terminating_definition import TerminatingDefinition
 from ostinato.server.bootstrap import bootstrap
+from ostinato.server.crds import CustomResources
 from ostinato.server.dispatch import not_found, verb_of
 from ostinato.server.negotiate import status_form
 from ostinato.server.options import boolean
@@ -33,6 +35,7 @@ Answer = Response | Stream
 LONGEST = 60.0  # seconds for which a request may take that is no stream
 
 _LONG_RUNNING = frozenset({"attach", "exec", "log", "portforward", "proxy"})
+_READING = frozenset({"get", "list", "watch"})
 _logger = logging.getLogger(__name__)
 
 
@@ -50,12 +53,15 @@ class Server:
         namespaces = self.registry.get("", "v1", "namespaces")
         assert namespaces is not None
         assert namespaces.collection is not None
-        self.admission = Admission([NamespaceLifecycle(namespaces.collection)])
+        self.admission = Admission([TerminatingDefinition(), NamespaceLifecycle(namespaces.collection)])
+        self.custom = CustomResources(world, self.index, self.registry, self.admission)
         self._builtin_groups = frozenset(resource.gvr.group for resource in self.registry)
 
     async def start(self, address: str = "127.0.0.1", port: int = 6443) -> None:
         """Bring into being what every cluster has. `address` and `port` are where clients reach the server."""
         await bootstrap(self.world, self.index, self.registry, address, port)
+        await self.custom.settle()
+        self.index.forget()  # nobody has seen anything yet that a watch could go on from
 
     async def handle(self, request: Request) -> Answer:
         """Answer a request. Never raises, but for cancellation."""
@@ -108,7 +114,11 @@ class Server:
         if verb is None:
             return _NO_PAGE
         request.route = route
+        if resource.warnings:
+            request.warnings.extend(resource.warnings)
         answer: Answer = await verb(Context(self.world, self.index, request, route, resource, self.admission))
+        if resource.settle is not None and route.verb not in _READING:
+            await resource.settle()
         return answer
 
     def _authorize(self, user: User, route: Route) -> None:

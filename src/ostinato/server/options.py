@@ -89,17 +89,21 @@ def list_options(request: Request) -> ListOptions:
         field_selector = fields.parse(get("fieldSelector"))
     except ValueError as error:
         raise BadRequest.of(str(error)) from error
+    version, match = get("resourceVersion"), get("resourceVersionMatch")
+    watch, initial = _boolean(request, "watch") or False, _boolean(request, "sendInitialEvents")
+    if watch and initial is None and not match and version in ("", "0"):
+        match, initial = "NotOlderThan", True  # a watch from anywhere begins with what is there
     return ListOptions(
         label_selector=label_selector,
         field_selector=field_selector,
-        resource_version=get("resourceVersion"),
-        match=get("resourceVersionMatch"),
+        resource_version=version,
+        match=match,
         limit=_integer(request, "limit") or 0,
         continue_=get("continue"),
-        watch=_boolean(request, "watch") or False,
+        watch=watch,
         timeout_seconds=_integer(request, "timeoutSeconds"),
         bookmarks=_boolean(request, "allowWatchBookmarks") or False,
-        send_initial_events=_boolean(request, "sendInitialEvents"),
+        send_initial_events=initial,
     )
 
 

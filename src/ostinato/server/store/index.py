@@ -346,6 +346,14 @@ class Index:
             self._past_bytes -= event.kept
             self.compacted = event.version
 
+    def forget(self) -> None:
+        """Let the history begin now."""
+        for collection in self._collections.values():
+            collection.history.clear()
+        self._order.clear()
+        self._past_bytes = 0
+        self.compacted = self.version
+
     def select_at(self, collection: Collection, version: int, prefix: str, after: str) -> list[Entry]:
         """A collection as it was at a version; Compacted if that is too long ago."""
         if version < self.compacted:

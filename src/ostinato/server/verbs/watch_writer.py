@@ -39,18 +39,11 @@ class WatchWriter:
         key = self._keys[kind]
         found = event.encoded.get(key)
         if found is None:
-            if kind == "DELETED":
-                data = _last_state(event)
-            else:
-                assert event.entry is not None
-                data = event.entry.data
-            return self._written(kind, data, event, key)
-        self._sent_columns()
+            found = self._framed(kind, self._body(_shown(kind, event)))
+            event.encoded[key] = found
+        else:
+            self._sent_columns()
         return found
-
-    def _written(self, kind: str, data: bytes, event: Event, key: str) -> bytes:
-        written = event.encoded[key] = self.added(data) if kind == "ADDED" else self._framed(kind, self._body(data))
-        return written
 
     def added(self, data: bytes) -> bytes:
         """An object that is there already when the watch begins."""
@@ -107,6 +100,13 @@ class WatchWriter:
         return b'{"type":"%b","object":%b}\n' % (kind.encode(), body)
 
 
+def _shown(kind: str, event: Event) -> bytes:
+    if kind == "DELETED":
+        return _last_state(event)
+    assert event.entry is not None
+    return event.entry.data
+
+
 def _last_state(event: Event) -> bytes:
     """The object as it was before an event that takes it out of a watch, with the version of the event."""
     found = event.encoded.get(_LAST_STATE)
@@ -135,4 +135,4 @@ def _empty(resource: Resource) -> Json:
     obj, _ = resource.read({})
     for field, shown in _NOT_EMPTY.get((resource.gvk.group, resource.gvk.kind), {}).items():
         obj[field] = {**obj.get(field, {}), **shown} if isinstance(shown, dict) else shown
-    return obj
+    return resource.stored(obj)
