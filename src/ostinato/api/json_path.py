@@ -1,8 +1,8 @@
 """JSONPath as Kubernetes speaks it: `.status.conditions[?(@.type=="Ready")].status`.
 
 The language of printer columns and selectable fields: fields, indexes, slices, wildcards, unions, filters and descent
-into everything. What is absent selects nothing; what makes no sense for the value at hand (an index into a text, a number
-compared with a text) is a JsonPathError when it is evaluated, and bad syntax is one when it is read.
+into everything. What is absent selects nothing; what makes no sense for the value at hand (an index into a text, a
+number compared with a text) is a JsonPathError when it is evaluated, and bad syntax is one when it is read.
 """
 
 from __future__ import annotations

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from ostinato.server.resources import apps, batch, core
+from ostinato.server.resources import apiextensions, apps, batch, core
 from ostinato.server.resources.strategy import Strategy
 
 STRATEGIES: dict[tuple[str, str], Strategy] = {
     **core.STRATEGIES,
     **apps.STRATEGIES,
     **batch.STRATEGIES,
+    **apiextensions.STRATEGIES,
 }
 
 # Resources that share the storage of another: (group, version, resource) -> (group, version) of the stored kind.

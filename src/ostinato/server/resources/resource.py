@@ -66,6 +66,10 @@ class Resource:
         # What answers instead of the common verbs, by (subresource, verb): for what is not a stored object of the kind.
         self.handlers: dict[tuple[str, str], Callable[[Any], Awaitable[Any]]] = {}
         self.list_kind = gvk.kind + "List"
+        self.warnings: tuple[str, ...] = ()  # what every answer tells: a deprecated version
+        self.terminating = False  # its definition is being deleted: nothing new may come
+        # What the server does after a write and before its answer: what other writes follow from this one.
+        self.settle: Callable[[], Awaitable[None]] | None = None
         head = msgspec.json.encode({"kind": gvk.kind, "apiVersion": gvk.api_version})
         self._head = head[:-1] + b","
 

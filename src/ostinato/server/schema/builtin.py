@@ -139,10 +139,10 @@ def struct(model: str) -> Struct:
         pointer = go_type.startswith("*")
         plain_struct = not pointer and _is_struct(raw)
         found.fields[name] = (_reader(raw, go_type), bool(omit) and not pointer and not plain_struct)
-        if (plain_struct and not zero) or (not omit and name not in ("kind", "apiVersion")):
+        if (plain_struct and not zero) or not omit:
             found.always.append((name, _zero(raw, go_type)))
     for name in ("kind", "apiVersion"):
-        if name in properties:
+        if name in properties and name not in found.fields:
             found.fields[name] = (_reader(properties[name], "string"), True)
     return found
 

@@ -7,14 +7,12 @@ wrong with a value that does not fit is for `explain` to say, which nearly no wr
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import lru_cache
 from typing import Any, Final
-
-import re2  # type: ignore[import-untyped]
 
 from ostinato.server.schema.equality import in_enum
 from ostinato.server.schema.formats import known_format, text_check
 from ostinato.server.schema.numbers import cut, fits, is_integral, number_faults
+from ostinato.server.schema.patterns import pattern
 
 Check = Callable[[Any], bool]
 Table = Mapping[type, Check | None]
@@ -51,17 +49,6 @@ def type_fault(types: tuple[str, ...], format_: str, value: Any) -> tuple[str, s
     if not types and not format_:
         return None
     return None if fits_type else (",".join(types), found)
-
-
-@lru_cache(maxsize=4096)
-def pattern(text: str) -> Any:
-    """A regular expression of a user, in linear time; None if it is none."""
-    options = re2.Options()
-    options.log_errors = False
-    try:
-        return re2.compile(text, options)
-    except re2.error:
-        return None
 
 
 def compiled(raw: Mapping[str, Any]) -> Table:

@@ -1,0 +1,20 @@
+"""Definitions that end: no new objects of their kinds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ostinato.api.errors import Forbidden
+from ostinato.server.admission.chain import Plugin
+from ostinato.server.resources.strategy import Json
+
+if TYPE_CHECKING:
+    from ostinato.server.verbs.context import Context
+
+
+class TerminatingDefinition(Plugin):
+    async def mutate(self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any) -> None:
+        if operation == "CREATE" and context.resource.terminating:
+            name = obj["metadata"].get("name", "") if obj else ""
+            why = "create not allowed while custom resource definition is terminating"
+            raise Forbidden.of(context.resource.group_resource, name, why)

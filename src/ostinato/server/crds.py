@@ -1,0 +1,234 @@
+"""Custom resources come and go with their definitions.
+
+What controllers do in kube-apiserver, the server does itself, before it answers the write that asks for it: a
+definition gets its names accepted and is established, which is when its kind is served; a changed one is served as
+changed; one that is deleted takes its objects with it, and goes when the last of them has gone. Each step is a write of
+its own, seen by watches, and follows from what is stored alone: after a restart, whatever was left undone is done.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any
+
+from ostinato.server.admission.chain import Admission
+from ostinato.server.options import DeleteOptions
+from ostinato.server.request import Request, User
+from ostinato.server.resources.apiextensions.approval import approval_condition
+from ostinato.server.resources.apiextensions.conditions import CLEANUP, condition, find, is_true, with_condition
+from ostinato.server.resources.apiextensions.naming import named_status
+from ostinato.server.resources.custom import CustomResource, Definition
+from ostinato.server.resources.registry import Registry
+from ostinato.server.resources.strategy import Json
+from ostinato.server.route import Route
+from ostinato.server.store.index import Conflict, Entry, Index
+from ostinato.server.verbs import write
+from ostinato.server.verbs.context import Context
+from ostinato.server.verbs.delete import delete_object
+from ostinato.world import World
+
+_GROUP = "apiextensions.k8s.io"
+_MANAGER = "kube-apiserver"
+_USER = User("system:apiserver", groups=("system:masters",))
+_logger = logging.getLogger(__name__)
+
+
+class CustomResources:
+    """Serves the kinds that are defined, and sees definitions through their lives."""
+
+    def __init__(self, world: World, index: Index, registry: Registry, admission: Admission) -> None:
+        self._world = world
+        self._index = index
+        self._registry = registry
+        self._admission = admission
+        resource = registry.get(_GROUP, "v1", "customresourcedefinitions")
+        assert resource is not None
+        assert resource.collection is not None
+        self._resource = resource
+        self._collection = resource.collection
+        self._read: dict[str, tuple[Entry, Json]] = {}  # every definition as it was last read
+        self._served: dict[str, Definition] = {}  # by name
+        self._settling: asyncio.Task[None] | None = None
+        self._again = False  # something has changed since the task under way last looked
+        resource.settle = self.settle
+
+    async def settle(self) -> None:
+        """Do all that follows from the definitions as they are now, and from what is left of their objects."""
+        self._again = True
+        if self._settling is None:
+            self._settling = asyncio.get_running_loop().create_task(self._settle(), name="custom resources")
+        await asyncio.shield(self._settling)  # others may wait for it, too
+
+    async def _settle(self) -> None:
+        try:
+            while self._again:
+                self._again = False
+                await self._look()
+        except Exception:
+            _logger.exception("definitions of custom resources")  # tried again with the next write of one
+        finally:
+            self._settling = None
+
+    async def _look(self) -> None:
+        for name in [name for name in self._served if name not in self._collection.entries]:
+            self._withdraw(name)
+        for name, entry in list(self._collection.entries.items()):
+            try:
+                wrote = await self._advance(self._definition(name, entry), entry)
+            except Conflict:
+                wrote = True
+            self._again = self._again or wrote
+
+    def _definition(self, name: str, entry: Entry) -> Json:
+        read = self._read.get(name)
+        if read is None or read[0] is not entry:
+            read = self._read[name] = (entry, self._resource.object(entry.data))
+        return read[1]
+
+    async def _advance(self, definition: Json, entry: Entry) -> bool:
+        """Take a definition one step further; whether there was one to take."""
+        status = self._next_status(definition)
+        if status is not None:
+            await self._write_status(definition, status, entry)
+            return True
+        self._serve(definition)
+        meta = definition["metadata"]
+        if meta.get("deletionTimestamp") and CLEANUP in meta.get("finalizers", ()):
+            return await self._finalize(definition, entry)
+        return False
+
+    def _next_status(self, definition: Json) -> dict[str, Any] | None:
+        now = write.now(self._world.clock)
+        group = definition["spec"]["group"]
+        named = named_status(
+            definition,
+            [
+                d
+                for d in (self._definition(*item) for item in self._collection.entries.items())
+                if d["spec"]["group"] == group
+            ],
+            now,
+        )
+        if named is not None:
+            return named
+        if is_true(definition, "NamesAccepted") and not is_true(definition, "Established"):
+            established = condition(
+                "Established", "True", "InitialNamesAccepted", "the initial names have been accepted"
+            )
+            return with_condition(definition["status"], established, now)
+        approval = approval_condition(definition)
+        if approval is not None:
+            before = find(definition, approval["type"])
+            if before is None or before["reason"] != approval["reason"] or before["message"] != approval["message"]:
+                return with_condition(definition["status"], approval, now)
+        return None
+
+    async def _write_status(self, definition: Json, status: dict[str, Any], entry: Entry) -> None:
+        manager = self._resource.managers["status"]
+        new = manager.update(definition, {**definition, "status": status}, _MANAGER, write.now(self._world.clock))
+        await write.put(self._context(self._resource, "update", "", definition["metadata"]["name"]), new, entry)
+
+    def _context(self, resource: Any, verb: str, namespace: str, name: str) -> Context:
+        gvr = resource.gvr
+        route = Route(verb, gvr.group, gvr.version, namespace, gvr.resource, name, "")
+        request = Request("", "")
+        request.user = _USER
+        return Context(self._world, self._index, request, route, resource, self._admission)
+
+    # Serving
+
+    def _serve(self, raw: Json) -> None:
+        """Serve a definition as it is now, in all versions that it says."""
+        name = raw["metadata"]["name"]
+        names = raw["status"]["acceptedNames"]
+        known = self._served.get(name)
+        if not is_true(raw, "Established") and not is_true(raw, "NamesAccepted"):
+            return
+        if known is None or known.uid != raw["metadata"]["uid"] or (known.spec, known.names) != (raw["spec"], names):
+            definition = Definition(raw)
+            if self._overlaps(definition):
+                return
+            self._withdraw(name)
+            self._offer(definition)
+        if raw["metadata"].get("deletionTimestamp"):
+            for resource in self._resources(name):
+                resource.terminating = True
+                resource.settle = self.settle  # the definition goes with the last object
+
+    def _overlaps(self, definition: Definition) -> bool:
+        """Whether a built-in resource has the name already: then that one is served."""
+        wanted = (definition.group, definition.names["plural"])
+        return any((r.gvr.group, r.gvr.resource) == wanted and not r.custom for r in self._registry)
+
+    def _offer(self, definition: Definition) -> None:
+        collection = self._index.collection(f"{definition.names['plural']}.{definition.group}", definition.describe)
+        for entry in (*collection.entries.values(), *collection.pending.values()):
+            if entry is not None:
+                entry.data, entry.fields = definition.refreshed(entry.data)
+        for version in definition.versions:
+            if version.served:
+                self._registry.add(CustomResource(definition, version, collection, self._world.clock))
+        self._served[definition.name] = definition
+
+    def _resources(self, name: str) -> list[CustomResource]:
+        served = self._served.get(name)
+        return [r for r in self._registry if isinstance(r, CustomResource) and r.definition is served]
+
+    def _withdraw(self, name: str) -> None:
+        """Serve a definition no longer; its watches end."""
+        for resource in self._resources(name):
+            self._registry.remove(resource.gvr)
+            assert resource.collection is not None
+            resource.collection.hub.close()
+        self._served.pop(name, None)
+        if name not in self._collection.entries:
+            self._read.pop(name, None)
+
+    # Ending
+
+    async def _finalize(self, definition: Json, entry: Entry) -> bool:
+        """Delete the objects of a definition that ends; let it go when there are none."""
+        terminating = find(definition, "Terminating")
+        if terminating is None or terminating["reason"] == "InstanceDeletionPending":
+            await self._end(
+                definition, entry, "True", "InstanceDeletionInProgress", "CustomResource deletion is in progress"
+            )
+            return True
+        resources = self._resources(definition["metadata"]["name"])
+        if not is_true(definition, "Established"):
+            reason, message = "NeverEstablished", "resource was never established"
+        elif not resources:
+            reason, message = "OverlappingBuiltInResource", "instances overlap with built-in resources in storage"
+        else:
+            if await self._delete_objects(resources[0]):
+                return False  # what remains has finalizers: whoever removes the last of them comes here again
+            reason, message = "InstanceDeletionCompleted", "removed all instances"
+        await self._end(definition, entry, "False", reason, message)
+        return True
+
+    async def _delete_objects(self, resource: CustomResource) -> bool:
+        """Delete every object that is not being deleted; whether some remain."""
+        collection = resource.collection
+        assert collection is not None
+        for key in list(collection.keys):
+            namespace, _, name = key.rpartition("/")
+            entry = collection.newest(key)
+            if entry is not None and not resource.object(entry.data)["metadata"].get("deletionTimestamp"):
+                await delete_object(self._context(resource, "delete", namespace, name), DeleteOptions())
+        return bool(collection.keys)
+
+    async def _end(self, definition: Json, entry: Entry, status: str, reason: str, message: str) -> None:
+        now = write.now(self._world.clock)
+        told = condition("Terminating", status, reason, message)
+        new = {**definition, "status": with_condition(definition["status"], told, now)}
+        new = self._resource.managers["status"].update(definition, new, _MANAGER, now)
+        if status == "True":
+            await write.put(self._context(self._resource, "update", "", entry.key), new, entry)
+            return
+        left = [name for name in definition["metadata"]["finalizers"] if name != CLEANUP]
+        if left:
+            new["metadata"] = {**new["metadata"], "finalizers": left}
+            await write.put(self._context(self._resource, "update", "", entry.key), new, entry)
+        else:
+            await self._index.delete(self._collection, entry.key, entry)

@@ -1,0 +1,39 @@
+"""The rules of defaults: they fit their schema, and have no fields that it does not know."""
+
+from __future__ import annotations
+
+from ostinato.api.field_errors import FieldError, Path
+from ostinato.server.schema.builtin import BadValue
+from ostinato.server.schema.embedded import embedded_faults
+from ostinato.server.schema.explain import explain
+from ostinato.server.schema.prune import prune
+from ostinato.server.schema.structural import TYPE_FIELDS, Structural
+
+
+def default_faults(node: Structural, path: Path, *, metadata: bool = False, root: bool = True) -> list[FieldError]:
+    """What is wrong with the defaults at and below a node; `metadata`: it is part of what all objects have."""
+    errors: list[FieldError] = []
+    if not node.has_defaults:
+        return errors
+    if node.default is not None:
+        errors += _faults(node, path.child("default"), metadata=metadata)
+    if node.items is not None:
+        errors += default_faults(node.items, path.child("items"), metadata=metadata, root=False)
+    for name, below in node.properties.items():
+        inside = (metadata and not node.embedded) or ((root or node.embedded) and name in TYPE_FIELDS)
+        errors += default_faults(below, path.child("properties").key(name), metadata=inside, root=False)
+    return errors
+
+
+def _faults(node: Structural, path: Path, *, metadata: bool) -> list[FieldError]:
+    errors: list[FieldError] = []
+    try:
+        pruned = prune(node, node.default)
+    except BadValue as error:
+        return [FieldError.invalid(path, node.default, str(error))]
+    if not metadata and pruned != node.default:
+        errors.append(FieldError.invalid(path, node.default, "must not have unknown fields"))
+    embedded = embedded_faults(node, node.default) if isinstance(node.default, dict) else []
+    if embedded:
+        return errors + embedded
+    return errors + explain(node.raw, node.default, str(path))

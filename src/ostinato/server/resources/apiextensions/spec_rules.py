@@ -1,0 +1,198 @@
+"""The rules of a definition's spec, all but those of its schemas.
+
+Where all versions have the same schema, subresources, columns or selectable fields, these are told of as the spec's
+own, as kube-apiserver holds them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ostinato.api import names
+from ostinato.api.field_errors import FieldError, Path
+from ostinato.api.quoting import json_text
+from ostinato.server.resources.apiextensions.conversion_rules import conversion_faults
+from ostinato.server.resources.apiextensions.schema_rules import schema_faults
+from ostinato.server.resources.apiextensions.version_rules import (
+    column_faults,
+    deprecation_faults,
+    selectable_faults,
+    subresource_faults,
+)
+from ostinato.server.resources.strategy import Json
+
+_SPEC = Path("spec")
+_SHARED = ("schema", "subresources", "additionalPrinterColumns", "selectableFields")
+
+
+def name_faults(obj: Json) -> list[FieldError]:
+    """A definition bears the name of its resource and group."""
+    spec = obj["spec"]
+    name = obj["metadata"].get("name", "")
+    if name and name != f"{spec['names'].get('plural', '')}.{spec.get('group', '')}":
+        return [FieldError.invalid(Path("metadata", "name"), name, 'must be spec.names.plural+"."+spec.group')]
+    return []
+
+
+def spec_faults(spec: Json) -> list[FieldError]:
+    versions: list[Json] = spec.get("versions") or []
+    shared = {name for name in _SHARED if versions and all(v.get(name) == versions[0].get(name) for v in versions)}
+    return [
+        *_group_faults(spec.get("group", "")),
+        *_choice(_SPEC.child("scope"), spec.get("scope", ""), ("Cluster", "Namespaced")),
+        *_missing_schemas(versions),
+        *_versions_faults(versions, shared),
+        *_required_names(spec["names"]),
+        *names_faults(spec["names"], _SPEC.child("names")),
+        *(_shared_faults(versions[0], shared) if versions else ()),
+        *conversion_faults(spec["conversion"], _SPEC.child("conversion")),
+        *_preserve_faults(spec),
+    ]
+
+
+def update_faults(new: Json, old: Json, *, established: bool) -> list[FieldError]:
+    errors = spec_faults(new)
+    fixed: list[tuple[Path, Any, Any]] = []
+    if established:
+        fixed.append((_SPEC.child("scope"), new["scope"], old["scope"]))
+        fixed.append((_SPEC.child("names", "kind"), new["names"].get("kind", ""), old["names"].get("kind", "")))
+    fixed.append((_SPEC.child("group"), new["group"], old["group"]))
+    fixed.append((_SPEC.child("names", "plural"), new["names"]["plural"], old["names"]["plural"]))
+    errors += [FieldError.invalid(path, value, "field is immutable") for path, value, was in fixed if value != was]
+    return errors
+
+
+def _group_faults(group: str) -> list[FieldError]:
+    path = _SPEC.child("group")
+    if not group:
+        return [FieldError.required(path)]
+    faults = names.is_dns1123_subdomain(group)
+    if faults:
+        return [FieldError.invalid(path, group, ",".join(faults))]
+    if "." not in group:
+        return [FieldError.invalid(path, group, "should be a domain with at least one dot")]
+    return []
+
+
+def _choice(path: Path, value: str, allowed: Sequence[str]) -> list[FieldError]:
+    if not value:
+        return [FieldError.required(path)]
+    return [] if value in allowed else [FieldError.not_supported(path, value, allowed)]
+
+
+def _missing_schemas(versions: list[Json]) -> list[FieldError]:
+    return [
+        FieldError.required(_SPEC.child("versions").index(i).child("schema", "openAPIV3Schema"))
+        for i, version in enumerate(versions)
+        if not (version.get("schema") or {}).get("openAPIV3Schema")
+    ]
+
+
+def _versions_faults(versions: list[Json], shared: set[str]) -> list[FieldError]:
+    errors: list[FieldError] = []
+    path = _SPEC.child("versions")
+    for i, version in enumerate(versions):
+        faults = names.is_dns1035_label(version["name"])
+        if faults:
+            errors.append(FieldError.invalid(path.index(i).child("name"), version["name"], ",".join(faults)))
+        errors += deprecation_faults(version, path.index(i))
+        own = {name: value for name, value in version.items() if name not in shared}
+        errors += _part_faults(own, version, path.index(i), path.index(i).child("schema"))
+    shown = [_internal(version, shared) for version in versions]
+    if len({version["name"] for version in versions}) < len(versions):
+        errors.append(FieldError.invalid(path, shown, "must contain unique version names"))
+    if sum(bool(version.get("storage")) for version in versions) != 1:
+        errors.append(FieldError.invalid(path, shown, "must have exactly one version marked as storage version"))
+    return errors
+
+
+def _shared_faults(version: Json, shared: set[str]) -> list[FieldError]:
+    common = {name: value for name, value in version.items() if name in shared}
+    return _part_faults(common, version, _SPEC, _SPEC.child("validation"))
+
+
+def _part_faults(part: Mapping[str, Any], version: Json, path: Path, schema_path: Path) -> list[FieldError]:
+    """What is wrong with those of a version's parts that are told of at this path."""
+    errors: list[FieldError] = []
+    schema = (part.get("schema") or {}).get("openAPIV3Schema")
+    if schema:
+        status = (version.get("subresources") or {}).get("status") is not None
+        errors += schema_faults(schema, schema_path, status=status)
+    if part.get("subresources"):
+        errors += subresource_faults(part["subresources"], path.child("subresources"))
+    for i, column in enumerate(part.get("additionalPrinterColumns") or ()):
+        errors += column_faults(column, path.child("additionalPrinterColumns").index(i))
+    if part.get("selectableFields"):
+        whole = (version.get("schema") or {}).get("openAPIV3Schema") or {}
+        errors += selectable_faults(part["selectableFields"], whole, path.child("selectableFields"))
+    return errors
+
+
+class _Shown:
+    """A version in an error, its fields in the order in which kube-apiserver tells them."""
+
+    def __init__(self, fields: Mapping[str, Any]) -> None:
+        self._fields = fields
+
+    def __str__(self) -> str:
+        return "{" + ",".join(f'"{name}":{json_text(value)}' for name, value in self._fields.items()) + "}"
+
+
+def _internal(version: Json, shared: set[str]) -> _Shown:
+    own = {name: (None if name in shared else version.get(name)) for name in _SHARED}
+    return _Shown(
+        {
+            "Name": version["name"],
+            "Served": bool(version.get("served")),
+            "Storage": bool(version.get("storage")),
+            "Deprecated": bool(version.get("deprecated")),
+            "DeprecationWarning": version.get("deprecationWarning"),
+            "Schema": own["schema"],
+            "Subresources": own["subresources"],
+            "AdditionalPrinterColumns": own["additionalPrinterColumns"],
+            "SelectableFields": own["selectableFields"],
+        }
+    )
+
+
+def _required_names(names_: Json) -> list[FieldError]:
+    return [
+        FieldError.required(_SPEC.child("names", field))
+        for field in ("plural", "singular", "kind", "listKind")
+        if not names_.get(field)
+    ]
+
+
+def names_faults(given: Json, path: Path) -> list[FieldError]:
+    """What is wrong with the names of a kind; those that are absent are not."""
+    errors: list[FieldError] = []
+    for field in ("plural", "singular"):
+        faults = names.is_dns1035_label(given[field]) if given.get(field) else []
+        if faults:
+            errors.append(FieldError.invalid(path.child(field), given[field], ",".join(faults)))
+    for field in ("kind", "listKind"):
+        faults = names.is_dns1035_label(given[field].lower()) if given.get(field) else []
+        if faults:
+            detail = "may have mixed case, but should otherwise match: " + ",".join(faults)
+            errors.append(FieldError.invalid(path.child(field), given[field], detail))
+    errors += _label_list_faults(given.get("shortNames"), path.child("shortNames"))
+    if given.get("kind") and given.get("kind") == given.get("listKind"):
+        errors.append(
+            FieldError.invalid(path.child("listKind"), given["listKind"], "kind and listKind may not be the same")
+        )
+    errors += _label_list_faults(given.get("categories"), path.child("categories"))
+    return errors
+
+
+def _label_list_faults(values: list[str] | None, path: Path) -> list[FieldError]:
+    found = [(i, text, names.is_dns1035_label(text)) for i, text in enumerate(values or ())]
+    return [FieldError.invalid(path.index(i), text, ",".join(faults)) for i, text, faults in found if faults]
+
+
+def _preserve_faults(spec: Json) -> list[FieldError]:
+    preserve = spec.get("preserveUnknownFields")
+    if not preserve:
+        return []
+    why = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead"
+    return [FieldError.invalid(_SPEC.child("preserveUnknownFields"), preserve, why)]

@@ -1,0 +1,6 @@
+"""Custom resources: the kinds that CustomResourceDefinitions define, as the server serves them."""
+
+from ostinato.server.resources.custom.definition import Definition, Version
+from ostinato.server.resources.custom.resource import CustomResource
+
+__all__ = ["CustomResource", "Definition", "Version"]

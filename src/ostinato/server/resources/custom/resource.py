@@ -1,0 +1,114 @@
+"""A custom resource: one version of a definition, as it is served.
+
+Stored data of a version with the same schema are served as they are; others are cut to this version's schema.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from ostinato.api.apply import FieldManager, field_path, from_paths, without
+from ostinato.api.apply.fieldset import Filter
+from ostinato.api.gvk import GroupVersionKind, GroupVersionResource
+from ostinato.server.resources.custom.apply_schema import apply_schema
+from ostinato.server.resources.custom.columns import columns_of, row_of
+from ostinato.server.resources.custom.definition import Definition, Version, shaped
+from ostinato.server.resources.custom.strategy import CustomStrategy
+from ostinato.server.resources.resource import Resource, Subresource
+from ostinato.server.resources.strategy import Json
+from ostinato.server.schema.default import apply_defaults
+from ostinato.server.schema.prune import read
+from ostinato.server.store.index import Collection
+from ostinato.world import Clock
+
+VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
+_OF_SUBRESOURCES = ("get", "patch", "update")
+_SCALE = GroupVersionKind("autoscaling", "v1", "Scale")
+_STATUS = without(from_paths(field_path("status")))
+_ALL_BUT_STATUS = without(from_paths(field_path("metadata"), field_path("spec")))
+
+
+class CustomResource(Resource):
+    """One version of a definition, as it is served."""
+
+    def __init__(self, definition: Definition, version: Version, collection: Collection, clock: Clock) -> None:
+        gvk = GroupVersionKind(definition.group, version.name, definition.names["kind"])
+        super().__init__(
+            gvr=GroupVersionResource(definition.group, version.name, definition.names["plural"]),
+            gvk=gvk,
+            namespaced=definition.namespaced,
+            verbs=VERBS,
+            strategy=CustomStrategy(definition, version),
+            schema=None,
+            collection=collection,
+            subresources=_subresources(version, gvk),
+            custom=True,
+        )
+        self.definition = definition
+        self.version = version
+        self.list_kind = definition.names["listKind"]
+        self.singular = definition.names["singular"]
+        self.short_names = tuple(definition.names.get("shortNames") or ())
+        self.categories = tuple(definition.names.get("categories") or ())
+        self.openapi = version.schema
+        self.storage_gvk = GroupVersionKind(definition.group, definition.storage.name, gvk.kind)
+        self.selectable = tuple(version.selectable)
+        self.read = lambda body: read(version.node, body)
+        self.columns = columns_of(version.raw)
+        self.row = row_of(version.raw, clock)
+        self.managers = _managers(definition, version, gvk)
+        # What data begin with whose version has the same schema as this one: they are served as they are.
+        self._alike = tuple(
+            _beginning(other.api_version) for other in definition.versions if other.schema == version.schema
+        )
+
+    def wrap(self, data: bytes) -> bytes:
+        for beginning in self._alike:
+            if data.startswith(beginning):
+                return self._head + data[len(beginning) :]
+        return msgspec.json.encode(self.object(data))
+
+    def item(self, data: bytes) -> bytes:
+        return self.wrap(data)
+
+    def object(self, data: bytes) -> Json:
+        obj: Json = msgspec.json.decode(data)
+        stored = obj.pop("apiVersion", None)
+        whole = {"kind": self.gvk.kind, "apiVersion": self.gvk.api_version, **obj}
+        if stored is None or self.definition.version(stored).schema == self.version.schema:
+            return whole
+        return shaped(self.version.node, whole)
+
+    def stored(self, obj: Json) -> Json:
+        storage = self.definition.storage
+        if storage.schema != self.version.schema:
+            obj = shaped(storage.node, obj)
+            apply_defaults(storage.node, obj)
+        rest = {name: value for name, value in obj.items() if name not in ("kind", "apiVersion")}
+        return {"apiVersion": storage.api_version, **rest}
+
+
+def _beginning(api_version: str) -> bytes:
+    return msgspec.json.encode({"apiVersion": api_version})[:-1] + b","
+
+
+def _subresources(version: Version, gvk: GroupVersionKind) -> dict[str, Subresource]:
+    found = {}
+    if version.has_status:
+        found["status"] = Subresource("status", _OF_SUBRESOURCES, gvk)
+    if version.scale is not None:
+        found["scale"] = Subresource("scale", _OF_SUBRESOURCES, _SCALE)
+    return found
+
+
+def _managers(definition: Definition, version: Version, gvk: GroupVersionKind) -> dict[str, FieldManager]:
+    schemas = {other.api_version: apply_schema(other.schema) for other in definition.versions}
+    convert: Callable[[Json, str], Json] = lambda value, to: {**value, "apiVersion": to}  # noqa: E731
+    own: dict[str, Filter] = {version.api_version: _STATUS} if version.has_status else {}
+    managers = {"": FieldManager(gvk, schemas, allowed=own, convert=convert)}
+    if version.has_status:
+        status = {other.api_version: _ALL_BUT_STATUS for other in definition.versions if other.has_status}
+        managers["status"] = FieldManager(gvk, schemas, subresource="status", allowed=status, convert=convert)
+    return managers

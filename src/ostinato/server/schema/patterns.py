@@ -1,0 +1,42 @@
+"""Patterns: regular expressions of users, in Go's syntax and in linear time."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, Final
+
+import re2  # type: ignore[import-untyped]
+
+# What RE2 calls a problem, and what Go does.
+_WORDS: Final = {
+    "missing )": "missing closing )",
+    "missing ]": "missing closing ]",
+    "bad repetition operator": "invalid nested repetition operator",
+    "no argument for repetition operator": "missing argument to repetition operator",
+    "trailing \\": "trailing backslash at end of expression",
+    "invalid repetition size": "invalid repeat count",
+    "invalid named capture group": "invalid named capture",
+    "invalid perl operator": "invalid or unsupported Perl syntax",
+}
+
+
+@lru_cache(maxsize=4096)
+def _compiled(text: str) -> tuple[Any, str]:
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        return re2.compile(text, options), ""
+    except re2.error as error:
+        why = error.args[0].decode(errors="replace") if isinstance(error.args[0], bytes) else str(error)
+    name, _, part = why.partition(": ")
+    return None, f"error parsing regexp: {_WORDS.get(name, name)}: `{part}`"
+
+
+def pattern(text: str) -> Any:
+    """A regular expression with a `search` method; None if it is none."""
+    return _compiled(text)[0]
+
+
+def pattern_problem(text: str) -> str:
+    """Why a text is no regular expression, in the words of Go; "" if it is one."""
+    return _compiled(text)[1]
