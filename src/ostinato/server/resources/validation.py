@@ -6,8 +6,11 @@ told.
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
+
+import msgspec
 
 from ostinato.api import addresses, field_values
 from ostinato.api.field_errors import FieldError, Path
@@ -57,3 +60,45 @@ def legacy_cidr(cidr: str, path: Path, existing: Collection[str] = ()) -> list[F
 def port_reference(port: Any, path: Path) -> list[FieldError]:
     """A port by its number or by its name."""
     return checked(field_values.is_port_name if isinstance(port, str) else field_values.is_port_number, port, path)
+
+
+def no_backsteps(path: str, where: Path) -> list[FieldError]:
+    return [FieldError.invalid(where, path, "must not contain '..'")] if ".." in path.split("/") else []
+
+
+def descending_path(path: str, where: Path) -> list[FieldError]:
+    """A path that leads downwards from where it begins."""
+    errors = [FieldError.invalid(where, path, "must be a relative path")] if path.startswith("/") else []
+    return errors + no_backsteps(path, where)
+
+
+def file_path(path: str, where: Path) -> list[FieldError]:
+    """The path of a file in a volume; names that begin with two dots are kept for the node agent."""
+    errors = descending_path(path, where)
+    if path.startswith("..") and not path.startswith("../"):
+        errors.append(FieldError.invalid(where, path, "must not start with '..'"))
+    return errors
+
+
+def file_mode(holder: dict[str, Any], field: str, path: Path) -> list[FieldError]:
+    mode = holder.get(field)
+    if mode is None or 0 <= mode <= 0o777:
+        return []
+    detail = "must be a number between 0 and 0777 (octal), both inclusive"
+    return [FieldError.invalid(path.child(field), mode, detail)]
+
+
+_LONGEST_COMPARED = 4000  # lines
+
+
+def difference(old: Any, new: Any) -> str:
+    """How two values differ, as lines of their JSON; "" if they are too large to be compared at leisure."""
+    before, after = _lines(old), _lines(new)
+    if max(len(before), len(after)) > _LONGEST_COMPARED:
+        return ""
+    lines = difflib.unified_diff(before, after, lineterm="")
+    return "".join(f"{line}\n" for line in lines if line not in ("--- ", "+++ "))
+
+
+def _lines(value: Any) -> list[str]:
+    return msgspec.json.format(msgspec.json.encode(value), indent=1).decode().split("\n")

@@ -8,7 +8,7 @@ from typing import Any
 from ostinato.api import names
 from ostinato.api.field_errors import FieldError, Path
 from ostinato.api.quantity import Quantity
-from ostinato.server.resources.core import amounts
+from ostinato.server.resources import amounts
 from ostinato.server.resources.pod_spec import round_up
 from ostinato.server.resources.strategy import Json, Strategy
 from ostinato.server.resources.validation import IMMUTABLE, checked

@@ -7,12 +7,12 @@ from typing import Any
 
 from ostinato.api import names
 from ostinato.api.field_errors import FieldError, Path
-from ostinato.server.resources.core.amounts import validate_amount
+from ostinato.server.resources.amounts import validate_amount
 from ostinato.server.resources.pod_spec import round_up
+from ostinato.server.resources.scheduling_validation import TAINT_EFFECTS
 from ostinato.server.resources.strategy import Json, Strategy
-from ostinato.server.resources.validation import checked, legacy_cidr
+from ostinato.server.resources.validation import checked, legacy_cidr, one_of
 
-_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _SPEC = Path("spec")
 _TAINTS = Path("metadata", "taints")  # the path that the server has always named
 
@@ -92,9 +92,7 @@ def _validate_taints(taints: list[Json]) -> list[FieldError]:
         wrong = names.is_label_value(value)
         if wrong:
             errors.append(FieldError.invalid(path.child("value"), value, ";".join(wrong)))
-        if effect not in _EFFECTS:
-            where = path.child("effect")
-            errors.append(FieldError.not_supported(where, effect, _EFFECTS) if effect else FieldError.required(where))
+        errors += one_of(effect, TAINT_EFFECTS, path.child("effect"))
         if (key, effect) in seen:
             shown = {"Key": key, "Value": value, "Effect": effect, "TimeAdded": taint.get("timeAdded")}
             error = FieldError.duplicate(path, shown)

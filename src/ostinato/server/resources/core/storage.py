@@ -1,0 +1,296 @@
+"""PersistentVolumes and PersistentVolumeClaims: storage that outlives Pods."""
+
+from __future__ import annotations
+
+from posixpath import normpath
+from typing import TYPE_CHECKING, Any
+
+from ostinato.api import names
+from ostinato.api.field_errors import FieldError, Path
+from ostinato.api.quantity import Quantity
+from ostinato.server.resources.claim_validation import (
+    validate_access_modes,
+    validate_claim_spec,
+    validate_volume_mode,
+)
+from ostinato.server.resources.pod_spec import default_claim_spec, default_volume_source, round_up
+from ostinato.server.resources.scheduling_validation import validate_node_selector
+from ostinato.server.resources.strategy import Json, Strategy
+from ostinato.server.resources.validation import (
+    checked,
+    difference,
+    not_negative_quantity,
+    positive_quantity,
+    unchanged,
+)
+from ostinato.server.resources.volume_validation import validate_host_path, validate_nfs
+
+if TYPE_CHECKING:
+    from ostinato.world import Clock, World
+
+_SPEC = Path("spec")
+_POLICIES = ("Delete", "Recycle", "Retain")
+_NOT_SOURCES = frozenset(
+    {
+        "accessModes",
+        "capacity",
+        "claimRef",
+        "mountOptions",
+        "nodeAffinity",
+        "persistentVolumeReclaimPolicy",
+        "storageClassName",
+        "volumeAttributesClassName",
+        "volumeMode",
+    }
+)
+_CLASS = "volume.beta.kubernetes.io/storage-class"
+
+
+class PersistentVolume(Strategy):
+    returns_deleted = True
+
+    def __init__(self, clock: Clock | None = None) -> None:
+        self._clock = clock
+
+    def for_server(self, world: World) -> Strategy:
+        return PersistentVolume(world.clock)
+
+    def default(self, obj: Json) -> None:
+        spec = obj.setdefault("spec", {})
+        spec.setdefault("persistentVolumeReclaimPolicy", "Retain")
+        spec.setdefault("volumeMode", "Filesystem")
+        if "capacity" in spec:
+            round_up(spec["capacity"])
+        default_volume_source(spec)
+        obj.setdefault("status", {}).setdefault("phase", "Pending")
+
+    def prepare_create(self, obj: Json) -> None:
+        since = obj["metadata"]["creationTimestamp"]
+        obj["status"] = {"phase": "Pending", "lastPhaseTransitionTime": since}
+
+    def prepare_status_update(self, new: Json, old: Json) -> None:
+        super().prepare_status_update(new, old)
+        status, before = new.setdefault("status", {}), old.get("status", {})
+        told, since = status.get("lastPhaseTransitionTime"), before.get("lastPhaseTransitionTime")
+        if status.get("phase") == before.get("phase"):
+            if told is None and since is not None:
+                status["lastPhaseTransitionTime"] = since
+        elif told in (None, since):
+            assert self._clock is not None
+            status["lastPhaseTransitionTime"] = self._clock.now().isoformat(timespec="seconds")[:19] + "Z"
+
+    def validate(self, obj: Json) -> list[FieldError]:
+        return _validate_volume(obj["spec"])
+
+    def validate_update(self, new: Json, old: Json) -> list[FieldError]:
+        spec, before = new["spec"], old["spec"]
+        errors = self.validate(new)
+        source, previous = _source(spec), _source(before)
+        if "controllerExpandSecretRef" not in previous.get("csi", {}) and "csi" in source and "csi" in previous:
+            csi = {key: value for key, value in source["csi"].items() if key != "controllerExpandSecretRef"}
+            source = {**source, "csi": csi}
+        if source != previous:
+            changes = difference(previous, source)
+            detail = f"spec.persistentvolumesource is immutable after creation\n{changes}"
+            errors.append(FieldError.forbidden(_SPEC.child("persistentvolumesource"), detail))
+        errors += unchanged(spec.get("volumeMode"), before.get("volumeMode"), Path("volumeMode"))
+        if "nodeAffinity" in before:
+            errors += unchanged(spec.get("nodeAffinity"), before["nodeAffinity"], Path("nodeAffinity"))
+        if "volumeAttributesClassName" in before and "volumeAttributesClassName" not in spec:
+            where = _SPEC.child("volumeAttributesClassName")
+            errors.append(FieldError.forbidden(where, "update from non-nil value to nil is forbidden"))
+        return errors
+
+
+def _source(spec: Json) -> Json:
+    return {key: value for key, value in spec.items() if key not in _NOT_SOURCES}
+
+
+def _validate_volume(spec: Json) -> list[FieldError]:
+    modes, capacity = spec.get("accessModes", []), spec.get("capacity", {})
+    errors = [] if modes else [FieldError.required(_SPEC.child("accessModes"))]
+    errors += validate_access_modes(modes, _SPEC.child("accessModes"))
+    path = _SPEC.child("capacity")
+    if not capacity:
+        errors.append(FieldError.required(path))
+    if set(capacity) != {"storage"}:
+        errors.append(FieldError.not_supported(path, capacity or None, ("storage",)))
+    for name, amount in capacity.items():
+        if Quantity.parse(amount).value() < 0:
+            value = Quantity.parse(amount).value()
+            errors.append(FieldError.invalid(path.key(name), value, "must be a valid resource quantity"))
+        errors += positive_quantity(amount, path.key(name))
+    policy = spec["persistentVolumeReclaimPolicy"]
+    if policy not in _POLICIES:
+        errors.append(FieldError.not_supported(_SPEC.child("persistentVolumeReclaimPolicy"), policy, _POLICIES))
+    required = spec.get("nodeAffinity", {}).get("required")
+    if "nodeAffinity" in spec:
+        where = _SPEC.child("nodeAffinity").child("required")
+        errors += [FieldError.required(where, "must specify required node constraints")] if required is None else []
+        errors += [] if required is None else validate_node_selector(required, where)
+    errors += _validate_sources(spec)
+    if normpath(spec.get("hostPath", {}).get("path") or ".") in ("/", "//") and policy == "Recycle":
+        detail = "may not be 'recycle' for a hostPath mount of '/'"
+        errors.append(FieldError.forbidden(_SPEC.child("persistentVolumeReclaimPolicy"), detail))
+    if spec.get("storageClassName"):
+        errors += checked(names.name_is_dns_subdomain, spec["storageClassName"], _SPEC.child("storageClassName"))
+    errors += validate_volume_mode(spec, _SPEC)
+    return errors
+
+
+def _validate_sources(spec: Json) -> list[FieldError]:
+    given = list(_source(spec))
+    if not given:
+        return [FieldError.required(_SPEC, "must specify a volume type")]
+    errors: list[FieldError] = []
+    first = given[0]
+    path = _SPEC.child(first)
+    match first:
+        case "hostPath":
+            errors += validate_host_path(spec[first], path)
+        case "nfs":
+            errors += validate_nfs(spec[first], path)
+        case "local":
+            errors += [] if spec[first].get("path") else [FieldError.required(path.child("path"))]
+            if "nodeAffinity" not in spec:
+                detail = "Local volume requires node affinity"
+                errors.append(FieldError.required(Path("metadata", "annotations"), detail))
+        case "csi":
+            fields = ("driver", "volumeHandle")
+            errors += [FieldError.required(path.child(field)) for field in fields if not spec[first].get(field)]
+    return errors + [
+        FieldError.forbidden(_SPEC.child(other), "may not specify more than 1 volume type") for other in given[1:]
+    ]
+
+
+class PersistentVolumeClaim(Strategy):
+    returns_deleted = True
+
+    def default(self, obj: Json) -> None:
+        default_claim_spec(obj.setdefault("spec", {}))
+        status = obj.setdefault("status", {})
+        status.setdefault("phase", "Pending")
+        for field in ("capacity", "allocatedResources"):
+            if field in status:
+                round_up(status[field])
+
+    def prepare_create(self, obj: Json) -> None:
+        obj["status"] = {"phase": "Pending"}
+        _link_sources(obj["spec"])
+
+    def prepare_update(self, new: Json, old: Json) -> None:
+        _link_sources(new["spec"])
+
+    def validate(self, obj: Json) -> list[FieldError]:
+        return validate_claim_spec(obj["spec"], _SPEC)
+
+    def validate_update(self, new: Json, old: Json) -> list[FieldError]:
+        errors = self.validate(new)
+        spec, before = new["spec"], old["spec"]
+        classes = [obj["metadata"].get("annotations", {}).get(_CLASS) for obj in (new, old)]
+        masked = dict(spec)
+        if _upgrades_class(classes, spec, before):
+            masked.pop("storageClassName", None)
+        else:
+            errors += _validate_class(classes)
+            if "storageClassName" not in before and spec.get("storageClassName") in {
+                classes[1],
+                *_any(classes[1], spec),
+            }:
+                masked.pop("storageClassName", None)
+        if not before.get("volumeName") and spec.get("volumeName"):
+            del masked["volumeName"]
+        bound = new.get("status", {}).get("phase") == "Bound"
+        if bound:
+            _mask_bound(masked, before)
+        if masked != before:
+            changes = difference(_shown(before), _shown(masked))
+            detail = (
+                "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound "
+                f"claims\n{changes}"
+            )
+            errors.append(FieldError.forbidden(_SPEC, detail))
+        errors += _validate_size(spec, before, old.get("status", {}))
+        return errors + unchanged(spec.get("volumeMode"), before.get("volumeMode"), Path("volumeMode"))
+
+    def validate_status_update(self, new: Json, old: Json) -> list[FieldError]:
+        path = Path("status", "capacity")
+        return [
+            FieldError.invalid(path.key(name), Quantity.parse(amount).value(), "must be a valid resource quantity")
+            for name, amount in new.get("status", {}).get("capacity", {}).items()
+            if not_negative_quantity(amount, path)
+        ]
+
+
+def _link_sources(spec: Json) -> None:
+    """Two forms of one field: what a claim is filled from."""
+    source, reference = spec.get("dataSource"), spec.get("dataSourceRef")
+    if source is not None and reference is None:
+        spec["dataSourceRef"] = dict(source)
+    elif reference is not None and source is None and not reference.get("namespace"):
+        known = {"PersistentVolumeClaim": "", "VolumeSnapshot": "snapshot.storage.k8s.io"}
+        if known.get(reference.get("kind", "")) == reference.get("apiGroup", ""):
+            spec["dataSource"] = {key: value for key, value in reference.items() if key != "namespace"}
+
+
+def _upgrades_class(classes: list[str | None], spec: Json, old: Json) -> bool:
+    """Whether a class that was an annotation becomes a field."""
+    new, before = classes
+    return (
+        before is not None
+        and "storageClassName" not in old
+        and spec.get("storageClassName") == before
+        and new in (None, before)
+    )
+
+
+def _any(before: str | None, spec: Json) -> set[str]:
+    """The classes that a claim without any may get: whatever it asks for, unless an annotation names one."""
+    return {spec["storageClassName"]} if before is None and "storageClassName" in spec else set()
+
+
+def _validate_class(classes: list[str | None]) -> list[FieldError]:
+    if classes[0] == classes[1]:
+        return []
+    path = Path("metadata", "annotations").key(_CLASS)
+    return [FieldError.invalid(path, classes[0] or "", "field is immutable")]
+
+
+def _mask_bound(masked: Json, old: Json) -> None:
+    resources = dict(masked.get("resources", {}))
+    if "requests" in resources:
+        requests = dict(resources["requests"])
+        requests.pop("storage", None)
+        if "storage" in old.get("resources", {}).get("requests", {}):
+            requests["storage"] = old["resources"]["requests"]["storage"]
+        resources["requests"] = requests
+        masked["resources"] = resources
+    masked.pop("volumeAttributesClassName", None)
+    if "volumeAttributesClassName" in old:
+        masked["volumeAttributesClassName"] = old["volumeAttributesClassName"]
+
+
+def _validate_size(spec: Json, old: Json, status: Json) -> list[FieldError]:
+    sizes = [Quantity.parse(s.get("resources", {}).get("requests", {}).get("storage", "0")) for s in (spec, old)]
+    if sizes[0] >= sizes[1]:
+        return []
+    if sizes[0] > Quantity.parse(status.get("capacity", {}).get("storage", "0")):
+        return []
+    path = _SPEC.child("resources", "requests", "storage")
+    return [FieldError.forbidden(path, "field can not be less than status.capacity")]
+
+
+def _shown(spec: Json) -> dict[str, Any]:
+    """A spec as messages show it."""
+    resources = spec.get("resources", {})
+    return {
+        "AccessModes": spec.get("accessModes"),
+        "Selector": spec.get("selector"),
+        "Resources": {"Limits": resources.get("limits"), "Requests": resources.get("requests")},
+        "VolumeName": spec.get("volumeName", ""),
+        "StorageClassName": spec.get("storageClassName"),
+        "VolumeMode": spec.get("volumeMode"),
+        "DataSource": spec.get("dataSource"),
+        "DataSourceRef": spec.get("dataSourceRef"),
+        "VolumeAttributesClassName": spec.get("volumeAttributesClassName"),
+    }
