@@ -13,17 +13,16 @@ from typing import Any
 import msgspec
 
 from ostinato.api.apply import FieldManager
+from ostinato.api.apply.ownership import Converter, UnknownVersionError
 from ostinato.api.gvk import GroupVersionKind, GroupVersionResource
-from ostinato.api.schema import builtin_schemas
+from ostinato.api.schema import Schema, builtin_schemas
 from ostinato.server.resources import tables
-from ostinato.server.resources.builtin import STORED_AS, STRATEGIES
+from ostinato.server.resources.builtin import SHARED, Shared, strategy_of
 from ostinato.server.resources.resource import Resource, Subresource
-from ostinato.server.resources.strategy import Strategy
+from ostinato.server.resources.strategy import Json, Strategy
 from ostinato.server.schema import builtin
 from ostinato.server.store.index import Collection, Index
 from ostinato.world import World
-
-_COMMON = Strategy()
 
 
 class Registry:
@@ -69,10 +68,11 @@ class Registry:
     def _builtin(self, group: str, version: str, raw: dict[str, Any], columns: dict[str, Any]) -> Resource:
         name, kind = raw["resource"], raw["responseKind"]["kind"]
         gvk = GroupVersionKind(group, version, kind)
-        strategy = STRATEGIES.get((group, name), _COMMON).for_server(self._world)
+        strategy = strategy_of(group, version, name).for_server(self._world)
         schema = builtin_schemas().of(gvk)
         stored = "get" in raw["verbs"]
-        stored_as = STORED_AS.get((group, version, name), (group, version))
+        shared = SHARED.get((group, version, name))
+        storage_gvk = shared.stored_as if shared else gvk
         resource = Resource(
             gvr=GroupVersionResource(group, version, name),
             gvk=gvk,
@@ -80,7 +80,7 @@ class Registry:
             verbs=tuple(raw["verbs"]),
             strategy=strategy,
             schema=schema,
-            collection=self.collection(f"{name}.{stored_as[0]}" if stored_as[0] else name, strategy)
+            collection=self.collection(f"{name}.{storage_gvk.group}" if storage_gvk.group else name, strategy)
             if stored
             else None,
             subresources={
@@ -96,6 +96,9 @@ class Registry:
                 for sub in raw.get("subresources", ())
             },
         )
+        resource.storage_gvk = storage_gvk
+        if shared:
+            resource.from_storage, resource.to_storage = shared.from_storage, shared.to_storage
         resource.singular = raw["singularResource"]
         resource.short_names = tuple(raw.get("shortNames", ()))
         resource.categories = tuple(raw.get("categories", ()))
@@ -103,12 +106,11 @@ class Registry:
             model = builtin.model_of(gvk)
             resource.read = partial(builtin.read, model)
             resource.selectable = strategy.selectable
-            schemas = {gvk.api_version: schema}
+            schemas, convert = _versions(gvk)
             for sub in ("", *(sub.name for sub in resource.subresources.values() if sub.kind == gvk)):
                 allowed = strategy.applicable(sub) if "status" in resource.subresources else None
-                resource.managers[sub] = FieldManager(
-                    gvk, schemas, subresource=sub, allowed=None if allowed is None else {gvk.api_version: allowed}
-                )
+                filters = None if allowed is None else dict.fromkeys(schemas, allowed)
+                resource.managers[sub] = FieldManager(gvk, schemas, subresource=sub, allowed=filters, convert=convert)
         resource.columns = columns.get(f"{group}/{version}/{name}", [])
         if resource.columns:
             self._tabulate(resource)
@@ -130,6 +132,25 @@ class Registry:
             resource.row_conditions = tables.pod_conditions
         elif key == ("flowcontrol.apiserver.k8s.io", "flowschemas"):
             resource.row_order = tables.flow_schema_order
+
+
+def _versions(gvk: GroupVersionKind) -> tuple[dict[str, Schema | None], Converter | None]:
+    """The schemas of every version of a kind, by apiVersion, and what goes between them."""
+    for (group, version, _), shared in SHARED.items():
+        served = GroupVersionKind(group, version, shared.stored_as.kind)
+        if gvk in (served, shared.stored_as):
+            kinds = (served, shared.stored_as)
+            return {kind.api_version: builtin_schemas().of(kind) for kind in kinds}, partial(_convert, shared, kinds)
+    return {gvk.api_version: builtin_schemas().of(gvk)}, None
+
+
+def _convert(shared: Shared, kinds: tuple[GroupVersionKind, GroupVersionKind], obj: Json, to: str) -> Json:
+    served, stored = (kind.api_version for kind in kinds)
+    if (obj.get("apiVersion"), to) == (served, stored):
+        return {**shared.to_storage(obj), "apiVersion": to}
+    if (obj.get("apiVersion"), to) == (stored, served):
+        return {**shared.from_storage(obj), "apiVersion": to}
+    raise UnknownVersionError(to)
 
 
 def describe(strategy: Strategy, data: bytes) -> tuple[dict[str, str], dict[str, str], str]:

@@ -1,0 +1,87 @@
+"""The admissionregistration group: webhooks and policies that admission asks."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from ostinato.server.resources.strategy import Json, Strategy
+
+_GROUP = "admissionregistration.k8s.io"
+
+
+def _default_match(match: Json) -> None:
+    match.setdefault("matchPolicy", "Equivalent")
+    match.setdefault("namespaceSelector", {})
+    match.setdefault("objectSelector", {})
+    for field in ("resourceRules", "excludeResourceRules"):
+        _default_rules(match.get(field))
+
+
+def _default_rules(rules: Any) -> None:
+    for rule in rules or ():
+        rule.setdefault("scope", "*")
+
+
+class WebhookConfiguration(Strategy):
+    generation = True
+    allow_unconditional_update = False
+
+    def default(self, obj: Json) -> None:
+        for webhook in obj.get("webhooks") or ():
+            self.default_webhook(webhook)
+
+    def default_webhook(self, webhook: Json) -> None:
+        webhook.setdefault("failurePolicy", "Fail")
+        webhook.setdefault("matchPolicy", "Equivalent")
+        webhook.setdefault("namespaceSelector", {})
+        webhook.setdefault("objectSelector", {})
+        webhook.setdefault("timeoutSeconds", 10)
+        _default_rules(webhook.get("rules"))
+        service = (webhook.get("clientConfig") or {}).get("service")
+        if service is not None:
+            service.setdefault("port", 443)
+
+    def desired(self, obj: Json) -> Any:
+        return obj.get("webhooks")
+
+
+class MutatingWebhookConfiguration(WebhookConfiguration):
+    def default_webhook(self, webhook: Json) -> None:
+        super().default_webhook(webhook)
+        webhook.setdefault("reinvocationPolicy", "Never")
+
+
+class Policy(Strategy):
+    generation = True
+    allow_unconditional_update = False
+
+    def default(self, obj: Json) -> None:
+        spec = obj.setdefault("spec", {})
+        spec.setdefault("failurePolicy", "Fail")
+        if spec.get("matchConstraints") is not None:
+            _default_match(spec["matchConstraints"])
+
+
+class ValidatingAdmissionPolicy(Policy):
+    empty_status: ClassVar[Json] = {}
+    status_keeps_metadata = True
+
+
+class PolicyBinding(Strategy):
+    generation = True
+    allow_unconditional_update = False
+
+    def default(self, obj: Json) -> None:
+        match = (obj.get("spec") or {}).get("matchResources")
+        if match is not None:
+            _default_match(match)
+
+
+STRATEGIES: dict[tuple[str, str], Strategy] = {
+    (_GROUP, "validatingwebhookconfigurations"): WebhookConfiguration(),
+    (_GROUP, "mutatingwebhookconfigurations"): MutatingWebhookConfiguration(),
+    (_GROUP, "validatingadmissionpolicies"): ValidatingAdmissionPolicy(),
+    (_GROUP, "mutatingadmissionpolicies"): Policy(),
+    (_GROUP, "validatingadmissionpolicybindings"): PolicyBinding(),
+    (_GROUP, "mutatingadmissionpolicybindings"): PolicyBinding(),
+}

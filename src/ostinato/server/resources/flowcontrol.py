@@ -1,0 +1,43 @@
+"""The flowcontrol group: which requests are served first."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from ostinato.server.resources.strategy import Json, Strategy
+
+_GROUP = "flowcontrol.apiserver.k8s.io"
+_QUEUING = {"handSize": 8, "queues": 64, "queueLengthLimit": 50}
+
+
+class FlowSchema(Strategy):
+    generation = True
+    empty_status: ClassVar[Json] = {}
+    status_keeps_metadata = True
+
+    def default(self, obj: Json) -> None:
+        spec = obj.setdefault("spec", {})
+        spec["matchingPrecedence"] = spec.get("matchingPrecedence") or 1000
+
+
+class PriorityLevelConfiguration(Strategy):
+    generation = True
+    empty_status: ClassVar[Json] = {}
+    status_keeps_metadata = True
+
+    def default(self, obj: Json) -> None:
+        spec = obj.setdefault("spec", {})
+        for field, shares in (("exempt", 0), ("limited", 30)):
+            if spec.get(field) is not None:
+                spec[field].setdefault("nominalConcurrencyShares", shares)
+                spec[field].setdefault("lendablePercent", 0)
+        queuing = ((spec.get("limited") or {}).get("limitResponse") or {}).get("queuing")
+        if queuing is not None:
+            for field, value in _QUEUING.items():
+                queuing[field] = queuing.get(field) or value
+
+
+STRATEGIES: dict[tuple[str, str], Strategy] = {
+    (_GROUP, "flowschemas"): FlowSchema(),
+    (_GROUP, "prioritylevelconfigurations"): PriorityLevelConfiguration(),
+}

@@ -1,0 +1,50 @@
+"""The policy group: PodDisruptionBudgets."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from ostinato.api import labels
+from ostinato.api.field_errors import FieldError
+from ostinato.server.resources.strategy import Json, Strategy
+from ostinato.server.resources.validation import one_of
+from ostinato.server.resources.workloads import SPEC, STATUS, at_most_all, count_or_percent, counts
+
+
+class PodDisruptionBudget(Strategy):
+    generation = True
+    allow_unconditional_update = False
+    empty_status: ClassVar[Json] = {
+        "disruptionsAllowed": 0,
+        "currentHealthy": 0,
+        "desiredHealthy": 0,
+        "expectedPods": 0,
+    }
+
+    def validate(self, obj: Json) -> list[FieldError]:
+        spec = obj.get("spec") or {}
+        errors = []
+        if "minAvailable" in spec and "maxUnavailable" in spec:
+            shown = {
+                "MinAvailable": spec["minAvailable"],
+                "Selector": spec.get("selector"),
+                "MaxUnavailable": spec["maxUnavailable"],
+                "UnhealthyPodEvictionPolicy": spec.get("unhealthyPodEvictionPolicy"),
+            }
+            errors.append(FieldError.invalid(SPEC, shown, "minAvailable and maxUnavailable cannot be both set"))
+        for field in ("minAvailable", "maxUnavailable"):
+            if field in spec:
+                errors += count_or_percent(spec[field], SPEC.child(field))
+                errors += at_most_all(spec[field], SPEC.child(field))
+        if spec.get("selector") is not None:
+            errors += labels.validate_label_selector(spec["selector"], SPEC.child("selector"))
+        if "unhealthyPodEvictionPolicy" in spec:
+            path = SPEC.child("unhealthyPodEvictionPolicy")
+            errors += one_of(spec["unhealthyPodEvictionPolicy"], ["AlwaysAllow", "IfHealthyBudget"], path)
+        return errors
+
+    def validate_status_update(self, new: Json, old: Json) -> list[FieldError]:
+        return counts(new.get("status") or {}, STATUS, *self.empty_status)
+
+
+STRATEGIES: dict[tuple[str, str], Strategy] = {("policy", "poddisruptionbudgets"): PodDisruptionBudget()}
