@@ -39,10 +39,12 @@ _OPAQUE: Final = {
 class TypeMismatch(Exception):  # noqa: N818
     """A value has a type that its field cannot hold. The message is that of Go's JSON decoder."""
 
-    def __init__(self, found: str, go_type: str) -> None:
+    def __init__(self, found: str, go_type: str, into: str = "", value: Any = None) -> None:
         super().__init__(found, go_type)
         self.found = found
         self.go_type = go_type
+        self.into = into  # what `go_type` is: struct, map, slice, string, int32, …; "": a type that reads JSON itself
+        self.value = value
         self.struct = ""  # the innermost struct
         self.path: list[str] = []  # the fields that lead to it, innermost first
 
@@ -81,7 +83,7 @@ class Struct:
 
     def read(self, value: Any, unknown: _Unknown) -> dict[str, Any]:
         if type(value) is not dict:
-            raise TypeMismatch(json_type(value), f"v1.{self.name}")
+            raise TypeMismatch(json_type(value), f"v1.{self.name}", "struct", value)
         fields = self.fields
         out: dict[str, Any] = {}
         for name, item in value.items():
@@ -243,7 +245,7 @@ def _opaque(value: Any, _unknown: _Unknown) -> Any:
 def _string(go_type: str) -> Callable[[Any, _Unknown], Any]:
     def read_string(value: Any, _unknown: _Unknown) -> Any:
         if type(value) is not str:
-            raise TypeMismatch(json_type(value), go_type)
+            raise TypeMismatch(json_type(value), go_type, "string", value)
         return value
 
     return read_string
@@ -258,7 +260,7 @@ def _integer(go_type: str, format_: str) -> Callable[[Any, _Unknown], Any]:
         if type(value) is float and value.is_integer() and -limit <= value < limit:
             return int(value)
         found = json_type(value)
-        raise TypeMismatch(f"number {value}" if found == "number" else found, go_type)
+        raise TypeMismatch(f"number {value}" if found == "number" else found, go_type, format_, value)
 
     return read_integer
 
@@ -266,7 +268,7 @@ def _integer(go_type: str, format_: str) -> Callable[[Any, _Unknown], Any]:
 def _number(go_type: str) -> Callable[[Any, _Unknown], Any]:
     def read_number(value: Any, _unknown: _Unknown) -> Any:
         if type(value) is not int and type(value) is not float:
-            raise TypeMismatch(json_type(value), go_type)
+            raise TypeMismatch(json_type(value), go_type, "float64", value)
         return value
 
     return read_number
@@ -275,7 +277,7 @@ def _number(go_type: str) -> Callable[[Any, _Unknown], Any]:
 def _boolean(go_type: str) -> Callable[[Any, _Unknown], Any]:
     def read_boolean(value: Any, _unknown: _Unknown) -> Any:
         if type(value) is not bool:
-            raise TypeMismatch(json_type(value), go_type)
+            raise TypeMismatch(json_type(value), go_type, "bool", value)
         return value
 
     return read_boolean
@@ -283,7 +285,7 @@ def _boolean(go_type: str) -> Callable[[Any, _Unknown], Any]:
 
 def _bytes(value: Any, _unknown: _Unknown) -> Any:
     if type(value) is not str:
-        raise TypeMismatch(json_type(value), "[]uint8")
+        raise TypeMismatch(json_type(value), "[]uint8", "slice", value)
     try:
         base64.b64decode(value, validate=True)
     except binascii.Error as error:
@@ -340,7 +342,7 @@ def _int_or_string(go_type: str) -> Callable[[Any, _Unknown], Any]:
 def _list(item: Callable[[Any, _Unknown], Any], go_type: str) -> Callable[[Any, _Unknown], Any]:
     def read_list(value: Any, unknown: _Unknown) -> Any:
         if type(value) is not list:
-            raise TypeMismatch(json_type(value), go_type)
+            raise TypeMismatch(json_type(value), go_type, "slice", value)
         out = []
         for i, element in enumerate(value):
             since = len(unknown.paths)
@@ -355,7 +357,7 @@ def _list(item: Callable[[Any, _Unknown], Any], go_type: str) -> Callable[[Any, 
 def _map(item: Callable[[Any, _Unknown], Any], go_type: str) -> Callable[[Any, _Unknown], Any]:
     def read_map(value: Any, unknown: _Unknown) -> Any:
         if type(value) is not dict:
-            raise TypeMismatch(json_type(value), go_type)
+            raise TypeMismatch(json_type(value), go_type, "map", value)
         out = {}
         for key, element in value.items():
             since = len(unknown.paths)

@@ -1,4 +1,8 @@
-"""patch: an object is changed by one of four kinds of patch; apply may bring it into being."""
+"""patch: an object is changed by a JSON patch, a merge patch or a strategic merge patch.
+
+A patch is read when it first meets its object, so that one for an object that is not there is told just that; and
+applied anew to each version that it meets, until it is stored. The fourth kind of patch is `apply`.
+"""
 
 from __future__ import annotations
 
@@ -6,22 +10,32 @@ from typing import Any
 
 import msgspec
 
-from ostinato.api.apply import ApplyError
-from ostinato.api.errors import APIError, BadRequest, Invalid, NotFound, Unknown, UnsupportedMediaType
+from ostinato.api.errors import (
+    APIError,
+    BadRequest,
+    Invalid,
+    RequestEntityTooLarge,
+    Unknown,
+    UnsupportedMediaType,
+)
 from ostinato.api.field_errors import FieldError, Path
 from ostinato.api.gvk import GroupKind
 from ostinato.api.patch import PatchError, check_operations, json_patch, merge_patch, strategic_merge
+from ostinato.api.patch.wording import go_value
+from ostinato.api.quoting import quote
 from ostinato.api.status import Status, StatusDetails
 from ostinato.api.wire import DecodeError, decode_json, strict_errors
 from ostinato.server import body
-from ostinato.server.negotiate import Form, form_of
+from ostinato.server.negotiate import form_of
 from ostinato.server.options import WriteOptions, write_options
 from ostinato.server.request import Response
+from ostinato.server.resources.resource import Resource
 from ostinato.server.resources.strategy import Json
 from ostinato.server.schema.builtin import BadValue, TypeMismatch, json_type
+from ostinato.server.schema.restore import restore_error
 from ostinato.server.verbs import write
+from ostinato.server.verbs.apply import apply
 from ostinato.server.verbs.context import Context
-from ostinato.server.verbs.create import create_object
 from ostinato.server.verbs.update import change_object
 
 JSON_PATCH = "application/json-patch+json"
@@ -29,36 +43,50 @@ MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
 
+_BUILTIN = (JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, APPLY_PATCH)
+_CUSTOM = (JSON_PATCH, MERGE_PATCH, APPLY_PATCH)
+_OPERATION = frozenset({"op", "path", "from", "value"})
+
 
 async def patch(context: Context) -> Response:
     request, resource = context.request, context.resource
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    known = [JSON_PATCH, MERGE_PATCH, APPLY_PATCH] + ([] if resource.custom else [STRATEGIC_PATCH])
-    if kind not in known:
-        raise UnsupportedMediaType(
-            Status(
-                message="415: Unsupported Media Type", reason="UnsupportedMediaType", details=StatusDetails(), code=415
-            )
-        )
+    kind = patch_kind(request.headers.get("content-type", ""), resource)
     form = form_of(request, resource)
     data = await request.read()
     options = write_options(request, "PatchOptions")
-    _check_options(kind, options)
+    check_patch_options(kind, options)
     if kind == APPLY_PATCH:
-        return await _apply(context, data, options, form)
-    change = _Change(context, kind, data, options)
-    return await change_object(context, change, options, form)
+        return await apply(context, data, options, form)
+    return await change_object(context, _Change(context, kind, data, options), options, form)
 
 
-def _check_options(kind: str, options: WriteOptions) -> None:
-    faults = []
+def patch_kind(content_type: str, resource: Resource) -> str:
+    """The kind of a patch by its content type; UnsupportedMediaType if the resource takes none such."""
+    known = _CUSTOM if resource.custom else _BUILTIN
+    if not resource.custom:  # the router looks first
+        named = {part.partition(";")[0].strip(" ") for part in content_type.split(",")}
+        if named.isdisjoint(known):
+            message = "415: Unsupported Media Type"
+            raise UnsupportedMediaType(
+                Status(message=message, reason="UnsupportedMediaType", details=StatusDetails(), code=415)
+            )
+    kind = content_type.partition(";")[0]
+    if kind not in known:
+        raise UnsupportedMediaType.of(known)
+    return kind
+
+
+def check_patch_options(kind: str, options: WriteOptions) -> None:
+    """Refuse options that do not go with a kind of patch."""
     if kind == APPLY_PATCH:
-        if not options.field_manager:
-            faults.append(FieldError.required(Path("fieldManager"), "is required for apply patch"))
-    elif options.force is not None:
-        faults.append(FieldError.forbidden(Path("force"), "may not be specified for non-apply patch"))
-    if faults:
-        raise Invalid.of(GroupKind("meta.k8s.io", "PatchOptions"), "", faults)
+        if options.field_manager:
+            return
+        fault = FieldError.required(Path("fieldManager"), "is required for apply patch")
+    elif options.force is None:
+        return
+    else:
+        fault = FieldError.forbidden(Path("force"), "may not be specified for non-apply patch")
+    raise Invalid.of(GroupKind("meta.k8s.io", "PatchOptions"), "", [fault])
 
 
 class _Change:
@@ -67,124 +95,107 @@ class _Change:
     def __init__(self, context: Context, kind: str, data: bytes, options: WriteOptions) -> None:
         self._context = context
         self._kind = kind
-        self._options = options
-        self._told = False
-        try:
-            self._patch: Any = decode_json(data)
-            if kind == JSON_PATCH:
-                check_operations(self._patch)
-            elif not isinstance(self._patch, dict):
-                raise BadRequest.of(
-                    f"error decoding patch: json: cannot unmarshal {json_type(self._patch)} into Go value of "
-                    "type map[string]interface {}"
-                )
-        except DecodeError as error:
-            raise BadRequest.of(f"error decoding patch: {error}") from error
-        except PatchError as error:
-            raise _refused(error) from error
         self._data = data
+        self._validation = options.field_validation
+        self._patch: Any = None
+        self._problems: list[str] | None = None  # what strict decoding has to say of the patch; None: not read yet
 
     def __call__(self, old: Json) -> Json:
         context, resource = self._context, self._context.resource
         try:
-            if self._kind == JSON_PATCH:
-                new = json_patch(old, self._patch)
-            elif self._kind == MERGE_PATCH:
-                new = merge_patch(old, self._patch)
-            else:
-                new = strategic_merge(old, self._patch, resource.schema)
+            if self._problems is None:
+                self._patch = self._decoded()
+                self._problems = self._patch_problems()
+            new = self._applied(old)
         except PatchError as error:
             raise _refused(error) from error
-        new = self._shaped(new)
-        write.fit_namespace(context, new)
-        write.check_name(context, new)
-        resource.strategy.default(new)
-        return new
-
-    def _shaped(self, new: Any) -> Json:
-        context, resource = self._context, self._context.resource
-        if not isinstance(new, dict):
-            raise _bad_result(context, new, "json: cannot unmarshal into an object")
-        try:
-            obj, unknown = resource.read(new)
-        except (TypeMismatch, BadValue) as error:
-            raise _bad_result(context, new, str(error)) from error
-        if self._options.field_validation != "Ignore" and not self._told:
-            self._told = True
-            problems = [] if self._kind == JSON_PATCH else strict_errors(self._data, self._patch, None)
-            problems += [f'unknown field "{path}"' for path in unknown]
-            if problems:
-                if self._options.field_validation == "Strict":
-                    raise _bad_result(context, new, f"strict decoding error: {', '.join(problems)}")
-                context.request.warnings.extend(problems)
-        obj["kind"], obj["apiVersion"] = resource.gvk.kind, resource.gvk.api_version
-        obj.setdefault("metadata", {})
+        obj = self._shaped(new)
+        resource.strategy.default(obj)
+        write.fit_namespace(context, obj)
+        write.check_name(context, obj)
         return obj
 
+    def _decoded(self) -> Any:
+        """The patch as a value. Lenient decoding has words of its own."""
+        lenient = self._validation == "Ignore"
+        try:
+            value = decode_json(self._data)
+            if self._kind == JSON_PATCH:
+                return check_operations(value)
+        except DecodeError as error:
+            raise BadRequest.of(self._undecodable(str(error))) from error
+        except PatchError as error:
+            if not lenient:
+                raise
+            text = str(error).removeprefix("error decoding patch: ")
+            text = text.replace("[]handlers.jsonPatchOp", "jsonpatch.Patch")
+            raise BadRequest.of(text.replace("handlers.jsonPatchOp", "jsonpatch.Operation")) from error
+        if value is not None and not isinstance(value, dict):
+            why = f"json: cannot unmarshal {json_type(value)} into Go value of type map[string]interface {{}}"
+            raise BadRequest.of(self._undecodable(why))
+        return {} if value is None and self._kind == STRATEGIC_PATCH else value
 
-def _bad_result(context: Context, new: Any, why: str) -> APIError:
-    """The patched object is none of its kind."""
-    fault = FieldError.invalid(Path("patch"), msgspec.json.encode(new).decode(), why)
-    return Invalid.of(context.resource.gvk.group_kind, context.route.name, [fault])
+    def _undecodable(self, why: str) -> str:
+        if self._kind == STRATEGIC_PATCH:
+            return why
+        if self._validation != "Ignore":
+            return f"error decoding patch: {why}"
+        return "Invalid JSON Patch" if self._kind == MERGE_PATCH else why
+
+    def _patch_problems(self) -> list[str]:
+        if self._validation == "Ignore":
+            return []
+        repeated = strict_errors(self._data, self._patch, None)
+        if self._kind != JSON_PATCH:
+            return repeated
+        unknown = [
+            f"unknown field {quote(f'[{i}].{field}')}"
+            for i, operation in enumerate(self._patch)
+            if not operation.keys() <= _OPERATION
+            for field in operation
+            if field not in _OPERATION
+        ]
+        return [f"json patch {text}" for text in (*repeated, *unknown)]
+
+    def _applied(self, old: Json) -> Any:
+        if self._kind == JSON_PATCH:
+            return json_patch(old, self._patch)
+        if self._kind == MERGE_PATCH:
+            return merge_patch(old, self._patch)
+        return strategic_merge(old, self._patch, self._context.resource.schema)
+
+    def _shaped(self, new: Any) -> Json:
+        """The result as an object of its kind; Invalid if it is none."""
+        resource = self._context.resource
+        try:
+            if self._kind != STRATEGIC_PATCH:  # which cannot change what an object is
+                body.check_kind(new, resource)
+            obj, unknown = body.typed(resource, new)
+        except (TypeMismatch, BadValue) as error:
+            raise self._invalid(new, restore_error(error) if self._kind == STRATEGIC_PATCH else str(error)) from error
+        except BadRequest as error:
+            raise self._invalid(new, error.message) from error
+        if self._validation != "Ignore":
+            assert self._problems is not None
+            problems = [*self._problems, *(f"unknown field {quote(path)}" for path in unknown)]
+            if problems and self._validation == "Strict":
+                raise self._invalid(new, f"strict decoding error: {', '.join(problems)}")
+            self._context.request.warnings.extend(problems)
+        return obj
+
+    def _invalid(self, new: Any, why: str) -> APIError:
+        shown = go_value(self._patch) if self._kind == STRATEGIC_PATCH else msgspec.json.encode(new).decode()
+        return Invalid.of(GroupKind("", ""), "", [FieldError.invalid(Path("patch"), shown, why)])
 
 
 def _refused(error: PatchError) -> APIError:
-    if error.code == 400:
-        return BadRequest.of(str(error))
-    if error.code == 422:
-        return Invalid(
-            Status(
-                message="the server rejected our request due to an error in our request",
-                reason="Invalid",
-                details=StatusDetails(),
-                code=422,
-            )
-        )
-    if error.code == 413:
-        from ostinato.api.errors import RequestEntityTooLarge  # noqa: PLC0415
-
-        return RequestEntityTooLarge.of(str(error))
-    return Unknown.of(str(error))
-
-
-async def _apply(context: Context, data: bytes, options: WriteOptions, form: Form) -> Response:
-    from ostinato.api.wire.yaml import decode_yaml  # noqa: PLC0415 - loads only where it is needed
-
-    resource = context.resource
-    try:
-        config = decode_yaml(data)
-    except DecodeError as error:
-        raise BadRequest.of(f"error decoding YAML: {error}") from error
-    if not isinstance(config, dict):
-        raise BadRequest.of(
-            f"json: cannot unmarshal {json_type(config)} into Go value of type map[string]interface {{}}"
-        )
-    manager = resource.managers.get(context.route.subresource)
-    assert manager is not None
-    assert resource.collection is not None
-    stamp = write.now(context.world.clock)
-
-    def applied(live: Json | None) -> Json:
-        try:
-            return manager.apply(live, config, options.field_manager, stamp, force=bool(options.force))
-        except ApplyError as error:
-            raise Unknown.of(str(error)) from error
-
-    if resource.collection.newest(context.key) is None:
-        if context.route.subresource:
-            raise NotFound.of(resource.group_resource, context.route.name)
-        new = applied(None)
-        obj = body.shaped(resource, new)
-        write.check_name(context, obj)
-        return await create_object(context, obj, options, form, tracked=True)
-
-    def change(old: Json) -> Json:
-        new = applied(old)
-        if new is old:
-            return old
-        obj = body.shaped(resource, new)
-        write.check_name(context, obj)
-        write.fit_namespace(context, obj)
-        return obj
-
-    return await change_object(context, change, options, form, tracked=True)
+    match error.code:
+        case 400:
+            return BadRequest.of(str(error))
+        case 413:
+            return RequestEntityTooLarge.of(str(error))
+        case 422:
+            message = "the server rejected our request due to an error in our request"
+            return Invalid(Status(message=message, reason="Invalid", details=StatusDetails(), code=422))
+        case _:
+            return Unknown.of(str(error))

@@ -1,0 +1,101 @@
+"""apply: an object becomes what its manager wants of it, and comes into being if it is not there.
+
+The body is YAML. Who owns which field of an object is settled by its resource's field manager; what comes of that is
+written like any other create or update.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ostinato.api.apply import ApplyError, FieldManager
+from ostinato.api.errors import BadRequest, Conflict, NotFound, Unknown
+from ostinato.api.wire import DecodeError
+from ostinato.server import body
+from ostinato.server.negotiate import Form
+from ostinato.server.options import WriteOptions
+from ostinato.server.request import Response
+from ostinato.server.resources.strategy import Json
+from ostinato.server.schema.builtin import json_type
+from ostinato.server.verbs import write
+from ostinato.server.verbs.context import Context
+from ostinato.server.verbs.create import create_object
+from ostinato.server.verbs.update import change_object
+
+
+async def apply(context: Context, data: bytes, options: WriteOptions, form: Form) -> Response:
+    """Apply a configuration to the object that the path names."""
+    resource = context.resource
+    manager = resource.managers[context.route.subresource]
+    change = _Application(context, manager, data, options)
+    if context.collection.newest(context.key) is not None:
+        return await change_object(context, change, options, form, tracked=True)
+    if context.route.subresource:
+        raise NotFound.of(resource.group_resource, context.route.name)
+    return await create_object(context, change(None), options, form, tracked=True)
+
+
+class _Application:
+    """A configuration, read once, applied to each version that it meets; None: there is none yet."""
+
+    def __init__(self, context: Context, manager: FieldManager, data: bytes, options: WriteOptions) -> None:
+        self._context = context
+        self._manager = manager
+        self._data = data
+        self._options = options
+        self._config: Json | None = None
+        self._now = write.now(context.world.clock)
+
+    def __call__(self, old: Json | None) -> Json:
+        context, options = self._context, self._options
+        if self._config is None:
+            self._config = _decoded(self._data)
+        try:
+            applied = self._manager.apply(
+                old, self._config, options.field_manager, self._now, force=bool(options.force)
+            )
+        except ApplyError as error:
+            raise Unknown.of(str(error)) from error
+        self._check_repeated()
+        obj = {**applied, "metadata": dict(applied["metadata"])} if applied is old else self._shaped(applied)
+        uid = obj["metadata"].get("uid")
+        if old is None and uid:
+            why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+            raise Conflict.of(context.resource.group_resource, context.route.name, why)
+        write.fit_namespace(context, obj)
+        write.check_name(context, obj)
+        return obj
+
+    def _shaped(self, applied: Json) -> Json:
+        return body.shaped(self._context.resource, applied)
+
+    def _check_repeated(self) -> None:
+        """Tell of keys that the configuration gives twice, as its client asked; once."""
+        if self._options.field_validation == "Ignore":
+            return
+        from ostinato.api.wire.yaml import decode_yaml  # noqa: PLC0415 - loads only where it is needed
+
+        try:
+            decode_yaml(self._data, strict=True)
+        except DecodeError as error:
+            why = f"error converting YAML to JSON: {error}"
+            if self._options.field_validation == "Strict":
+                raise BadRequest.of(f"error strict decoding YAML: {why}") from error
+            self._context.request.warnings.append(why)
+
+
+def _decoded(data: bytes) -> Json:
+    from ostinato.api.wire.yaml import decode_yaml  # noqa: PLC0415
+
+    try:
+        config: Any = decode_yaml(data)
+    except DecodeError as error:
+        raise BadRequest.of(f"error decoding YAML: error converting YAML to JSON: {error}") from error
+    if config is None:
+        return {}
+    if not isinstance(config, dict):
+        raise BadRequest.of(
+            "error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal "
+            f"{json_type(config)} into Go value of type map[string]interface {{}}"
+        )
+    return config
