@@ -164,14 +164,11 @@ class Connection(asyncio.Protocol):
                 self._refuse(Malformed(431))
             elif not self._scanned:
                 self.deadline = self._clock.monotonic() + HEAD_SECONDS
-                if buffer.startswith(b"\r\n"):  # an empty line before a request is allowed
-                    self._buffer = buffer.lstrip(b"\r\n")
-                    return
             self._scanned = len(buffer)
             return
         self._scanned = 0
         try:
-            head = parse_head(buffer[:end].lstrip(b"\r\n"))
+            head = parse_head(buffer[:end])
         except Malformed as error:
             self._refuse(error)
             return
@@ -261,7 +258,7 @@ class Connection(asyncio.Protocol):
         body = self._body
         if self._lost:
             return
-        if body is not None and not body.complete:
+        if body is not None and not body.complete and not self._ended_by_client:
             if self._over:
                 self._close_slowly()
                 return
