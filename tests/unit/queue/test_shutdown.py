@@ -1,0 +1,208 @@
+"""Shutdown and drain of the work queue. Numbers are those of the acceptance list."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from ostinato.queue import QueueShutDown, WorkQueue
+from ostinato.world import DeadlockError, Simulation
+
+
+def run(main: Callable[[WorkQueue[str]], Coroutine[Any, Any, None]]) -> None:
+    simulation = Simulation(0)
+    simulation.run(main(WorkQueue(simulation.clock)))
+
+
+def test_nothing_is_added_after_shutdown_and_what_is_queued_is_still_handed_out() -> None:  # 117, 118, 123
+    async def main(queue: WorkQueue[str]) -> None:
+        queue.add("a")
+        queue.add("b")
+        assert not queue.shutting_down
+        queue.shut_down()
+        assert queue.shutting_down
+        queue.add("c")
+        queue.add_after("d", 0)
+        queue.add_after("e", 1)
+        queue.add_rate_limited("f")
+        assert await queue.get() == "a"
+        assert queue.get_nowait() == "b"
+        with pytest.raises(QueueShutDown):
+            await queue.get()
+        with pytest.raises(QueueShutDown):
+            queue.get_nowait()
+
+    run(main)
+
+
+def test_shutdown_sends_away_all_who_wait_and_may_be_repeated() -> None:  # 123
+    async def main(queue: WorkQueue[str]) -> None:
+        workers = [asyncio.create_task(queue.get()) for _ in range(3)]
+        await asyncio.sleep(0)
+        queue.shut_down()
+        queue.shut_down()
+        outcomes = await asyncio.gather(*workers, return_exceptions=True)
+        assert [type(outcome) for outcome in outcomes] == [QueueShutDown] * 3
+
+    run(main)
+
+
+def test_a_worker_that_was_promised_a_key_gets_it_after_shutdown_and_nobody_else_does() -> None:
+    async def main(queue: WorkQueue[str]) -> None:
+        worker = asyncio.create_task(queue.get())
+        await asyncio.sleep(0)
+        queue.add("a")
+        queue.shut_down()
+        with pytest.raises(QueueShutDown):
+            queue.get_nowait()
+        assert await worker == "a"
+
+    run(main)
+
+
+def test_a_worker_cancelled_and_dismissed_at_once_ends_cancelled() -> None:
+    async def main(queue: WorkQueue[str]) -> None:
+        before, after = asyncio.create_task(queue.get()), asyncio.create_task(queue.get())
+        await asyncio.sleep(0)
+        before.cancel()
+        queue.shut_down()
+        after.cancel()
+        await asyncio.wait([before, after])
+        assert before.cancelled()
+        assert after.cancelled()
+
+    run(main)
+
+
+def test_a_key_added_while_processed_is_served_again_after_shutdown() -> None:  # 119, 123
+    async def main(queue: WorkQueue[str]) -> None:
+        queue.add("a")
+        await queue.get()
+        queue.add("a")
+        queue.shut_down()
+        queue.done("a")
+        assert await queue.get() == "a"
+
+    run(main)
+
+
+def test_shutdown_does_not_wait_for_what_is_processed() -> None:  # 123
+    async def main(queue: WorkQueue[str]) -> None:
+        queue.add("a")
+        await queue.get()
+        queue.shut_down()  # returns
+        queue.done("a")
+
+    run(main)
+
+
+def test_drain_waits_for_all_that_is_processed() -> None:  # 124
+    async def main(queue: WorkQueue[str]) -> None:
+        queue.add("a")
+        queue.add("b")
+        await queue.get()
+        await queue.get()
+        drain = asyncio.create_task(queue.shut_down_with_drain())
+        await asyncio.sleep(1)
+        queue.done("a")
+        await asyncio.sleep(1)
+        assert not drain.done()
+        with pytest.raises(QueueShutDown):
+            await queue.get()
+        queue.done("b")
+        await drain
+
+    run(main)
+
+
+def test_drain_of_an_idle_queue_returns_at_once_whatever_is_queued() -> None:  # 124
+    async def main(queue: WorkQueue[str]) -> None:
+        queue.add("a")
+        await queue.shut_down_with_drain()
+        assert await queue.get() == "a"
+
+    run(main)
+
+
+def test_drain_waits_for_a_key_that_its_worker_takes_up_again() -> None:  # 124
+    async def main(queue: WorkQueue[str]) -> None:
+        processed = []
+
+        async def worker() -> None:
+            with suppress(QueueShutDown):
+                while True:
+                    async with queue.item() as key:
+                        if not processed:
+                            queue.add(key)
+                        await asyncio.sleep(10)
+                        processed.append(key)
+
+        queue.add("a")
+        task = asyncio.create_task(worker())
+        await asyncio.sleep(1)
+        await queue.shut_down_with_drain()
+        assert processed == ["a", "a"]
+        await task
+
+    run(main)
+
+
+def test_shutdown_releases_whoever_drains() -> None:  # 125
+    async def main(queue: WorkQueue[str]) -> None:
+        queue.add("a")
+        await queue.get()
+        drains = [asyncio.create_task(queue.shut_down_with_drain()) for _ in range(2)]
+        await asyncio.sleep(1)
+        assert not any(drain.done() for drain in drains)
+        queue.shut_down()
+        await asyncio.gather(*drains)
+
+    run(main)
+
+
+def test_drain_may_follow_shutdown() -> None:
+    async def main(queue: WorkQueue[str]) -> None:
+        queue.add("a")
+        await queue.get()
+        queue.shut_down()
+        drain = asyncio.create_task(queue.shut_down_with_drain())
+        await asyncio.sleep(1)
+        assert not drain.done()
+        queue.done("a")
+        await drain
+
+    run(main)
+
+
+def test_a_key_that_is_never_done_holds_the_drain_for_ever() -> None:  # 126
+    async def main(queue: WorkQueue[str]) -> None:
+        queue.add("a")
+        await queue.get()
+        await queue.shut_down_with_drain()
+
+    with pytest.raises(DeadlockError):
+        run(main)
+
+
+@pytest.mark.parametrize("drain", [False, True])
+def test_both_ways_to_shut_down_end_every_timer_at_once(drain: bool) -> None:  # 128, 133
+    simulation = Simulation(0)
+    queue: WorkQueue[str] = WorkQueue(simulation.clock)
+
+    async def main() -> None:
+        queue.add_after("a", 3600)
+        queue.add_after("b", 1800)
+        await asyncio.sleep(5)
+        if drain:
+            await queue.shut_down_with_drain()
+        else:
+            queue.shut_down()
+        await asyncio.Event().wait()
+
+    with pytest.raises(DeadlockError, match=r"at 5\.000000 s"):  # no timer is left that could move time
+        simulation.run(main())
+    assert len(queue) == 0
