@@ -34,24 +34,25 @@ def definitions_of(resource: Resource, prefix: str) -> dict[str, Json]:
     """The definitions of a custom resource and of its list; `prefix` is V2 or V3."""
     gvk = resource.gvk
     listed = GroupVersionKind(gvk.group, gvk.version, resource.list_kind)
+    found = {gvk: _object(resource, prefix), listed: _list(resource, prefix)}
+    for kind, schema in found.items():
+        schema["x-kubernetes-group-version-kind"] = [{"group": kind.group, "kind": kind.kind, "version": kind.version}]
+        if resource.selectable:
+            schema["x-kubernetes-selectable-fields"] = [{"fieldPath": path} for path in resource.selectable]
+    return {definition_name(kind): schema for kind, schema in found.items()}
+
+
+def _list(resource: Resource, prefix: str) -> Json:
     return {
-        definition_name(gvk): _object(resource, prefix),
-        definition_name(listed): {
-            "type": "object",
-            "required": ["items"],
-            "properties": {
-                "apiVersion": {"type": "string"},
-                "items": {"type": "array", "items": {"$ref": prefix + definition_name(gvk)}},
-                "kind": {"type": "string"},
-                "metadata": {"$ref": f"{prefix}{_META}ListMeta"},
-            },
-            "x-kubernetes-group-version-kind": [_gvk(listed)],
+        "type": "object",
+        "required": ["items"],
+        "properties": {
+            "apiVersion": {"type": "string"},
+            "items": {"type": "array", "items": {"$ref": prefix + definition_name(resource.gvk)}},
+            "kind": {"type": "string"},
+            "metadata": {"$ref": f"{prefix}{_META}ListMeta"},
         },
     }
-
-
-def _gvk(gvk: GroupVersionKind) -> Json:
-    return {"group": gvk.group, "kind": gvk.kind, "version": gvk.version}
 
 
 def _object(resource: Resource, prefix: str) -> Json:
@@ -61,9 +62,6 @@ def _object(resource: Resource, prefix: str) -> Json:
     else:
         schema = _v2(raw) if prefix == V2 else _v3(raw)
         schema["properties"] = {**schema.get("properties", {}), **_type_and_metadata(prefix)}
-    schema["x-kubernetes-group-version-kind"] = [_gvk(resource.gvk)]
-    if resource.selectable and prefix == V3:
-        schema["x-kubernetes-selectable-fields"] = [{"fieldPath": path} for path in resource.selectable]
     return schema
 
 

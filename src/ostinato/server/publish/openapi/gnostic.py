@@ -118,17 +118,25 @@ def _named(out: bytearray, number: int, entries: Json, message: Callable[[Any], 
 
 def _message(table: Table, extensions: int, value: Json) -> bytes:
     """A message by its table; `extensions` is the number of the field that holds keys beginning with "x-"."""
+    fields = [(*table[key], item) for key, item in value.items() if key in table]
+    fields += [(extensions, _extension, (key, item)) for key, item in value.items() if key.startswith("x-")]
+    fields.sort(key=_number)
     out = bytearray()
-    for key, item in value.items():
-        field = table.get(key)
-        if field is not None:
-            field[1](out, field[0], item)
-        elif key.startswith("x-"):
-            entry = bytearray()
-            _text(entry, 1, key)
-            _any(entry, 2, item)
-            _bytes(out, extensions, bytes(entry))
+    for number, write, item in fields:
+        write(out, number, item)
     return bytes(out)
+
+
+def _number(field: tuple[int, Writer, Any]) -> int:
+    return field[0]
+
+
+def _extension(out: bytearray, number: int, named: tuple[str, Any]) -> None:
+    name, value = named
+    entry = bytearray()
+    _text(entry, 1, name)
+    _any(entry, 2, value)
+    _bytes(out, number, bytes(entry))
 
 
 # The messages.

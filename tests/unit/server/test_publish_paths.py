@@ -1,0 +1,253 @@
+"""The paths that name no resource: who may ask for them, and what they answer."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from typing import Any
+
+import pytest
+from tests.unit.server.publish_samples import CUSTOM, ask, custom_resources, new_server
+
+from ostinato.server.core import Server
+from ostinato.server.publish.metrics import Metrics
+from ostinato.server.request import Request, Response, User
+from ostinato.server.route import Route
+
+NOT_FOUND = "the server could not find the requested resource"
+NOT_ALLOWED = "the server does not allow this method on the requested resource"
+
+
+@pytest.fixture
+def server() -> Server:
+    return new_server()
+
+
+def status_of(answer: Response) -> tuple[int, Any]:
+    told = json.loads(answer.body)
+    assert told["kind"] == "Status"
+    return answer.status, told["message"]
+
+
+# The root, the version, the issuer.
+
+
+def test_the_root_lists_the_paths_that_answer(server: Server) -> None:
+    paths = json.loads(ask(server, "/").body)["paths"]
+    assert paths == sorted(paths)
+    assert paths[:3] == ["/.well-known/openid-configuration", "/api", "/api/v1"]
+    for path in paths:
+        if path != "/openapi/v3/":
+            assert ask(server, path).status == 200, path
+
+
+def test_the_version_is_that_of_the_api_and_says_who_serves_it(server: Server) -> None:
+    for path in ("/version", "/version/"):
+        answer = ask(server, path)
+        told = json.loads(answer.body)
+        assert (told["major"], told["minor"]) == ("1", "36")
+        assert re.fullmatch(r"v1\.36\.\d+\+ostinato", told["gitVersion"])
+        assert answer.body.startswith(b'{\n  "major": "1",')
+
+
+def test_the_version_is_told_in_json_alone(server: Server) -> None:
+    answer = ask(server, "/version", accept="application/yaml")
+    assert answer.status == 406
+    assert b"Available representations: application/json" in answer.body
+
+
+def test_the_issuer_of_tokens_has_no_keys_yet(server: Server) -> None:
+    told = json.loads(ask(server, "/.well-known/openid-configuration", host="h:1").body)
+    assert told["jwks_uri"] == "https://h:1/openid/v1/jwks"
+    answer = ask(server, "/openid/v1/jwks")
+    assert (answer.content_type, answer.body) == ("application/jwk-set+json", b'{"keys":[]}')
+
+
+# What there is not.
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/nonsense", "/apis/nowhere.io", "/apis/nowhere.io/v1", "//apis", "/healthz/", "/healthz/no", "/readyz/ping/x"],
+)
+def test_a_path_that_there_is_not_is_a_page_not_found(server: Server, path: str) -> None:
+    answer = ask(server, path)
+    assert (answer.status, answer.body) == (404, b"404 page not found\n")
+    assert answer.content_type == "text/plain; charset=utf-8"
+
+
+@pytest.mark.parametrize("path", ["/api/v2", "/apis/apps/v9", "/version/x", "/api/kubernetes"])
+def test_a_version_that_there_is_not_is_told_as_a_status(server: Server, path: str) -> None:
+    assert status_of(ask(server, path)) == (404, NOT_FOUND)
+
+
+def test_a_version_that_a_custom_group_has_not_is_a_page_not_found(server: Server) -> None:
+    for resource in custom_resources(CUSTOM["definitions"]):
+        server.registry.add(resource)
+    assert ask(server, "/apis/zoo.example.com/v9").body == b"404 page not found\n"
+    assert ask(server, "/apis/zoo.example.com/v1", method="POST").status == 200
+
+
+@pytest.mark.parametrize("path", ["/api", "/api/v1", "/apis/apps/v1", "/version", "/openid/v1/jwks"])
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "HEAD", "OPTIONS"])
+def test_some_paths_can_only_be_read(server: Server, path: str, method: str) -> None:
+    assert status_of(ask(server, path, method=method)) == (405, NOT_ALLOWED)
+
+
+@pytest.mark.parametrize("path", ["/", "/apis", "/apis/apps", "/healthz", "/metrics", "/openapi/v3"])
+def test_the_others_do_not_mind_the_method(server: Server, path: str) -> None:
+    assert ask(server, path, method="POST").status == 200
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        ("/apis", "only the following media types are accepted: application/json, application/yaml, "),
+        ("/apis/apps", "only the following media types are accepted: application/json, application/yaml, "),
+        ("/apis/apps/v1", "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, "),
+    ],
+)
+def test_a_media_type_that_there_is_not_is_refused(server: Server, path: str, message: str) -> None:
+    code, told = status_of(ask(server, path, accept="text/foo"))
+    assert code == 406
+    assert told == message + "application/vnd.kubernetes.protobuf"
+
+
+# Who may ask.
+
+
+def asked_by(server: Server, user: User | None, path: str, method: str = "GET") -> Response:
+    headers = {}
+    if user is not None:
+        server.authenticator.add("u", user)
+        headers["authorization"] = "Bearer u"
+    answer = asyncio.run(server.handle(Request(method, path, headers=headers)))
+    assert isinstance(answer, Response)
+    return answer
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/livez", "/readyz", "/version", "/version/"])
+def test_anybody_may_ask_for_health_and_version(server: Server, path: str) -> None:
+    assert asked_by(server, None, path).status == 200
+
+
+@pytest.mark.parametrize("path", ["/", "/api", "/apis", "/metrics", "/openapi/v2", "/healthz/ping", "/nonsense"])
+def test_who_is_not_known_may_ask_for_nothing_else(server: Server, path: str) -> None:
+    answer = asked_by(server, None, path)
+    assert status_of(answer) == (403, f'forbidden: User "system:anonymous" cannot get path "{path}"')
+    assert json.loads(answer.body)["details"] == {}
+
+
+def test_who_is_not_known_may_only_read(server: Server) -> None:
+    answer = asked_by(server, None, "/healthz", "POST")
+    assert status_of(answer) == (403, 'forbidden: User "system:anonymous" cannot post path "/healthz"')
+
+
+@pytest.mark.parametrize(("path", "code"), [("/api", 200), ("/apis/apps/v1", 200), ("/openapi/v3", 200)])
+def test_who_is_known_may_discover(server: Server, path: str, code: int) -> None:
+    assert asked_by(server, User("alice"), path).status == code
+
+
+def test_who_is_known_but_no_administrator_may_not_see_metrics(server: Server) -> None:
+    answer = asked_by(server, User("alice"), "/metrics")
+    assert status_of(answer) == (403, 'forbidden: User "alice" cannot get path "/metrics"')
+
+
+# Health.
+
+
+@pytest.mark.parametrize("endpoint", ["healthz", "livez", "readyz"])
+def test_health_is_one_word_or_a_line_for_each_check(server: Server, endpoint: str) -> None:
+    answer = ask(server, f"/{endpoint}")
+    assert (answer.status, answer.body, answer.content_type) == (200, b"ok", "text/plain; charset=utf-8")
+    lines = ask(server, f"/{endpoint}?verbose").body.decode().splitlines()
+    assert lines[:3] == ["[+]ping ok", "[+]log ok", "[+]etcd ok"]
+    assert lines[-1] == f"{endpoint} check passed"
+
+
+def test_a_single_check_can_be_asked_for(server: Server) -> None:
+    assert ask(server, "/readyz/etcd").body == b"ok"
+
+
+def test_a_check_can_be_left_out_and_one_that_there_is_not_is_warned_of(server: Server) -> None:
+    lines = ask(server, "/livez?verbose&exclude=etcd&exclude=b&exclude=a").body.decode().splitlines()
+    assert "[+]etcd excluded: ok" in lines
+    assert lines[-2] == 'warn: some health checks cannot be excluded: no matches for "a","b"'
+
+
+def test_a_store_that_cannot_write_is_told_without_the_reason_but_by_its_own_path(server: Server) -> None:
+    server.index.failure = "disk full"
+    answer = ask(server, "/healthz")
+    assert answer.status == 500
+    assert answer.body == b"[+]ping ok\n[+]log ok\n[-]etcd failed: reason withheld\nhealthz check failed\n"
+    assert ask(server, "/healthz?exclude=etcd").status == 200
+    one = ask(server, "/healthz/etcd")
+    assert (one.status, one.body) == (500, b"internal server error: disk full\n")
+
+
+def test_a_server_that_stops_is_alive_but_not_ready(server: Server) -> None:
+    asyncio.run(server.close())
+    assert ask(server, "/livez").status == 200
+    assert b"[-]shutdown failed: reason withheld\n" in ask(server, "/readyz").body
+
+
+# Metrics.
+
+
+def metrics_of(server: Server) -> dict[str, float]:
+    answer = ask(server, "/metrics")
+    assert answer.content_type.startswith("text/plain; version=0.0.4")
+    lines = [line for line in answer.body.decode().splitlines() if not line.startswith("#")]
+    return {line.rpartition(" ")[0]: float(line.rpartition(" ")[2]) for line in lines}
+
+
+def labels(resource: str, verb: str, scope: str, version: str = "v1") -> str:
+    return (
+        f'component="apiserver",dry_run="",group="",resource="{resource}",scope="{scope}",'
+        f'subresource="",verb="{verb}",version="{version}"'
+    )
+
+
+def test_requests_are_counted_by_what_they_ask_for_and_their_code(server: Server) -> None:
+    for _ in range(3):
+        ask(server, "/api/v1/namespaces")
+    ask(server, "/api/v1/namespaces/none")
+    found = metrics_of(server)
+    assert found[f'apiserver_request_total{{code="200",{labels("namespaces", "LIST", "cluster")}}}'] == 3
+    assert found[f'apiserver_request_total{{code="404",{labels("namespaces", "GET", "resource")}}}'] == 1
+    assert found[f"apiserver_request_duration_seconds_count{{{labels('namespaces', 'LIST', 'cluster')}}}"] == 3
+
+
+def test_what_a_client_makes_up_never_becomes_a_label(server: Server) -> None:
+    for path in ("/api/v1/made-up", "/apis/made.up/v1/made-up", "/api/v1/namespaces/a/pods/b/made-up", "/made-up"):
+        ask(server, path)
+    ask(server, "/api/v1/namespaces", method="MADEUP")
+    assert "made" not in "".join(metrics_of(server)).lower()
+
+
+def test_requests_under_way_are_counted(server: Server) -> None:
+    assert metrics_of(server)['apiserver_current_inflight_requests{request_kind="readOnly"}'] == 1
+    assert server.metrics.text((), "v") != ""
+    assert metrics_of(server)['apiserver_current_inflight_requests{request_kind="mutating"}'] == 0
+
+
+def test_the_time_that_answers_took_falls_into_cumulated_buckets() -> None:
+    metrics = Metrics()
+    route = Route("get", "", "v1", "a", "pods", "b", "")
+    for seconds in (0.001, 0.005, 0.03, 100.0):
+        metrics.begin("GET")
+        metrics.end("GET", route, 200, seconds)
+    text = metrics.text((), "v1")
+    name = f"apiserver_request_duration_seconds_bucket{{{labels('pods', 'GET', 'resource')}"
+    assert f'{name},le="0.005"}} 2\n' in text
+    assert f'{name},le="0.05"}} 3\n' in text
+    assert f'{name},le="60"}} 3\n' in text
+    assert f'{name},le="+Inf"}} 4\n' in text
+
+
+def test_stored_objects_are_counted_by_resource(server: Server) -> None:
+    found = metrics_of(server)
+    assert found['apiserver_resource_objects{group="apps",resource="deployments"}'] == 0
+    assert found['apiserver_registered_watchers{group="",resource="pods"}'] == 0
+    assert found['apiserver_watch_events_total{group="",resource="pods"}'] == 0
