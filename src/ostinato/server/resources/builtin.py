@@ -8,6 +8,7 @@ from typing import NamedTuple
 from ostinato.api.gvk import GroupVersionKind
 from ostinato.server.resources import (
     admissionregistration,
+    apiextensions,
     apiregistration,
     apps,
     autoscaling,
@@ -31,6 +32,7 @@ from ostinato.server.resources.strategy import Json, Strategy
 # By group and resource.
 _STRATEGIES: dict[tuple[str, str], Strategy] = {
     **admissionregistration.STRATEGIES,
+    **apiextensions.STRATEGIES,
     **apiregistration.STRATEGIES,
     **apps.STRATEGIES,
     **autoscaling.STRATEGIES,
