@@ -1,0 +1,62 @@
+"""What several kinds of tests share: a running API server."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ADMIN_TOKEN = "admin-token-for-tests"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--cluster", metavar="KUBECONFIG", help="run tests/cluster against this cluster instead of ours")
+    parser.addoption(
+        "--update-counts", action="store_true", help="raise the counts of tests/contract to what was reached"
+    )
+
+
+@dataclass
+class ApiServer:
+    """An `ostinato apiserver` in a process of its own."""
+
+    url: str
+    token: str
+    ca: Path
+    kubeconfig: Path
+
+
+@pytest.fixture(scope="session")
+def apiserver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
+    state = tmp_path_factory.mktemp("apiserver")
+    tokens = state / "tokens.csv"
+    tokens.write_text(f'{ADMIN_TOKEN},admin,admin-uid,"system:masters"\n')
+    command = [
+        sys.executable,
+        "-m",
+        "ostinato.cli",
+        "apiserver",
+        "--listen",
+        "127.0.0.1:0",
+        "--state",
+        str(state / "state"),
+    ]
+    command += ["--store", "memory", "--token-auth-file", str(tokens)]
+    with (state / "log").open("w") as log:
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, env={**os.environ})
+        assert process.stdout is not None
+        ready = process.stdout.readline()
+        assert "https://" in ready, f"no ready line but {ready!r}; log: {(state / 'log').read_text()[-2000:]}"
+        url = next(word for word in ready.replace("(", " ").split() if word.startswith("https://")).rstrip(",.)")
+        yield ApiServer(url, ADMIN_TOKEN, state / "state" / "ca.crt", state / "state" / "admin.kubeconfig")
+        process.terminate()
+        try:
+            assert process.wait(10) == 0, f"it ended with {process.returncode}: {(state / 'log').read_text()[-2000:]}"
+        finally:
+            process.kill()
+            process.stdout.close()

@@ -1,0 +1,25 @@
+"""The API server answers as a kube-apiserver does: the share of equal answers may only grow."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.contract import conversations
+from tests.contract.counts import hold
+
+if TYPE_CHECKING:
+    from tests.conftest import ApiServer
+
+AT_ONCE = 6
+
+
+@pytest.mark.parametrize("group", conversations.groups())
+def test_the_server_answers_as_recorded(group: str, apiserver: ApiServer, request: pytest.FixtureRequest) -> None:
+    server = conversations.Server(apiserver.url, apiserver.token, str(apiserver.ca))
+    cases = conversations.scenarios(group)
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        results = list(pool.map(lambda case: conversations.check(server, *case), cases))
+    hold(request, f"api/{group}", results, sum(len(expected) for _, expected in cases))
