@@ -60,7 +60,7 @@ def default_pod_spec(spec: Json) -> None:
 def containers_of(spec: Json, *kinds: str) -> Iterable[Json]:
     """The containers of a spec, of all kinds or of these."""
     for kind in kinds or _CONTAINERS:
-        yield from spec.get(kind, ())
+        yield from spec.get(kind) or ()
 
 
 def default_container(container: Json) -> None:

@@ -20,22 +20,27 @@ from ostinato.server.schema.builtin import json_type
 from ostinato.server.verbs import write
 from ostinato.server.verbs.context import Context
 from ostinato.server.verbs.create import create_object
-from ostinato.server.verbs.update import change_object
+from ostinato.server.verbs.update import asked_version, change_object
+
+_PROBLEMS = "error converting YAML to JSON: yaml: unmarshal errors:\n"
 
 
 async def apply(context: Context, data: bytes, options: WriteOptions, form: Form) -> Response:
     """Apply a configuration to the object that the path names."""
     resource = context.resource
     manager = resource.managers[context.route.subresource]
-    change = _Application(context, manager, data, options)
+    change = ApplyChange(context, manager, data, options)
     if context.collection.newest(context.key) is not None:
         return await change_object(context, change, options, form, tracked=True)
     if context.route.subresource:
         raise NotFound.of(resource.group_resource, context.route.name)
-    return await create_object(context, change(None), options, form, tracked=True)
+    obj = change(None)
+    asked_version(obj["metadata"])
+    obj["metadata"].pop("resourceVersion", None)  # of an object that is not there, any will do
+    return await create_object(context, obj, options, form, tracked=True)
 
 
-class _Application:
+class ApplyChange:
     """A configuration, read once, applied to each version that it meets; None: there is none yet."""
 
     def __init__(self, context: Context, manager: FieldManager, data: bytes, options: WriteOptions) -> None:
@@ -81,7 +86,8 @@ class _Application:
             why = f"error converting YAML to JSON: {error}"
             if self._options.field_validation == "Strict":
                 raise BadRequest.of(f"error strict decoding YAML: {why}") from error
-            self._context.request.warnings.append(why)
+            lines = why.removeprefix(_PROBLEMS).split("\n")
+            self._context.request.warnings.extend(line.strip() for line in lines)
 
 
 def _decoded(data: bytes) -> Json:

@@ -19,10 +19,11 @@ from ostinato.api.errors import (
     UnsupportedMediaType,
 )
 from ostinato.api.field_errors import FieldError, Path
-from ostinato.api.gvk import GroupKind
+from ostinato.api.gvk import GroupKind, GroupVersionKind
 from ostinato.api.patch import PatchError, check_operations, json_patch, merge_patch, strategic_merge
 from ostinato.api.patch.wording import go_value
 from ostinato.api.quoting import quote
+from ostinato.api.schema import builtin_schemas
 from ostinato.api.status import Status, StatusDetails
 from ostinato.api.wire import DecodeError, decode_json, strict_errors
 from ostinato.server import body
@@ -31,6 +32,7 @@ from ostinato.server.options import WriteOptions, write_options
 from ostinato.server.request import Response
 from ostinato.server.resources.resource import Resource
 from ostinato.server.resources.strategy import Json
+from ostinato.server.schema import builtin
 from ostinato.server.schema.builtin import BadValue, TypeMismatch, json_type
 from ostinato.server.schema.restore import restore_error
 from ostinato.server.verbs import write
@@ -57,7 +59,7 @@ async def patch(context: Context) -> Response:
     check_patch_options(kind, options)
     if kind == APPLY_PATCH:
         return await apply(context, data, options, form)
-    return await change_object(context, _Change(context, kind, data, options), options, form)
+    return await change_object(context, PatchChange(context, kind, data, options), options, form)
 
 
 def patch_kind(content_type: str, resource: Resource) -> str:
@@ -89,7 +91,7 @@ def check_patch_options(kind: str, options: WriteOptions) -> None:
     raise Invalid.of(GroupKind("meta.k8s.io", "PatchOptions"), "", [fault])
 
 
-class _Change:
+class PatchChange:
     """A patch, read once, applied to each version that it meets."""
 
     def __init__(self, context: Context, kind: str, data: bytes, options: WriteOptions) -> None:
@@ -169,12 +171,12 @@ class _Change:
         resource = self._context.resource
         try:
             if self._kind != STRATEGIC_PATCH:  # which cannot change what an object is
-                body.check_kind(new, resource)
+                _check_kind(new, resource)
             obj, unknown = body.typed(resource, new)
         except (TypeMismatch, BadValue) as error:
             raise self._invalid(new, restore_error(error) if self._kind == STRATEGIC_PATCH else str(error)) from error
-        except BadRequest as error:
-            raise self._invalid(new, error.message) from error
+        except _OtherKind as error:
+            raise self._invalid(new, str(error)) from error
         if self._validation != "Ignore":
             assert self._problems is not None
             problems = [*self._problems, *(f"unknown field {quote(path)}" for path in unknown)]
@@ -186,6 +188,32 @@ class _Change:
     def _invalid(self, new: Any, why: str) -> APIError:
         shown = go_value(self._patch) if self._kind == STRATEGIC_PATCH else msgspec.json.encode(new).decode()
         return Invalid.of(GroupKind("", ""), "", [FieldError.invalid(Path("patch"), shown, why)])
+
+
+class _OtherKind(Exception):  # noqa: N818
+    """The result says that it is of another kind than its path."""
+
+
+def _check_kind(new: Json, resource: Resource) -> None:
+    """A result is read as what it says it is, and then it must be what its path expects."""
+    expected = resource.gvk
+    kind, api_version = new.get("kind") or expected.kind, new.get("apiVersion") or expected.api_version
+    if kind == expected.kind and api_version == expected.api_version:
+        return
+    for field, value in (("apiVersion", api_version), ("kind", kind)):
+        if not isinstance(value, str):
+            why = f"json: cannot unmarshal {json_type(value)} into Go struct field .{field} of type string"
+            raise _OtherKind(f"couldn't get version/kind; json parse error: {why}")
+    try:
+        given = GroupVersionKind.of(api_version, kind)
+    except ValueError as error:
+        raise _OtherKind(str(error)) from error
+    if builtin_schemas().of(given) is None:
+        scheme = '"pkg/api/legacyscheme/scheme.go:30"'
+        raise _OtherKind(f"no kind {quote(kind)} is registered for version {quote(api_version)} in scheme {scheme}")
+    builtin.read(builtin.model_of(given), new)
+    group = expected.group.partition(".")[0] or "core"
+    raise _OtherKind(f"converting ({given.version}.{kind}) to ({group}.{expected.kind}): unknown conversion")
 
 
 def _refused(error: PatchError) -> APIError:

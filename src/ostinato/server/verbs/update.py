@@ -103,7 +103,7 @@ async def change_stored(context: Context, change: Change, options: WriteOptions,
 def _check_version(context: Context, current: Entry, meta: Json) -> None:
     """The new object must be made of the current one, or not say of which, where its kind allows that."""
     resource = context.resource
-    version = _version(meta.get("resourceVersion", ""))
+    version = asked_version(meta)
     if not version:
         if not resource.strategy.allow_unconditional_update:
             fault = FieldError.invalid(Path("metadata", "resourceVersion"), 0, "must be specified for an update")
@@ -113,7 +113,9 @@ def _check_version(context: Context, current: Entry, meta: Json) -> None:
         raise write.modified(resource, context.route.name)
 
 
-def _version(text: str) -> int:
+def asked_version(meta: Json) -> int:
+    """The version that an object says it was made of, 0 if it says none."""
+    text = meta.get("resourceVersion", "")
     if not text:
         return 0
     try:

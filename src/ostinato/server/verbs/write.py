@@ -109,8 +109,9 @@ async def put(context: Context, obj: Json, expected: Entry | None) -> Entry:
 async def put_object(index: Index, resource: Resource, obj: Json, expected: Entry | None) -> Entry:
     """The same, without a request."""
     assert resource.collection is not None
-    body = resource.stored(obj)
-    metadata = body["metadata"] = dict(body["metadata"])
+    obj["metadata"].setdefault("resourceVersion", "")  # so that it has its place
+    body = _ordered(resource, obj)
+    metadata = body["metadata"]
 
     def encode(version: int) -> bytes:
         metadata["resourceVersion"] = str(version)
@@ -121,7 +122,34 @@ async def put_object(index: Index, resource: Resource, obj: Json, expected: Entr
 
 def unstored(resource: Resource, obj: Json) -> bytes:
     """An object as it would be stored, for those that are not: of dry runs, and those that end with their write."""
-    return msgspec.json.encode(resource.stored(obj))
+    return msgspec.json.encode(_ordered(resource, obj))
+
+
+_METADATA = (
+    "name",
+    "generateName",
+    "namespace",
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "labels",
+    "annotations",
+    "ownerReferences",
+    "finalizers",
+    "managedFields",
+)
+
+
+def _ordered(resource: Resource, obj: Json) -> Json:
+    """An object as it is stored, its metadata in the order in which it is shown: custom resources sort theirs."""
+    body = resource.stored(obj)
+    metadata = body["metadata"]
+    order = sorted(metadata) if resource.custom else [name for name in _METADATA if name in metadata]
+    body["metadata"] = {name: metadata[name] for name in order}
+    return body
 
 
 def same(old: Json, new: Json) -> Json | None:
