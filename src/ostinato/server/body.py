@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ostinato.api.errors import BadRequest
-from ostinato.api.gvk import GroupVersion
+from ostinato.api.errors import BadRequest, Invalid
+from ostinato.api.field_errors import FieldError, Path
+from ostinato.api.gvk import GroupKind, GroupVersion
 from ostinato.api.quoting import quote
 from ostinato.api.schema import builtin_schemas
 from ostinato.api.wire import DecodeError, decode_json, strict_errors
@@ -27,7 +28,10 @@ def read(request: Request, resource: Resource, data: bytes, media: Media, option
     Unknown and doubled fields are told as the client asked.
     """
     value = decode(data, media, resource.gvk.kind)
-    check_kind(value, resource)
+    if resource.custom:
+        _check_custom_kind(value, resource, data)
+    else:
+        check_kind(value, resource)
     problems: list[str] = []
     if media == "json":
         if repeats_keys(data, value):
@@ -43,7 +47,6 @@ def read(request: Request, resource: Resource, data: bytes, media: Media, option
         problems += [text for text in (f"unknown field {quote(path)}" for path in unknown) if text not in known]
         if problems:
             _tell(request, resource, problems, options)
-    obj.setdefault("metadata", {})
     resource.strategy.default(obj)
     return obj
 
@@ -100,8 +103,6 @@ def check_kind(value: Json, resource: Resource) -> None:
     kind, api_version = value.get("kind") or expected.kind, value.get("apiVersion") or expected.api_version
     if kind == expected.kind and api_version == expected.api_version:
         return
-    if resource.custom:
-        raise BadRequest.of(f"the object in the body is {api_version}, Kind={kind}: expected {expected}")
     try:
         given = GroupVersion.parse(api_version)
     except ValueError as error:
@@ -122,20 +123,46 @@ def check_kind(value: Json, resource: Resource) -> None:
     )
 
 
+def _check_custom_kind(value: Json, resource: Resource, data: bytes) -> None:
+    """Custom objects must name both their kind and their version."""
+    expected = resource.gvk
+    kind, api_version = value.get("kind") or "", value.get("apiVersion") or ""
+    if kind == expected.kind and api_version == expected.api_version:
+        return
+    if not kind:
+        raise _unrecognized(expected.kind, f"Object 'Kind' is missing in '{data.decode(errors='replace')}'", data)
+    if api_version != expected.api_version:
+        raise BadRequest.of(
+            f"the API version in the data ({api_version}) does not match the expected API version "
+            f"({expected.api_version})"
+        )
+    metadata = value.get("metadata")
+    name = metadata.get("name", "") if isinstance(metadata, dict) else ""
+    fault = FieldError.invalid(Path("kind"), kind, f"must be {expected.kind}")
+    raise Invalid.of(GroupKind(expected.group, kind), name, [fault])
+
+
 def shaped(resource: Resource, value: Json) -> Json:
     """A value in the shape of its kind, defaulted; what the kind does not have is dropped without a word."""
     obj, _ = _shaped(resource, value)
-    obj.setdefault("metadata", {})
     resource.strategy.default(obj)
     return obj
 
 
 def _shaped(resource: Resource, value: Json) -> tuple[Json, list[str]]:
     try:
-        obj, unknown = resource.read(value)
+        return typed(resource, value)
     except (TypeMismatch, BadValue) as error:
         raise cannot_be_handled(resource, error) from error
+
+
+def typed(resource: Resource, value: Json) -> tuple[Json, list[str]]:
+    """A value in the shape of its kind, and the paths of its unknown fields; TypeMismatch or BadValue if it has none."""
+    obj, unknown = resource.read(value)
     obj["kind"], obj["apiVersion"] = resource.gvk.kind, resource.gvk.api_version
+    metadata = obj.setdefault("metadata", {})
+    if (value.get("metadata") or {}).get("managedFields") == []:  # an empty list has a meaning: forget all owners
+        metadata["managedFields"] = []
     return obj, unknown
 
 

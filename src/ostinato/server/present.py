@@ -60,6 +60,8 @@ def list_response(resource: Resource, entries: Sequence[Entry], metadata: Json, 
     """Many stored objects."""
     if form.convert:
         return Response(200, encode(_converted_list(resource, entries, metadata, form), form), form.content_type)
+    if resource.custom:
+        metadata = {"continue": "", **metadata}  # lists of custom objects always say so
     head = {"kind": resource.list_kind, "apiVersion": resource.gvk.api_version, "metadata": metadata}
     item = resource.item
     body = b"".join(

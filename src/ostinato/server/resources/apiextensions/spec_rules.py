@@ -43,6 +43,7 @@ def spec_faults(spec: Json) -> list[FieldError]:
         *_choice(_SPEC.child("scope"), spec.get("scope", ""), ("Cluster", "Namespaced")),
         *_missing_schemas(versions),
         *_versions_faults(versions, shared),
+        *_first_version_faults(versions),
         *_required_names(spec["names"]),
         *names_faults(spec["names"], _SPEC.child("names")),
         *(_shared_faults(versions[0], shared) if versions else ()),
@@ -105,6 +106,12 @@ def _versions_faults(versions: list[Json], shared: set[str]) -> list[FieldError]
     if sum(bool(version.get("storage")) for version in versions) != 1:
         errors.append(FieldError.invalid(path, shown, "must have exactly one version marked as storage version"))
     return errors
+
+
+def _first_version_faults(versions: list[Json]) -> list[FieldError]:
+    """The name of the first version is told of once more, as that of the spec."""
+    faults = names.is_dns1035_label(versions[0]["name"]) if versions and versions[0]["name"] else []
+    return [FieldError.invalid(_SPEC.child("version"), versions[0]["name"], ",".join(faults))] if faults else []
 
 
 def _shared_faults(version: Json, shared: set[str]) -> list[FieldError]:

@@ -53,7 +53,7 @@ class Definition:
         self.group: str = spec["group"]
         self.namespaced = spec["scope"] == "Namespaced"
         self.versions = [Version(self.group, version) for version in spec["versions"]]
-        self.storage = next(v for v, raw in zip(self.versions, spec["versions"], strict=True) if raw.get("storage"))
+        self.storage = next(version for version in self.versions if version.raw.get("storage"))
 
     def version(self, api_version: str) -> Version:
         """A version by its apiVersion; what is stored in one that is gone is read as the storage version."""

@@ -12,6 +12,7 @@ import msgspec
 from ostinato.api.apply import FieldManager, field_path, from_paths, without
 from ostinato.api.apply.fieldset import Filter
 from ostinato.api.gvk import GroupVersionKind, GroupVersionResource
+from ostinato.server.publish.versions import by_priority
 from ostinato.server.resources.custom.apply_schema import apply_schema
 from ostinato.server.resources.custom.columns import columns_of, row_of
 from ostinato.server.resources.custom.definition import Definition, Version, shaped
@@ -58,6 +59,7 @@ class CustomResource(Resource):
         self.read = lambda body: read(version.node, body)
         self.columns = columns_of(version.raw)
         self.row = row_of(version.raw, clock)
+        self.warnings = _deprecation(definition, version)
         self.managers = _managers(definition, version, gvk)
         # What data begin with whose version has the same schema as this one: they are served as they are.
         self._alike = tuple(
@@ -88,6 +90,25 @@ class CustomResource(Resource):
             apply_defaults(storage.node, obj)
         rest = {name: value for name, value in obj.items() if name not in ("kind", "apiVersion")}
         return {"apiVersion": storage.api_version, **rest}
+
+
+def _deprecation(definition: Definition, version: Version) -> tuple[str, ...]:
+    """What is said of a version that is deprecated: its own words, or which version to use."""
+    if not version.raw.get("deprecated"):
+        return ()
+    own = version.raw.get("deprecationWarning")
+    if own is not None:
+        return (own,)
+    kind = definition.names["kind"]
+    better = [
+        other
+        for other in definition.versions
+        if other.served and not other.raw.get("deprecated") and by_priority(other.name) < by_priority(version.name)
+    ]
+    text = f"{version.api_version} {kind} is deprecated"
+    if better:
+        text += f"; use {min(better, key=lambda other: by_priority(other.name)).api_version} {kind}"
+    return (text,)
 
 
 def _beginning(api_version: str) -> bytes:
