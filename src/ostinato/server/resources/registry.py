@@ -22,7 +22,11 @@ from ostinato.server.resources.resource import Resource, Subresource
 from ostinato.server.resources.strategy import Json, Strategy
 from ostinato.server.schema import builtin
 from ostinato.server.store.index import Collection, Index
+from ostinato.server.verbs.scale import ScaleFields, map_selector, scale_handlers, struct_selector
 from ostinato.world import World
+
+_SCALED_BY_STRUCT = scale_handlers(ScaleFields(struct_selector))
+_SCALED = {("", "replicationcontrollers"): scale_handlers(ScaleFields(map_selector))}
 
 
 class Registry:
@@ -111,6 +115,8 @@ class Registry:
                 allowed = strategy.applicable(sub) if "status" in resource.subresources else None
                 filters = None if allowed is None else dict.fromkeys(schemas, allowed)
                 resource.managers[sub] = FieldManager(gvk, schemas, subresource=sub, allowed=filters, convert=convert)
+        if "scale" in resource.subresources:
+            resource.handlers.update(_SCALED.get((group, name), _SCALED_BY_STRUCT))
         resource.columns = columns.get(f"{group}/{version}/{name}", [])
         if resource.columns:
             self._tabulate(resource)

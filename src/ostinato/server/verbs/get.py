@@ -18,16 +18,18 @@ PATIENCE = 3.0  # seconds for which a read waits for a version that is yet to co
 async def get(context: Context) -> Response:
     resource = context.resource
     form = form_of(context.request, resource)
-    if context.request.query_string:
-        await _check_options(context)
+    await check_get_options(context)
     entry = context.collection.entries.get(context.key)
     if entry is None:
         raise NotFound.of(resource.group_resource, context.route.name)
     return object_response(resource, entry.data, form)
 
 
-async def _check_options(context: Context) -> None:
+async def check_get_options(context: Context) -> None:
+    """Refuse options that are none, and wait for the version that is asked for."""
     request = context.request
+    if not request.query_string:
+        return
     if "export" in request.query and boolean(request.parameter("export")):
         raise BadRequest.of("the export parameter, deprecated since v1.14, is no longer supported")
     version = request.parameter("resourceVersion")

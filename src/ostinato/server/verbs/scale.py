@@ -1,0 +1,227 @@
+"""scale: the number of replicas of an object, as an object of its own.
+
+A Scale is not stored. It is made from its parent, and a write to it is a write of the parent's replicas: it carries the
+parent's resourceVersion, and who owns a Scale's `.spec.replicas` owns those of the parent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from functools import cache, partial
+from typing import Any
+
+import msgspec
+
+from ostinato.api.apply import FieldManager, ScaleOwnership
+from ostinato.api.apply.fieldset import Path as FieldPath
+from ostinato.api.apply.fieldset import field_path
+from ostinato.api.errors import BadRequest, Conflict, InternalError, Invalid, NotFound
+from ostinato.api.field_errors import FieldError, Path
+from ostinato.api.gvk import GroupResource, GroupVersionKind, GroupVersionResource
+from ostinato.api.labels import from_label_selector, from_set
+from ostinato.api.quoting import quote
+from ostinato.api.schema import builtin_schemas
+from ostinato.server import body
+from ostinato.server.negotiate import body_media, form_of
+from ostinato.server.options import write_options
+from ostinato.server.present import object_response
+from ostinato.server.request import Response
+from ostinato.server.resources.resource import Resource
+from ostinato.server.resources.strategy import Json, Strategy
+from ostinato.server.schema import builtin
+from ostinato.server.verbs import write
+from ostinato.server.verbs.apply import ApplyChange
+from ostinato.server.verbs.context import Context
+from ostinato.server.verbs.get import check_get_options
+from ostinato.server.verbs.patch import APPLY_PATCH, PatchChange, check_patch_options, patch_kind
+from ostinato.server.verbs.update import Change, change_stored
+
+SCALE = GroupVersionKind("autoscaling", "v1", "Scale")
+
+_UNSET = -(1 << 31)  # the replicas of a parent that has none: no client asks for as many
+_META = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+
+
+class ScaleFields(msgspec.Struct, frozen=True):
+    """Where a kind keeps what its Scale shows."""
+
+    selector: Callable[[Json], str]  # of the Pods, as text
+    replicas: tuple[str, ...] = ("spec", "replicas")
+    current: tuple[str, ...] = ("status", "replicas")
+    # The replicas in each version of the kind, by apiVersion, for ownership; None: a version without a scale.
+    owned: Mapping[str, tuple[str, ...] | None] = {}
+
+
+def struct_selector(parent: Json) -> str:
+    """The selector of kinds that have one as a struct."""
+    return str(from_label_selector((parent.get("spec") or {}).get("selector")))
+
+
+def map_selector(parent: Json) -> str:
+    """The selector of kinds that have it as a map."""
+    return str(from_set((parent.get("spec") or {}).get("selector") or {}))
+
+
+def scale_handlers(fields: ScaleFields) -> dict[tuple[str, str], Callable[[Context], Awaitable[Response]]]:
+    """What answers requests for the scale of a resource."""
+    return {
+        ("scale", "get"): partial(_get, fields),
+        ("scale", "update"): partial(_update, fields),
+        ("scale", "patch"): partial(_patch, fields),
+    }
+
+
+async def _get(fields: ScaleFields, context: Context) -> Response:
+    view = _view(context)
+    form = form_of(context.request, view)
+    await check_get_options(context)
+    entry = context.collection.entries.get(context.key)
+    if entry is None:
+        raise NotFound.of(context.resource.group_resource, context.route.name)
+    scale = _scale_of(fields, context.resource.object(entry.data))
+    if scale["spec"].get("replicas") == _UNSET:
+        raise InternalError.of(f"the spec replicas field {quote(_dotted(fields.replicas))} does not exist")
+    return object_response(view, _encoded(scale), form)
+
+
+async def _update(fields: ScaleFields, context: Context) -> Response:
+    request, view = context.request, _view(context)
+    form = form_of(request, view)
+    data = await request.read()
+    options = write_options(request, "UpdateOptions")
+    sent = body.read(request, view, data, body_media(request.headers.get("content-type", "")), options)
+    write.fit_namespace(context, sent)
+    write.check_name(context, sent)
+
+    def change(old: Json) -> Json:
+        scale = {**sent, "metadata": dict(sent["metadata"])}
+        return write.owned(_of_view(context, view), old, scale, options, "scale")
+
+    stored = await change_stored(context, _of_parent(fields, context, change), options, tracked=True)
+    return object_response(view, _encoded(_scale_of(fields, context.resource.object(stored))), form)
+
+
+async def _patch(fields: ScaleFields, context: Context) -> Response:
+    request, view = context.request, _view(context)
+    kind = patch_kind(request.headers.get("content-type", ""), context.resource)
+    form = form_of(request, view)
+    data = await request.read()
+    options = write_options(request, "PatchOptions")
+    check_patch_options(kind, options)
+    of_view = _of_view(context, view)
+    if kind == APPLY_PATCH:
+        change: Change = ApplyChange(of_view, view.managers["scale"], data, options)
+    else:
+        patched = PatchChange(of_view, kind, data, options)
+        change = lambda old: write.owned(of_view, old, patched(old), options, "scale")  # noqa: E731
+    stored = await change_stored(context, _of_parent(fields, context, change), options, tracked=True)
+    return object_response(view, _encoded(_scale_of(fields, context.resource.object(stored))), form)
+
+
+def _of_parent(fields: ScaleFields, context: Context, change: Change) -> Change:
+    """The change of a parent that a change of its Scale is."""
+
+    def changed(parent: Json) -> Json:
+        resource, name, meta = context.resource, context.route.name, parent["metadata"]
+        ownership = _ownership(fields, resource, meta.get("managedFields"))
+        before = _scale_of(fields, parent)
+        entries = ownership.to_scale()
+        if entries:
+            before["metadata"]["managedFields"] = entries
+        scale = change(before)
+        replicas = scale["spec"].get("replicas", 0)
+        _check(fields, resource, name, replicas)
+        uid = scale["metadata"].get("uid")
+        if uid and uid != meta["uid"]:
+            raise Conflict.of(
+                GroupResource(resource.gvr.group, f"{resource.gvr.resource}/scale"),
+                name,
+                f"Precondition failed: UID in precondition: {uid}, UID in object meta: {meta['uid']}",
+            )
+        new = _with_replicas(parent, fields.replicas, replicas)
+        new["metadata"] = {**meta, "managedFields": ownership.to_parent(scale["metadata"].get("managedFields"))}
+        version = scale["metadata"].get("resourceVersion")
+        if version:
+            new["metadata"]["resourceVersion"] = version
+        return new
+
+    return changed
+
+
+def _check(fields: ScaleFields, resource: Resource, name: str, replicas: int) -> None:
+    if replicas == _UNSET:
+        raise BadRequest.of(f"the spec replicas field {quote(_dotted(fields.replicas))} cannot be empty")
+    if replicas < 0 and not resource.custom:
+        fault = FieldError.invalid(Path("spec", "replicas"), replicas, "must be greater than or equal to 0")
+        raise Invalid.of(SCALE.group_kind, name, [fault])
+
+
+def _scale_of(fields: ScaleFields, parent: Json) -> Json:
+    meta = parent["metadata"]
+    status = {"replicas": _value(parent, fields.current) or 0}
+    selector = fields.selector(parent)
+    if selector:
+        status["selector"] = selector
+    replicas = _value(parent, fields.replicas)
+    return {
+        "kind": SCALE.kind,
+        "apiVersion": SCALE.api_version,
+        "metadata": {key: meta[key] for key in _META if key in meta},
+        "spec": {} if replicas == 0 else {"replicas": _UNSET if replicas is None else replicas},
+        "status": status,
+    }
+
+
+def _value(obj: Any, path: tuple[str, ...]) -> Any:
+    for step in path:
+        obj = obj.get(step) if isinstance(obj, dict) else None
+    return obj
+
+
+def _with_replicas(parent: Json, path: tuple[str, ...], replicas: int) -> Json:
+    """A copy of an object with another value at a path; only what the path leads through is copied."""
+    new = dict(parent)
+    place = new
+    for step in path[:-1]:
+        below = place.get(step)
+        place[step] = dict(below) if isinstance(below, dict) else {}
+        place = place[step]
+    place[path[-1]] = replicas
+    return new
+
+
+def _ownership(fields: ScaleFields, resource: Resource, entries: Any) -> ScaleOwnership:
+    api_version = resource.gvk.api_version
+    owned: Mapping[str, tuple[str, ...] | None] = fields.owned or {api_version: fields.replicas}
+    paths: dict[str, FieldPath | None] = {
+        version: None if path is None else field_path(*path) for version, path in owned.items()
+    }
+    return ScaleOwnership(entries, api_version, paths)
+
+
+def _dotted(path: tuple[str, ...]) -> str:
+    return "." + ".".join(path)
+
+
+def _encoded(scale: Json) -> bytes:
+    return msgspec.json.encode({key: value for key, value in scale.items() if key not in ("kind", "apiVersion")})
+
+
+def _of_view(context: Context, view: Resource) -> Context:
+    return msgspec.structs.replace(context, resource=view)
+
+
+def _view(context: Context) -> Resource:
+    return _view_of(context.resource.gvr, namespaced=context.resource.namespaced)
+
+
+@cache
+def _view_of(gvr: GroupVersionResource, *, namespaced: bool) -> Resource:
+    """Scales of a resource, as a resource."""
+    schema = builtin_schemas().of(SCALE)
+    view = Resource(
+        gvr=gvr, gvk=SCALE, namespaced=namespaced, verbs=(), strategy=Strategy(), schema=schema, collection=None
+    )
+    view.read = partial(builtin.read, builtin.model_of(SCALE))
+    view.managers = {"scale": FieldManager(SCALE, {SCALE.api_version: schema}, subresource="scale")}
+    return view
