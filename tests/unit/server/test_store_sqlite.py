@@ -1,0 +1,252 @@
+"""The SQLite log, and what happens to its file."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sqlite3
+import stat
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from ostinato.server.store.index import Entry, Index, StoreFailed, UnusableStore, Write
+from ostinato.server.store.log_sqlite import SQLiteLog
+from ostinato.world import World
+
+SOURCE = Path(__file__).parents[3] / "src"
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    world = World.real(workers=1)
+    yield world
+    world.executor.close()
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "store.db"
+
+
+def objects(path: Path, world: World) -> tuple[int, dict[str, bytes]]:
+    """What the file holds."""
+    with closing(SQLiteLog(path, world.executor)) as log:
+        version, rows = log.load()
+        return version, {f"{collection}/{key}": data for collection, key, _, data in rows}
+
+
+def append(path: Path, world: World, *batches: list[Write]) -> None:
+    with closing(SQLiteLog(path, world.executor)) as log:
+        for batch in batches:
+            asyncio.run(log.append(batch))
+
+
+def test_what_is_written_is_there_when_the_file_is_opened_again(path: Path, world: World) -> None:
+    append(
+        path,
+        world,
+        [Write("things", "a", 2, b"1"), Write("things", "b", 3, b"2")],
+        [Write("things", "a", 4, b"3"), Write("others", "a", 5, b"4"), Write("things", "b", 6, None)],
+    )
+    assert objects(path, world) == (6, {"things/a": b"3", "others/a": b"4"})
+
+
+def test_the_file_and_its_side_files_are_for_their_owner_alone(path: Path, world: World) -> None:
+    path.touch(mode=0o644)
+    with closing(SQLiteLog(path, world.executor)) as log:
+        asyncio.run(log.append([Write("things", "a", 2, b"1")]))
+        for file in path.parent.iterdir():
+            assert stat.S_IMODE(file.stat().st_mode) == 0o600, file
+
+
+def test_every_commit_is_synced(path: Path, world: World) -> None:
+    with closing(SQLiteLog(path, world.executor)) as log:
+        assert log._database.execute("PRAGMA synchronous").fetchone() == (2,)
+        assert log._database.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+
+
+def test_a_newer_format_is_refused_and_left_alone(path: Path, world: World) -> None:
+    append(path, world, [Write("things", "a", 2, b"1")])
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("PRAGMA user_version = 2")
+    before = path.read_bytes()
+    with pytest.raises(UnusableStore, match=r"format 2 is newer than this Ostinato reads \(1\); use the version that"):
+        SQLiteLog(path, world.executor)
+    assert path.read_bytes() == before
+
+
+def test_a_database_of_another_program_is_refused_and_left_alone(path: Path, world: World) -> None:
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("CREATE TABLE mine (x)")
+        database.commit()
+    path.chmod(0o644)
+    with pytest.raises(UnusableStore, match="is a database of another program"):
+        SQLiteLog(path, world.executor)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o644
+
+
+def test_a_file_that_is_no_database_is_refused(path: Path, world: World) -> None:
+    path.write_bytes(b"not a database, but long enough to be looked at" * 100)
+    with pytest.raises(UnusableStore, match="file is not a database"):
+        SQLiteLog(path, world.executor)
+
+
+def test_a_place_that_does_not_exist_is_told(tmp_path: Path, world: World) -> None:
+    with pytest.raises(UnusableStore, match=r"cannot open the store .*/nowhere/store.db: No such file or directory"):
+        SQLiteLog(tmp_path / "nowhere" / "store.db", world.executor)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_directory_that_cannot_be_written_is_told(tmp_path: Path, world: World) -> None:
+    tmp_path.chmod(0o500)
+    try:
+        with pytest.raises(UnusableStore, match="Permission denied"):
+            SQLiteLog(tmp_path / "store.db", world.executor)
+    finally:
+        tmp_path.chmod(0o700)
+
+
+def test_one_process_at_a_time_uses_the_file(path: Path, world: World) -> None:
+    with closing(SQLiteLog(path, world.executor)), pytest.raises(UnusableStore, match="in use by another process"):
+        SQLiteLog(path, world.executor)
+    objects(path, world)
+
+
+def test_a_batch_that_fails_in_the_middle_leaves_nothing(path: Path, world: World) -> None:
+    broken = Write("things", "b", 3, object())  # type: ignore[arg-type]
+    with closing(SQLiteLog(path, world.executor)) as log:
+        with pytest.raises(sqlite3.Error):
+            asyncio.run(log.append([Write("things", "a", 2, b"1"), broken]))
+        asyncio.run(log.append([Write("things", "c", 4, b"3")]))
+    assert objects(path, world) == (4, {"things/c": b"3"})
+
+
+def test_a_full_disk_refuses_writes_keeps_serving_reads_and_mends_itself(path: Path, world: World) -> None:
+    async def main() -> None:
+        log = SQLiteLog(path, world.executor)
+        index = Index(log, world.clock)
+        things = index.collection("things", lambda data: ({}, {}, ""))
+
+        async def put(key: str, data: bytes) -> Entry:
+            return await index.put(things, Entry(key, 0, b"", {}, {}, ""), things.newest(key), lambda version: data)
+
+        await put("a", b"1")
+        (pages,) = log._database.execute("PRAGMA page_count").fetchone()
+        log._database.execute(f"PRAGMA max_page_count = {pages + 2}")
+        with pytest.raises(StoreFailed, match="the store cannot write: database or disk is full"):
+            await put("b", b"x" * 100_000)
+        assert [entry.data for entry in things.select()] == [b"1"]
+        assert index.failure == "database or disk is full"
+        log._database.execute("PRAGMA max_page_count = 1000000")
+        await put("b", b"2")
+        assert index.failure is None
+        await index.close()
+
+    asyncio.run(main())
+    assert objects(path, world)[1] == {"things/a": b"1", "things/b": b"2"}
+
+
+WRITER = """
+import asyncio, sys
+from pathlib import Path
+from ostinato.server.store.index import Entry, Index
+from ostinato.server.store.log_sqlite import SQLiteLog
+from ostinato.world import World
+
+async def main():
+    world = World.real(workers=1)
+    index = Index(SQLiteLog(Path(sys.argv[1]), world.executor), world.clock)
+    things = index.collection("things", lambda data: ({}, {}, ""))
+
+    async def write(worker):
+        for number in range(100_000):
+            key = f"{worker}/{number % 50}"
+            text = b"%d:%d" % (worker, number)
+            await index.put(things, Entry(key, 0, b"", {}, {}, ""), things.newest(key), lambda version: text)
+            sys.stdout.write(f"{key} {number}\\n")
+            sys.stdout.flush()
+
+    await asyncio.gather(*(write(worker) for worker in range(8)))
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("after", [50, 400])
+def test_what_was_acknowledged_before_a_kill_is_there_after_it(path: Path, world: World, after: int) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-c", WRITER, str(path)], stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": str(SOURCE)}
+    )
+    assert process.stdout is not None
+    with process.stdout:
+        lines = [process.stdout.readline() for _ in range(after)]
+        process.send_signal(signal.SIGKILL)
+        lines += process.stdout.read().splitlines(keepends=True)  # what it said before it died
+    process.wait()
+    last: dict[str, int] = {}
+    for line in lines:
+        if line.endswith(b"\n"):
+            key, _, number = line.decode().partition(" ")
+            last[key] = int(number)
+    version, found = objects(path, world)
+    assert version > after
+    for key, number in last.items():
+        worker, _, written = found[f"things/{key}"].decode().partition(":")
+        assert key.startswith(worker + "/")
+        assert int(written) >= number  # what was not acknowledged may be there, too
+
+
+def crashed(path: Path, world: World, copy: Path) -> Path:
+    """A copy of the files as they are while the store is in use, with three batches in the write-ahead log."""
+    with closing(SQLiteLog(path, world.executor)) as log:
+        for number in range(3):
+            asyncio.run(log.append([Write("things", str(number), number + 2, b"x" * 3000)]))
+        copy.mkdir()
+        for file in path.parent.glob("store.db*"):
+            (copy / file.name).write_bytes(file.read_bytes())
+    return copy / "store.db"
+
+
+@pytest.mark.parametrize(
+    "tear",
+    [
+        lambda wal: wal + b"\x00" * 5000,
+        lambda wal: wal + os.urandom(5000),
+        lambda wal: wal[:-100],
+        lambda wal: wal[:-4096] + os.urandom(4096),
+        lambda wal: wal[:-1],
+    ],
+    ids=["zeros after it", "noise after it", "cut", "noise in the last page", "one byte less"],
+)
+def test_a_torn_write_ahead_log_loses_the_torn_batch_and_no_other(path: Path, world: World, tear: object) -> None:
+    copy = crashed(path, world, path.parent / "copy")
+    wal = copy.with_name("store.db-wal")
+    whole = wal.read_bytes()
+    torn = tear(whole)  # type: ignore[operator]
+    wal.write_bytes(torn)
+    version, found = objects(copy, world)
+    expected = 3 if len(torn) > len(whole) else 2
+    assert list(found) == [f"things/{number}" for number in range(expected)]
+    assert version == expected + 1
+    append(copy, world, [Write("things", "new", 9, b"y")])
+    assert objects(copy, world)[0] == 9
+
+
+def test_the_loop_goes_on_while_the_disk_is_written(path: Path, world: World) -> None:
+    async def main() -> None:
+        log = SQLiteLog(path, world.executor)
+        threads: list[str] = []
+        plain = log._append
+        log._append = lambda writes: (threads.append(threading.current_thread().name), plain(writes))[1]  # type: ignore[method-assign,func-returns-value]
+        await log.append([Write("things", "a", 2, b"1")])
+        log.close()
+        assert threads[0] != threading.main_thread().name
+
+    asyncio.run(main())
