@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from ostinato.api.errors import BadRequest, Invalid
 from ostinato.api.field_errors import FieldError, Path
 from ostinato.api.gvk import GroupKind, GroupVersion
@@ -143,8 +145,14 @@ def _check_custom_kind(value: Json, resource: Resource, data: bytes) -> None:
 
 
 def shaped(resource: Resource, value: Json) -> Json:
-    """A value in the shape of its kind, defaulted; what the kind does not have is dropped without a word."""
-    obj, _ = _shaped(resource, value)
+    """An applied value in the shape of its kind, defaulted; what the kind does not have is dropped without a word.
+
+    Of custom objects nothing is dropped, not even nulls: their schema says what it has against them.
+    """
+    if resource.custom:
+        obj = {"metadata": {}, **msgspec.json.decode(msgspec.json.encode(value))}
+    else:
+        obj, _ = _shaped(resource, value)
     resource.strategy.default(obj)
     return obj
 
