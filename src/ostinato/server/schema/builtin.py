@@ -9,8 +9,6 @@ left out when empty).
 
 from __future__ import annotations
 
-import base64
-import binascii
 from collections.abc import Callable, Mapping
 from functools import cache, lru_cache
 from importlib import resources
@@ -21,6 +19,7 @@ import msgspec
 from ostinato.api.gvk import GroupVersionKind
 from ostinato.api.quantity import Quantity
 from ostinato.api.time import MicroTime, Time
+from ostinato.server.schema.base64 import Base64Error, canonical_base64
 
 Convert = Callable[[Any], Any]
 
@@ -287,12 +286,9 @@ def _bytes(value: Any, _unknown: _Unknown) -> Any:
     if type(value) is not str:
         raise TypeMismatch(json_type(value), "[]uint8", "slice", value)
     try:
-        base64.b64decode(value, validate=True)
-    except binascii.Error as error:
-        text = value.rstrip("=")
-        at = next((i for i, c in enumerate(value) if not (c.isascii() and (c.isalnum() or c in "+/="))), len(text))
-        raise BadValue(f"illegal base64 data at input byte {at}") from error
-    return value
+        return canonical_base64(value)
+    except Base64Error as error:
+        raise BadValue(str(error)) from error
 
 
 def _quantity(value: Any, _unknown: _Unknown) -> Any:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from ostinato.api.apply import ApplyError, FieldManager
 from ostinato.api.errors import BadRequest, Conflict, NotFound, Unknown
 from ostinato.api.wire import DecodeError
@@ -72,7 +74,17 @@ class ApplyChange:
         return obj
 
     def _shaped(self, applied: Json) -> Json:
-        return body.shaped(self._context.resource, applied)
+        """The applied object in the shape of its kind, defaulted; it shares nothing with the configuration.
+
+        A custom resource is not cut to its schema again: a map that lost its last field is null, which its schema may
+        refuse.
+        """
+        resource = self._context.resource
+        if not resource.custom:
+            return body.shaped(resource, applied)
+        obj: Json = msgspec.json.decode(msgspec.json.encode(applied))
+        resource.strategy.default(obj)
+        return obj
 
     def _check_repeated(self) -> None:
         """Tell of keys that the configuration gives twice, as its client asked; once."""
