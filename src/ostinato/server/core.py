@@ -13,8 +13,7 @@ from ostinato.api.gvk import GroupResource
 from ostinato.api.time import Duration, TimeError
 from ostinato.server.access.authenticate import Authenticator
 from ostinato.server.admission import Admission
-from ostinato.server.admission.namespace_lifecycle import NamespaceLifecycle
-from ostinato.server.admission.terminating_definition import TerminatingDefinition
+from ostinato.server.admission.plugins import plugins
 from ostinato.server.bootstrap import bootstrap
 from ostinato.server.crds import CustomResources
 from ostinato.server.dispatch import not_found, verb_of
@@ -50,10 +49,7 @@ class Server:
         self.health = Health(self._store_fault)
         self.metrics = Metrics()
         self.publisher = Publisher(self.registry, self.health, self.metrics, world.clock)
-        namespaces = self.registry.get("", "v1", "namespaces")
-        assert namespaces is not None
-        assert namespaces.collection is not None
-        self.admission = Admission([TerminatingDefinition(), NamespaceLifecycle(namespaces.collection)])
+        self.admission = Admission(plugins(self.registry))
         self.custom = CustomResources(world, self.index, self.registry, self.admission)
         self._builtin_groups = frozenset(resource.gvr.group for resource in self.registry)
 

@@ -75,6 +75,21 @@ def total(spec: Json, side: str) -> Amounts:
     return running
 
 
+def own_total(spec: Json, side: str) -> Amounts:
+    """What a Pod takes: what its containers take together, or as much as it says itself."""
+    own = spec.get("resources", {}).get(side, {})
+    return total(spec, side) | {name: Quantity.parse(text) for name, text in own.items() if _is_of_pods(name)}
+
+
+def pod_total(spec: Json, side: str) -> Amounts:
+    """What a Pod takes with the overhead of what runs it."""
+    amounts = own_total(spec, side)
+    for name, text in spec.get("overhead", {}).items():
+        if side == "requests" or name in amounts:
+            amounts[name] = amounts.get(name, Quantity()) + Quantity.parse(text)
+    return amounts
+
+
 def _amounts(container: Json, side: str) -> Amounts:
     return {name: Quantity.parse(text) for name, text in container.get("resources", {}).get(side, {}).items()}
 

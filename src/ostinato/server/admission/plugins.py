@@ -1,0 +1,39 @@
+"""The plugins that every server has, in the order in which they are asked."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ostinato.server.admission.chain import Plugin
+from ostinato.server.admission.default_ingress_class import DefaultIngressClass
+from ostinato.server.admission.default_tolerations import DefaultTolerations
+from ostinato.server.admission.limit_ranger import LimitRanger
+from ostinato.server.admission.namespace_lifecycle import NamespaceLifecycle
+from ostinato.server.admission.objects import Kind
+from ostinato.server.admission.priority import Priority
+from ostinato.server.admission.resource_quota import ResourceQuota
+from ostinato.server.admission.runtime_class import RuntimeClass
+from ostinato.server.admission.service_account import ServiceAccount
+from ostinato.server.admission.storage import DefaultStorageClass, ProtectStorage
+from ostinato.server.admission.taint_nodes import TaintNodes
+from ostinato.server.admission.terminating_definition import TerminatingDefinition
+
+if TYPE_CHECKING:
+    from ostinato.server.resources.registry import Registry
+
+
+def plugins(registry: Registry) -> list[Plugin]:
+    return [
+        TerminatingDefinition(),
+        NamespaceLifecycle(Kind(registry, "", "v1", "namespaces").collection),
+        LimitRanger(Kind(registry, "", "v1", "limitranges")),
+        ServiceAccount(Kind(registry, "", "v1", "serviceaccounts")),
+        TaintNodes(),
+        Priority(Kind(registry, "scheduling.k8s.io", "v1", "priorityclasses")),
+        DefaultTolerations(),
+        DefaultStorageClass(Kind(registry, "storage.k8s.io", "v1", "storageclasses")),
+        ProtectStorage(),
+        RuntimeClass(Kind(registry, "node.k8s.io", "v1", "runtimeclasses")),
+        DefaultIngressClass(Kind(registry, "networking.k8s.io", "v1", "ingressclasses")),
+        ResourceQuota(Kind(registry, "", "v1", "resourcequotas")),
+    ]

@@ -1,0 +1,80 @@
+"""Runtime classes: what runs a Pod may take resources of its own and run on some nodes alone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ostinato.api.quoting import quote
+from ostinato.server.admission.chain import Plugin
+from ostinato.server.admission.objects import Kind, forbidden, is_of
+from ostinato.server.resources.strategy import Json
+
+if TYPE_CHECKING:
+    from ostinato.server.verbs.context import Context
+
+_OTHER = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead"
+_WITHOUT = "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"
+
+
+class RuntimeClass(Plugin):
+    def __init__(self, classes: Kind) -> None:
+        self._classes = classes
+
+    async def mutate(self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any) -> None:
+        if operation != "CREATE" or not is_of(context, "", "pods"):
+            return
+        assert obj is not None
+        runtime = self._class_of(context, obj)
+        if runtime is None:
+            return
+        spec, overhead = obj["spec"], runtime.get("overhead", {}).get("podFixed", {})
+        if overhead:
+            if spec.get("overhead", overhead) != overhead:
+                raise forbidden(context, obj, _OTHER)
+            spec["overhead"] = dict(overhead)
+        scheduling = runtime.get("scheduling")
+        if scheduling is not None:
+            _schedule(context, obj, scheduling)
+
+    def _class_of(self, context: Context, pod: Json) -> Json | None:
+        name = pod["spec"].get("runtimeClassName")
+        if name is None:
+            return None
+        found = self._classes.get(name)
+        if found is None:
+            raise forbidden(context, pod, f"pod rejected: RuntimeClass {quote(name)} not found")
+        return found
+
+    async def validate(
+        self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any
+    ) -> None:
+        if operation != "CREATE" or not is_of(context, "", "pods"):
+            return
+        assert obj is not None
+        overhead = obj["spec"].get("overhead")
+        if overhead is None and "runtimeClassName" not in obj["spec"]:
+            return
+        runtime = self._class_of(context, obj)
+        expected = None if runtime is None else runtime.get("overhead", {}).get("podFixed")
+        if expected is None and overhead is not None:
+            raise forbidden(context, obj, _WITHOUT)
+        if expected is not None and overhead != expected:
+            raise forbidden(context, obj, _OTHER)
+
+
+def _schedule(context: Context, pod: Json, scheduling: Json) -> None:
+    spec = pod["spec"]
+    selector = dict(spec.get("nodeSelector", {}))
+    for key, value in scheduling.get("nodeSelector", {}).items():
+        if selector.get(key, value) != value:
+            why = (
+                f"runtimeClass.scheduling.nodeSelector[{key}] = {value}; pod.spec.nodeSelector[{key}] = {selector[key]}"
+            )
+            raise forbidden(context, pod, f"conflict: {why}")
+        selector[key] = value
+    if selector:
+        spec["nodeSelector"] = selector
+    tolerations = list(spec.get("tolerations", ()))
+    tolerations += [each for each in scheduling.get("tolerations", ()) if each not in tolerations]
+    if tolerations:
+        spec["tolerations"] = tolerations

@@ -1,0 +1,128 @@
+"""Service accounts: every Pod has one, with its token mounted unless that is not wanted."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ostinato.server.admission.chain import Plugin
+from ostinato.server.admission.objects import Kind, forbidden, is_of
+from ostinato.server.resources.pod_spec import containers_of
+from ostinato.server.resources.strategy import Json
+
+if TYPE_CHECKING:
+    from ostinato.server.verbs.context import Context
+
+_DEFAULT = "default"
+_ATTEMPTS, _INTERVAL = 10, 0.15  # for the account that a controller makes for every namespace
+_MOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
+_VOLUME = "kube-api-access-"
+_MIRROR = "kubernetes.io/config.mirror"
+_TOKEN_SECONDS = 3607
+_ENFORCE = "kubernetes.io/enforce-mountable-secrets"
+_TRUE = ("1", "t", "T", "TRUE", "true", "True")
+
+
+class ServiceAccount(Plugin):
+    def __init__(self, accounts: Kind) -> None:
+        self._accounts = accounts
+
+    async def mutate(self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any) -> None:
+        if operation != "CREATE" or not is_of(context, "", "pods"):
+            return
+        assert obj is not None
+        spec = obj["spec"]
+        if _MIRROR in obj["metadata"].get("annotations", {}):
+            self._check_mirror(context, obj)
+            return
+        name = spec.get("serviceAccountName") or _DEFAULT
+        spec["serviceAccountName"] = spec["serviceAccount"] = name
+        account = await self._find(context, name)
+        if account is None:
+            why = (
+                f'error looking up service account {context.route.namespace}/{name}: serviceaccount "{name}" not found'
+            )
+            raise forbidden(context, obj, why)
+        if spec.get("automountServiceAccountToken", account.get("automountServiceAccountToken", True)):
+            _mount_token(spec, context.world.ids.suffix())
+        if not spec.get("imagePullSecrets") and account.get("imagePullSecrets"):
+            spec["imagePullSecrets"] = [
+                {"name": secret["name"]} if secret.get("name") else {} for secret in account["imagePullSecrets"]
+            ]
+        if account["metadata"].get("annotations", {}).get(_ENFORCE) in _TRUE:
+            why = _foreign_secret(spec, account, name)
+            if why:
+                raise forbidden(context, obj, why)
+
+    def _check_mirror(self, context: Context, pod: Json) -> None:
+        if pod["spec"].get("serviceAccountName"):
+            raise forbidden(context, pod, "a mirror pod may not reference service accounts")
+
+    async def _find(self, context: Context, name: str) -> Json | None:
+        account = self._accounts.get(name, context.route.namespace)
+        for _ in range(_ATTEMPTS - 1 if name == _DEFAULT else 0):
+            if account is not None:
+                break
+            await context.world.clock.sleep(_INTERVAL)
+            account = self._accounts.get(name, context.route.namespace)
+        return account
+
+
+def _mount_token(spec: Json, suffix: str) -> None:
+    name = next((v["name"] for v in spec.get("volumes", ()) if v.get("name", "").startswith(_VOLUME)), "")
+    present, name = bool(name), name or _VOLUME + suffix
+    mounted = False
+    for container in containers_of(spec, "initContainers", "containers"):
+        mounts = container.get("volumeMounts", [])
+        if not any(mount.get("mountPath") == _MOUNT for mount in mounts):
+            container["volumeMounts"] = [*mounts, {"name": name, "readOnly": True, "mountPath": _MOUNT}]
+            mounted = True
+    if mounted and not present:
+        spec["volumes"] = [*spec.get("volumes", ()), {"name": name, "projected": _token_volume()}]
+
+
+def _token_volume() -> Json:
+    return {
+        "sources": [
+            {"serviceAccountToken": {"expirationSeconds": _TOKEN_SECONDS, "path": "token"}},
+            {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
+            {
+                "downwardAPI": {
+                    "items": [
+                        {
+                            "path": "namespace",
+                            "fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.namespace"},
+                        }
+                    ]
+                }
+            },
+        ],
+        "defaultMode": 0o644,
+    }
+
+
+def _foreign_secret(spec: Json, account: Json, name: str) -> str:
+    """Why an account that names its secrets does not allow those of a Pod, "" if it does."""
+    known = {secret.get("name", "") for secret in account.get("secrets", ())}
+    because = f"is not allowed because service account {name} does not reference that secret"
+    for volume in spec.get("volumes", ()):
+        secret = volume.get("secret", {}).get("secretName")
+        if secret is not None and secret not in known:
+            return f'volume with secret.secretName="{secret}" {because}'
+    for kind, what in (("initContainers", "init container"), ("containers", "container")):
+        for container in spec.get(kind) or ():
+            who = f"{what} {container.get('name', '')}"
+            for variable in container.get("env", ()):
+                secret = variable.get("valueFrom", {}).get("secretKeyRef", {}).get("name")
+                if secret is not None and secret not in known:
+                    envvar = variable.get("name", "")
+                    return f'{who} with envVar {envvar} referencing secret.secretName="{secret}" {because}'
+            for source in container.get("envFrom", ()):
+                secret = source.get("secretRef", {}).get("name")
+                if secret is not None and secret not in known:
+                    return f'{who} with envFrom referencing secret.secretName="{secret}" {because}'
+    pulled = {secret.get("name", "") for secret in account.get("imagePullSecrets", ())}
+    for i, reference in enumerate(spec.get("imagePullSecrets", ())):
+        if reference.get("name", "") not in pulled:
+            because = f"is not allowed because service account {name} does not reference that imagePullSecret"
+            return f'imagePullSecrets[{i}].name="{reference.get("name", "")}" {because}'
+    return ""

@@ -1,0 +1,54 @@
+"""Storage: claims get the default class, and neither claims nor volumes go while they are in use."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ostinato.server.admission.chain import Plugin
+from ostinato.server.admission.objects import Kind, is_of
+from ostinato.server.resources.strategy import Json
+
+if TYPE_CHECKING:
+    from ostinato.server.verbs.context import Context
+
+_OLD_CLASS = "volume.beta.kubernetes.io/storage-class"
+_DEFAULT = ("storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class")
+_FINALIZERS = {
+    ("", "persistentvolumes"): "kubernetes.io/pv-protection",
+    ("", "persistentvolumeclaims"): "kubernetes.io/pvc-protection",
+    ("storage.k8s.io", "volumeattributesclasses"): "kubernetes.io/vac-protection",
+}
+
+
+class DefaultStorageClass(Plugin):
+    def __init__(self, classes: Kind) -> None:
+        self._classes = classes
+
+    async def mutate(self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any) -> None:
+        if operation != "CREATE" or not is_of(context, "", "persistentvolumeclaims"):
+            return
+        assert obj is not None
+        if "storageClassName" in obj["spec"] or _OLD_CLASS in obj["metadata"].get("annotations", {}):
+            return
+        defaults = [each["metadata"] for each in self._classes.all() if _is_default(each)]
+        if defaults:  # the newest, then the first by name
+            newest = max(metadata["creationTimestamp"] for metadata in defaults)
+            names = [metadata["name"] for metadata in defaults if metadata["creationTimestamp"] == newest]
+            obj["spec"]["storageClassName"] = min(names)
+
+
+def _is_default(storage_class: Json) -> bool:
+    annotations = storage_class["metadata"].get("annotations", {})
+    return any(annotations.get(key) == "true" for key in _DEFAULT)
+
+
+class ProtectStorage(Plugin):
+    async def mutate(self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any) -> None:
+        gvr = context.resource.gvr
+        finalizer = _FINALIZERS.get((gvr.group, gvr.resource))
+        if operation != "CREATE" or finalizer is None or context.route.subresource:
+            return
+        assert obj is not None
+        finalizers = obj["metadata"].get("finalizers", [])
+        if finalizer not in finalizers:
+            obj["metadata"]["finalizers"] = [*finalizers, finalizer]

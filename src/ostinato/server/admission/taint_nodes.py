@@ -1,0 +1,24 @@
+"""New nodes: nothing is scheduled on a node before it has said that it is ready."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ostinato.server.admission.chain import Plugin
+from ostinato.server.admission.objects import is_of
+from ostinato.server.resources.strategy import Json
+
+if TYPE_CHECKING:
+    from ostinato.server.verbs.context import Context
+
+_TAINT = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
+
+
+class TaintNodes(Plugin):
+    async def mutate(self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any) -> None:
+        if operation != "CREATE" or not is_of(context, "", "nodes"):
+            return
+        assert obj is not None
+        taints = obj["spec"].get("taints", [])
+        if not any(all(taint.get(key) == value for key, value in _TAINT.items()) for taint in taints):
+            obj["spec"]["taints"] = [*taints, dict(_TAINT)]
