@@ -15,6 +15,7 @@ import msgspec
 
 from ostinato.api.gvk import GroupVersion
 from ostinato.server import body
+from ostinato.server.resources.apiregistration import local_services
 from ostinato.server.resources.registry import Registry
 from ostinato.server.resources.resource import Resource
 from ostinato.server.resources.strategy import Json
@@ -32,7 +33,7 @@ async def bootstrap(world: World, index: Index, registry: Registry, address: str
     """Bring into being what is missing. `address` and `port` are where clients reach the server."""
     kinds = {resource.gvk: resource for resource in registry if resource.collection is not None}
     writes = []
-    for obj in [*_table(), *_self(address, port)]:
+    for obj in [*_table(), *_self(address, port), *local_services()]:
         resource = kinds[GroupVersion.parse(obj["apiVersion"]).kind(obj["kind"])]
         write_ = _write(world, index, resource, obj)
         if write_ is not None:

@@ -14,6 +14,7 @@ from ostinato.server.admission.priority import Priority
 from ostinato.server.admission.resource_quota import ResourceQuota
 from ostinato.server.admission.runtime_class import RuntimeClass
 from ostinato.server.admission.service_account import ServiceAccount
+from ostinato.server.admission.signing_request_user import SigningRequestUser
 from ostinato.server.admission.storage import DefaultStorageClass, ProtectStorage
 from ostinato.server.admission.taint_nodes import TaintNodes
 from ostinato.server.admission.terminating_definition import TerminatingDefinition
@@ -34,6 +35,7 @@ def plugins(registry: Registry) -> list[Plugin]:
         DefaultStorageClass(Kind(registry, "storage.k8s.io", "v1", "storageclasses")),
         ProtectStorage(),
         RuntimeClass(Kind(registry, "node.k8s.io", "v1", "runtimeclasses")),
+        SigningRequestUser(),
         DefaultIngressClass(Kind(registry, "networking.k8s.io", "v1", "ingressclasses")),
         ResourceQuota(Kind(registry, "", "v1", "resourcequotas")),
     ]

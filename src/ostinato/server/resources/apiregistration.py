@@ -81,4 +81,51 @@ def _service_errors(spec: Json) -> list[FieldError]:
     return errors
 
 
+# How early discovery lists a group, and a version among those of its group.
+_PRIORITIES = {
+    "": (18000, {"v1": 1}),
+    "apps": (17800, {"v1": 15}),
+    "events.k8s.io": (17750, {"v1": 15}),
+    "authentication.k8s.io": (17700, {"v1": 15}),
+    "authorization.k8s.io": (17600, {"v1": 15}),
+    "autoscaling": (17500, {"v1": 15, "v2": 30}),
+    "batch": (17400, {"v1": 15}),
+    "certificates.k8s.io": (17300, {"v1": 15}),
+    "networking.k8s.io": (17200, {"v1": 15}),
+    "policy": (17100, {"v1": 15}),
+    "rbac.authorization.k8s.io": (17000, {"v1": 15}),
+    "storage.k8s.io": (16800, {"v1": 15}),
+    "apiextensions.k8s.io": (16700, {"v1": 15}),
+    "admissionregistration.k8s.io": (16700, {"v1": 15}),
+    "scheduling.k8s.io": (16600, {"v1": 15}),
+    "coordination.k8s.io": (16500, {"v1": 15}),
+    "node.k8s.io": (16300, {"v1": 15}),
+    "discovery.k8s.io": (16200, {"v1": 15}),
+    "resource.k8s.io": (16200, {"v1": 21}),
+    "flowcontrol.apiserver.k8s.io": (16100, {"v1": 21}),
+}
+
+
+def local_services() -> list[Json]:
+    """The APIServices of what this server serves itself."""
+    return [
+        {
+            "apiVersion": "apiregistration.k8s.io/v1",
+            "kind": "APIService",
+            "metadata": {
+                "name": f"{version}.{group}",
+                "labels": {"kube-aggregator.kubernetes.io/automanaged": "onstart"},
+            },
+            "spec": {
+                "group": group,
+                "version": version,
+                "groupPriorityMinimum": group_priority,
+                "versionPriority": version_priority,
+            },
+        }
+        for group, (group_priority, versions) in _PRIORITIES.items()
+        for version, version_priority in versions.items()
+    ]
+
+
 STRATEGIES: dict[tuple[str, str], Strategy] = {("apiregistration.k8s.io", "apiservices"): APIService()}

@@ -14,11 +14,16 @@ from ostinato.server.resources.workloads import name_warnings, template_labels
 _NAME_LABELS = ("job-name", "batch.kubernetes.io/job-name")
 _UID_LABELS = ("controller-uid", "batch.kubernetes.io/controller-uid")
 _NO_LIMIT = (1 << 31) - 1
+_PRESERVED = (
+    "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set "
+    "propagationPolicy=Orphan to suppress this warning"
+)
 
 
 class Job(Strategy):
     generation = True
-    orphans_dependents = True  # as long as there was no garbage collector, it was so
+    orphans_dependents = True  # as it was before there was a garbage collector
+    delete_warnings = (_PRESERVED,)
     empty_status: ClassVar[Json] = {}
     selectable = ("status.successful",)
 

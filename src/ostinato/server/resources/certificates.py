@@ -56,6 +56,7 @@ class CertificateSigningRequest(Strategy):
     """What is asked never changes, nor does who asked; `approval` writes the conditions, `status` the certificate."""
 
     name_rule: ClassVar[NameRule] = staticmethod(names.name_is_path_segment)
+    status = False  # which part of it may be written is said below
     empty_status: ClassVar[Json] = {}
     selectable = ("spec.signerName",)
 

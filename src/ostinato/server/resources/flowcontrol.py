@@ -29,7 +29,8 @@ class PriorityLevelConfiguration(Strategy):
         spec = obj.setdefault("spec", {})
         for field, shares in (("exempt", 0), ("limited", 30)):
             if spec.get(field) is not None:
-                spec[field].setdefault("nominalConcurrencyShares", shares)
+                if spec[field].get("nominalConcurrencyShares") is None:
+                    spec[field]["nominalConcurrencyShares"] = shares
                 spec[field].setdefault("lendablePercent", 0)
         queuing = ((spec.get("limited") or {}).get("limitResponse") or {}).get("queuing")
         if queuing is not None:

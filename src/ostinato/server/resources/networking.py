@@ -157,7 +157,7 @@ class IngressClass(Strategy):
     def default(self, obj: Json) -> None:
         parameters = obj.get("spec", {}).get("parameters")
         if parameters is not None:
-            parameters.setdefault("scope", "Cluster")
+            parameters["scope"] = parameters.get("scope") or "Cluster"
 
     def validate(self, obj: Json) -> list[FieldError]:
         parameters, path = obj.get("spec", {}).get("parameters"), _SPEC.child("parameters")

@@ -117,7 +117,7 @@ class Registry:
                 resource.managers[sub] = FieldManager(gvk, schemas, subresource=sub, allowed=filters, convert=convert)
         if "scale" in resource.subresources:
             resource.handlers.update(_SCALED.get((group, name), _SCALED_BY_STRUCT))
-        resource.columns = columns.get(f"{group}/{version}/{name}", [])
+        resource.columns = [{**column, "description": ""} for column in columns.get(f"{group}/{version}/{name}", ())]
         if resource.columns:
             self._tabulate(resource)
         return resource

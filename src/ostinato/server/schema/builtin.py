@@ -24,6 +24,7 @@ from ostinato.server.schema.base64 import Base64Error, canonical_base64
 Convert = Callable[[Any], Any]
 
 _META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1."
+_STORED_AS_JSON: Final = "io.k8s.apiextensions-apiserver."
 _OPAQUE: Final = {
     "io.k8s.apimachinery.pkg.runtime.RawExtension",
     _META + "FieldsV1",
@@ -139,7 +140,10 @@ def struct(model: str) -> Struct:
         raw = properties[name]
         pointer = go_type.startswith("*")
         plain_struct = not pointer and _is_struct(raw)
-        found.fields[name] = (_reader(raw, go_type), bool(omit) and not pointer and not plain_struct)
+        # An empty list and none are the same in what a kube-apiserver stores, but for definitions of custom resources.
+        collection = go_type.startswith(("[]", "map[")) and not model.startswith(_STORED_AS_JSON)
+        gone = collection or (bool(omit) and not pointer and not plain_struct)
+        found.fields[name] = (_reader(raw, go_type), gone)
         if (plain_struct and not zero) or not omit:
             found.always.append((name, _zero(raw, go_type)))
     for name in ("kind", "apiVersion"):

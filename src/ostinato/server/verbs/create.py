@@ -82,7 +82,7 @@ def _validate(context: Context, obj: Json) -> None:
     resource, strategy = context.resource, context.resource.strategy
     errors = [*metadata.validate(obj, resource), *strategy.validate(obj)]
     if errors:
-        raise Invalid.of(resource.gvk.group_kind, obj["metadata"].get("name", ""), errors)
+        raise Invalid.of(resource.storage_gvk.group_kind, obj["metadata"].get("name", ""), errors)
     context.request.warnings.extend(strategy.warnings(obj, None))
 
 

@@ -175,7 +175,7 @@ def _validate(context: Context, old: Json, new: Json) -> None:
     else:
         errors += strategy.validate_update(new, old)
     if errors:
-        raise Invalid.of(resource.gvk.group_kind, context.route.name, errors)
+        raise Invalid.of(resource.storage_gvk.group_kind, context.route.name, errors)
     if not subresource:
         context.request.warnings.extend(strategy.warnings(new, old))
 
@@ -183,6 +183,8 @@ def _validate(context: Context, old: Json, new: Json) -> None:
 async def _store(context: Context, current: Entry, old: Json, new: Json, options: WriteOptions) -> bytes:
     changed = write.same(old, new)
     if changed is None:
+        if context.key in context.collection.pending:
+            await context.index.settled()
         return current.data
     ends = _ends(context, old, changed)
     if options.dry_run:
