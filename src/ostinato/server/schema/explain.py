@@ -43,18 +43,34 @@ class Before:
         if type(self.new) is not list or type(self.old) is not list or node.list_type != "map" or node.items is None:
             return None
         if self._by_key is None:
-            self._by_key = {_key(node, item): item for item in reversed(self.old) if type(item) is dict}
+            self._by_key = {_key(node, item): item for item in reversed(self.old)}
         item = self.new[index]
-        old = self._by_key.get(_key(node, item)) if type(item) is dict else None
+        key = _key(node, item)
+        old = self._by_key.get(key) if key else None
         return None if old is None else Before(node.items, item, old)
 
     @property
     def unchanged(self) -> bool:
-        return equal(self.new, self.old)
+        """Whether the two are the same, in fields that the schema knows: of others nothing is known."""
+        new, old = self.new, self.old
+        if type(new) is dict and type(old) is dict:
+            if len(new) != len(old):
+                return False
+            fields = (self.field(name) for name in new)
+            return all(field is not None and field.unchanged for field in fields)
+        if type(new) is list and type(old) is list and self.node.list_type == "map":
+            if len(new) != len(old):
+                return False
+            items = (self.item(i) for i in range(len(new)))
+            return all(item is not None and item.unchanged for item in items)
+        return equal(new, old)
 
 
-def _key(node: Structural, item: Mapping[str, Any]) -> str:
-    return json_text([item.get(name) for name in node.keys])
+def _key(node: Structural, item: Any) -> str:
+    """What tells an item of a list from others; "" if it has no key."""
+    if type(item) is not dict or not all(isinstance(item.get(name), str | int | float) for name in node.keys):
+        return ""
+    return json_text([item[name] for name in node.keys])
 
 
 class _Result:
@@ -80,7 +96,7 @@ class _Result:
 
 def explain(raw: Mapping[str, Any], value: Any, below: str = "", before: Before | None = None) -> list[FieldError]:
     """What is wrong with a value; `below` is the path of the field that it stands in, if any."""
-    return [_told(fault, below) for fault in _validate(raw, value, "", before, forgive=True).faults]
+    return [_told(fault, below) for fault in _validate(raw, value, "", before).faults]
 
 
 def _told(fault: Fault, below: str) -> FieldError:
@@ -105,7 +121,7 @@ def _told(fault: Fault, below: str) -> FieldError:
             return FieldError.invalid(path, "" if fault.value is None else fault.value, fault.message)
 
 
-def _validate(raw: Mapping[str, Any], value: Any, path: str, before: Before | None, *, forgive: bool) -> _Result:
+def _validate(raw: Mapping[str, Any], value: Any, path: str, before: Before | None = None) -> _Result:
     result = _Result()
     types = types_of(raw)
     format_ = known_format(raw, types)
@@ -117,7 +133,7 @@ def _validate(raw: Mapping[str, Any], value: Any, path: str, before: Before | No
         result.add(_enum(raw, value, path))
     else:
         _validate_value(result, raw, value, path, before)
-    if forgive and result.faults and before is not None and before.unchanged:
+    if result.faults and before is not None and before.unchanged:
         forgiven = _Result()
         forgiven.passed = result.passed
         return forgiven
@@ -134,7 +150,7 @@ def _validate_value(result: _Result, raw: Mapping[str, Any], value: Any, path: s
         else:
             result.add([_wrong_type(path, *wrong)])
         result.passed += 1
-    result.merge(_junctors(raw, value, path, before))
+    result.merge(_junctors(raw, value, path))
     result.passed += 1
     if type(value) is str:
         result.add(_text(raw, value, path))
@@ -190,7 +206,7 @@ def _validate_items(
     if isinstance(items, Mapping):
         for i, item in enumerate(value):
             was = before.item(i) if before is not None else None
-            result.merge(_validate(items, item, f"{path}[{i}]", was, forgive=True))
+            result.merge(_validate(items, item, f"{path}[{i}]", was))
     least, most = raw.get("minItems"), raw.get("maxItems")
     size = len(value)
     if least is not None and size < least:
@@ -222,7 +238,7 @@ def _validate_fields(
         was = before.field(name) if before is not None else None
         if not path and name in ("kind", "apiVersion"):
             was = None
-        result.merge(_validate(schema, item, where, was, forgive=True))
+        result.merge(_validate(schema, item, where, was))
     result.add(
         Fault("required", f"{path}.{name}", f"{path}.{name} in body is required")
         for name in raw.get("required") or ()
@@ -230,12 +246,11 @@ def _validate_fields(
     )
 
 
-def _junctors(raw: Mapping[str, Any], value: Any, path: str, before: Before | None) -> _Result:
-    """What the combinations of schemas say. The parts share the place of the whole, and are not forgiven alone."""
+def _junctors(raw: Mapping[str, Any], value: Any, path: str) -> _Result:
+    """What the combinations of schemas say. In them nothing is forgiven that has not changed, but for the whole."""
     result = _Result()
     any_of, one_of, all_of = (
-        [_validate(schema, value, path, before, forgive=False) for schema in raw.get(name) or ()]
-        for name in ("anyOf", "oneOf", "allOf")
+        [_validate(schema, value, path) for schema in raw.get(name) or ()] for name in ("anyOf", "oneOf", "allOf")
     )
     if any_of:
         good = next((part for part in any_of if not part.faults), None)
@@ -253,7 +268,7 @@ def _junctors(raw: Mapping[str, Any], value: Any, path: str, before: Before | No
         if valid != len(all_of):
             none = "" if valid else ". None validated"
             result.add([Fault("plain", None, f"{quote(path)} must validate all the schemas (allOf){none}")])
-    if raw.get("not") is not None and not _validate(raw["not"], value, path, before, forgive=False).faults:
+    if raw.get("not") is not None and not _validate(raw["not"], value, path).faults:
         result.add([Fault("plain", None, f"{quote(path)} must not validate the schema (not)")])
     result.passed += 1
     return result
