@@ -179,7 +179,7 @@ class CountingClock(Clock):
     def _loop_time_at(self, at: float) -> float:
         return self.inner._loop_time_at(at)
 
-    def timer(self, delay: float, callback: Any, *args: Any) -> Timer:
+    def timer(self, delay: float, callback: Any, *args: Any) -> Timer:  # type: ignore[override]
         self.timers.append(self.inner.timer(delay, callback, *args))
         return self.timers[-1]
 

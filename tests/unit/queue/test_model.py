@@ -106,7 +106,7 @@ class SteppedClock(Clock):
     def _loop_time_at(self, at: float) -> float:
         return at
 
-    def timer(self, delay: float, callback: object, *_: object) -> SteppedTimer:  # type: ignore[override]
+    def timer(self, delay: float, callback: object, *_: object) -> SteppedTimer:
         timer = SteppedTimer(self.at + delay, callback)
         self.timers.append(timer)
         return timer

@@ -22,9 +22,9 @@ def test_nothing_is_added_after_shutdown_and_what_is_queued_is_still_handed_out(
     async def main(queue: WorkQueue[str]) -> None:
         queue.add("a")
         queue.add("b")
-        assert not queue.shutting_down
+        before = queue.shutting_down
         queue.shut_down()
-        assert queue.shutting_down
+        assert (before, queue.shutting_down) == (False, True)
         queue.add("c")
         queue.add_after("d", 0)
         queue.add_after("e", 1)
@@ -130,7 +130,7 @@ def test_drain_of_an_idle_queue_returns_at_once_whatever_is_queued() -> None:  #
 
 def test_drain_waits_for_a_key_that_its_worker_takes_up_again() -> None:  # 124
     async def main(queue: WorkQueue[str]) -> None:
-        processed = []
+        processed: list[str] = []
 
         async def worker() -> None:
             with suppress(QueueShutDown):
