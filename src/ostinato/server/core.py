@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 
-from ostinato.api.errors import APIError, BadRequest, Forbidden, InternalError, Timeout
+from ostinato.api.errors import APIError, BadRequest, Forbidden, InternalError, ServiceUnavailable, Timeout
 from ostinato.api.gvk import GroupResource
 from ostinato.api.time import Duration, TimeError
 from ostinato.server.access.authenticate import Authenticator
@@ -24,7 +24,7 @@ from ostinato.server.publish import Health, Metrics, Publisher
 from ostinato.server.request import Request, Response, Stream, User, text_response
 from ostinato.server.resources.registry import Registry
 from ostinato.server.route import Route, parse
-from ostinato.server.store.index import Index, Log
+from ostinato.server.store.index import Index, Log, StoreFailed
 from ostinato.server.verbs.context import Context
 from ostinato.server.warning import warning_headers
 from ostinato.world import World
@@ -79,6 +79,8 @@ class Server:
             return await self._handle(request)
         except APIError as error:
             return error_response(error, status_form(request))
+        except StoreFailed as error:
+            return error_response(ServiceUnavailable.of(str(error)), status_form(request))
         except Exception:
             _logger.exception("%s %s", request.method, request.path)
             return error_response(InternalError.of("the server made an error; its log says more"))
@@ -112,7 +114,13 @@ class Server:
         request.route = route
         if resource.warnings:
             request.warnings.extend(resource.warnings)
-        answer: Answer = await verb(Context(self.world, self.index, request, route, resource, self.admission))
+        context = Context(self.world, self.index, request, route, resource, self.admission)
+        try:
+            answer: Answer = await verb(context)
+        except APIError:
+            if route.verb not in _READING:  # it may go by a write that is not durable yet
+                await self.index.settled()
+            raise
         if resource.settle is not None and route.verb not in _READING:
             await resource.settle()
         return answer

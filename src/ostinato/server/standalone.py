@@ -5,6 +5,7 @@ What it needs it makes in its state directory; when `start` returns, it answers,
 
 from __future__ import annotations
 
+import ipaddress
 import ssl
 from pathlib import Path
 
@@ -68,13 +69,14 @@ class Standalone:
             self.core = Server(self._world, self._log())
             if settings.token_file is not None:
                 self.core.authenticator.add_file(settings.token_file)
-            await self.core.start()
             self._http = HttpServer(self.core, context)
-            await self._http.start(settings.host, settings.port)
+            await self._http.bind(settings.host, settings.port)
             host = "127.0.0.1" if settings.host in _ANY else settings.host
             self.url = f"https://{f'[{host}]' if ':' in host else host}:{self._http.port}"
+            await self.core.start(_address(host), self._http.port)
             admin = authority.client("admin", ADMINISTRATOR, ["system:masters"])
             write_kubeconfig(self.kubeconfig, self.url, authority.certificate, ADMINISTRATOR, admin)
+            await self._http.listen()
         except BaseException:
             await self.stop()
             raise
@@ -99,6 +101,14 @@ class Standalone:
         if self._state is not None:
             self._state.release()
             self._state = None
+
+
+def _address(host: str) -> str:
+    """The host as endpoints name it: they know addresses alone."""
+    try:
+        return str(ipaddress.ip_address(host))
+    except ValueError:
+        return "127.0.0.1"
 
 
 def _context(authority: Authority, hosts: list[str]) -> ssl.SSLContext:

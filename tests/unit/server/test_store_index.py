@@ -267,17 +267,17 @@ def test_a_reader_waits_for_a_version_and_leaves_nothing_behind_when_it_gives_up
 
 
 @pytest.mark.parametrize("fails", [False, True])
-def test_what_a_client_is_told_of_a_key_can_wait_until_it_is_durable(fails: bool) -> None:
+def test_what_a_client_is_told_can_wait_until_what_it_goes_by_is_durable(fails: bool) -> None:
     shelf = Shelf()
 
     async def main() -> None:
-        await shelf.index.settled(shelf.things, "a")
+        await shelf.index.settled()
         task = shelf.put("a")
         await turn()
         if fails:
             shelf.log.failure = OSError("no")
         began = shelf.world.clock.monotonic()
-        await shelf.index.settled(shelf.things, "a")
+        await shelf.index.settled()
         assert shelf.world.clock.monotonic() - began == 1
         assert (shelf.things.newest("a") is None) == fails
         await asyncio.gather(task, return_exceptions=True)

@@ -136,6 +136,14 @@ def test_a_watcher_is_offered_what_is_in_its_scope_and_concerns_it() -> None:
     assert len(hub) == 0
 
 
+def test_a_watcher_that_cannot_be_asked_is_closed_and_the_others_go_on() -> None:
+    hub = Hub()
+    broken, sound = hub.subscribe("", lambda event: 1 // 0 == 0), hub.subscribe()
+    hub.publish(event(1))
+    assert broken.closed
+    assert [e.version for e in sound.take()] == [1]
+
+
 def test_a_closed_hub_ends_every_watch_and_begins_none() -> None:
     hub = Hub()
     before = [hub.subscribe(), hub.subscribe("ns/")]

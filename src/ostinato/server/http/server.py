@@ -30,6 +30,11 @@ class HttpServer:
 
     async def start(self, host: str, port: int) -> None:
         """Listen; OSError if that cannot be. Port 0 is any that is free."""
+        await self.bind(host, port)
+        await self.listen()
+
+    async def bind(self, host: str, port: int) -> None:
+        """Take a port, on which nobody is heard before `listen`."""
         self._listener = await asyncio.get_running_loop().create_server(
             lambda: Connection(self),
             host,
@@ -38,8 +43,13 @@ class HttpServer:
             backlog=1024,
             ssl_handshake_timeout=10.0 if self.encrypted else None,
             ssl_shutdown_timeout=1.0 if self.encrypted else None,
+            start_serving=False,
         )
         self.port = self._listener.sockets[0].getsockname()[1]
+
+    async def listen(self) -> None:
+        assert self._listener is not None, "listens before it has a port"
+        await self._listener.start_serving()
         self._sweep()
 
     async def stop(self) -> None:

@@ -7,11 +7,14 @@ those of other scopes. A watcher that cannot keep up is closed, so that its clie
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ostinato.server.store.index import Event
+
+_logger = logging.getLogger(__name__)
 
 BACKLOG_EVENTS = 10_000  # that a watcher may be behind before it is closed
 BACKLOG_BYTES = 64 * 1024 * 1024  # of the objects that these events show
@@ -31,7 +34,12 @@ class Subscription:
         self.closed = False  # no more events will come: the watcher was too slow, or the server stops
 
     def offer(self, event: Event) -> None:
-        if self._concerns is not None and not self._concerns(event):
+        try:
+            if self._concerns is not None and not self._concerns(event):
+                return
+        except Exception:  # a watcher's fault must not stop the store
+            _logger.exception("a watcher of %r cannot be asked", self.scope)
+            self.close()
             return
         if len(self._events) >= BACKLOG_EVENTS or self._bytes > BACKLOG_BYTES:
             self.close()

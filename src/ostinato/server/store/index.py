@@ -228,6 +228,7 @@ class Index:
         self._shared: deque[Event] = deque()  # the events that keep their encodings
         self._shared_bytes = 0
         self._arrived: list[tuple[int, asyncio.Future[None]]] = []  # readers that wait for a version
+        self._ended = self._assigned  # the last version that is durable or has failed
         self._turns: list[asyncio.Future[None]] = []  # who waits for the end of the batch under way
 
     def collection(self, name: str, describe: Describe) -> Collection:
@@ -295,8 +296,7 @@ class Index:
                 try:
                     await self._log.append(writes)
                 except Exception as error:  # noqa: BLE001 - whatever went wrong, the batch may not be acknowledged
-                    self._fail(batch, error)
-                    self._end_turn()
+                    self._end_turn(self._fail(batch, error))
                     continue
                 self.failure = None
                 for collection, event, _ in batch:
@@ -308,20 +308,22 @@ class Index:
                     if not done.done():
                         done.set_result(None)
                 self._wake()
-                self._end_turn()
+                self._end_turn(batch[-1][1].version)
                 self._compact()
         finally:
             self._committing = False
 
-    def _fail(self, batch: list[tuple[Collection, Event, asyncio.Future[None]]], error: Exception) -> None:
-        """Undo a batch that the log refused, and what was written on top of it meanwhile."""
+    def _fail(self, batch: list[tuple[Collection, Event, asyncio.Future[None]]], error: Exception) -> int:
+        """Undo a batch that the log refused, and what was written on top of it meanwhile; the last version undone."""
         self.failure = str(error)
         _logger.error("the store cannot write: %s", error)
-        for collection, event, done in [*batch, *self._queue]:
+        refused = [*batch, *self._queue]
+        for collection, event, done in refused:
             collection.unpend(event)
             if not done.done():
                 done.set_exception(StoreFailed(f"the store cannot write: {error}"))
         self._queue = []
+        return refused[-1][1].version
 
     # The past
 
@@ -380,9 +382,14 @@ class Index:
             if not waiter.done() or waiter.cancelled():
                 self._arrived = [(wanted, other) for wanted, other in self._arrived if other is not waiter]
 
-    async def settled(self, collection: Collection, key: str) -> None:
-        """Wait until what is known of a key is durable: what a client is told must not be undone by a crash."""
-        while key in collection.pending:
+    async def settled(self) -> None:
+        """Wait until every write so far is durable or has failed.
+
+        A write that is refused, or changes nothing, goes by the newest state, which a crash could still undo; its
+        client must not be told before it cannot.
+        """
+        last = self._assigned
+        while self._committing and self._ended < last:
             turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._turns.append(turn)
             await turn
@@ -395,7 +402,8 @@ class Index:
                 if version <= self.version and not waiter.done():
                     waiter.set_result(None)
 
-    def _end_turn(self) -> None:
+    def _end_turn(self, version: int) -> None:
+        self._ended = version
         turns, self._turns = self._turns, []
         for turn in turns:
             if not turn.done():
