@@ -79,7 +79,7 @@ def _token(request: Request) -> str:
         if word.strip().startswith(_TOKEN_PROTOCOL):
             text = word.strip().removeprefix(_TOKEN_PROTOCOL)
             try:
-                return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)).decode()
+                return base64.b64decode(text + "=" * (-len(text) % 4), b"-_", validate=True).decode()
             except (binascii.Error, ValueError):
                 raise Unauthorized.of("Unauthorized") from None
     return ""
