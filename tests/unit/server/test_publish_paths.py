@@ -251,3 +251,18 @@ def test_stored_objects_are_counted_by_resource(server: Server) -> None:
     assert found['apiserver_resource_objects{group="apps",resource="deployments"}'] == 0
     assert found['apiserver_registered_watchers{group="",resource="pods"}'] == 0
     assert found['apiserver_watch_events_total{group="",resource="pods"}'] == 0
+
+
+# Component statuses.
+
+
+def test_the_old_component_statuses_tell_of_the_store(server: Server) -> None:
+    answer = ask(server, "/api/v1/componentstatuses")
+    assert ("Warning", '299 - "v1 ComponentStatus is deprecated in v1.19+"') in answer.headers
+    (item,) = json.loads(answer.body)["items"]
+    assert item["metadata"] == {"name": "etcd-0"}
+    assert item["conditions"] == [{"type": "Healthy", "status": "True", "message": "ok"}]
+    server.index.failure = "disk full"
+    told = json.loads(ask(server, "/api/v1/componentstatuses/etcd-0").body)
+    assert told["conditions"] == [{"type": "Healthy", "status": "False", "message": "disk full"}]
+    assert status_of(ask(server, "/api/v1/componentstatuses/x")) == (404, 'componentstatus "x" not found')

@@ -76,6 +76,12 @@ SHARED: dict[tuple[str, str, str], Shared] = {
     ),
 }
 
+# What every answer for a deprecated kind tells, by group, version and resource.
+DEPRECATED: dict[tuple[str, str, str], tuple[str, ...]] = {
+    ("", "v1", "componentstatuses"): ("v1 ComponentStatus is deprecated in v1.19+",),
+    ("", "v1", "endpoints"): ("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",),
+}
+
 
 def strategy_of(group: str, version: str, resource: str) -> Strategy:
     shared = SHARED.get((group, version, resource))

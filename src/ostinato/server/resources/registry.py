@@ -17,11 +17,12 @@ from ostinato.api.apply.ownership import Converter, UnknownVersionError
 from ostinato.api.gvk import GroupVersionKind, GroupVersionResource
 from ostinato.api.schema import Schema, builtin_schemas
 from ostinato.server.resources import tables
-from ostinato.server.resources.builtin import SHARED, Shared, strategy_of
+from ostinato.server.resources.builtin import DEPRECATED, SHARED, Shared, strategy_of
 from ostinato.server.resources.resource import Resource, Subresource
 from ostinato.server.resources.strategy import Json, Strategy
 from ostinato.server.schema import builtin
 from ostinato.server.store.index import Collection, Index
+from ostinato.server.verbs import component_status
 from ostinato.server.verbs.scale import ScaleFields, map_selector, scale_handlers, struct_selector
 from ostinato.world import World
 
@@ -115,6 +116,9 @@ class Registry:
                 allowed = strategy.applicable(sub) if "status" in resource.subresources else None
                 filters = None if allowed is None else dict.fromkeys(schemas, allowed)
                 resource.managers[sub] = FieldManager(gvk, schemas, subresource=sub, allowed=filters, convert=convert)
+        resource.warnings = DEPRECATED.get((group, version, name), ())
+        if (group, name) == ("", "componentstatuses"):
+            resource.handlers.update(component_status.HANDLERS)
         if "scale" in resource.subresources:
             resource.handlers.update(_SCALED.get((group, name), _SCALED_BY_STRUCT))
         resource.columns = [{**column, "description": ""} for column in columns.get(f"{group}/{version}/{name}", ())]

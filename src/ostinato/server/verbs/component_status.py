@@ -1,0 +1,44 @@
+"""Component statuses: an old way to ask how the parts of the control plane are. Nothing of them is stored.
+
+The server answers for itself alone, that is for its store, under the name that clients know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import msgspec
+
+from ostinato.api.errors import NotFound
+from ostinato.api.gvk import GroupResource
+from ostinato.server.negotiate import form_of
+from ostinato.server.present import list_response, object_response
+from ostinato.server.request import Response
+from ostinato.server.store.index import Entry
+from ostinato.server.verbs.context import Context
+
+_STORE = "etcd-0"
+
+
+async def _get(context: Context) -> Response:
+    form = form_of(context.request, context.resource)
+    if context.route.name != _STORE:
+        raise NotFound.of(GroupResource("", "componentstatus"), context.route.name)
+    return object_response(context.resource, _store(context).data, form)
+
+
+async def _list(context: Context) -> Response:
+    form = form_of(context.request, context.resource)
+    return list_response(context.resource, [_store(context)], {}, form)
+
+
+def _store(context: Context) -> Entry:
+    failure = context.index.failure
+    condition = {"type": "Healthy", "status": "True", "message": "ok"}
+    if failure is not None:
+        condition = {"type": "Healthy", "status": "False", "message": failure}
+    data = msgspec.json.encode({"metadata": {"name": _STORE}, "conditions": [condition]})
+    return Entry(_STORE, 0, data, {}, {}, "")
+
+
+HANDLERS: dict[tuple[str, str], Callable[[Context], Awaitable[Response]]] = {("", "get"): _get, ("", "list"): _list}
