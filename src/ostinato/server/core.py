@@ -25,6 +25,7 @@ from ostinato.server.request import Request, Response, Stream, User, text_respon
 from ostinato.server.resources.registry import Registry
 from ostinato.server.route import Route, parse
 from ostinato.server.store.index import Index, Log, StoreFailed
+from ostinato.server.verbs import pod_handlers
 from ostinato.server.verbs.context import Context
 from ostinato.server.warning import warning_headers
 from ostinato.world import World
@@ -50,6 +51,7 @@ class Server:
         self.metrics = Metrics()
         self.publisher = Publisher(self.registry, self.health, self.metrics, world.clock)
         self.admission = Admission(plugins(self.registry))
+        pod_handlers.install(self.registry)
         self.custom = CustomResources(world, self.index, self.registry, self.admission)
         self._builtin_groups = frozenset(resource.gvr.group for resource in self.registry)
 

@@ -1,0 +1,121 @@
+"""binding: a Pod is given its node, once.
+
+A Binding is not stored: it is a write of the Pod that it names, through `pods/NAME/binding` or through `bindings`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import msgspec
+
+from ostinato.api.errors import BadRequest, Conflict, NotFound, Unknown
+from ostinato.api.field_errors import FieldError, Path, joined
+from ostinato.api.gvk import GroupResource
+from ostinato.api.quoting import quote
+from ostinato.server import body
+from ostinato.server.negotiate import body_media, form_of
+from ostinato.server.options import write_options
+from ostinato.server.present import value_response
+from ostinato.server.request import Response
+from ostinato.server.resources.resource import Resource
+from ostinato.server.resources.strategy import Json
+from ostinato.server.store import index
+from ostinato.server.verbs import write
+from ostinato.server.verbs.context import Context
+from ostinato.server.verbs.pod_condition import set_pod_condition
+
+SUCCESS: Json = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
+_SCHEDULED = {"type": "PodScheduled", "status": "True"}
+
+
+def binds(pods: Resource, bindings: Resource) -> Callable[[Context], Awaitable[Response]]:
+    """What answers a Binding, wherever it is posted."""
+
+    async def bind(context: Context) -> Response:
+        request = context.request
+        form = form_of(request, bindings)
+        media = body_media(request.headers.get("content-type", ""))
+        options = write_options(request, "CreateOptions")
+        binding = body.read(request, bindings, await request.read(), media, options)
+        write.fit_namespace(context, binding)
+        name = binding["metadata"].get("name", "")
+        if context.route.name and context.route.name != name:
+            raise BadRequest.of("name in URL does not match name in Binding object")
+        await context.admission.mutate(context, "CREATE", binding, None, options)
+        _validate(binding)
+        await context.admission.validate(context, "CREATE", binding, None, options)
+        route = msgspec.structs.replace(context.route, name=name, subresource="")
+        target = msgspec.structs.replace(context, resource=pods, route=route)
+        await _assign(target, binding, dry=options.dry_run)
+        return value_response(SUCCESS, form, 201)
+
+    return bind
+
+
+def _validate(binding: Json) -> None:
+    target = binding.get("target", {})
+    errors = []
+    if target.get("kind", "") not in ("", "Node"):
+        errors.append(FieldError.not_supported(Path("target", "kind"), target["kind"], ("Node", "<empty>")))
+    if not target.get("name"):
+        errors.append(FieldError.required(Path("target", "name")))
+    if errors:
+        raise Unknown.of(joined(errors))
+
+
+async def _assign(context: Context, binding: Json, *, dry: bool) -> None:
+    """Give the Pod its node; again if somebody else was faster."""
+    name = context.route.name
+    while True:
+        current = context.collection.newest(context.key)
+        if current is None:
+            raise NotFound.of(context.resource.group_resource, name)
+        pod = context.resource.object(current.data)
+        _check_preconditions(context, binding["metadata"], pod["metadata"])
+        why = _why_not(pod)
+        if why:
+            raise Conflict.of(GroupResource("", "pods/binding"), name, why)
+        if dry:
+            return
+        try:
+            await write.put(context, _bound(pod, binding, write.now(context.world.clock)), current)
+        except index.Conflict:
+            continue
+        return
+
+
+def _check_preconditions(context: Context, wanted: Json, found: Json) -> None:
+    for what, field in (("UID", "uid"), ("ResourceVersion", "resourceVersion")):
+        if wanted.get(field) and wanted[field] != found[field]:
+            name = context.route.name
+            raise Conflict.of(
+                context.resource.group_resource,
+                name,
+                f"StorageError: invalid object, Code: 4, Key: /registry/pods/{context.route.namespace}/{name}, "
+                f"ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: {what} in precondition: "
+                f"{wanted[field]}, {what} in object meta: {found[field]}",
+            )
+
+
+def _why_not(pod: Json) -> str:
+    """Why a Pod cannot be given a node, "" if it can."""
+    name, spec = pod["metadata"]["name"], pod["spec"]
+    if pod["metadata"].get("deletionTimestamp"):
+        return f"pod {name} is being deleted, cannot be assigned to a host"
+    if spec.get("nodeName"):
+        return f"pod {name} is already assigned to node {quote(spec['nodeName'])}"
+    return f"pod {name} has non-empty .spec.schedulingGates" if spec.get("schedulingGates") else ""
+
+
+def _bound(pod: Json, binding: Json, now: str) -> Json:
+    """The Pod on its node, with the labels and annotations that the binding brings."""
+    metadata, status = dict(pod["metadata"]), dict(pod.get("status", {}))
+    for field in ("annotations", "labels"):
+        brought = binding["metadata"].get(field)
+        if brought:
+            metadata[field] = {**metadata.get(field, {}), **brought}
+    status.pop("nominatedNodeName", None)
+    set_pod_condition(status, _SCHEDULED, now)
+    spec = {**pod["spec"], "nodeName": binding["target"]["name"]}
+    return {**pod, "metadata": metadata, "spec": spec, "status": status}
