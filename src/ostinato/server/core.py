@@ -27,6 +27,7 @@ from ostinato.server.route import Route, parse
 from ostinato.server.store.index import Index, Log, StoreFailed
 from ostinato.server.verbs import pod_handlers
 from ostinato.server.verbs.context import Context
+from ostinato.server.verbs.review import install_reviews
 from ostinato.server.warning import warning_headers
 from ostinato.world import World
 
@@ -52,6 +53,7 @@ class Server:
         self.publisher = Publisher(self.registry, self.health, self.metrics, world.clock)
         self.admission = Admission(plugins(self.registry))
         pod_handlers.install(self.registry)
+        install_reviews(self.registry, self.authenticator.authenticate)
         self.custom = CustomResources(world, self.index, self.registry, self.admission)
         self._builtin_groups = frozenset(resource.gvr.group for resource in self.registry)
 

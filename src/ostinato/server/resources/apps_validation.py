@@ -6,12 +6,14 @@ from typing import Any
 
 from ostinato.api.field_errors import FieldError, Path
 from ostinato.api.names import is_dns1123_label
+from ostinato.server.resources.pod_validation import validate_pod_template
 from ostinato.server.resources.strategy import Json
 from ostinato.server.resources.validation import checked, not_negative, unchanged
 from ostinato.server.resources.workloads import (
     SPEC,
     STATUS,
     TEMPLATE,
+    GoStruct,
     always_running,
     at_most_all,
     count_or_percent,
@@ -22,7 +24,6 @@ from ostinato.server.resources.workloads import (
     number_in,
     parsed_selector,
     selector_errors,
-    template_errors,
 )
 
 _PARTS = ("fullyLabeledReplicas", "readyReplicas", "availableReplicas")
@@ -47,7 +48,7 @@ def _selected_template(spec: Json, kind: str) -> list[FieldError]:
     if selector is None:
         return [FieldError.invalid(SPEC.child("selector"), spec.get("selector"), "invalid label selector")]
     errors = [] if selector.empty else mismatch(selector, template)
-    return errors + template_errors(template, TEMPLATE) + always_running(template, kind)
+    return errors + validate_pod_template(template, TEMPLATE) + always_running(template, kind)
 
 
 def deployment(spec: Json) -> list[FieldError]:
@@ -78,9 +79,8 @@ def _deployment_strategy(strategy: Json, path: Path) -> list[FieldError]:
     return errors + at_most_all(unavailable, path)
 
 
-def _internal(kind: str, rolling: Any) -> Json:
-    """A strategy as a kube-apiserver holds it, which is how it shows it."""
-    return {"Type": kind, "RollingUpdate": rolling}
+def _internal(kind: str, rolling: Any) -> GoStruct:
+    return GoStruct(Type=kind, RollingUpdate=rolling)
 
 
 def deployment_status(new: Json, old: Json) -> list[FieldError]:
@@ -136,7 +136,7 @@ def stateful_set(spec: Json, *, new: bool) -> list[FieldError]:
         errors.append(FieldError.invalid(SPEC.child("selector"), spec.get("selector"), ""))
     else:
         errors += [] if selector.empty else mismatch(selector, template)
-        errors += template_errors(_as_made(spec, template), TEMPLATE)
+        errors += validate_pod_template(_as_made(spec, template), TEMPLATE)
     return errors + always_running(template, "StatefulSet")
 
 
@@ -164,14 +164,9 @@ def _pod_management(policy: str) -> list[FieldError]:
 
 def _stateful_strategy(strategy: Json, path: Path) -> list[FieldError]:
     kind, rolling, at = strategy.get("type", ""), strategy.get("rollingUpdate"), path.child("rollingUpdate")
-    shown = (
-        None
-        if rolling is None
-        else {
-            "Partition": rolling.get("partition", 0),
-            "MaxUnavailable": rolling.get("maxUnavailable"),
-        }
-    )
+    shown = None
+    if rolling is not None:
+        shown = GoStruct(Partition=rolling.get("partition", 0), MaxUnavailable=rolling.get("maxUnavailable"))
     if kind == "OnDelete":
         if rolling is None:
             return []
@@ -220,7 +215,7 @@ def daemon_set(spec: Json) -> list[FieldError]:
         errors += mismatch(selector, template)
     if value is not None and not value.get("matchLabels") and not value.get("matchExpressions"):
         errors.append(FieldError.invalid(SPEC.child("selector"), value, "empty selector is invalid for daemonset"))
-    errors += template_errors(template, TEMPLATE) + always_running(template, "DaemonSet")
+    errors += validate_pod_template(template, TEMPLATE) + always_running(template, "DaemonSet")
     errors += counts(spec, SPEC, "minReadySeconds")
     errors += _daemon_strategy(spec.get("updateStrategy") or {}, SPEC.child("updateStrategy"))
     return errors + counts(spec, SPEC, "revisionHistoryLimit")

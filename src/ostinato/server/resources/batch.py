@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from ostinato.api.field_errors import FieldError
 from ostinato.server.resources import batch_validation as validation
+from ostinato.server.resources.job_status import job_status_errors
 from ostinato.server.resources.pod_spec import default_pod_template
 from ostinato.server.resources.strategy import Json, Strategy
 from ostinato.server.resources.workloads import name_warnings, template_labels
@@ -55,7 +56,7 @@ class Job(Strategy):
         return validation.job(new) + validation.job_changes(new, old)
 
     def validate_status_update(self, new: Json, old: Json) -> list[FieldError]:
-        return validation.job_status(new, old)
+        return job_status_errors(new, old)
 
     def warnings(self, new: Json, old: Json | None) -> list[str]:
         return name_warnings(new, old)

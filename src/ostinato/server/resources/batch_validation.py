@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from ostinato.api import labels, names
 from ostinato.api.field_errors import FieldError, Path
+from ostinato.server.resources.pod_validation import validate_pod_template
 from ostinato.server.resources.strategy import Json
 from ostinato.server.resources.tables.cells import condition_status
 from ostinato.server.resources.validation import one_of, unchanged
 from ostinato.server.resources.workloads import (
     SPEC,
-    STATUS,
     TEMPLATE,
     counts,
     mismatch,
     parsed_selector,
-    template_errors,
     template_labels,
 )
 
@@ -80,7 +79,7 @@ def job_spec(spec: Json, path: Path) -> list[FieldError]:
         policies = ["Failed"] if "podFailurePolicy" in spec else ["Failed", "TerminatingOrFailed"]
         errors += one_of(spec["podReplacementPolicy"], policies, path.child("podReplacementPolicy"))
     template = spec.get("template") or {}
-    errors += template_errors(template, path.child("template"))
+    errors += validate_pod_template(template, path.child("template"))
     return errors + _restart_policy(spec, template.get("spec") or {}, path.child("template", "spec", "restartPolicy"))
 
 
@@ -157,16 +156,6 @@ def _fixed(pod: Json) -> Json:
         if field in kept:
             kept[field] = [{k: v for k, v in c.items() if k != "resources"} for c in kept[field]]
     return kept
-
-
-def job_status(new: Json, old: Json) -> list[FieldError]:
-    status, before = new.get("status") or {}, old.get("status") or {}
-    errors = counts(status, STATUS, "active", "succeeded", "failed", "ready", "terminating")
-    for field in ("failed", "succeeded"):
-        if status.get(field, 0) < before.get(field, 0):
-            detail = f"cannot decrease the {field} counter"
-            errors.append(FieldError.invalid(STATUS.child(field), status.get(field, 0), detail))
-    return errors
 
 
 def cron_job(spec: Json, old: Json | None) -> list[FieldError]:

@@ -8,7 +8,7 @@ from ostinato.api import labels
 from ostinato.api.field_errors import FieldError
 from ostinato.server.resources.strategy import Json, Strategy
 from ostinato.server.resources.validation import one_of
-from ostinato.server.resources.workloads import SPEC, STATUS, at_most_all, count_or_percent, counts
+from ostinato.server.resources.workloads import SPEC, STATUS, GoStruct, at_most_all, count_or_percent, counts
 
 
 class PodDisruptionBudget(Strategy):
@@ -25,12 +25,12 @@ class PodDisruptionBudget(Strategy):
         spec = obj.get("spec") or {}
         errors = []
         if "minAvailable" in spec and "maxUnavailable" in spec:
-            shown = {
-                "MinAvailable": spec["minAvailable"],
-                "Selector": spec.get("selector"),
-                "MaxUnavailable": spec["maxUnavailable"],
-                "UnhealthyPodEvictionPolicy": spec.get("unhealthyPodEvictionPolicy"),
-            }
+            shown = GoStruct(
+                MinAvailable=spec["minAvailable"],
+                Selector=spec.get("selector"),
+                MaxUnavailable=spec["maxUnavailable"],
+                UnhealthyPodEvictionPolicy=spec.get("unhealthyPodEvictionPolicy"),
+            )
             errors.append(FieldError.invalid(SPEC, shown, "minAvailable and maxUnavailable cannot be both set"))
         for field in ("minAvailable", "maxUnavailable"):
             if field in spec:

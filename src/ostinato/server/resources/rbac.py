@@ -8,6 +8,7 @@ from ostinato.api import labels, names
 from ostinato.api.field_errors import FieldError, Path
 from ostinato.server.resources.strategy import Json, NameRule, Strategy
 from ostinato.server.resources.validation import checked
+from ostinato.server.resources.workloads import GoStruct
 
 _GROUP = "rbac.authorization.k8s.io"
 _ROLE = Path("roleRef")
@@ -111,7 +112,7 @@ class RoleBinding(_Rbac):
         errors = self.validate(new)
         if new.get("roleRef") != old.get("roleRef"):
             role = new.get("roleRef") or {}
-            shown = {"APIGroup": role.get("apiGroup", ""), "Kind": role.get("kind", ""), "Name": role.get("name", "")}
+            shown = GoStruct(APIGroup=role.get("apiGroup", ""), Kind=role.get("kind", ""), Name=role.get("name", ""))
             errors.append(FieldError.invalid(_ROLE, shown, "cannot change roleRef"))
         return errors
 

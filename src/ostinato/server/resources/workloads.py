@@ -6,6 +6,7 @@ from typing import Any
 
 from ostinato.api import field_values, intstr, labels, names
 from ostinato.api.field_errors import FieldError, Path
+from ostinato.api.quoting import json_text
 from ostinato.server.resources.strategy import Json
 from ostinato.server.resources.validation import not_negative
 
@@ -115,15 +116,11 @@ def number_in(value: intstr.IntOrString | None) -> int:
     return value or 0
 
 
-def template_errors(template: Json, path: Path) -> list[FieldError]:
-    """What is wrong with a template of Pods."""
-    spec, at = template.get("spec") or {}, path.child("spec")
-    errors = names.validate_labels(template_labels(template) or {}, path.child("labels"))
-    annotations = (template.get("metadata") or {}).get("annotations") or {}
-    errors += names.validate_annotations(annotations, path.child("annotations"))
-    if not spec.get("containers"):
-        errors.append(FieldError.required(at.child("containers")))
-    if spec.get("ephemeralContainers"):
-        detail = "ephemeral containers not allowed in pod template"
-        errors.append(FieldError.forbidden(at.child("ephemeralContainers"), detail))
-    return errors
+class GoStruct:
+    """A value as a kube-apiserver holds it and shows it in messages: under its own names, in its own order."""
+
+    def __init__(self, **fields: Any) -> None:
+        self._fields = fields
+
+    def __str__(self) -> str:
+        return "{" + ",".join(f'"{name}":{json_text(value)}' for name, value in self._fields.items()) + "}"

@@ -5,7 +5,7 @@ Stored data of a version with the same schema are served as they are; others are
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import msgspec
 
@@ -16,12 +16,14 @@ from ostinato.server.publish.versions import by_priority
 from ostinato.server.resources.custom.apply_schema import apply_schema
 from ostinato.server.resources.custom.columns import columns_of, row_of
 from ostinato.server.resources.custom.definition import Definition, Version, shaped
+from ostinato.server.resources.custom.replicas import nested
 from ostinato.server.resources.custom.strategy import CustomStrategy
 from ostinato.server.resources.resource import Resource, Subresource
 from ostinato.server.resources.strategy import Json
 from ostinato.server.schema.default import apply_defaults
 from ostinato.server.schema.prune import read
 from ostinato.server.store.index import Collection
+from ostinato.server.verbs.scale import ScaleFields, scale_handlers
 from ostinato.world import Clock
 
 VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
@@ -61,6 +63,8 @@ class CustomResource(Resource):
         self.row = row_of(version.raw, clock)
         self.warnings = _deprecation(definition, version)
         self.managers = _managers(definition, version, gvk)
+        if version.scale is not None:
+            self.handlers.update(scale_handlers(_scale_fields(definition, version.scale)))
         # What data begin with whose version has the same schema as this one: they are served as they are.
         self._alike = tuple(
             _beginning(other.api_version) for other in definition.versions if other.schema == version.schema
@@ -122,6 +126,23 @@ def _subresources(version: Version, gvk: GroupVersionKind) -> dict[str, Subresou
     if version.scale is not None:
         found["scale"] = Subresource("scale", _OF_SUBRESOURCES, _SCALE)
     return found
+
+
+def _scale_fields(definition: Definition, scale: Mapping[str, str]) -> ScaleFields:
+    selector = scale.get("labelSelectorPath")
+    return ScaleFields(
+        selector=lambda parent: str(nested(parent, selector)[0] or "") if selector else "",
+        replicas=_steps(scale["specReplicasPath"]),
+        current=_steps(scale["statusReplicasPath"]),
+        owned={
+            other.api_version: None if other.scale is None else _steps(other.scale["specReplicasPath"])
+            for other in definition.versions
+        },
+    )
+
+
+def _steps(path: str) -> tuple[str, ...]:
+    return tuple(path.removeprefix(".").split("."))
 
 
 def _managers(definition: Definition, version: Version, gvk: GroupVersionKind) -> dict[str, FieldManager]:
