@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from tests.unit.server.publish_samples import AGGREGATED, CUSTOM, DATA, ask, custom_resources, new_server
 
+from ostinato.api.version_order import by_priority
 from ostinato.server.core import Server
 from ostinato.server.publish.discovery import Discovery
-from ostinato.server.publish.versions import by_priority
 
 LEGACY: dict[str, Any] = json.loads((DATA / "legacy_discovery.json").read_text())
 

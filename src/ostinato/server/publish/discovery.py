@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from ostinato.api.gvk import GroupVersionKind
+from ostinato.api.version_order import by_priority
 from ostinato.server.publish.storage_hash import storage_version_hash
-from ostinato.server.publish.versions import by_priority
 from ostinato.server.resources.resource import Resource, Subresource
 
 Json = dict[str, Any]

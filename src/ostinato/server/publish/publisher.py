@@ -6,6 +6,7 @@ Documents are made when they are first asked for, and again when what is served 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 import msgspec
@@ -19,12 +20,14 @@ from ostinato.server.publish.discovery import Discovery, Json
 from ostinato.server.publish.document import Document
 from ostinato.server.publish.health import Health
 from ostinato.server.publish.metrics import Metrics
-from ostinato.server.publish.openapi.answers import OpenAPIAnswers
 from ostinato.server.publish.version import GIT_VERSION, version_answer
 from ostinato.server.request import Request, Response, User, text_response
 from ostinato.server.resources.registry import Registry
 from ostinato.server.resources.resource import Resource
 from ostinato.world import Clock
+
+if TYPE_CHECKING:
+    from ostinato.server.publish.openapi import OpenAPIAnswers
 
 _VERSIONS = ("v2", "v2beta1")  # of the aggregated document; the second for kubectl before 1.30
 _PATHS = (
@@ -43,7 +46,8 @@ class Publisher:
         self._generation = -1  # of the registry, that the documents are about
         self._discovery = Discovery(iter(()))
         self._aggregated: dict[tuple[bool, str, Form], Document] = {}
-        self._openapi = OpenAPIAnswers(clock)
+        self._clock = clock
+        self._openapi: OpenAPIAnswers | None = None  # loaded when first asked for: the start should not pay for it
 
     def answer(self, request: Request, user: User) -> Response:
         path = unquote(request.path)
@@ -52,7 +56,8 @@ class Publisher:
             self._generation = self._registry.generation
             self._discovery = Discovery(iter(self._registry))
             self._aggregated.clear()
-            self._openapi.changed(self._discovery)
+            if self._openapi is not None:
+                self._openapi.changed(self._discovery)
         answer = self._health.answer(path, request) or self._find(path)(request)
         return answer if answer is not None else text_response(404, "404 page not found\n")
 
@@ -67,7 +72,7 @@ class Publisher:
         if path == issuer.KEYS:
             return lambda request: issuer.keys_answer() if _only_get(request) else None
         if path.startswith("/openapi/"):
-            return lambda request: self._openapi.answer(path, request)
+            return lambda request: self._described(path, request)
         parts = path.removesuffix("/").split("/")[1:]
         match parts:
             case ["version", *rest]:
@@ -96,6 +101,14 @@ class Publisher:
 
     def _counted(self, request: Request) -> Response:
         return Response(200, self._metrics.text(self._registry, GIT_VERSION).encode(), metrics.CONTENT_TYPE)
+
+    def _described(self, path: str, request: Request) -> Response | None:
+        if self._openapi is None:
+            from ostinato.server.publish.openapi import OpenAPIAnswers  # noqa: PLC0415
+
+            self._openapi = OpenAPIAnswers(self._clock)
+            self._openapi.changed(self._discovery)
+        return self._openapi.answer(path, request)
 
     # Discovery.
 

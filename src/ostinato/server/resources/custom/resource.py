@@ -12,7 +12,7 @@ import msgspec
 from ostinato.api.apply import FieldManager, field_path, from_paths, without
 from ostinato.api.apply.fieldset import Filter
 from ostinato.api.gvk import GroupVersionKind, GroupVersionResource
-from ostinato.server.publish.versions import by_priority
+from ostinato.api.version_order import by_priority
 from ostinato.server.resources.custom.apply_schema import apply_schema
 from ostinato.server.resources.custom.columns import columns_of, row_of
 from ostinato.server.resources.custom.definition import Definition, Version, shaped
