@@ -1,0 +1,3 @@
+module ostinato.dev/bench/load
+
+go 1.22
