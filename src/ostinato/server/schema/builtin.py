@@ -167,10 +167,13 @@ def _target(raw: Mapping[str, Any]) -> str | None:
     return None if ref is None else str(ref).removeprefix("#/definitions/")
 
 
+_SCALAR_STRUCTS: Final = (".Quantity", ".IntOrString")  # structs in Go, texts or numbers in JSON
+
+
 def _is_struct(raw: Mapping[str, Any]) -> bool:
     target = _target(raw)
     return target is not None and (
-        bool(_tables()[0][target].get("properties")) or target.endswith((".Time", ".MicroTime"))
+        bool(_tables()[0][target].get("properties")) or target.endswith((".Time", ".MicroTime", *_SCALAR_STRUCTS))
     )
 
 

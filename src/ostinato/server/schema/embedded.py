@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from ostinato.api import names
 from ostinato.api.field_errors import FieldError, Path
 from ostinato.api.gvk import GroupVersion
 from ostinato.server.schema.structural import Structural
 
+_TOP: Final = Path()
 
-def embedded_faults(node: Structural, value: dict[str, Any]) -> list[FieldError]:
-    """What is wrong with the resources that are embedded in an object."""
-    return _faults(node, value, Path()) if node.has_embedded else []
+
+def embedded_faults(node: Structural, value: Any, path: Path = _TOP) -> list[FieldError]:
+    """What is wrong with the resources that are embedded in an object, or in the value at a path."""
+    return _faults(node, value, path) if node.has_embedded else []
 
 
 def _faults(node: Structural, value: Any, path: Path) -> list[FieldError]:

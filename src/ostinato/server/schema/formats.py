@@ -9,7 +9,6 @@ import re
 from collections.abc import Callable, Mapping
 from datetime import date
 from typing import Any, Final
-from urllib.parse import unquote_to_bytes
 
 from ostinato.api.addresses import parse_cidr, parse_ip
 from ostinato.api.time import Duration, TimeError
@@ -69,9 +68,16 @@ _USER_CHARACTERS: Final = frozenset(
 )
 
 
+_COMMENT: Final = re.compile(r"\s+\([^()\\]*\)\s*$")
+_GROUP: Final = re.compile(r'[^:;<>@"]*:\s*([^;]*);')
+
+
 def _is_email(text: str) -> bool:
-    """An address, alone or as `Name <address>`."""
-    text = text.strip()
+    """An address, alone or as `Name <address>`, perhaps with a comment, perhaps the only one of a group."""
+    text = _COMMENT.sub("", text).strip()
+    group = _GROUP.fullmatch(text)
+    if group is not None:
+        text = group[1]
     if text.endswith(">") and "<" in text:
         text = text[text.rindex("<") + 1 : -1]
     user, at, host = text.rpartition("@")
@@ -117,8 +123,14 @@ def _is_uri(text: str) -> bool:
     return _is_authority(authority) and not _BAD_ESCAPE.search(path)
 
 
+_IN_USERS: Final = re.compile(r"(?:[A-Za-z0-9._:~!$&'()*+,;=@-]|%[0-9a-fA-F]{2})*")
+_IN_HOSTS: Final = re.compile(r"""(?:[A-Za-z0-9._~!$&'()*+,;=<>"-]|[^\x00-\x7f]|%25|%[89a-fA-F][0-9a-fA-F])*""")
+
+
 def _is_authority(text: str) -> bool:
-    host = text.rpartition("@")[2]
+    user, _, host = text.rpartition("@")
+    if not _IN_USERS.fullmatch(user):
+        return False
     if host.startswith("["):
         address, end, port = host[1:].partition("]")
         if not end or _BAD_ESCAPE.search(address):
@@ -126,10 +138,8 @@ def _is_authority(text: str) -> bool:
     else:
         name, colon, port = host.partition(":")
         port = colon + port
-        if any(character in ' "<>\\^`{|}' for character in name) or _BAD_ESCAPE.search(name):
+        if not _IN_HOSTS.fullmatch(name):
             return False
-        if any(byte < 0x80 for byte in unquote_to_bytes(name)) and "%" in name:
-            return not any(int(escape, 16) < 0x80 for escape in re.findall("%(..)", name))
     return port == "" or (port[0] == ":" and (port[1:] == "" or (port[1:].isascii() and port[1:].isdigit())))
 
 
@@ -137,6 +147,7 @@ _MAC: Final = re.compile(
     rf"({_HEX}{{2}}([:-]))({_HEX}{{2}}\2){{4}}{_HEX}{{2}}"
     rf"|({_HEX}{{2}}([:-]))({_HEX}{{2}}\5){{6}}{_HEX}{{2}}"
     rf"|({_HEX}{{2}}([:-]))({_HEX}{{2}}\8){{18}}{_HEX}{{2}}"
+    rf"|{_HEX}{{12}}|{_HEX}{{16}}|{_HEX}{{40}}"
     rf"|{_HEX}{{4}}(\.{_HEX}{{4}}){{2}}|{_HEX}{{4}}(\.{_HEX}{{4}}){{3}}|{_HEX}{{4}}(\.{_HEX}{{4}}){{9}}"
 )
 

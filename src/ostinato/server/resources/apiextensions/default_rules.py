@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from ostinato.api.field_errors import FieldError, Path
 from ostinato.server.schema.builtin import BadValue
 from ostinato.server.schema.embedded import embedded_faults
@@ -10,18 +13,23 @@ from ostinato.server.schema.prune import prune
 from ostinato.server.schema.structural import TYPE_FIELDS, Structural
 
 
-def default_faults(node: Structural, path: Path, *, metadata: bool = False, root: bool = True) -> list[FieldError]:
-    """What is wrong with the defaults at and below a node; `metadata`: it is part of what all objects have."""
+def default_faults(schema: Mapping[str, Any], path: Path) -> list[FieldError]:
+    """What is wrong with the defaults in the schema of a kind."""
+    return _below(Structural({**schema, "x-kubernetes-embedded-resource": True}), path, metadata=False)
+
+
+def _below(node: Structural, path: Path, *, metadata: bool) -> list[FieldError]:
+    """The same at and below a node; `metadata`: it is part of what all objects have."""
     errors: list[FieldError] = []
     if not node.has_defaults:
         return errors
     if node.default is not None:
         errors += _faults(node, path.child("default"), metadata=metadata)
     if node.items is not None:
-        errors += default_faults(node.items, path.child("items"), metadata=metadata, root=False)
+        errors += _below(node.items, path.child("items"), metadata=metadata)
     for name, below in node.properties.items():
-        inside = (metadata and not node.embedded) or ((root or node.embedded) and name in TYPE_FIELDS)
-        errors += default_faults(below, path.child("properties").key(name), metadata=inside, root=False)
+        inside = name in TYPE_FIELDS if node.embedded else metadata
+        errors += _below(below, path.child("properties").key(name), metadata=inside)
     return errors
 
 
@@ -33,7 +41,7 @@ def _faults(node: Structural, path: Path, *, metadata: bool) -> list[FieldError]
         return [FieldError.invalid(path, node.default, str(error))]
     if not metadata and pruned != node.default:
         errors.append(FieldError.invalid(path, node.default, "must not have unknown fields"))
-    embedded = embedded_faults(node, node.default) if isinstance(node.default, dict) else []
+    embedded = embedded_faults(node, node.default, path)
     if embedded:
         return errors + embedded
     return errors + explain(node.raw, node.default, str(path))

@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 
 from ostinato.api.field_errors import FieldError, Path
 from ostinato.server.resources.apiextensions.default_rules import default_faults
+from ostinato.server.resources.apiextensions.internal_form import shown_schema
 from ostinato.server.resources.apiextensions.structural_rules import structural_faults
-from ostinato.server.schema.structural import TYPE_FIELDS, Structural
+from ostinato.server.schema.structural import TYPE_FIELDS
 
 Schema = Mapping[str, Any]
 
@@ -66,7 +67,7 @@ def schema_faults(schema: Schema, path: Path, *, status: bool) -> list[FieldErro
         )
     unreadable = _unreadable(schema)
     if not unreadable:
-        errors += structural_faults(schema, where) or default_faults(Structural(schema), where)
+        errors += structural_faults(schema, where) or default_faults(schema, where)
     errors += _word_faults(schema, where, _Place(), root=True)
     if not errors and unreadable:
         errors.append(FieldError.invalid(where, "", unreadable))
@@ -78,12 +79,12 @@ def _root_faults(schema: Schema, path: Path) -> list[FieldError]:
     if schema.get("type") and schema["type"] != "object":
         why = 'only "object" is allowed as the type at the root of the schema if the status subresource is enabled'
         errors.append(FieldError.invalid(path.child("openAPIV3Schema.type"), schema["type"], why))
-    elif any(value and name not in _AT_ROOT for name, value in schema.items()):
+    elif any(name not in _AT_ROOT for name in schema):
         why = (
             f"only [{' '.join(_AT_ROOT.values())}] fields are allowed at the root of the schema if the status "
             "subresource is enabled"
         )
-        errors.append(FieldError.invalid(path.child("openAPIV3Schema"), dict(schema), why))
+        errors.append(FieldError.invalid(path.child("openAPIV3Schema"), shown_schema(schema), why))
     return errors
 
 

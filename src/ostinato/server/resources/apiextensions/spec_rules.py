@@ -11,8 +11,8 @@ from typing import Any
 
 from ostinato.api import names
 from ostinato.api.field_errors import FieldError, Path
-from ostinato.api.quoting import json_text
 from ostinato.server.resources.apiextensions.conversion_rules import conversion_faults
+from ostinato.server.resources.apiextensions.internal_form import shown_version
 from ostinato.server.resources.apiextensions.schema_rules import schema_faults
 from ostinato.server.resources.apiextensions.version_rules import (
     column_faults,
@@ -100,7 +100,7 @@ def _versions_faults(versions: list[Json], shared: set[str]) -> list[FieldError]
         errors += deprecation_faults(version, path.index(i))
         own = {name: value for name, value in version.items() if name not in shared}
         errors += _part_faults(own, version, path.index(i), path.index(i).child("schema"))
-    shown = [_internal(version, shared) for version in versions]
+    shown = [shown_version(version, shared) for version in versions]
     if len({version["name"] for version in versions}) < len(versions):
         errors.append(FieldError.invalid(path, shown, "must contain unique version names"))
     if sum(bool(version.get("storage")) for version in versions) != 1:
@@ -134,33 +134,6 @@ def _part_faults(part: Mapping[str, Any], version: Json, path: Path, schema_path
         whole = (version.get("schema") or {}).get("openAPIV3Schema") or {}
         errors += selectable_faults(part["selectableFields"], whole, path.child("selectableFields"))
     return errors
-
-
-class _Shown:
-    """A version in an error, its fields in the order in which kube-apiserver tells them."""
-
-    def __init__(self, fields: Mapping[str, Any]) -> None:
-        self._fields = fields
-
-    def __str__(self) -> str:
-        return "{" + ",".join(f'"{name}":{json_text(value)}' for name, value in self._fields.items()) + "}"
-
-
-def _internal(version: Json, shared: set[str]) -> _Shown:
-    own = {name: (None if name in shared else version.get(name)) for name in _SHARED}
-    return _Shown(
-        {
-            "Name": version["name"],
-            "Served": bool(version.get("served")),
-            "Storage": bool(version.get("storage")),
-            "Deprecated": bool(version.get("deprecated")),
-            "DeprecationWarning": version.get("deprecationWarning"),
-            "Schema": own["schema"],
-            "Subresources": own["subresources"],
-            "AdditionalPrinterColumns": own["additionalPrinterColumns"],
-            "SelectableFields": own["selectableFields"],
-        }
-    )
 
 
 def _required_names(names_: Json) -> list[FieldError]:

@@ -71,10 +71,11 @@ class CustomResourceDefinition(Strategy):
         stored = obj["status"].get("storedVersions")
         if not stored:
             return [*errors, FieldError.invalid(path, None, "must have at least one stored version")]
+        storage = _storage_versions(obj)
         errors += [
             FieldError.invalid(path, stored, f"must have the storage version {name}")
-            for name in _storage_versions(obj)
-            if name not in stored
+            for i, name in enumerate(storage)
+            if name not in stored or name in storage[:i]
         ]
         defined = {version["name"] for version in obj["spec"].get("versions") or ()}
         for i, name in enumerate(stored):

@@ -72,7 +72,7 @@ def _cell(path: JsonPath, kind: str, obj: Json, now: datetime) -> Any:
 
 def _text(value: Any) -> str:
     if value is None:
-        return "null"
+        return "<no value>"
     return json_text(value) if isinstance(value, dict | list) else plain(value)
 
 
