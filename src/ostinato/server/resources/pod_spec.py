@@ -107,7 +107,7 @@ def default_probe(probe: Json) -> None:
     probe.setdefault("failureThreshold", 3)
     _default_http_get(probe)
     if "grpc" in probe:
-        probe["grpc"].setdefault("service", "")
+        probe["grpc"]["service"] = probe["grpc"].get("service") or ""
 
 
 def _default_http_get(handler: Json | None) -> None:

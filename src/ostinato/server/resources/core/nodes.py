@@ -12,6 +12,7 @@ from ostinato.server.resources.pod_spec import round_up
 from ostinato.server.resources.scheduling_validation import TAINT_EFFECTS
 from ostinato.server.resources.strategy import Json, Strategy
 from ostinato.server.resources.validation import checked, legacy_cidr, one_of
+from ostinato.server.resources.workloads import GoStruct
 
 _SPEC = Path("spec")
 _TAINTS = Path("metadata", "taints")  # the path that the server has always named
@@ -22,11 +23,11 @@ class Node(Strategy):
 
     def default(self, obj: Json) -> None:
         spec = obj.setdefault("spec", {})
-        networks = spec.get("podCIDRs")
-        if networks:  # two forms of one field
+        network, networks = spec.get("podCIDR"), spec.get("podCIDRs")
+        if network and (not networks or networks[0] != network):  # two forms of one field
+            spec["podCIDRs"] = [network]
+        elif networks:
             spec["podCIDR"] = networks[0]
-        elif spec.get("podCIDR"):
-            spec["podCIDRs"] = [spec["podCIDR"]]
         status = obj.setdefault("status", {})
         for field in ("capacity", "allocatable"):
             if field in status:
@@ -64,7 +65,7 @@ class Node(Strategy):
         seen: list[Json] = []
         for i, address in enumerate(new.get("status", {}).get("addresses", ())):
             if address in seen:
-                shown = {"Type": address.get("type", ""), "Address": address.get("address", "")}
+                shown = GoStruct(Type=address.get("type", ""), Address=address.get("address", ""))
                 errors.append(FieldError.duplicate(Path("status", "addresses").index(i), shown))
             seen.append(address)
         spec, before = new["spec"], old["spec"]
@@ -94,7 +95,7 @@ def _validate_taints(taints: list[Json]) -> list[FieldError]:
             errors.append(FieldError.invalid(path.child("value"), value, ";".join(wrong)))
         errors += one_of(effect, TAINT_EFFECTS, path.child("effect"))
         if (key, effect) in seen:
-            shown = {"Key": key, "Value": value, "Effect": effect, "TimeAdded": taint.get("timeAdded")}
+            shown = GoStruct(Key=key, Value=value, Effect=effect, TimeAdded=taint.get("timeAdded"))
             error = FieldError.duplicate(path, shown)
             errors.append(
                 FieldError(error.type, error.field, error.value, "taints must be unique by key and effect pair")

@@ -9,7 +9,8 @@ from ostinato.api.field_errors import FieldError, Path
 from ostinato.server.resources.container_validation import validate_image_text
 from ostinato.server.resources.scheduling_validation import validate_tolerations
 from ostinato.server.resources.strategy import Json
-from ostinato.server.resources.validation import checked, difference, unchanged
+from ostinato.server.resources.validation import checked, difference, legacy_ip, unchanged
+from ostinato.server.resources.workloads import GoStruct
 
 _SPEC = Path("spec")
 _STATUS = Path("status")
@@ -191,6 +192,21 @@ def validate_status_change(pod: Json, old: Json) -> list[FieldError]:
     errors += unchanged(status.get("qosClass", ""), before.get("qosClass", ""), _STATUS.child("qosClass"))
     for field, kind in (("containerStatuses", "containers"), ("initContainerStatuses", "initContainers")):
         errors += _validate_states(status.get(field, []), before.get(field, []), old["spec"], kind, field)
+    hosts = status.get("hostIPs", [])
+    errors += _validate_addresses("podIPs", status, before)
+    if hosts and hosts[0].get("ip", "") != status.get("hostIP", ""):
+        path = _STATUS.child("hostIPs").index(0).child("ip")
+        errors.append(FieldError.invalid(path, hosts[0].get("ip", ""), "must be equal to `hostIP`"))
+    return errors + _validate_addresses("hostIPs", status, before)
+
+
+def _validate_addresses(field: str, status: Json, old: Json) -> list[FieldError]:
+    path, addresses = _STATUS.child(field), [each.get("ip", "") for each in status.get(field, ())]
+    existing = [each.get("ip", "") for each in old.get(field, ())]
+    errors = [error for i, ip in enumerate(addresses) for error in legacy_ip(ip, path.index(i), existing)]
+    if len(addresses) > 1 and ({":" in ip for ip in addresses} != {True, False} or len(addresses) > 2):
+        shown = [GoStruct(IP=ip) for ip in addresses]
+        errors.append(FieldError.invalid(path, shown, "may specify no more than one IP for each IP family"))
     return errors
 
 

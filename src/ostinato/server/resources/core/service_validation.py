@@ -12,6 +12,7 @@ from ostinato.server.resources.core.service_shape import (
 )
 from ostinato.server.resources.strategy import Json
 from ostinato.server.resources.validation import checked, legacy_cidr, legacy_ip, one_of, port_reference
+from ostinato.server.resources.workloads import GoStruct
 
 _SPEC = Path("spec")
 _PROTOCOLS = ("SCTP", "TCP", "UDP")
@@ -215,14 +216,7 @@ def _validate_port_numbers(spec: Json) -> list[FieldError]:
     for i, port in enumerate(ports):
         protocol, number = key = (port.get("protocol", ""), port.get("port", 0))
         if key in taken:
-            shown = {
-                "Name": "",
-                "Protocol": protocol,
-                "AppProtocol": None,
-                "Port": number,
-                "TargetPort": 0,
-                "NodePort": 0,
-            }
+            shown = GoStruct(Name="", Protocol=protocol, AppProtocol=None, Port=number, TargetPort=0, NodePort=0)
             errors.append(FieldError.duplicate(path.index(i), shown))
         taken.add(key)
     return errors
