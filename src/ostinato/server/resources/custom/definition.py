@@ -7,6 +7,7 @@ that version's schema has it today: pruned and with its defaults.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping
 from typing import Any
 
@@ -83,6 +84,26 @@ def shaped(node: Structural, obj: Json) -> Json:
     kept: Json = {name: obj[name] for name in ("kind", "apiVersion", "metadata") if name in obj}
     kept.update(prune(node, {name: value for name, value in obj.items() if name not in kept}))
     return kept
+
+
+def whole_numbers(value: Any) -> Any:
+    """A value whose whole numbers are integers, as Go writes them. The same one if they are already."""
+    if type(value) is dict:
+        changed: Json | None = None
+        for name, item in value.items():
+            kind = type(item)
+            if kind is dict or kind is list or kind is float:
+                new = whole_numbers(item)
+                if new is not item:
+                    changed = dict(value) if changed is None else changed
+                    changed[name] = new
+        return value if changed is None else changed
+    if type(value) is list:
+        items = [whole_numbers(item) for item in value]
+        return items if any(map(operator.is_not, items, value)) else value
+    if type(value) is float and value.is_integer() and abs(value) < 1e21:
+        return int(value)
+    return value
 
 
 def _text(path: JsonPath, obj: Mapping[str, Any]) -> str:

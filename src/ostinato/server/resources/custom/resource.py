@@ -15,13 +15,14 @@ from ostinato.api.gvk import GroupVersionKind, GroupVersionResource
 from ostinato.api.version_order import by_priority
 from ostinato.server.resources.custom.apply_schema import apply_schema
 from ostinato.server.resources.custom.columns import columns_of, row_of
-from ostinato.server.resources.custom.definition import Definition, Version, shaped
+from ostinato.server.resources.custom.definition import Definition, Version, shaped, whole_numbers
 from ostinato.server.resources.custom.replicas import nested
 from ostinato.server.resources.custom.strategy import CustomStrategy
 from ostinato.server.resources.resource import Resource, Subresource
 from ostinato.server.resources.strategy import Json
 from ostinato.server.schema.default import apply_defaults
 from ostinato.server.schema.prune import read
+from ostinato.server.schema.structural import TYPE_FIELDS
 from ostinato.server.store.index import Collection
 from ostinato.server.verbs.scale import ScaleFields, scale_handlers
 from ostinato.world import Clock
@@ -92,8 +93,11 @@ class CustomResource(Resource):
         if storage.schema != self.version.schema:
             obj = shaped(storage.node, obj)
             apply_defaults(storage.node, obj)
-        rest = {name: value for name, value in obj.items() if name not in ("kind", "apiVersion")}
-        return {"apiVersion": storage.api_version, **rest}
+        stored = {"apiVersion": storage.api_version, "metadata": obj["metadata"]}
+        for name, value in obj.items():
+            if name not in TYPE_FIELDS:
+                stored[name] = whole_numbers(value)
+        return stored
 
 
 def _deprecation(definition: Definition, version: Version) -> tuple[str, ...]:
