@@ -1,0 +1,1 @@
+"""Programs that use a cluster with other people's clients, each in a process of its own."""
