@@ -50,7 +50,7 @@ def verb_of(resource: Resource, method: str, route: Route) -> Verb | None:
     possible = _possible(resource, route)
     if not possible:
         raise not_found()
-    if route.verb not in possible or method in ("HEAD", "OPTIONS"):
+    if route.verb not in possible or method in ("HEAD", "OPTIONS") or (route.old_watch and method != "GET"):
         raise not_allowed()
     handler = resource.handlers.get((route.subresource, route.verb))
     if handler is not None:
@@ -62,13 +62,13 @@ def verb_of(resource: Resource, method: str, route: Route) -> Verb | None:
 
 def _possible(resource: Resource, route: Route) -> Collection[str]:
     """The verbs that a path of a built-in resource has."""
-    if route.namespace and not resource.namespaced and not _is_namespace(resource):
+    if route.namespace and not resource.namespaced and not (_is_namespace(resource) and route.name):
         return ()
     everywhere = resource.namespaced and not route.namespace
-    if route.subresource:
+    if route.subresource and not route.old_watch:
         subresource = resource.subresources.get(route.subresource)
         return () if subresource is None or everywhere else subresource.verbs
-    if everywhere and route.name:
+    if route.subresource or (everywhere and route.name):
         return ()
     found = _WATCH if route.old_watch else _OF_ONE if route.name else _EVERYWHERE if everywhere else _OF_MANY
     return [verb for verb in resource.verbs if verb in found]

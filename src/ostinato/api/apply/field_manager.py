@@ -213,15 +213,19 @@ class FieldManager:
 
     def _named(self, value: Object) -> str:
         metadata = _metadata(value)
-        return f"{metadata.get('namespace') or ''}/{metadata.get('name') or ''}; {self._gvk}"
+        return f"{_text(metadata.get('namespace'))}/{_text(metadata.get('name'))}; {self._gvk}"
 
 
 def _kind_of(value: Object) -> GroupVersionKind:
-    api_version, kind = value.get("apiVersion"), value.get("kind")
+    api_version, kind = _text(value.get("apiVersion")), _text(value.get("kind"))
     try:
-        return GroupVersionKind.of(api_version or "", kind or "")
-    except (ValueError, AttributeError):
+        return GroupVersionKind.of(api_version, kind)
+    except ValueError:
         return GroupVersionKind("", "", "")
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
 
 
 def _metadata(value: Object) -> dict[str, Any]:

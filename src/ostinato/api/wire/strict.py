@@ -37,7 +37,7 @@ def strict_errors(data: bytes, value: Any, schema: Schema | None) -> list[str]:
     if keys == count_colons(data):
         return []
     tree = with_repeated_keys(data)
-    problems = _typed_problems(tree, schema, "") if schema is not None else _repetitions(tree, "")
+    problems = _typed_problems(tree, schema, "") if schema is not None else repetitions(tree, "")
     found: dict[str, None] = {}
     for problem in problems:
         found[problem] = None
@@ -177,7 +177,8 @@ def _typed_problems(node: Any, schema: Schema, path: str) -> Iterator[str]:
                 yield from _typed_problems(child, schema.items, f"{path}[{index}]")
 
 
-def _repetitions(node: Any, path: str) -> Iterator[str]:
+def repetitions(node: Any, path: str) -> Iterator[str]:
+    """What is given twice below a value, whose objects are their members."""
     if type(node) is Members:
         seen: set[str] = set()
         for key, child in node:
@@ -185,10 +186,10 @@ def _repetitions(node: Any, path: str) -> Iterator[str]:
             if key in seen:
                 yield f"duplicate field {quote(where)}"
             seen.add(key)
-            yield from _repetitions(child, where)
+            yield from repetitions(child, where)
     elif type(node) is list:
         for index, child in enumerate(node):
-            yield from _repetitions(child, f"{path}[{index}]")
+            yield from repetitions(child, f"{path}[{index}]")
 
 
 def _unknown(node: Any, schema: Schema | None, path: str, *, resource: bool) -> Iterator[str]:

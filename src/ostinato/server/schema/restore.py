@@ -6,8 +6,6 @@ has words of its own for what a body of JSON with the same mistake is told.
 
 from __future__ import annotations
 
-from typing import Any
-
 from ostinato.server.schema.builtin import BadValue, TypeMismatch
 
 _KINDS = {str: "string", bool: "bool", int: "int64", float: "float64", list: "slice", dict: "map"}
@@ -17,17 +15,14 @@ def restore_error(error: TypeMismatch | BadValue) -> str:
     if isinstance(error, BadValue):
         text = str(error)
         return f"error decoding from json: {text}" if text.startswith("illegal base64") else text
-    given, into = _kind(error.value), error.into
+    into = error.into
+    if not into:
+        return f"json: cannot unmarshal {error.found} into Go value of type {error.go_type}"
+    given = _KINDS[type(error.value)]
     if into == "struct":
         return f"cannot restore struct from: {given}"
     if into in ("map", "slice"):
         return f"cannot restore {into} from {given}"
-    if not into:
-        return f"json: cannot unmarshal {error.found} into Go value of type {error.go_type}"
     if (into, given) == ("string", "int64") or (into.startswith("int") and given in ("int64", "float64")):
         return f"cannot convert {given} to {error.go_type}"
     return f"unrecognized type: {into}"
-
-
-def _kind(value: Any) -> str:
-    return _KINDS[type(value)]

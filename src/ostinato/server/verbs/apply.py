@@ -18,7 +18,8 @@ from ostinato.server.negotiate import Form
 from ostinato.server.options import WriteOptions
 from ostinato.server.request import Response
 from ostinato.server.resources.strategy import Json
-from ostinato.server.schema.builtin import json_type
+from ostinato.server.schema.builtin import BadValue, TypeMismatch, json_type
+from ostinato.server.schema.restore import restore_error
 from ostinato.server.verbs import write
 from ostinato.server.verbs.context import Context
 from ostinato.server.verbs.create import create_object
@@ -80,11 +81,23 @@ class ApplyChange:
         refuse.
         """
         resource = self._context.resource
-        if not resource.custom:
-            return body.shaped(resource, applied)
-        obj: Json = msgspec.json.decode(msgspec.json.encode(applied))
+        if resource.custom:
+            obj: Json = msgspec.json.decode(msgspec.json.encode(applied))
+        else:
+            try:
+                obj, _ = body.typed(resource, applied)
+            except (TypeMismatch, BadValue) as error:
+                raise self._inconvertible(applied, restore_error(error)) from error
         resource.strategy.default(obj)
         return obj
+
+    def _inconvertible(self, applied: Json, why: str) -> Unknown:
+        gvk, metadata = self._context.resource.gvk, applied["metadata"]
+        named = f"{metadata.get('namespace', '')}/{metadata.get('name', '')}; {gvk}"
+        return Unknown.of(
+            f"failed to convert new object ({named}) to proper version: "
+            f"unable to convert unstructured object to {gvk}: {why}"
+        )
 
     def _check_repeated(self) -> None:
         """Tell of keys that the configuration gives twice, as its client asked; once."""

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
-
 import msgspec
 
 from ostinato.api.errors import BadRequest, Expired
-from ostinato.api.quoting import quote
 from ostinato.server.negotiate import form_of
 from ostinato.server.options import ListOptions, check_list_options, list_options
 from ostinato.server.present import list_response
@@ -17,6 +13,7 @@ from ostinato.server.resources.strategy import Json
 from ostinato.server.store.index import Compacted, Entry
 from ostinato.server.verbs.context import Context
 from ostinato.server.verbs.get import not_older_than, parse_version
+from ostinato.server.verbs.page_token import PageToken
 from ostinato.server.verbs.selection import Selection
 
 _PAGE_TOO_OLD = (
@@ -53,7 +50,7 @@ async def listing(context: Context, options: ListOptions) -> Listing:
     if 0 < options.limit < len(entries) and not _from_cache(options):
         left = len(entries) - options.limit
         entries = entries[: options.limit]
-        metadata["continue"] = _Token(version, entries[-1].key.removeprefix(context.prefix)).encode()
+        metadata["continue"] = PageToken(version, entries[-1].key.removeprefix(context.prefix)).encode()
         if selection.everything:
             metadata["remainingItemCount"] = left
     return Listing(entries, metadata)
@@ -85,37 +82,14 @@ async def _read(context: Context, options: ListOptions) -> tuple[list[Entry], in
 
 
 def _next_page(context: Context, options: ListOptions) -> tuple[list[Entry], int]:
+    token = PageToken.decode(options.continue_)
     if options.resource_version not in ("", "0"):
         raise BadRequest.of("specifying resource version is not allowed when using continue")
     index = context.index
-    token = _Token.decode(options.continue_)
-    version = token.rv if token.rv > 0 else index.version
+    version = token.version if token.version > 0 else index.version
     try:
-        return index.select_at(context.collection, version, context.prefix, context.prefix + token.start), version
+        return index.select_at(context.collection, version, context.prefix, context.prefix + token.after), version
     except Compacted:
         status = Expired.of(_PAGE_TOO_OLD).status
-        anew = {"continue": _Token(_INCONSISTENT, token.start).encode()}
+        anew = {"continue": PageToken(_INCONSISTENT, token.after).encode()}
         raise Expired(msgspec.structs.replace(status, metadata=anew)) from None
-
-
-class _Token(msgspec.Struct):
-    """A continue token: the version of the list, and the key (below its scope) before the next page."""
-
-    rv: int
-    start: str
-    v: str = "meta.k8s.io/v1"
-
-    def encode(self) -> str:
-        return base64.urlsafe_b64encode(msgspec.json.encode(self)).rstrip(b"=").decode()
-
-    @classmethod
-    def decode(cls, text: str) -> _Token:
-        try:
-            token = msgspec.json.decode(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)), type=cls)
-        except (binascii.Error, ValueError) as error:
-            raise BadRequest.of(f"continue key is not valid: {error}") from error
-        if token.v != "meta.k8s.io/v1":
-            raise BadRequest.of(
-                f"continue key is not valid: server does not recognize this encoded version {quote(token.v)}"
-            )
-        return token

@@ -13,6 +13,7 @@ import msgspec
 from ostinato.api.errors import (
     APIError,
     BadRequest,
+    InternalError,
     Invalid,
     RequestEntityTooLarge,
     Unknown,
@@ -20,12 +21,14 @@ from ostinato.api.errors import (
 )
 from ostinato.api.field_errors import FieldError, Path
 from ostinato.api.gvk import GroupKind, GroupVersionKind
-from ostinato.api.patch import PatchError, check_operations, json_patch, merge_patch, strategic_merge
+from ostinato.api.patch import InapplicablePatch, PatchError, check_operations, json_patch, merge_patch, strategic_merge
 from ostinato.api.patch.wording import go_value
 from ostinato.api.quoting import quote
 from ostinato.api.schema import builtin_schemas
 from ostinato.api.status import Status, StatusDetails
 from ostinato.api.wire import DecodeError, decode_json, strict_errors
+from ostinato.api.wire.repeated import repeats_keys
+from ostinato.api.wire.strict import repetitions, with_repeated_keys
 from ostinato.server import body
 from ostinato.server.negotiate import form_of
 from ostinato.server.options import WriteOptions, write_options
@@ -130,6 +133,8 @@ class PatchChange:
             if not lenient:
                 raise
             text = str(error).removeprefix("error decoding patch: ")
+            if "Go struct field" in text:  # found only when it comes to this operation
+                raise InapplicablePatch(text) from error
             text = text.replace("[]handlers.jsonPatchOp", "jsonpatch.Patch")
             raise BadRequest.of(text.replace("handlers.jsonPatchOp", "jsonpatch.Operation")) from error
         if value is not None and not isinstance(value, dict):
@@ -147,17 +152,9 @@ class PatchChange:
     def _patch_problems(self) -> list[str]:
         if self._validation == "Ignore":
             return []
-        repeated = strict_errors(self._data, self._patch, None)
-        if self._kind != JSON_PATCH:
-            return repeated
-        unknown = [
-            f"unknown field {quote(f'[{i}].{field}')}"
-            for i, operation in enumerate(self._patch)
-            if not operation.keys() <= _OPERATION
-            for field in operation
-            if field not in _OPERATION
-        ]
-        return [f"json patch {text}" for text in (*repeated, *unknown)]
+        if self._kind == JSON_PATCH:
+            return [f"json patch {text}" for text in _operation_problems(self._data, self._patch)]
+        return strict_errors(self._data, self._patch, None)
 
     def _applied(self, old: Json) -> Any:
         if self._kind == JSON_PATCH:
@@ -171,7 +168,7 @@ class PatchChange:
         resource = self._context.resource
         try:
             if self._kind != STRATEGIC_PATCH:  # which cannot change what an object is
-                _check_kind(new, resource)
+                _check_kind(new, self._context)
             obj, unknown = body.typed(resource, new)
         except (TypeMismatch, BadValue) as error:
             raise self._invalid(new, restore_error(error) if self._kind == STRATEGIC_PATCH else str(error)) from error
@@ -179,41 +176,99 @@ class PatchChange:
             raise self._invalid(new, str(error)) from error
         if self._validation != "Ignore":
             assert self._problems is not None
-            problems = [*self._problems, *(f"unknown field {quote(path)}" for path in unknown)]
+            problems = [*self._problems, *(f"unknown field {quote(path)}" for path in sorted(unknown))]
             if problems and self._validation == "Strict":
                 raise self._invalid(new, f"strict decoding error: {', '.join(problems)}")
             self._context.request.warnings.extend(problems)
         return obj
 
     def _invalid(self, new: Any, why: str) -> APIError:
-        shown = go_value(self._patch) if self._kind == STRATEGIC_PATCH else msgspec.json.encode(new).decode()
+        shown = go_value(self._patch) if self._kind == STRATEGIC_PATCH else _json(new)
         return Invalid.of(GroupKind("", ""), "", [FieldError.invalid(Path("patch"), shown, why)])
+
+
+def _operation_problems(data: bytes, operations: list[Json]) -> list[str]:
+    """The fields that operations do not have, and those that they give twice, as they are written."""
+    if not repeats_keys(data, operations) and all(operation.keys() <= _OPERATION for operation in operations):
+        return []
+    found: list[str] = []
+    for i, members in enumerate(with_repeated_keys(data)):
+        seen: set[str] = set()
+        for field, value in members or ():
+            where = f"[{i}].{field}"
+            if field not in _OPERATION:
+                found.append(f"unknown field {quote(where)}")
+                continue
+            if field in seen:
+                found.append(f"duplicate field {quote(where)}")
+            seen.add(field)
+            found += repetitions(value, where)
+    return list(dict.fromkeys(found))
 
 
 class _OtherKind(Exception):  # noqa: N818
     """The result says that it is of another kind than its path."""
 
 
-def _check_kind(new: Json, resource: Resource) -> None:
+def _check_kind(new: Json, context: Context) -> None:
     """A result is read as what it says it is, and then it must be what its path expects."""
-    expected = resource.gvk
-    kind, api_version = new.get("kind") or expected.kind, new.get("apiVersion") or expected.api_version
+    expected = context.resource.gvk
+    kind, api_version = new.get("kind"), new.get("apiVersion")
     if kind == expected.kind and api_version == expected.api_version:
         return
     for field, value in (("apiVersion", api_version), ("kind", kind)):
-        if not isinstance(value, str):
+        if not isinstance(value, str | None):
             why = f"json: cannot unmarshal {json_type(value)} into Go struct field .{field} of type string"
             raise _OtherKind(f"couldn't get version/kind; json parse error: {why}")
-    try:
-        given = GroupVersionKind.of(api_version, kind)
-    except ValueError as error:
-        raise _OtherKind(str(error)) from error
+    if context.resource.custom:
+        _check_custom_kind(new, context)
+    else:
+        _check_builtin_kind(new, context)
+
+
+def _check_custom_kind(new: Json, context: Context) -> None:
+    expected = context.resource.gvk
+    kind, api_version = new.get("kind"), new.get("apiVersion")
+    if not kind:
+        raise _OtherKind(f"Object 'Kind' is missing in '{_json(new)}'")
+    if not api_version:
+        raise InternalError.of("Object 'apiVersion' is missing in 'object has no apiVersion field'")
+    faults = []
+    if kind != expected.kind:
+        faults.append(FieldError.invalid(Path("kind"), kind, f"must be {expected.kind}"))
+    if api_version != expected.api_version:
+        faults.append(FieldError.invalid(Path("apiVersion"), api_version, f"must be {expected.api_version}"))
+    raise Invalid.of(_parsed(api_version, kind).group_kind, context.route.name, faults)
+
+
+def _check_builtin_kind(new: Json, context: Context) -> None:
+    expected = context.resource.gvk
+    kind, api_version = new.get("kind") or expected.kind, new.get("apiVersion")
+    if not api_version:  # nothing of it is understood, not even its name
+        write.check_name(context, {"metadata": {}})
+    given = _parsed(api_version or "", kind)
+    if given == expected:
+        return
     if builtin_schemas().of(given) is None:
         scheme = '"pkg/api/legacyscheme/scheme.go:30"'
-        raise _OtherKind(f"no kind {quote(kind)} is registered for version {quote(api_version)} in scheme {scheme}")
+        raise _OtherKind(
+            f"no kind {quote(kind)} is registered for version {quote(given.api_version)} in scheme {scheme}"
+        )
     builtin.read(builtin.model_of(given), new)
     group = expected.group.partition(".")[0] or "core"
     raise _OtherKind(f"converting ({given.version}.{kind}) to ({group}.{expected.kind}): unknown conversion")
+
+
+def _parsed(api_version: str, kind: str) -> GroupVersionKind:
+    try:
+        return GroupVersionKind.of(api_version, kind)
+    except ValueError as error:
+        raise _OtherKind(str(error)) from error
+
+
+def _json(value: Any) -> str:
+    """A result as it is quoted in errors."""
+    return msgspec.json.encode(value, order="sorted").decode()
 
 
 def _refused(error: PatchError) -> APIError:

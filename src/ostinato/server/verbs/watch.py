@@ -83,6 +83,8 @@ class _Watch:
         concerns = None if self._selection.everything else self._concerns
         subscription = self._collection.hub.subscribe(self._selection.scope, concerns)
         try:
+            if self._ends < self._clock.monotonic():
+                return
             try:
                 first = self._first(start)
             except Compacted as error:

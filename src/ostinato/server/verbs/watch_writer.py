@@ -51,15 +51,24 @@ class WatchWriter:
 
     def bookmark(self, version: int, *, initial: bool = False) -> bytes:
         """The version up to which all has been told; `initial`: what was there at the beginning has been."""
-        obj = _empty(self._resource)
-        metadata: Json = {**obj.get("metadata", {}), "resourceVersion": str(version)}
+        metadata: Json = {"resourceVersion": str(version)}
         if initial:
-            metadata["annotations"] = {**metadata.get("annotations", {}), _INITIAL_EVENTS_END: "true"}
-        data = msgspec.json.encode({**obj, "metadata": metadata})
+            metadata["annotations"] = {_INITIAL_EVENTS_END: "true"}
+        form = self._form
+        if form.convert == "Table":
+            body = self._bookmark_table(metadata, initial=initial)
+        elif form.convert:
+            body = self._encoded(partial(msgspec.json.encode({"metadata": metadata}), form.version))
+        else:
+            body = self._encoded(_empty(self._resource, metadata))
+        return self._framed("BOOKMARK", body)
+
+    def _bookmark_table(self, metadata: Json, *, initial: bool) -> bytes:
         form = self._form
         if initial and form.include == "None":  # the mark must show, whatever the client does without
             form = msgspec.structs.replace(form, include="Metadata")
-        return self._framed("BOOKMARK", self._body(data, form))
+        stored = self._resource.stored(_empty(self._resource, metadata))
+        return self._body(msgspec.json.encode(stored), form)
 
     def error(self, error: APIError) -> bytes:
         """Why the watch ends."""
@@ -128,11 +137,13 @@ _NOT_EMPTY: dict[tuple[str, str], Json] = {
 }
 
 
-def _empty(resource: Resource) -> Json:
-    """The object without content that a bookmark of a kind is, in the shape of the store."""
-    if resource.custom:
-        return {}
-    obj, _ = resource.read({})
-    for field, shown in _NOT_EMPTY.get((resource.gvk.group, resource.gvk.kind), {}).items():
-        obj[field] = {**obj.get(field, {}), **shown} if isinstance(shown, dict) else shown
-    return resource.stored(obj)
+def _empty(resource: Resource, metadata: Json) -> Json:
+    """The object without content that a bookmark of a kind is."""
+    obj: Json = {"kind": resource.gvk.kind, "apiVersion": resource.gvk.api_version}
+    if not resource.custom:
+        obj.update(resource.read({})[0])
+        for field, shown in _NOT_EMPTY.get((resource.gvk.group, resource.gvk.kind), {}).items():
+            obj[field] = {**obj.get(field, {}), **shown} if isinstance(shown, dict) else shown
+    annotations = {**obj.get("metadata", {}).get("annotations", {}), **metadata.get("annotations", {})}
+    obj["metadata"] = {**metadata, "annotations": annotations} if annotations else metadata
+    return obj
