@@ -64,12 +64,14 @@ def list_response(resource: Resource, entries: Sequence[Entry], metadata: Json, 
         metadata = {"continue": "", **metadata}  # lists of custom objects always say so
     head = {"kind": resource.list_kind, "apiVersion": resource.gvk.api_version, "metadata": metadata}
     item = resource.item
-    body = b"".join(
-        (msgspec.json.encode(head)[:-1], b',"items":[', b",".join([item(entry.data) for entry in entries]), b"]}\n")
-    )
+    parts = [b","] * (2 * len(entries) + 1)  # every other is an item; the first and the last are what surrounds them
+    parts[1::2] = [item(entry.data) for entry in entries]
+    parts[0] = msgspec.json.encode(head)[:-1] + b',"items":['
+    parts[-1] = b"]}\n" if entries else parts[0] + b"]}\n"
+    response = Response(200, parts)
     if form == PLAIN:
-        return Response(200, body)
-    return Response(200, encode(msgspec.json.decode(body), form), form.content_type)
+        return response
+    return Response(200, encode(msgspec.json.decode(response.body), form), form.content_type)
 
 
 def _converted(resource: Resource, data: bytes, form: Form) -> Json:

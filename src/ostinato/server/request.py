@@ -103,21 +103,25 @@ def _well_formed(query: str) -> str:
 
 
 class Response:
-    """A whole answer."""
+    """A whole answer. Its body may come in parts: a transport need not put a long list together to send it."""
 
-    __slots__ = ("body", "content_type", "headers", "status")
+    __slots__ = ("content_type", "headers", "parts", "status")
 
     def __init__(
         self,
         status: int,
-        body: bytes,
+        body: bytes | list[bytes],
         content_type: str = "application/json",
         headers: Sequence[tuple[str, str]] = (),
     ) -> None:
         self.status = status
-        self.body = body
+        self.parts = [body] if isinstance(body, bytes) else body
         self.content_type = content_type
         self.headers = headers
+
+    @property
+    def body(self) -> bytes:
+        return self.parts[0] if len(self.parts) == 1 else b"".join(self.parts)
 
 
 class Stream:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 READ_AHEAD = 1 << 16  # bytes that are taken in before somebody asks for them
 DRAINED = 1 << 18  # bytes of an unwanted body that are read so that the connection can go on
+WRITTEN = 1 << 16  # bytes that are written at a time
 COMPRESSED = 128 * 1024  # bytes of an answer from which on it is compressed, where the client can read that
 OFFLOADED = 1 << 19  # bytes from which on compressing is left to another thread
 
@@ -319,29 +320,41 @@ class Connection(asyncio.Protocol):
         return not head.expects and body.size + body.remaining <= DRAINED
 
     async def _write(self, head: Head, answer: Response) -> None:
-        body = answer.body
+        parts = answer.parts
+        size = len(parts[0]) if len(parts) == 1 else sum(map(len, parts))
         lines = self._first_lines(head, answer)
-        if len(body) > COMPRESSED and _accepts_gzip(head, answer):
-            if len(body) > OFFLOADED:
-                body = await self._core.world.executor.run(_gzip, body)
-            else:
-                body = _gzip(body)
+        if size > COMPRESSED and _accepts_gzip(head, answer):
+            whole = answer.body
+            parts = [await self._core.world.executor.run(_gzip, whole) if size > OFFLOADED else _gzip(whole)]
+            size = len(parts[0])
             lines.append(b"Content-Encoding: gzip\r\nVary: Accept-Encoding\r\n")
         if answer.status not in (204, 304):
-            lines.append(b"Content-Length: %d\r\n" % len(body))
+            lines.append(b"Content-Length: %d\r\n" % size)
         lines.append(b"\r\n")
-        if self._lost:
-            return
         if head.method == "HEAD" or answer.status in (204, 304):
+            parts, size = [], 0
+        if size <= WRITTEN:
+            lines += parts
+            parts = []
+        if not self._lost:
             self._transport.write(b"".join(lines))
-        elif len(body) < READ_AHEAD:
-            lines.append(body)
-            self._transport.write(b"".join(lines))
-        else:  # not worth copying
-            self._transport.write(b"".join(lines))
-            self._transport.write(body)
-        if self._writable is not None:
+        if parts:
+            await self._write_long(parts, size)
+        elif self._writable is not None:
             await self._writable
+
+    async def _write_long(self, parts: list[bytes], size: int) -> None:
+        """Write a body piece by piece, as the client reads it: large buffers cost more than what is in them."""
+        count = max(1, WRITTEN * len(parts) // size)  # parts that make a piece of about the right size
+        for start in range(0, len(parts), count):
+            piece = parts[start] if count == 1 else b"".join(parts[start : start + count])
+            view = memoryview(piece)
+            for at in range(0, len(piece), WRITTEN):
+                if self._lost:
+                    return
+                self._transport.write(view[at : at + WRITTEN])
+                if self._writable is not None:
+                    await self._writable
 
     async def _stream(self, head: Head, answer: Stream) -> None:
         self._streaming = True

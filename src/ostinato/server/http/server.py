@@ -23,6 +23,8 @@ class HttpServer:
         self.date = date_line(core.world.clock.now())  # of every answer, exact to a second
         self.encrypted = context is not None
         self._ssl = context
+        self._audit_prefix = core.world.ids.uid()[:24].encode()  # of every answer's id; a number follows
+        self._answered = 0
         self._listener: asyncio.Server | None = None
         self._connections: set[Connection] = set()
         self._sweeper: Timer | None = None
@@ -81,7 +83,10 @@ class HttpServer:
 
     def audit_id(self, asked: str | None) -> bytes:
         """The header that names a request: as the client says, or anew."""
-        return f"Audit-Id: {clean(asked) if asked else self.core.world.ids.uid()}\r\n".encode()
+        if asked:
+            return f"Audit-Id: {clean(asked)}\r\n".encode()
+        self._answered += 1
+        return b"Audit-Id: %b%012x\r\n" % (self._audit_prefix, self._answered)
 
     def _sweep(self) -> None:
         clock = self.core.world.clock
