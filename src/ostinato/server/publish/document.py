@@ -26,7 +26,7 @@ class Document:
         """The document, or 304 if the client has it."""
         headers = (("ETag", f'"{self.tag}"'), *headers)
         if self._known(request.headers.get("if-none-match", "")):
-            return Response(304, b"", self.content_type, headers)
+            return Response(304, b"", "", headers)
         return Response(200, self.body, self.content_type, headers)
 
     def _known(self, tags: str) -> bool:
