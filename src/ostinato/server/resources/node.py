@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from ostinato.api.field_errors import FieldError, Path
 from ostinato.api.names import is_dns1123_label
-from ostinato.server.resources.pod_spec import round_up
 from ostinato.server.resources.strategy import Json, Strategy
 from ostinato.server.resources.validation import checked, unchanged
 
@@ -14,12 +13,6 @@ _HANDLER = Path("handler")
 class RuntimeClass(Strategy):
     allow_create_on_update = True
     allow_unconditional_update = False
-
-    def default(self, obj: Json) -> None:
-        round_up((obj.get("overhead") or {}).get("podFixed") or {})
-        for toleration in (obj.get("scheduling") or {}).get("tolerations") or ():
-            if toleration.get("operator") == "":
-                del toleration["operator"]
 
     def validate(self, obj: Json) -> list[FieldError]:
         handler = obj.get("handler", "")

@@ -1,0 +1,81 @@
+"""Defaults, conversions and Table rows, compared with what Kubernetes' own code makes of the same objects."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from ostinato.api.gvk import GroupVersion, GroupVersionKind
+from ostinato.api.time import Time
+from ostinato.server import body
+from ostinato.server.resources.registry import Registry
+from ostinato.server.resources.resource import Resource
+from ostinato.server.resources.tables import CELLS, name_and_creation, pod_conditions
+from ostinato.server.resources.tables.cells import human
+from ostinato.server.store.index import Index
+from ostinato.server.store.log_memory import MemoryLog
+from ostinato.world import World
+
+Json = dict[str, Any]
+
+RECORDED = msgspec.json.decode((Path(__file__).parents[2] / "data" / "server" / "kinds.json").read_bytes())
+NOW = Time.parse(RECORDED["now"])
+OBJECTS: list[Json] = RECORDED["objects"]
+WORLD = World.real()
+REGISTRY = Registry(Index(MemoryLog(), WORLD.clock), WORLD)
+BY_KIND = {resource.gvk: resource for resource in REGISTRY}
+
+
+def resource_of(obj: Json) -> Resource:
+    return BY_KIND[GroupVersion.parse(obj["apiVersion"]).kind(obj["kind"])]
+
+
+def name_of(case: Json) -> str:
+    obj = case["object"]
+    return f"{obj['kind']}-{obj['metadata']['name']}"
+
+
+def without_type(obj: Json) -> Json:
+    return {key: value for key, value in obj.items() if key not in ("kind", "apiVersion")}
+
+
+@pytest.mark.parametrize("case", OBJECTS, ids=name_of)
+def test_a_kind_is_defaulted_as_by_kubernetes(case: Json) -> None:
+    resource = resource_of(case["object"])
+    obj = body.shaped(resource, case["object"])
+    if resource.to_storage is not None:  # a conversion fills in, too
+        assert resource.from_storage is not None
+        obj = resource.object(msgspec.json.encode(resource.stored(obj)))
+    assert obj == case["defaulted"]
+
+
+@pytest.mark.parametrize("case", [case for case in OBJECTS if "other" in case], ids=name_of)
+def test_a_kind_of_two_versions_is_converted_as_by_kubernetes(case: Json) -> None:
+    one, other = resource_of(case["object"]), resource_of(case["other"])
+    stored = one.stored(body.shaped(one, case["object"]))
+    assert other.object(msgspec.json.encode(stored)) == case["other"]
+
+
+@pytest.mark.parametrize("case", [case for case in OBJECTS if "row" in case], ids=name_of)
+def test_a_kind_is_shown_in_a_table_as_by_kubernetes(case: Json) -> None:
+    resource = resource_of(case["object"])
+    stored = resource.stored(body.shaped(resource, case["object"]))
+    key = resource.gvr.group, resource.gvr.resource
+    assert CELLS.get(key, name_and_creation)(stored, NOW) == case["row"]["cells"]
+    if resource.gvk == GroupVersionKind("", "v1", "Pod"):
+        assert pod_conditions(stored) == case["row"].get("conditions", [])
+
+
+def test_every_kind_with_columns_of_its_own_is_compared() -> None:
+    compared = {resource_of(case["object"]).group_resource for case in OBJECTS if "row" in case}
+    own = {resource.group_resource for resource in REGISTRY if (resource.gvr.group, resource.gvr.resource) in CELLS}
+    assert {str(kind) for kind in own - compared} == {"apiservices.apiregistration.k8s.io"}
+
+
+@pytest.mark.parametrize(("seconds", "text"), RECORDED["durations"].items())
+def test_durations_are_told_as_by_kubernetes(seconds: str, text: str) -> None:
+    assert human(timedelta(seconds=int(seconds))) == text
