@@ -229,7 +229,7 @@ def _reference(target: str, go_type: str) -> Callable[[Any, _Unknown], Any]:
     if name == "MicroTime":
         return _micro_time
     if name == "IntOrString":
-        return _int_or_string(go_type)
+        return _int_or_string
     if not _tables()[0][target].get("properties"):
         return _opaque
 
@@ -300,7 +300,7 @@ def _bytes(value: Any, _unknown: _Unknown) -> Any:
 
 def _quantity(value: Any, _unknown: _Unknown) -> Any:
     if type(value) is not str and type(value) is not int and type(value) is not float:
-        raise TypeMismatch(json_type(value), "resource.Quantity")
+        return _canonical_quantity("?")  # whatever it is, it is told as a text that is no quantity
     return _canonical_quantity(str(value))
 
 
@@ -330,16 +330,13 @@ def _micro_time(value: Any, _unknown: _Unknown) -> Any:
         raise BadValue(str(error)) from error
 
 
-def _int_or_string(go_type: str) -> Callable[[Any, _Unknown], Any]:
-    def read_int_or_string(value: Any, _unknown: _Unknown) -> Any:
-        if type(value) is str:
-            return value
-        if type(value) is int and -(1 << 31) <= value < 1 << 31:
-            return value
-        found = json_type(value)
-        raise TypeMismatch(f"number {value}" if found == "number" else found, "int32" if found == "number" else go_type)
-
-    return read_int_or_string
+def _int_or_string(value: Any, _unknown: _Unknown) -> Any:
+    if type(value) is str:
+        return value
+    if type(value) is int and -(1 << 31) <= value < 1 << 31:
+        return value
+    found = json_type(value)
+    raise TypeMismatch(f"number {value}" if found == "number" else found, "int32")
 
 
 def _list(item: Callable[[Any, _Unknown], Any], go_type: str) -> Callable[[Any, _Unknown], Any]:

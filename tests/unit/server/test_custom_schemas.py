@@ -1,0 +1,225 @@
+"""Structural schemas: what Go's code answered, and the laws that checking, pruning and defaulting keep."""
+
+from __future__ import annotations
+
+import copy
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.unit.server.custom_samples import DATA
+
+from ostinato.server.schema.builtin import BadValue, TypeMismatch
+from ostinato.server.schema.check import compiled, fits_table
+from ostinato.server.schema.default import apply_defaults
+from ostinato.server.schema.embedded import embedded_faults
+from ostinato.server.schema.equality import equal, in_enum
+from ostinato.server.schema.explain import Before, explain
+from ostinato.server.schema.formats import known_format, text_check
+from ostinato.server.schema.lists import repetitions
+from ostinato.server.schema.patterns import pattern, pattern_problem
+from ostinato.server.schema.prune import prune, read
+from ostinato.server.schema.structural import Structural
+
+OBJECTS: list[dict[str, Any]] = json.loads((DATA / "objects.json").read_text())
+FORMATS: dict[str, Any] = json.loads((DATA / "formats.json").read_text())
+
+
+def told(errors: list[Any]) -> list[str]:
+    return sorted(f"{error.type.value} | {error}" for error in errors)
+
+
+@pytest.mark.parametrize("case", OBJECTS, ids=range(len(OBJECTS)))
+def test_objects_fare_as_in_kubernetes(case: dict[str, Any]) -> None:
+    node, value = Structural(case["schema"]), case["value"]
+    before = Before(node, value, case["old"]) if "old" in case else None
+    assert told(explain(case["schema"], value, before=before)) == sorted(case.get("errors", []))
+    assert told(repetitions(node, value)) == sorted(case.get("lists", []))
+    untouched = copy.deepcopy(value)
+    found, unknown = read(node, value)
+    assert (found, unknown) == (case["pruned"], case.get("unknown", []))
+    apply_defaults(node, found)
+    assert found == case.get("defaulted", case["pruned"])
+    assert value == untouched
+
+
+@pytest.mark.parametrize("case", OBJECTS, ids=range(len(OBJECTS)))
+def test_the_quick_check_and_the_explanation_agree(case: dict[str, Any]) -> None:
+    assert fits_table(compiled(case["schema"]), case["value"]) == (not explain(case["schema"], case["value"]))
+
+
+@pytest.mark.parametrize("name", sorted(FORMATS["valid"]))
+def test_texts_have_the_formats_that_they_have_in_kubernetes(name: str) -> None:
+    check = text_check(name)
+    assert check is not None
+    assert [i for i, text in enumerate(FORMATS["texts"]) if check(text)] == FORMATS["valid"][name]
+
+
+def test_a_format_counts_only_beside_its_type() -> None:
+    assert known_format({"format": "date"}, ("string",)) == "date"
+    assert known_format({"format": "date"}, ("integer",)) == ""
+    assert known_format({"format": "int32"}, ("integer",)) == "int32"
+    assert known_format({"format": "double"}, ("number",)) == "double"
+    assert known_format({"format": "date"}, ("object",)) == ""
+    assert known_format({"format": "strange"}, ()) == ""
+    assert text_check("strange") is None
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-5, 5) | st.sampled_from([0.5, 2.0, 1e30]) | st.sampled_from(["", "a", "ab"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("abcz"), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.sampled_from(OBJECTS), VALUES)
+def test_any_value_is_checked_explained_and_pruned_without_failing(case: dict[str, Any], value: Any) -> None:
+    raw = case["schema"]
+    assert fits_table(compiled(raw), value) == (not explain(raw, value))
+    node = Structural(raw)
+    once = prune(node, value)
+    assert prune(node, once) == once
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.sampled_from(OBJECTS), st.dictionaries(st.sampled_from("abcdz"), VALUES, max_size=4))
+def test_defaulting_twice_is_defaulting_once(case: dict[str, Any], value: dict[str, Any]) -> None:
+    node = Structural(case["schema"])
+    found, _ = read(node, value)
+    apply_defaults(node, found)
+    again = copy.deepcopy(found)
+    apply_defaults(node, again)
+    assert again == found
+
+
+def test_a_default_belongs_to_each_object_alone() -> None:
+    node = Structural({"properties": {"a": {"type": "object", "default": {"b": [1]}}}})
+    one: dict[str, Any] = {}
+    other: dict[str, Any] = {}
+    apply_defaults(node, one)
+    one["a"]["b"].append(2)
+    apply_defaults(node, other)
+    assert other == {"a": {"b": [1]}}
+
+
+EMBEDDED = {
+    "type": "object",
+    "properties": {
+        "pod": {"type": "object", "x-kubernetes-embedded-resource": True, "x-kubernetes-preserve-unknown-fields": True},
+        "pods": {
+            "type": "array",
+            "items": {"type": "object", "x-kubernetes-embedded-resource": True, "properties": {"spec": {"type": "object"}}},
+        },
+        "named": {
+            "type": "object",
+            "additionalProperties": {
+                "type": "object",
+                "x-kubernetes-embedded-resource": True,
+                "x-kubernetes-preserve-unknown-fields": True,
+            },
+        },
+    },
+}
+
+
+def test_the_metadata_of_embedded_resources_takes_the_shape_of_all_metadata() -> None:
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x", "odd": 1, "labels": {}}, "spec": {"y": 1}}
+    found, unknown = read(Structural(EMBEDDED), {"pod": pod, "pods": [{**pod, "odd": 1}], "named": {"k": pod}})
+    assert found["pod"] == {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x"}, "spec": {"y": 1}}
+    assert found["pods"] == [{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x"}, "spec": {}}]
+    assert unknown == [
+        "pods[0].odd",
+        "pods[0].spec.y",
+        "named[k].metadata.odd",
+        "pod.metadata.odd",
+        "pods[0].metadata.odd",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        ({"pod": {"kind": 1}}, "pod.kind: Invalid value: 1: must be a string"),
+        (
+            {"pods": [{}, {"metadata": {"labels": {"a": 1}}}]},
+            'pods[1].metadata: Invalid value: {"labels":{"a":1}}: json: cannot unmarshal number into Go struct field '
+            "ObjectMeta.labels of type string",
+        ),
+        ({"named": {"k": {"apiVersion": []}}}, "named[k].apiVersion: Invalid value: []: must be a string"),
+    ],
+)
+def test_embedded_resources_that_cannot_be_read_are_refused(body: dict[str, Any], why: str) -> None:
+    with pytest.raises(BadValue) as caught:
+        read(Structural(EMBEDDED), body)
+    assert str(caught.value) == why
+    with pytest.raises(BadValue):
+        prune(Structural(EMBEDDED), body)
+
+
+def test_metadata_of_the_wrong_type_is_refused() -> None:
+    with pytest.raises(TypeMismatch):
+        read(Structural({}), {"metadata": {"labels": 1}})
+
+
+def test_embedded_resources_are_checked_as_objects() -> None:
+    def faults(pod: Any) -> list[str]:
+        return [str(error) for error in embedded_faults(Structural(EMBEDDED), {"pod": pod})]
+
+    good = {"apiVersion": "v1", "kind": "Pod"}
+    assert faults(good) == []
+    assert faults({}) == ["pod.apiVersion: Required value", "pod.kind: Required value"]
+    assert faults({"apiVersion": "", "kind": ""}) == [
+        'pod.apiVersion: Invalid value: "": must not be empty',
+        'pod.kind: Invalid value: "": must not be empty',
+    ]
+    assert faults({"apiVersion": 1, "kind": 1}) == [
+        "pod.apiVersion: Invalid value: 1: must be a string",
+        "pod.kind: Invalid value: 1: must be a string",
+    ]
+    assert faults({**good, "apiVersion": "a/b/c"}) == [
+        'pod.apiVersion: Invalid value: "a/b/c": unexpected GroupVersion string: a/b/c'
+    ]
+    assert "may have mixed case, but should otherwise match: " in faults({**good, "kind": "a b"})[0]
+    metadata = {"name": "..", "generateName": "a/", "namespace": "A", "labels": {"#": "a"}, "finalizers": ["#"]}
+    fields = [text.partition(":")[0] for text in faults({**good, "metadata": metadata})]
+    assert fields == [f"pod.metadata.{name}" for name in ("generateName", "name", "namespace", "labels", "finalizers")]
+
+
+def test_items_of_keyed_lists_must_be_objects() -> None:
+    node = Structural({"properties": {"l": {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"]}}})
+    assert [str(error) for error in repetitions(node, {"l": [None, 5]})] == [
+        "l[1]: Invalid value: 5: must be an object for an array of list-type map"
+    ]
+
+
+def test_true_is_not_one_and_one_is_not_a_float() -> None:
+    assert not equal([True], [1])
+    assert not equal({"a": 1}, {"a": 1.0})
+    assert equal({"a": [1, {"b": None}]}, {"a": [1, {"b": None}]})
+
+
+def test_enumerations_compare_numbers_as_go_does() -> None:
+    assert in_enum(1.5, [1])
+    assert in_enum(1, [1.0])
+    assert in_enum(65, ["A"])
+    assert in_enum(-1, ["\ufffd"])
+    assert not in_enum(None, [None])
+    assert not in_enum(True, [1])
+
+
+def test_patterns_are_refused_in_the_words_of_go() -> None:
+    assert pattern("^a+$").search("aa") is not None
+    assert pattern("(") is None
+    assert pattern_problem("^a+$") == ""
+    assert pattern_problem("(") == "error parsing regexp: missing closing ): `(`"
+    assert pattern_problem("a**") == "error parsing regexp: invalid nested repetition operator: `**`"
+    assert pattern_problem("\\") == "error parsing regexp: trailing backslash at end of expression: ``"
+    assert pattern_problem("(?=a)") == "error parsing regexp: invalid or unsupported Perl syntax: `(?=`"
+
+
+def test_a_pattern_takes_linear_time() -> None:
+    raw = {"type": "string", "pattern": "^(a+)+$"}
+    assert not fits_table(compiled(raw), "a" * 50_000 + "!")
