@@ -13,6 +13,7 @@ import msgspec
 from ostinato.api.apply import ApplyError, FieldManager
 from ostinato.api.errors import BadRequest, Conflict, NotFound, Unknown
 from ostinato.api.wire import DecodeError
+from ostinato.api.wire.repeated import repeats_keys
 from ostinato.server import body
 from ostinato.server.negotiate import Form
 from ostinato.server.options import WriteOptions
@@ -52,19 +53,20 @@ class ApplyChange:
         self._data = data
         self._options = options
         self._config: Json | None = None
+        self._repeated = ""
         self._now = write.now(context.world.clock)
 
     def __call__(self, old: Json | None) -> Json:
         context, options = self._context, self._options
         if self._config is None:
-            self._config = _decoded(self._data)
+            self._config, self._repeated = _read(self._data)
         try:
             applied = self._manager.apply(
                 old, self._config, options.field_manager, self._now, force=bool(options.force)
             )
         except ApplyError as error:
             raise Unknown.of(str(error)) from error
-        self._check_repeated()
+        self._tell_repeated()
         obj = {**applied, "metadata": dict(applied["metadata"])} if applied is old else self._shaped(applied)
         uid = obj["metadata"].get("uid")
         if old is None and uid:
@@ -87,46 +89,53 @@ class ApplyChange:
             try:
                 obj, _ = body.typed(resource, applied)
             except (TypeMismatch, BadValue) as error:
-                raise self._inconvertible(applied, restore_error(error)) from error
+                raise self._inconvertible(restore_error(error)) from error
         resource.strategy.default(obj)
         return obj
 
-    def _inconvertible(self, applied: Json, why: str) -> Unknown:
-        gvk, metadata = self._context.resource.gvk, applied["metadata"]
+    def _inconvertible(self, why: str) -> Unknown:
+        assert self._config is not None
+        gvk, metadata = self._context.resource.gvk, self._config["metadata"]
         named = f"{metadata.get('namespace', '')}/{metadata.get('name', '')}; {gvk}"
         return Unknown.of(
             f"failed to convert new object ({named}) to proper version: "
             f"unable to convert unstructured object to {gvk}: {why}"
         )
 
-    def _check_repeated(self) -> None:
-        """Tell of keys that the configuration gives twice, as its client asked; once."""
-        if self._options.field_validation == "Ignore":
+    def _tell_repeated(self) -> None:
+        """Tell of keys that the configuration gives twice, as its client asked."""
+        if not self._repeated or self._options.field_validation == "Ignore":
             return
-        from ostinato.api.wire.yaml import decode_yaml  # noqa: PLC0415 - loads only where it is needed
-
-        try:
-            decode_yaml(self._data, strict=True)
-        except DecodeError as error:
-            why = f"error converting YAML to JSON: {error}"
-            if self._options.field_validation == "Strict":
-                raise BadRequest.of(f"error strict decoding YAML: {why}") from error
-            lines = why.removeprefix(_PROBLEMS).split("\n")
-            self._context.request.warnings.extend(line.strip() for line in lines)
+        why = f"error converting YAML to JSON: {self._repeated}"
+        if self._options.field_validation == "Strict":
+            raise BadRequest.of(f"error strict decoding YAML: {why}")
+        self._context.request.warnings.extend(line.strip() for line in why.removeprefix(_PROBLEMS).split("\n"))
 
 
-def _decoded(data: bytes) -> Json:
-    from ostinato.api.wire.yaml import decode_yaml  # noqa: PLC0415
+def _read(data: bytes) -> tuple[Json, str]:
+    """The configuration in a body, and which keys it gives twice, as a sentence; "" if none."""
+    from ostinato.api.wire.yaml import decode_yaml  # noqa: PLC0415 - loads only where it is needed
 
+    repeated = ""
     try:
-        config: Any = decode_yaml(data)
+        if data[:1] == b"{":  # most are JSON, which is read quickly, and seldom has to be read again
+            config: Any = decode_yaml(data)
+            strictly = repeats_keys(data, config)
+        else:
+            config, strictly = None, True
+        if strictly:
+            try:
+                config = decode_yaml(data, strict=True)
+            except DecodeError as error:
+                repeated = str(error)
+                config = decode_yaml(data)
     except DecodeError as error:
         raise BadRequest.of(f"error decoding YAML: error converting YAML to JSON: {error}") from error
     if config is None:
-        return {}
+        return {}, repeated
     if not isinstance(config, dict):
         raise BadRequest.of(
             "error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal "
             f"{json_type(config)} into Go value of type map[string]interface {{}}"
         )
-    return config
+    return config, repeated
