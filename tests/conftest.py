@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+GO = Path(__file__).resolve().parent / "cluster" / "go"
+VERSION = "v1.36.4"  # of the modules that go.mod names there
 ADMIN_TOKEN = "admin-token-for-tests"
 
 
@@ -60,3 +63,28 @@ def apiserver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
         finally:
             process.kill()
             process.stdout.close()
+
+
+@pytest.fixture(scope="session")
+def go_programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where kubectl and the other Go programs are, built on first use.
+
+    OSTINATO_GO_PROGRAMS names a place that outlives the run.
+    """
+    kept = os.environ.get("OSTINATO_GO_PROGRAMS")
+    place = Path(kept) if kept else tmp_path_factory.mktemp("go")
+    if (place / "kubectl").exists() and (place / "clients").exists():
+        return place
+    go = shutil.which("go")
+    if go is None:
+        pytest.skip("no Go to build the programs with")
+    place.mkdir(parents=True, exist_ok=True)
+    stamp = " ".join(
+        f"-X k8s.io/component-base/version.{name}={value}"
+        for name, value in (("gitVersion", VERSION), ("gitMajor", "1"), ("gitMinor", "36"))
+    )
+    command = [go, "build", "-trimpath", "-ldflags", f"-s -w {stamp}", "-o", f"{place}/", "./kubectl", "./clients"]
+    built = subprocess.run(command, cwd=GO, capture_output=True, text=True, check=False)
+    if built.returncode:
+        pytest.skip(f"the Go programs cannot be built here: {built.stderr[-500:]}")
+    return place

@@ -7,9 +7,7 @@ import http.client
 import itertools
 import json
 import os
-import shutil
 import ssl
-import subprocess
 import tempfile
 import urllib.parse
 from collections.abc import Iterator
@@ -18,8 +16,6 @@ from pathlib import Path
 import pytest
 import yaml
 
-GO = Path(__file__).resolve().parent / "go"
-VERSION = "v1.36.4"  # of the modules that go/go.mod names
 _numbers = itertools.count(1)
 
 
@@ -66,25 +62,3 @@ def namespace(kubeconfig: Path) -> Iterator[str]:
     assert admin("POST", "/api/v1/namespaces", {"metadata": {"name": name}}) == 201
     yield name
     admin("DELETE", f"/api/v1/namespaces/{name}")
-
-
-@pytest.fixture(scope="session")
-def go_programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the Go programs are, built on first use; OSTINATO_GO_PROGRAMS names a place that outlives the run."""
-    kept = os.environ.get("OSTINATO_GO_PROGRAMS")
-    place = Path(kept) if kept else tmp_path_factory.mktemp("go")
-    if (place / "kubectl").exists() and (place / "clients").exists():
-        return place
-    go = shutil.which("go")
-    if go is None:
-        pytest.skip("no Go to build the programs with")
-    place.mkdir(parents=True, exist_ok=True)
-    stamp = " ".join(
-        f"-X k8s.io/component-base/version.{name}={value}"
-        for name, value in (("gitVersion", VERSION), ("gitMajor", "1"), ("gitMinor", "36"))
-    )
-    command = [go, "build", "-trimpath", "-ldflags", f"-s -w {stamp}", "-o", f"{place}/", "./kubectl", "./clients"]
-    built = subprocess.run(command, cwd=GO, capture_output=True, text=True, check=False)
-    if built.returncode:
-        pytest.skip(f"the Go programs cannot be built here: {built.stderr[-500:]}")
-    return place

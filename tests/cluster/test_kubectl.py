@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -26,15 +27,19 @@ spec:
 """
 
 
-@pytest.fixture(params=["new", "old"])
+@pytest.fixture(params=["new", "old", "own"])
 def kubectl(request: pytest.FixtureRequest, kubeconfig: Path, namespace: str, tmp_path: Path) -> Kubectl:
+    """The newest kubectl, an old one (Debian's, 1.20), and whatever this machine has."""
     if request.param == "new":
         binary = str(request.getfixturevalue("go_programs") / "kubectl")
+    elif request.param == "old":
+        binary = os.environ.get("OSTINATO_OLD_KUBECTL", "")
+        if not binary:
+            pytest.skip("no old kubectl: OSTINATO_OLD_KUBECTL may name one, such as that of Debian's kubernetes-client")
     else:
-        found = shutil.which("kubectl")
-        if found is None:
-            pytest.skip("no kubectl on PATH (Debian's kubernetes-client has an old one)")
-        binary = found
+        binary = shutil.which("kubectl") or ""
+        if not binary:
+            pytest.skip("no kubectl on PATH")
     return Kubectl(binary, kubeconfig, namespace, tmp_path)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 from typing import TYPE_CHECKING
@@ -17,21 +16,22 @@ if TYPE_CHECKING:
     from tests.conftest import ApiServer
 
 
-def find_kubectl() -> str | None:
-    """A kubectl v1.36: other versions word some messages differently."""
-    for candidate in (os.environ.get("OSTINATO_KUBECTL"), shutil.which("kubectl")):
-        if candidate:
-            said = subprocess.run([candidate, "version", "--client", "-o", "json"], capture_output=True, check=False)
-            if said.returncode == 0 and json.loads(said.stdout)["clientVersion"]["gitVersion"].startswith("v1.36."):
-                return candidate
-    return None
+RECORDED = "1.32"  # the minor version of kubectl that printed what is recorded; others word some messages differently
+
+
+def minor_version(binary: str) -> str:
+    said = subprocess.run([binary, "version", "--client", "-o", "json"], capture_output=True, check=False)
+    if said.returncode:
+        return ""
+    return ".".join(json.loads(said.stdout)["clientVersion"]["gitVersion"].removeprefix("v").split(".")[:2])
 
 
 @pytest.fixture(scope="module")
-def kubectl(apiserver: ApiServer) -> transcripts.Kubectl:
-    binary = find_kubectl()
-    if binary is None:
-        pytest.skip("no kubectl v1.36: name one in OSTINATO_KUBECTL")
+def kubectl(apiserver: ApiServer, request: pytest.FixtureRequest) -> transcripts.Kubectl:
+    """The kubectl of the recordings if this machine has it, else the one that the tests build."""
+    binary = shutil.which("kubectl")
+    if binary is None or minor_version(binary) != RECORDED:
+        binary = str(request.getfixturevalue("go_programs") / "kubectl")
     return transcripts.Kubectl(binary, apiserver.kubeconfig)
 
 
@@ -39,4 +39,5 @@ def kubectl(apiserver: ApiServer) -> transcripts.Kubectl:
 def test_kubectl_prints_as_recorded(group: str, kubectl: transcripts.Kubectl, request: pytest.FixtureRequest) -> None:
     cases = transcripts.transcripts(group)
     results = [transcripts.check(kubectl, *case) for case in cases]
-    hold(request, f"kubectl/{group}", results, sum(len(expected) for _, expected in cases))
+    name = f"kubectl-{minor_version(kubectl.binary)}/{group}"
+    hold(request, name, results, sum(len(expected) for _, expected in cases))
