@@ -37,7 +37,7 @@ LINGER_SECONDS = 1.0  # for the client to read a refusal while it is still sendi
 _logger = logging.getLogger(__name__)
 
 
-class Connection(asyncio.Protocol):
+class Connection(asyncio.BufferedProtocol):
     def __init__(self, owner: HttpServer) -> None:
         self._owner = owner
         self._core = owner.core
@@ -68,6 +68,12 @@ class Connection(asyncio.Protocol):
         self._transport = cast("asyncio.Transport", transport)
         self._peer = _peer(transport.get_extra_info("peercert"))
         self._owner.opened(self)
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._owner.buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self.data_received(bytes(self._owner.buffer[:nbytes]))
 
     def data_received(self, data: bytes) -> None:
         if self._frames is not None:

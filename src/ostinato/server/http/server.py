@@ -10,6 +10,7 @@ from ostinato.server.http.connection import Connection
 from ostinato.server.http.head import clean, date_line
 from ostinato.world import Timer
 
+_BUFFER = 1 << 16
 SWEEP_SECONDS = 1.0  # how exact deadlines are
 STOP_SECONDS = 3.0  # for requests that are under way when the server stops
 
@@ -22,6 +23,8 @@ class HttpServer:
         self.port = 0  # where it listens, once it does
         self.date = date_line(core.world.clock.now())  # of every answer, exact to a second
         self.encrypted = context is not None
+        # What a socket has is read into here and used at once: one buffer serves all connections.
+        self.buffer = memoryview(bytearray(_BUFFER))
         self._ssl = context
         self._audit_prefix = core.world.ids.uid()[:24].encode()  # of every answer's id; a number follows
         self._answered = 0

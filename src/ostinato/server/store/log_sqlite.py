@@ -11,6 +11,7 @@ import os
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from itertools import groupby
 from pathlib import Path
 
 from ostinato.server.store.index import UnusableStore, Write
@@ -28,8 +29,10 @@ PRAGMA application_id = 0x4F535449;
 PRAGMA user_version = 1;
 COMMIT;"""
 # The row keeps its place when it is written anew: a new place would move twice as many pages.
-_PUT = """INSERT INTO object VALUES (?, ?, ?, ?)
+_PUT = """INSERT INTO object VALUES {}
           ON CONFLICT (collection, key) DO UPDATE SET version = excluded.version, data = excluded.data"""
+_DELETE = "DELETE FROM object WHERE collection = ? AND key = ?"
+_ROWS = 32  # of a statement; each number of them is one that SQLite compiles
 
 
 class SQLiteLog:
@@ -85,19 +88,24 @@ class SQLiteLog:
         database = self._database
         database.execute("BEGIN IMMEDIATE")
         try:
-            for write in writes:
-                if write.data is None:
-                    database.execute(
-                        "DELETE FROM object WHERE collection = ? AND key = ?", (write.collection, write.key)
-                    )
+            for deletes, run in groupby(writes, lambda write: write.data is None):
+                if deletes:
+                    database.executemany(_DELETE, [(write.collection, write.key) for write in run])
                 else:
-                    database.execute(_PUT, (write.collection, write.key, write.version, write.data))
+                    self._put(list(run))
             database.execute("UPDATE counter SET version = ?", (writes[-1].version,))
             database.execute("COMMIT")
         except BaseException:
             with suppress(sqlite3.Error):  # some failures have rolled back already
                 database.execute("ROLLBACK")
             raise
+
+    def _put(self, writes: list[Write]) -> None:
+        """Many rows a statement: each statement gives up Python's lock, and then has to wait for it."""
+        for start in range(0, len(writes), _ROWS):
+            rows = writes[start : start + _ROWS]
+            values = [value for write in rows for value in (write.collection, write.key, write.version, write.data)]
+            self._database.execute(_PUT.format(", ".join(["(?, ?, ?, ?)"] * len(rows))), values)
 
     def close(self) -> None:
         self._database.close()
