@@ -258,6 +258,13 @@ def validate_finalizers(finalizers: Sequence[str], path: Path) -> list[FieldErro
     return errors
 
 
+def validate_built_in_finalizer(name: str, path: Path) -> list[FieldError]:
+    """What most built-in kinds ask of a finalizer, besides: that its name has a domain, if it is no standard one."""
+    if "/" in name or name in ("kubernetes", "orphan", "foregroundDeletion"):
+        return []
+    return [FieldError.invalid(path, name, "name is neither a standard finalizer name nor is it fully qualified")]
+
+
 def validate_no_new_finalizers(new: Sequence[str], old: Sequence[str], path: Path) -> list[FieldError]:
     """For an object that is being deleted: finalizers go, none come."""
     extra = sorted(set(new) - set(old))

@@ -8,7 +8,7 @@ import msgspec
 
 from ostinato.api.errors import BadRequest, Invalid
 from ostinato.api.field_errors import FieldError, Path
-from ostinato.api.gvk import GroupKind, GroupVersion
+from ostinato.api.gvk import GroupKind, GroupVersion, GroupVersionKind
 from ostinato.api.quoting import quote
 from ostinato.api.schema import builtin_schemas
 from ostinato.api.wire import DecodeError, decode_json, strict_errors
@@ -33,7 +33,7 @@ def read(request: Request, resource: Resource, data: bytes, media: Media, option
     if resource.custom:
         _check_custom_kind(value, resource, data)
     else:
-        check_kind(value, resource)
+        check_kind(value, resource, data)
     problems: list[str] = []
     if media == "json":
         if repeats_keys(data, value):
@@ -54,29 +54,36 @@ def read(request: Request, resource: Resource, data: bytes, media: Media, option
 
 
 def decode(data: bytes, media: Media, kind: str) -> Json:
-    """The object in a body, whatever its kind; BadRequest if there is none."""
+    """The object in a body that should be of a kind; BadRequest if there is none."""
     try:
-        if media == "protobuf":
-            from ostinato.api import protobuf  # noqa: PLC0415 - its tables load only where they are needed
-
-            value: Any = protobuf.decode(data)
-        elif media == "yaml":
-            from ostinato.api.wire.yaml import decode_yaml  # noqa: PLC0415
-
-            value = decode_yaml(data)
-        else:
-            value = decode_json(data)
+        return decode_value(data, media)
     except DecodeError as error:
-        why = f"couldn't get version/kind; json parse error: {error}" if media == "json" else str(error)
-        raise _unrecognized(kind, why, data) from error
+        raise _unrecognized(kind, str(error), data) from error
+
+
+def decode_value(data: bytes, media: Media) -> Json:
+    """The object in a body, whatever its kind; DecodeError if there is none."""
+    if media == "protobuf":
+        from ostinato.api import protobuf  # noqa: PLC0415 - its tables load only where they are needed
+
+        return protobuf.decode(data)
+    if media == "yaml":
+        from ostinato.api.wire.yaml import decode_yaml  # noqa: PLC0415
+
+        value: Any = decode_yaml(data)
+    else:
+        try:
+            value = decode_json(data)
+        except DecodeError as error:
+            raise DecodeError(f"{_NO_KIND}{error}") from error
     if value is None:
         return {}
     if not isinstance(value, dict):
-        raise _unrecognized(kind, f"{_NO_KIND}json: cannot unmarshal {json_type(value)} into {_KIND_STRUCT}", data)
+        raise DecodeError(f"{_NO_KIND}json: cannot unmarshal {json_type(value)} into {_KIND_STRUCT}")
     for field in ("apiVersion", "kind"):
         if not isinstance(value.get(field), str | None):
-            why = f"json: cannot unmarshal {json_type(value[field])} into Go struct field .{field} of type string"
-            raise _unrecognized(kind, _NO_KIND + why, data)
+            found = json_type(value[field])
+            raise DecodeError(f"{_NO_KIND}json: cannot unmarshal {found} into Go struct field .{field} of type string")
     return value
 
 
@@ -99,7 +106,7 @@ def _summary(data: bytes) -> str:
     return (head.decode(errors="replace") if data[:1] == b"{" else head.hex()) + more
 
 
-def check_kind(value: Json, resource: Resource) -> None:
+def check_kind(value: Json, resource: Resource, data: bytes) -> None:
     """The body must name the kind and version of the path, or neither."""
     expected = resource.gvk
     kind, api_version = value.get("kind") or expected.kind, value.get("apiVersion") or expected.api_version
@@ -108,21 +115,49 @@ def check_kind(value: Json, resource: Resource) -> None:
     try:
         given = GroupVersion.parse(api_version)
     except ValueError as error:
-        raise BadRequest.of(str(error)) from error
+        raise _unrecognized(expected.kind, str(error), data) from error
+    told = f"{kind} in version {quote(given.version)} cannot be handled as a {expected.kind}: "
+    if not _is_registered(given.kind(kind), expected):
+        raise BadRequest.of(told + not_registered(kind, api_version))
     if kind != expected.kind:
-        if builtin_schemas().of(given.kind(kind)) is not None:
-            group = expected.group.partition(".")[0] or "core"
-            raise BadRequest.of(
-                f"{kind} in version {quote(given.version)} cannot be handled as a {expected.kind}: converting "
-                f"({given.version}.{kind}) to ({group}.{expected.kind}): unknown conversion"
-            )
+        group = expected.group.partition(".")[0] or "core"
         raise BadRequest.of(
-            f"no kind {quote(kind)} is registered for version {quote(api_version)} in scheme "
-            '"pkg/api/legacyscheme/scheme.go:30"'
+            f"{told}converting ({given.version}.{kind}) to ({group}.{expected.kind}): unknown conversion"
         )
     raise BadRequest.of(
         f"the API version in the data ({api_version}) does not match the expected API version ({expected.api_version})"
     )
+
+
+def _is_registered(kind: GroupVersionKind, expected: GroupVersionKind) -> bool:
+    """Whether a kube-apiserver knows a kind; versions that it does not serve any more are among those."""
+    if builtin_schemas().of(kind) is not None or kind == GroupVersionKind("", "v1", "List"):
+        return True
+    return kind.kind == expected.kind and kind.version in _OLD_VERSIONS.get(kind.group, ())
+
+
+_OLD_VERSIONS = {
+    "admissionregistration.k8s.io": ("v1alpha1", "v1beta1"),
+    "apps": ("v1beta1", "v1beta2"),
+    "batch": ("v1beta1",),
+    "certificates.k8s.io": ("v1alpha1", "v1beta1"),
+    "coordination.k8s.io": ("v1beta1",),
+    "discovery.k8s.io": ("v1beta1",),
+    "events.k8s.io": ("v1beta1",),
+    "extensions": ("v1beta1",),
+    "flowcontrol.apiserver.k8s.io": ("v1beta1", "v1beta2", "v1beta3"),
+    "networking.k8s.io": ("v1beta1",),
+    "node.k8s.io": ("v1alpha1", "v1beta1"),
+    "policy": ("v1beta1",),
+    "rbac.authorization.k8s.io": ("v1alpha1", "v1beta1"),
+    "scheduling.k8s.io": ("v1alpha1", "v1beta1"),
+    "storage.k8s.io": ("v1alpha1", "v1beta1"),
+}
+
+
+def not_registered(kind: str, api_version: str) -> str:
+    scheme = quote("pkg/runtime/scheme.go:111")
+    return f"no kind {quote(kind)} is registered for version {quote(api_version)} in scheme {scheme}"
 
 
 def _check_custom_kind(value: Json, resource: Resource, data: bytes) -> None:
@@ -165,7 +200,7 @@ def _shaped(resource: Resource, value: Json) -> tuple[Json, list[str]]:
 
 
 def typed(resource: Resource, value: Json) -> tuple[Json, list[str]]:
-    """A value in the shape of its kind, and the paths of its unknown fields; TypeMismatch or BadValue if it has none."""
+    """A value in the shape of its kind, and the paths of its unknown fields; TypeMismatch or BadValue if it is none."""
     obj, unknown = resource.read(value)
     obj["kind"], obj["apiVersion"] = resource.gvk.kind, resource.gvk.api_version
     metadata = obj.setdefault("metadata", {})

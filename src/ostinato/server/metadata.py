@@ -18,6 +18,53 @@ _IMMUTABLE = ("name", "namespace", "uid", "creationTimestamp", "deletionTimestam
 _LONGEST_SUBRESOURCE = 256
 
 
+_CHANGE, _ANEW, _BOTH = ("change",), ("anew",), ("change", "anew")
+_ANEW_FIRST = ("anew", "change")
+
+# How the rules of a kind look at metadata again when it is updated, where that is not the usual way.
+_AGAIN: dict[tuple[str, str], tuple[str, ...]] = {
+    ("", "limitranges"): _ANEW,
+    ("", "namespaces"): _CHANGE,
+    ("", "nodes"): _ANEW_FIRST,
+    ("", "persistentvolumes"): ("anew", "anew"),
+    ("", "podtemplates"): _CHANGE,
+    ("", "replicationcontrollers"): _CHANGE,
+    ("", "resourcequotas"): _CHANGE,
+    ("", "services"): _CHANGE,
+    ("admissionregistration.k8s.io", "mutatingadmissionpolicies"): _ANEW,
+    ("admissionregistration.k8s.io", "mutatingadmissionpolicybindings"): _ANEW,
+    ("admissionregistration.k8s.io", "mutatingwebhookconfigurations"): _ANEW,
+    ("admissionregistration.k8s.io", "validatingadmissionpolicies"): _ANEW,
+    ("admissionregistration.k8s.io", "validatingadmissionpolicybindings"): _ANEW,
+    ("admissionregistration.k8s.io", "validatingwebhookconfigurations"): _ANEW,
+    ("apps", "daemonsets"): _CHANGE,
+    ("apps", "deployments"): _CHANGE,
+    ("apps", "replicasets"): _CHANGE,
+    ("apps", "statefulsets"): _ANEW_FIRST,
+    ("autoscaling", "horizontalpodautoscalers"): _CHANGE,
+    ("batch", "cronjobs"): _CHANGE,
+    ("batch", "jobs"): _CHANGE,
+    ("coordination.k8s.io", "leases"): _CHANGE,
+    ("discovery.k8s.io", "endpointslices"): _ANEW,
+    ("flowcontrol.apiserver.k8s.io", "flowschemas"): _ANEW,
+    ("networking.k8s.io", "ingresses"): _CHANGE,
+    ("networking.k8s.io", "ipaddresses"): _CHANGE,
+    ("networking.k8s.io", "networkpolicies"): _CHANGE,
+    ("networking.k8s.io", "servicecidrs"): _CHANGE,
+    ("node.k8s.io", "runtimeclasses"): _CHANGE,
+    ("rbac.authorization.k8s.io", "clusterrolebindings"): _ANEW_FIRST,
+    ("rbac.authorization.k8s.io", "clusterroles"): _ANEW_FIRST,
+    ("rbac.authorization.k8s.io", "rolebindings"): _ANEW_FIRST,
+    ("rbac.authorization.k8s.io", "roles"): _ANEW_FIRST,
+    ("scheduling.k8s.io", "priorityclasses"): _CHANGE,
+    ("storage.k8s.io", "csidrivers"): _CHANGE,
+    ("storage.k8s.io", "csinodes"): _ANEW,
+    ("storage.k8s.io", "csistoragecapacities"): _CHANGE,
+    ("storage.k8s.io", "storageclasses"): _CHANGE,
+    ("storage.k8s.io", "volumeattachments"): _ANEW,
+}
+
+
 def validate(obj: Json, resource: Resource) -> list[FieldError]:
     """What is wrong with the metadata of a new object."""
     meta = obj["metadata"]
@@ -33,10 +80,12 @@ def validate_update(new: Json, old: Json, resource: Resource, *, whole: bool) ->
     meta, before = new["metadata"], old["metadata"]
     anew = _validate(meta, resource, names.name_is_path_segment)
     change = _validate_change(meta, before)
-    of_kind = _validate_finalizers_of_kind(meta, resource) if whole else []
-    if not anew and not change:
-        return of_kind
-    return [*anew, *change, *change, *(anew if whole else ()), *of_kind]
+    of_kind = _validate_finalizers_of_kind(meta, resource)
+    if not (anew or change or of_kind or "generateName" in meta):
+        return []
+    again = _AGAIN.get((resource.gvr.group, resource.gvr.resource), _BOTH) if whole else _CHANGE
+    told = {"change": [*change, *of_kind], "anew": [*_validate(meta, resource, resource.strategy.name_rule), *of_kind]}
+    return [*anew, *change, *(error for each in again for error in told[each])]
 
 
 def _validate(meta: Json, resource: Resource, rule: NameRule) -> list[FieldError]:
@@ -98,13 +147,10 @@ def _validate_finalizers_of_kind(meta: Json, resource: Resource) -> list[FieldEr
         return []
     path = _META.child("finalizers")
     return [
-        FieldError.invalid(path.index(i), name, "name is neither a standard finalizer name nor is it fully qualified")
-        for i, name in enumerate(finalizers)
-        if "/" not in name and name not in _STANDARD_FINALIZERS
+        error for i, name in enumerate(finalizers) for error in names.validate_built_in_finalizer(name, path.index(i))
     ]
 
 
-_STANDARD_FINALIZERS = frozenset({"kubernetes", "orphan", "foregroundDeletion"})
 _LENIENT_GROUPS = frozenset({"admissionregistration.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io"})
 
 

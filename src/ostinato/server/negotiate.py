@@ -228,7 +228,8 @@ def body_media(content_type: str) -> Media:
     """The form of a body; UnsupportedMediaType if it cannot be read. No content type is JSON."""
     if not content_type:
         return "json"
-    media = content_type.partition(";")[0].strip().lower()
-    if media not in _MEDIA:
+    media, *parameters = content_type.split(";")
+    media = media.strip().lower()
+    if media not in _MEDIA or any("=" not in text for text in parameters if text.strip()):
         raise UnsupportedMediaType.of(TYPES)
     return _MEDIA[media]

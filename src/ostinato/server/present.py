@@ -116,7 +116,7 @@ def _go_type(resource: Resource, suffix: str) -> str:
     return f"*{_PACKAGES.get(resource.gvk.group) or resource.gvk.group.partition('.')[0]}.{resource.gvk.kind}{suffix}"
 
 
-_PACKAGES = {"": "core", "internal.apiserver.k8s.io": "apiserverinternal"}
+_PACKAGES = {"": "core", "events.k8s.io": "core", "internal.apiserver.k8s.io": "apiserverinternal"}
 
 
 def partial(data: bytes, version: str) -> Json:

@@ -31,7 +31,7 @@ def parse(method: str, path: str, *, watch: bool) -> Route | None:
     """The resource that is asked for; None if the path names none (discovery, health, …)."""
     if "%" in path:
         path = unquote(path)
-    parts = path.strip("/").split("/")
+    parts = path[1:].rstrip("/").split("/")
     if parts[0] == "api" and len(parts) > 2:
         group, version, rest = "", parts[1], parts[2:]
     elif parts[0] == "apis" and len(parts) > 3:

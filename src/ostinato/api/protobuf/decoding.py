@@ -55,7 +55,7 @@ def read_message(message: str, data: bytes, depth: int = 0) -> Any:
 def read_object(data: bytes, depth: int = 0) -> dict[str, Any]:
     """The object in an envelope."""
     if not data.startswith(MAGIC):
-        raise DecodeError(f"provided data does not appear to be a protobuf message, expected prefix {list(MAGIC)}")
+        raise DecodeError("provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]")
     api_version, kind, raw = _read_envelope(data)
     message = message_of(api_version, kind)
     if message is None:

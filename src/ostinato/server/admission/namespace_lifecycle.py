@@ -32,7 +32,8 @@ class NamespaceLifecycle(Plugin):
         if entry is None:
             raise NotFound.of(_NAMESPACES, namespace)
         if entry.fields.get("status.phase") == "Terminating":
-            name = obj["metadata"].get("name", "") if obj else ""
+            meta = obj["metadata"] if obj else {}
+            name = meta.get("name") or meta.get("generateName", "")
             error = Forbidden.of(
                 context.resource.group_resource,
                 name,

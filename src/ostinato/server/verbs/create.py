@@ -15,6 +15,7 @@ from ostinato.server.resources.strategy import Json
 from ostinato.server.store import index
 from ostinato.server.verbs import write
 from ostinato.server.verbs.context import Context
+from ostinato.server.verbs.get import parse_version
 
 GENERATED_NAMES = 8  # how many generated names are tried before giving up
 
@@ -28,6 +29,8 @@ async def create(context: Context) -> Response:
     data = await request.read()
     options = write_options(request, "CreateOptions")
     obj = body.read(request, context.resource, data, media, options)
+    for field in _OF_THE_SERVER:
+        obj["metadata"].pop(field, None)
     return await create_object(context, obj, options, form)
 
 
@@ -38,15 +41,14 @@ async def create_object(
 
     `tracked`: its managedFields say already what the client owns (an apply).
     """
-    for field in _OF_THE_SERVER:
-        obj["metadata"].pop(field, None)
+    obj["metadata"].pop("selfLink", None)
     write.fit_namespace(context, obj)
     write.drop_repeated_owners(context.request, obj)
     if not tracked:
         obj = write.owned(context, None, obj, options)  # what admission adds has no owner
     await context.admission.mutate(context, "CREATE", obj, None, options)
     write.drop_repeated_owners(context.request, obj, write.AFTER_ADMISSION)
-    generated = _name(context, obj)
+    _name(context, obj)
     obj["metadata"]["uid"] = context.world.ids.uid()
     obj["metadata"]["creationTimestamp"] = write.now(context.world.clock)
     strategy = context.resource.strategy
@@ -57,25 +59,24 @@ async def create_object(
         strategy.prepare_create(obj)
         _validate(context, obj)
         await context.admission.validate(context, "CREATE", obj, None, options)
-        data = await _stored(context, obj, options, generated=generated)
+        data = await _stored(context, obj, options)
     finally:
         if end is not None:
             end()
     return object_response(context.resource, data, form, 201)
 
 
-def _name(context: Context, obj: Json) -> bool:
-    """Give an object a name that is free, if it asks for one; says whether it did."""
+def _name(context: Context, obj: Json) -> None:
+    """Give an object a name that is free, if it asks for one."""
     meta = obj["metadata"]
     prefix = meta.get("generateName")
     if meta.get("name") or not prefix:
-        return False
+        return
     base = names.generate_name_base(prefix)
     for _ in range(GENERATED_NAMES):
         meta["name"] = base + context.world.ids.suffix()
         if context.collection.newest(context.resource.key(meta.get("namespace", ""), meta["name"])) is None:
-            break
-    return True
+            return
 
 
 def _validate(context: Context, obj: Json) -> None:
@@ -86,28 +87,36 @@ def _validate(context: Context, obj: Json) -> None:
     context.request.warnings.extend(strategy.warnings(obj, None))
 
 
-async def _stored(context: Context, obj: Json, options: WriteOptions, *, generated: bool) -> bytes:
+async def _stored(context: Context, obj: Json, options: WriteOptions) -> bytes:
     meta = obj["metadata"]
-    version = meta.pop("resourceVersion", "")
-    if version.isdigit() and int(version):
-        raise Unknown.of("resourceVersion should not be set on objects to be created")
     existing = context.collection.newest(context.resource.key(meta.get("namespace", ""), meta["name"]))
-    if existing is not None:
-        raise _exists(context, obj, existing, generated=generated)
     if options.dry_run:
+        if existing is not None:
+            raise _exists(context, obj, existing)
         return write.unstored(context.resource, obj)
+    if _names_version(meta.pop("resourceVersion", "")):
+        raise Unknown.of("resourceVersion should not be set on objects to be created")
+    if existing is not None:
+        raise _exists(context, obj, existing)
     try:
         return (await write.put(context, obj, None)).data
     except index.Conflict as conflict:
-        raise _exists(context, obj, conflict.current, generated=generated) from None
+        raise _exists(context, obj, conflict.current) from None
 
 
-def _exists(context: Context, obj: Json, existing: index.Entry | None, *, generated: bool) -> APIError:
-    resource, name = context.resource, obj["metadata"]["name"]
-    if generated:
-        error = AlreadyExists.name_not_generated(resource.group_resource, name, 1)
+def _names_version(text: str) -> bool:
+    try:
+        return bool(text) and parse_version(text) > 0
+    except ValueError:
+        return False
+
+
+def _exists(context: Context, obj: Json, existing: index.Entry | None) -> APIError:
+    resource, meta = context.resource, obj["metadata"]
+    if meta.get("generateName"):  # even if the client gave the name, as kube-apiserver has it
+        error = AlreadyExists.name_not_generated(resource.group_resource, meta["name"], 1)
     else:
-        error = AlreadyExists.of(resource.group_resource, name)
+        error = AlreadyExists.of(resource.group_resource, meta["name"])
     if existing is not None and resource.object(existing.data)["metadata"].get("deletionTimestamp"):
         return AlreadyExists(msgspec.structs.replace(error.status, message=f"object is being deleted: {error.message}"))
     return error

@@ -15,6 +15,7 @@ import msgspec
 from ostinato.api.errors import BadRequest, Conflict, NotFound
 from ostinato.api.gvk import GroupResource
 from ostinato.api.time import Time
+from ostinato.api.wire import DecodeError
 from ostinato.server import body
 from ostinato.server.negotiate import body_media, form_of
 from ostinato.server.options import DeleteOptions, check_list_options, delete_options, list_options
@@ -56,7 +57,7 @@ async def delete_collection(context: Context) -> Response:
     request, resource = context.request, context.resource
     form = form_of(request, resource)
     selected = list_options(request)
-    check_list_options(selected, watch=False)
+    check_list_options(selected, watch=selected.watch)
     options = await read_options(request)
     found = await listing(context, selected)
     for entry in found.entries:
@@ -74,13 +75,15 @@ async def read_options(request: Request) -> DeleteOptions:
     data = await request.read()
     if not data:
         return delete_options(request, None)
-    value = body.decode(data, body_media(request.headers.get("content-type", "")), "DeleteOptions")
-    kind = value.get("kind")
-    if kind not in (None, "", "DeleteOptions"):
-        raise BadRequest.of(f"decoded object cannot be converted to DeleteOptions: it is a {kind}")
+    media = body_media(request.headers.get("content-type", ""))
     try:
+        value = body.decode_value(data, media)
+        kind = value.get("kind") or "DeleteOptions"
+        if kind != "DeleteOptions":
+            version = value.get("apiVersion") or "meta.k8s.io/v1"
+            raise BadRequest.of(body.not_registered(kind, version))
         options, _ = read_builtin(_OPTIONS, value)
-    except (TypeMismatch, BadValue) as error:
+    except (DecodeError, TypeMismatch, BadValue) as error:
         raise BadRequest.of(str(error)) from error
     return delete_options(request, options)
 

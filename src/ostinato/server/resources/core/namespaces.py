@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any, ClassVar
 
 from ostinato.api import names
+from ostinato.api.field_errors import FieldError, Path
 from ostinato.api.time import Time
 from ostinato.server.resources.strategy import Json, NameRule, Strategy
 
@@ -17,6 +18,13 @@ class _Finalize(Strategy):
     def prepare_update(self, new: Json, old: Json) -> None:
         _label(new)
 
+    def validate_update(self, new: Json, old: Json) -> list[FieldError]:
+        return [
+            error
+            for i, name in enumerate(Namespace.finalizers(new))
+            for error in _validate_finalizer(name, _FINALIZERS.index(i))
+        ]
+
 
 class Namespace(Strategy):
     name_rule: ClassVar[NameRule] = staticmethod(names.name_is_dns_label)
@@ -25,8 +33,7 @@ class Namespace(Strategy):
     subresources: ClassVar[Mapping[str, Strategy]] = {"finalize": _Finalize()}
 
     def default(self, obj: Json) -> None:
-        name = obj["metadata"].get("name")
-        if name:
+        if obj["metadata"].get("name"):
             _label(obj)
 
     def prepare_create(self, obj: Json) -> None:
@@ -42,6 +49,19 @@ class Namespace(Strategy):
         spec.pop("finalizers", None)
         if self.finalizers(old):
             spec["finalizers"] = self.finalizers(old)
+
+    def validate(self, obj: Json) -> list[FieldError]:
+        return [error for name in self.finalizers(obj) for error in _validate_finalizer(name, _FINALIZERS)]
+
+    def validate_status_update(self, new: Json, old: Json) -> list[FieldError]:
+        dying = bool(new["metadata"].get("deletionTimestamp"))
+        phase = new.get("status", {}).get("phase", "")
+        if phase == ("Terminating" if dying else "Active"):
+            return []
+        rule = (
+            "'Terminating' if `deletionTimestamp` is not empty" if dying else "'Active' if `deletionTimestamp` is empty"
+        )
+        return [FieldError.invalid(Path("status", "Phase"), phase, f"may only be {rule}")]
 
     @staticmethod
     def finalizers(obj: Json) -> list[str]:
@@ -60,6 +80,14 @@ class Namespace(Strategy):
 
     def fields(self, obj: Mapping[str, Any]) -> dict[str, str]:
         return {"status.phase": obj.get("status", {}).get("phase", "")}
+
+
+_FINALIZERS = Path("spec", "finalizers")
+
+
+def _validate_finalizer(name: str, path: Path) -> list[FieldError]:
+    errors = [FieldError.invalid(path, name, text) for text in names.is_qualified_name(name)]
+    return errors + names.validate_built_in_finalizer(name, path)
 
 
 def _label(obj: Json) -> None:
