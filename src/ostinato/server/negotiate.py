@@ -224,12 +224,15 @@ def _include(request: Request) -> str:
     return include or "Metadata"
 
 
-def body_media(content_type: str) -> Media:
-    """The form of a body; UnsupportedMediaType if it cannot be read. No content type is JSON."""
-    if not content_type:
+def body_media(request: Request, *, custom: bool = False) -> Media:
+    """The form of a body; UnsupportedMediaType if it cannot be read. No content type is JSON; custom resources have no
+    protobuf.
+    """
+    content_type: str = request.headers.get("content-type", "")
+    if not content_type or content_type == JSON:
         return "json"
-    media, *parameters = content_type.split(";")
-    media = media.strip().lower()
-    if media not in _MEDIA or any("=" not in text for text in parameters if text.strip()):
+    name, *parameters = content_type.split(";")
+    media = _MEDIA.get(name.strip().lower())
+    if media is None or (custom and media == "protobuf") or any("=" not in p for p in parameters if p.strip()):
         raise UnsupportedMediaType.of(TYPES)
-    return _MEDIA[media]
+    return media

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from ostinato.api.errors import APIError, NotAcceptable
+from ostinato.api.errors import APIError, NotAcceptable, Unknown
 from ostinato.api.status import Status
 from ostinato.server.negotiate import PLAIN, Form
 from ostinato.server.request import Response
@@ -81,6 +81,8 @@ def _converted(resource: Resource, data: bytes, form: Form) -> Json:
         table["rows"] = [row(resource, data, form)]
         return table
     if form.convert == "PartialObjectMetadataList":
+        if resource.custom:
+            raise Unknown.of("content is not a list")
         raise _not_convertible("PartialObjectMetadataList", f"not a list ({_go_type(resource, '')})")
     return partial(data, form.version)
 

@@ -35,7 +35,7 @@ def binds(pods: Resource, bindings: Resource) -> Callable[[Context], Awaitable[R
     async def bind(context: Context) -> Response:
         request = context.request
         form = form_of(request, bindings)
-        media = body_media(request.headers.get("content-type", ""))
+        media = body_media(request)
         options = write_options(request, "CreateOptions")
         binding = body.read(request, bindings, await request.read(), media, options)
         write.fit_namespace(context, binding)

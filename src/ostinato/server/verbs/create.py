@@ -25,7 +25,7 @@ _OF_THE_SERVER = ("creationTimestamp", "uid", "deletionTimestamp", "deletionGrac
 async def create(context: Context) -> Response:
     request = context.request
     form = form_of(request, context.resource)
-    media = body_media(request.headers.get("content-type", ""))
+    media = body_media(request, custom=context.resource.custom)
     data = await request.read()
     options = write_options(request, "CreateOptions")
     obj = body.read(request, context.resource, data, media, options)

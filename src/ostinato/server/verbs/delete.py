@@ -75,7 +75,7 @@ async def read_options(request: Request) -> DeleteOptions:
     data = await request.read()
     if not data:
         return delete_options(request, None)
-    media = body_media(request.headers.get("content-type", ""))
+    media = body_media(request)
     try:
         value = body.decode_value(data, media)
         kind = value.get("kind") or "DeleteOptions"

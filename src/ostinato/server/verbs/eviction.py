@@ -50,7 +50,7 @@ def evicts(evictions: Resource, budgets: Resource) -> Callable[[Context], Awaita
     async def evict(context: Context) -> Response:
         request = context.request
         form = form_of(request, evictions)
-        media = body_media(request.headers.get("content-type", ""))
+        media = body_media(request)
         options = write_options(request, "CreateOptions")
         data = await request.read()
         eviction = body.read(request, evictions, _as_v1(data), media, options)

@@ -53,7 +53,7 @@ def _verb(answer: Answer) -> Callable[[Context], Awaitable[Response]]:
         form = form_of(request, resource)
         data = await request.read()
         options = write_options(request, "CreateOptions")
-        obj = body.read(request, resource, data, body_media(request.headers.get("content-type", "")), options)
+        obj = body.read(request, resource, data, body_media(request), options)
         write.fit_namespace(context, obj)
         obj["status"] = answer(context, obj)
         return value_response(obj, form, 201)

@@ -89,7 +89,7 @@ async def _update(fields: ScaleFields, context: Context) -> Response:
     form = form_of(request, view)
     data = await request.read()
     options = write_options(request, "UpdateOptions")
-    sent = body.read(request, view, data, body_media(request.headers.get("content-type", "")), options)
+    sent = body.read(request, view, data, body_media(request), options)
     write.fit_namespace(context, sent)
     write.check_name(context, sent)
 

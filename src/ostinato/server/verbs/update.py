@@ -32,7 +32,7 @@ async def update(context: Context) -> Response:
     form = form_of(request, resource)
     data = await request.read()
     options = write_options(request, "UpdateOptions")
-    media = body_media(request.headers.get("content-type", ""))
+    media = body_media(request, custom=resource.custom)
     sent = body.read(request, resource, data, media, options)
     write.fit_namespace(context, sent)
     write.check_name(context, sent)

@@ -22,7 +22,7 @@ from ostinato.server.store.index import Compacted, Entry, Event
 from ostinato.server.verbs.context import Context
 from ostinato.server.verbs.get import not_older_than, parse_version
 from ostinato.server.verbs.selection import Selection
-from ostinato.server.verbs.watch_writer import WatchWriter
+from ostinato.server.verbs.watch_writer import NotAList, WatchWriter
 
 SHORTEST = 1800.0  # seconds for which a watch lasts that names no timeout: up to twice as long
 BOOKMARK_EVERY = 60.0
@@ -94,6 +94,8 @@ class _Watch:
                 yield chunk
             async for chunk in self._live(subscription):
                 yield chunk
+        except NotAList:
+            return
         finally:
             subscription.close()
 

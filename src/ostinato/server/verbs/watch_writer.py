@@ -19,6 +19,10 @@ _LAST_STATE = "last state"  # the key of what an event takes away, among the eve
 _INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
 
+class NotAList(Exception):  # noqa: N818
+    """A client asked for lists, and an event shows no list: its watch ends."""
+
+
 class WatchWriter:
     """Writes the events of one watch, as lines of JSON or as frames of protobuf."""
 
@@ -58,7 +62,7 @@ class WatchWriter:
         if form.convert == "Table":
             body = self._bookmark_table(metadata, initial=initial)
         elif form.convert:
-            body = self._encoded(partial(msgspec.json.encode({"metadata": metadata}), form.version))
+            body = self._encoded(self._partial(msgspec.json.encode({"metadata": metadata})))
         else:
             body = self._encoded(_empty(self._resource, metadata))
         return self._framed("BOOKMARK", body)
@@ -84,10 +88,15 @@ class WatchWriter:
             self._sent_columns()
             return self._encoded(table)
         if form.convert:
-            return self._encoded(partial(data, form.version))
+            return self._encoded(self._partial(data))
         if form.media == "json":
             return self._resource.wrap(data)
         return self._encoded(self._resource.object(data))
+
+    def _partial(self, data: bytes) -> Json:
+        if self._form.convert == "PartialObjectMetadataList":
+            raise NotAList
+        return partial(data, self._form.version)
 
     def _sent_columns(self) -> None:
         if self._columns:

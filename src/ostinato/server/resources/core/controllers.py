@@ -19,6 +19,7 @@ _COUNTS = ("replicas", "fullyLabeledReplicas", "readyReplicas", "availableReplic
 class ReplicationController(Strategy):
     generation = True
     selectable = ("status.replicas",)
+    orphans_dependents = True
 
     def default(self, obj: Json) -> None:
         spec = obj.setdefault("spec", {})
