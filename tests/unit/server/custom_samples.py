@@ -87,8 +87,8 @@ class Api:
         assert answer.code < 300, answer.text
         return answer.body
 
-    async def watch(self, path: str) -> Any:
-        answer = await self._ask("GET", f"{path}?watch=1", None, {})
+    async def watch(self, path: str, since: str = "") -> Any:
+        answer = await self._ask("GET", f"{path}?watch=1&resourceVersion={since}", None, {})
         assert isinstance(answer, Stream)
         return answer.chunks
 
