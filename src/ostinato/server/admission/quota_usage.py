@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from ostinato.api.gvk import GroupResource
 from ostinato.api.quantity import Quantity
 from ostinato.server.resources.amounts import is_huge_pages, is_native
-from ostinato.server.resources.core.pod_resources import pod_total, quality_of_service
+from ostinato.server.resources.pod_resources import pod_total, quality_of_service
 from ostinato.server.resources.strategy import Json
 
 Usage = dict[str, Quantity]

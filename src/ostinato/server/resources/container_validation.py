@@ -43,7 +43,6 @@ class PodView(msgspec.Struct, frozen=True):
     grace: int
     restart_policy: str
     host_users: bool
-    os: str
 
 
 def validate_containers(containers: list[Json], pod: PodView, path: Path) -> list[FieldError]:
@@ -246,9 +245,6 @@ def _validate_running(container: Json, pod: PodView, path: Path) -> list[FieldEr
         if hook in lifecycle:
             kinds = ("exec", "httpGet", "tcpSocket", "sleep")
             errors += _validate_handler(lifecycle[hook], kinds, pod, path.child("lifecycle").child(hook))
-    if "stopSignal" in lifecycle and not pod.os:
-        detail = "may not be set for containers with empty `spec.os.name`"
-        errors.append(FieldError.forbidden(path.child("lifecycle").child("stopSignal"), detail))
     for name in ("livenessProbe", "readinessProbe", "startupProbe"):
         if name in container:
             errors += _validate_probe(name, container[name], pod, path.child(name))

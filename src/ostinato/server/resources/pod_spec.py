@@ -16,6 +16,7 @@ from ostinato.server.resources.strategy import Json
 _MODE = 0o644
 _CONTAINERS = ("initContainers", "containers", "ephemeralContainers")
 _PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
+_UNSERVED_PROJECTIONS = ("clusterTrustBundle", "podCertificate")
 _OLD_ANNOTATIONS = tuple(
     f"pod.{stage}.kubernetes.io/init-container{what}" for stage in ("alpha", "beta") for what in ("s", "-statuses")
 )
@@ -44,6 +45,7 @@ def default_pod_spec(spec: Json) -> None:
     spec.setdefault("dnsPolicy", "ClusterFirst")
     spec.setdefault("securityContext", {})
     spec.setdefault("schedulerName", "default-scheduler")
+    spec.pop("schedulingGroup", None)
     account = spec.get("serviceAccountName") or spec.get("serviceAccount")
     if account:  # two names of one field
         spec["serviceAccountName"] = spec["serviceAccount"] = account
@@ -83,6 +85,7 @@ def default_container(container: Json) -> None:
             default_probe(container[name])
     lifecycle = container.get("lifecycle")
     if lifecycle:
+        lifecycle.pop("stopSignal", None)  # a field that servers have, but do not take yet
         for hook in ("postStart", "preStop"):
             _default_http_get(lifecycle.get(hook))
 
@@ -134,6 +137,8 @@ def default_volume(volume: Json) -> None:
     if "downwardAPI" in volume:
         _default_items(volume["downwardAPI"])
     for source in volume.get("projected", {}).get("sources") or ():
+        for name in _UNSERVED_PROJECTIONS:
+            source.pop(name, None)
         if "downwardAPI" in source:
             _default_items(source["downwardAPI"])
         if "serviceAccountToken" in source:

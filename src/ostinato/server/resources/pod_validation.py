@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ostinato.api import names
 from ostinato.api.field_errors import FieldError, Path
+from ostinato.api.quantity import Quantity
 from ostinato.server.resources import amounts
 from ostinato.server.resources.container_validation import (
     PodView,
@@ -12,6 +13,7 @@ from ostinato.server.resources.container_validation import (
     validate_init_containers,
     validate_resources,
 )
+from ostinato.server.resources.pod_resources import total
 from ostinato.server.resources.scheduling_validation import (
     validate_affinity,
     validate_gates,
@@ -72,7 +74,6 @@ def validate_pod_spec(spec: Json, pod: str | None, path: Path) -> list[FieldErro
         grace=spec.get("terminationGracePeriodSeconds", 0),
         restart_policy=spec.get("restartPolicy", ""),
         host_users=spec.get("hostUsers", True),
-        os=spec.get("os", {}).get("name", ""),
     )
     containers, init = spec.get("containers") or [], spec.get("initContainers", [])
     errors += validate_containers(containers, view, path.child("containers"))
@@ -81,7 +82,7 @@ def validate_pod_spec(spec: Json, pod: str | None, path: Path) -> list[FieldErro
     if ephemeral:
         errors += validate_ephemeral_containers(ephemeral, spec, view, path.child("ephemeralContainers"))
     if "resources" in spec:
-        errors += _validate_pod_resources(spec["resources"], claims, path.child("resources"))
+        errors += _validate_pod_resources(spec, claims, path.child("resources"))
     if spec.get("hostNetwork"):
         errors += _validate_host_network(containers, path, pod=pod is not None)
     errors += one_of(spec.get("restartPolicy", ""), ("Always", "OnFailure", "Never"), path.child("restartPolicy"))
@@ -102,12 +103,34 @@ def validate_pod_spec(spec: Json, pod: str | None, path: Path) -> list[FieldErro
     return errors + _validate_names(spec, path) + _validate_rest(spec, path)
 
 
-def _validate_pod_resources(resources: Json, claims: frozenset[str], path: Path) -> list[FieldError]:
+def _validate_pod_resources(spec: Json, claims: frozenset[str], path: Path) -> list[FieldError]:
+    resources = spec["resources"]
+    if spec.get("os", {}).get("name") == "windows":
+        return [FieldError.forbidden(path, "may not be set for a windows pod")]
     errors: list[FieldError] = []
     if resources.get("claims"):
         detail = "claims may not be set for Resources at pod-level"
         errors.append(FieldError.forbidden(path.child("claims"), detail))
-    return errors + validate_resources(resources, _validate_pod_resource_name, claims, path)
+    errors += validate_resources(resources, _validate_pod_resource_name, claims, path)
+    for side in ("requests", "limits"):
+        own = resources.get(side, {})
+        for name, amount in total(spec, side).items():
+            if (
+                name in own
+                and (side == "requests" or amounts.is_huge_pages(name))
+                and amount > Quantity.parse(own[name])
+            ):
+                detail = f"must be greater than or equal to aggregate container {side} of {amount}"
+                errors.append(FieldError.invalid(path.child(side).key(name), own[name], detail))
+    most = resources.get("limits", {})
+    for i, container in enumerate(spec.get("containers") or ()):
+        for name, text in container.get("resources", {}).get("limits", {}).items():
+            if name in most and Quantity.parse(text) > Quantity.parse(most[name]):
+                where = path.child("containers").index(i).key(name).child("limits")
+                errors.append(
+                    FieldError.invalid(where, text, f"must be less than or equal to pod limits of {most[name]}")
+                )
+    return errors
 
 
 def _validate_pod_resource_name(name: str, path: Path) -> list[FieldError]:
@@ -210,4 +233,24 @@ def _validate_rest(spec: Json, path: Path) -> list[FieldError]:
             errors.append(FieldError.required(path.child("os").child("name")))
         elif name not in ("linux", "windows"):
             errors.append(FieldError.not_supported(path.child("os"), name, ("linux", "windows")))
+    return errors + _validate_file_keys(spec, path)
+
+
+def _validate_file_keys(spec: Json, path: Path) -> list[FieldError]:
+    """Variables from files: the files are in empty directories."""
+    volumes = {volume.get("name", ""): volume for volume in spec.get("volumes", ())}
+    errors: list[FieldError] = []
+    for kind in ("initContainers", "containers", "ephemeralContainers"):
+        for i, container in enumerate(spec.get(kind) or ()):
+            for j, variable in enumerate(container.get("env", ())):
+                reference = variable.get("valueFrom", {}).get("fileKeyRef")
+                if reference is None:
+                    continue
+                name = reference.get("volumeName", "")
+                at = path.child(kind).index(i).child("env").index(j).child("valueFrom").child("fileKeyRef")
+                where = at.child("volumeName")
+                if name not in volumes:
+                    errors.append(FieldError.not_found(where, name))
+                elif "emptyDir" not in volumes[name]:
+                    errors.append(FieldError.invalid(where, name, "referenced volume must be of type emptyDir"))
     return errors

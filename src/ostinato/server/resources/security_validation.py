@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import re
+
 from ostinato.api import field_values
 from ostinato.api.field_errors import FieldError, Path
 from ostinato.server.resources.strategy import Json
 from ostinato.server.resources.validation import checked, descending_path, one_of
+from ostinato.server.resources.workloads import GoStruct
 
+_LONGEST_SYSCTL = 253
+_SYSCTL_PART = "[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
+_SYSCTL = rf"({_SYSCTL_PART}[\./])*{_SYSCTL_PART}"
+_is_sysctl = re.compile(_SYSCTL).fullmatch
 _SECCOMP = ("Localhost", "RuntimeDefault", "Unconfined")
 _ESCALATION = "cannot set `allowPrivilegeEscalation` to false and "
 
@@ -25,10 +32,42 @@ def validate_security_context(context: Json, path: Path, *, host_users: bool) ->
     errors += _validate_seccomp(context.get("seccompProfile"), path.child("seccompProfile"))
     if context.get("allowPrivilegeEscalation") is False:
         if context.get("privileged"):
-            errors.append(FieldError.invalid(path, context, f"{_ESCALATION}`privileged` to true"))
+            errors.append(FieldError.invalid(path, _shown(context), f"{_ESCALATION}`privileged` to true"))
         if "CAP_SYS_ADMIN" in context.get("capabilities", {}).get("add", ()):
-            errors.append(FieldError.invalid(path, context, f"{_ESCALATION}`capabilities.Add` CAP_SYS_ADMIN"))
+            errors.append(FieldError.invalid(path, _shown(context), f"{_ESCALATION}`capabilities.Add` CAP_SYS_ADMIN"))
     return errors
+
+
+def _shown(context: Json) -> GoStruct:
+    """A container's security context as messages show it."""
+    capabilities, options, windows = (context.get(k) for k in ("capabilities", "seLinuxOptions", "windowsOptions"))
+    return GoStruct(
+        Capabilities=capabilities and GoStruct(Add=capabilities.get("add"), Drop=capabilities.get("drop")),
+        Privileged=context.get("privileged"),
+        SELinuxOptions=options
+        and GoStruct(**{name.capitalize(): options.get(name, "") for name in ("user", "role", "type", "level")}),
+        WindowsOptions=windows
+        and GoStruct(
+            GMSACredentialSpecName=windows.get("gmsaCredentialSpecName"),
+            GMSACredentialSpec=windows.get("gmsaCredentialSpec"),
+            RunAsUserName=windows.get("runAsUserName"),
+            HostProcess=windows.get("hostProcess"),
+        ),
+        RunAsUser=context.get("runAsUser"),
+        RunAsGroup=context.get("runAsGroup"),
+        RunAsNonRoot=context.get("runAsNonRoot"),
+        ReadOnlyRootFilesystem=context.get("readOnlyRootFilesystem"),
+        AllowPrivilegeEscalation=context.get("allowPrivilegeEscalation"),
+        ProcMount=context.get("procMount"),
+        SeccompProfile=_shown_profile(context.get("seccompProfile")),
+        AppArmorProfile=_shown_profile(context.get("appArmorProfile")),
+    )
+
+
+def _shown_profile(profile: Json | None) -> GoStruct | None:
+    if profile is None:
+        return None
+    return GoStruct(Type=profile.get("type", ""), LocalhostProfile=profile.get("localhostProfile"))
 
 
 def validate_pod_security_context(context: Json, spec: Json, path: Path) -> list[FieldError]:
@@ -50,7 +89,32 @@ def validate_pod_security_context(context: Json, spec: Json, path: Path) -> list
         value = context.get(field)
         if value is not None and value not in supported:
             errors.append(FieldError.not_supported(path.child(field), value, supported))
+    if context.get("sysctls"):
+        errors += _validate_sysctls(context["sysctls"], spec, path.child("sysctls"))
     return errors + _validate_seccomp(context.get("seccompProfile"), path.child("seccompProfile"))
+
+
+def _validate_sysctls(sysctls: list[Json], spec: Json, path: Path) -> list[FieldError]:
+    errors: list[FieldError] = []
+    seen: set[str] = set()
+    for i, sysctl in enumerate(sysctls):
+        name, where = sysctl.get("name", ""), path.index(i).child("name")
+        if not name:
+            errors.append(FieldError.required(where))
+        elif len(name) > _LONGEST_SYSCTL or not _is_sysctl(name):
+            detail = f"must have at most {_LONGEST_SYSCTL} characters and match regex ^{_SYSCTL}$"
+            errors.append(FieldError.invalid(where, name, detail))
+        elif name in seen:
+            errors.append(FieldError.duplicate(where, name))
+        seen.add(name)
+        dotted = name.replace("/", ".")
+        if spec.get("hostNetwork") and dotted.startswith("net."):
+            errors.append(FieldError.invalid(where, name, "may not be specified when 'hostNetwork' is true"))
+        elif spec.get("hostIPC") and (
+            dotted.startswith(("fs.mqueue.", "kernel.msg", "kernel.shm")) or dotted == "kernel.sem"
+        ):
+            errors.append(FieldError.invalid(where, name, "may not be specified when 'hostIPC' is true"))
+    return errors
 
 
 def _validate_seccomp(profile: Json | None, path: Path) -> list[FieldError]:
@@ -66,5 +130,6 @@ def _validate_seccomp(profile: Json | None, path: Path) -> list[FieldError]:
             return [*errors, FieldError.required(where, "must be set when seccomp type is Localhost")]
         return errors + descending_path(local, where)
     if local is not None:
-        errors.append(FieldError.invalid(where, profile, "can only be set when seccomp type is Localhost"))
+        detail = "can only be set when seccomp type is Localhost"
+        errors.append(FieldError.invalid(where, _shown_profile(profile), detail))
     return errors

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ostinato.api.field_errors import FieldError, Path
-from ostinato.server.resources.core.pod_resources import quality_of_service
 from ostinato.server.resources.core.pod_rules import keep_metadata, take, validate_pod
+from ostinato.server.resources.pod_resources import quality_of_service
 from ostinato.server.resources.strategy import Json, Strategy
 
 _SPEC = Path("spec")
@@ -92,11 +92,6 @@ def _validate_containers(spec: Json, old: Json) -> list[FieldError]:
     errors: list[FieldError] = []
     for kind in _KINDS:
         for i, (container, before) in enumerate(zip(spec.get(kind) or (), old.get(kind) or (), strict=True)):
-            if kind == "initContainers" and before.get("restartPolicy") != "Always":
-                if container != before:
-                    detail = "resources for non-sidecar init containers are immutable"
-                    errors.append(FieldError.forbidden(_SPEC, detail))
-                continue
             path = _SPEC.child(kind).index(i).child("resources")
             new, previous = container.get("resources"), before.get("resources")
             errors += [
@@ -105,7 +100,11 @@ def _validate_containers(spec: Json, old: Json) -> list[FieldError]:
                 if _removed(new, previous, side)
             ]
             if _fixed(new) != _fixed(previous) or container.get("resizePolicy") != before.get("resizePolicy"):
-                errors.append(FieldError.forbidden(_SPEC, "only cpu and memory resources are mutable"))
+                if kind == "containers":
+                    errors.append(FieldError.forbidden(_SPEC, "only cpu and memory resources are mutable"))
+                else:
+                    detail = "only cpu and memory resources for init or sidecar containers are mutable"
+                    errors.append(FieldError.forbidden(_SPEC.child(kind).index(i), detail))
     return errors
 
 

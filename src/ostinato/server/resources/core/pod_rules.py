@@ -47,7 +47,9 @@ def validate_pod(pod: Json) -> list[FieldError]:
 
 
 def validate_pod_annotation_change(new: Json, old: Json) -> list[FieldError]:
-    return validate_annotation_change(new["metadata"].get("annotations", {}), old["metadata"].get("annotations", {}))
+    annotations = new["metadata"].get("annotations", {})
+    errors = validate_annotation_change(annotations, old["metadata"].get("annotations", {}))
+    return errors + validate_pod_annotations(annotations, new["spec"], Path("metadata", "annotations"))
 
 
 def validate_pod_change(new: Json, old: Json) -> list[FieldError]:

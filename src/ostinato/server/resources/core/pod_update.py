@@ -146,12 +146,24 @@ def _validate_node_affinity(new: Json | None, old: Json | None) -> list[FieldErr
     path = _SPEC.child("affinity").child("nodeAffinity").child(required).child("nodeSelectorTerms")
     if len(terms) != len(before):
         detail = "no additions/deletions to non-empty NodeSelectorTerms list are allowed"
-        return [FieldError.invalid(path, terms or None, detail)]
+        return [FieldError.invalid(path, [*map(_shown, terms)] or None, detail)]
     return [
-        FieldError.invalid(path.index(i), term, "only additions are allowed (no mutations or deletions)")
+        FieldError.invalid(path.index(i), _shown(term), "only additions are allowed (no mutations or deletions)")
         for i, (term, previous) in enumerate(zip(terms, before, strict=True))
         if not _has_only_additions(term, previous)
     ]
+
+
+def _shown(term: Json) -> GoStruct:
+    """A term as messages show it."""
+    fields = {}
+    for name, field in (("MatchExpressions", "matchExpressions"), ("MatchFields", "matchFields")):
+        given = term.get(field)
+        fields[name] = given and [
+            GoStruct(Key=each.get("key", ""), Operator=each.get("operator", ""), Values=each.get("values"))
+            for each in given
+        ]
+    return GoStruct(**fields)
 
 
 def _has_only_additions(new: Json, old: Json) -> bool:

@@ -9,7 +9,6 @@ from ostinato.api.apply import ANY, field_path, from_paths, only, without
 from ostinato.api.apply.fieldset import Filter
 from ostinato.api.field_errors import FieldError, Path
 from ostinato.server.resources.core.pod_resize import Resize
-from ostinato.server.resources.core.pod_resources import default_pod_resources, quality_of_service
 from ostinato.server.resources.core.pod_rules import (
     keep_metadata,
     take,
@@ -18,6 +17,7 @@ from ostinato.server.resources.core.pod_rules import (
     validate_pod_change,
 )
 from ostinato.server.resources.core.pod_update import validate_spec_change, validate_status_change
+from ostinato.server.resources.pod_resources import default_pod_resources, quality_of_service
 from ostinato.server.resources.pod_spec import containers_of, default_pod_spec, default_resources, drop_old_annotations
 from ostinato.server.resources.pod_spec import round_up as round_up_amounts
 from ostinato.server.resources.pod_warnings import pod_name_warning, pod_warnings
