@@ -156,7 +156,7 @@ _OLD_VERSIONS = {
 
 
 def not_registered(kind: str, api_version: str) -> str:
-    scheme = quote("pkg/runtime/scheme.go:111")
+    scheme = quote("pkg/api/legacyscheme/scheme.go:30")
     return f"no kind {quote(kind)} is registered for version {quote(api_version)} in scheme {scheme}"
 
 

@@ -250,10 +250,7 @@ def _check_builtin_kind(new: Json, context: Context) -> None:
     if given == expected:
         return
     if builtin_schemas().of(given) is None and str(given) != "/v1, Kind=List":
-        scheme = '"pkg/api/legacyscheme/scheme.go:30"'
-        raise _OtherKind(
-            f"no kind {quote(kind)} is registered for version {quote(given.api_version)} in scheme {scheme}"
-        )
+        raise _OtherKind(body.not_registered(kind, given.api_version))
     if kind != "List":
         builtin.read(builtin.model_of(given), new)
     group = expected.group.partition(".")[0] or "core"

@@ -220,7 +220,7 @@ def test_a_configuration_must_not_bring_managed_fields_and_must_be_of_the_kind()
         ("apps/v1", "Deployment", "apps/v1, Kind=Deployment"),
         (None, None, "/, Kind="),
         ("a/b/c", "ConfigMap", "/, Kind="),
-        (5, "ConfigMap", "/, Kind="),
+        (5, "ConfigMap", "/, Kind=ConfigMap"),
     ):
         with pytest.raises(BadRequest) as caught:
             _CONFIG_MAPS.apply(None, {**config_map({}), "apiVersion": api_version, "kind": kind}, "one", at(1))
