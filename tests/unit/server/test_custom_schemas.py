@@ -230,3 +230,74 @@ def test_patterns_are_refused_in_the_words_of_go() -> None:
 def test_a_pattern_takes_linear_time() -> None:
     raw = {"type": "string", "pattern": "^(a+)+$"}
     assert not fits_table(compiled(raw), "a" * 50_000 + "!")
+
+
+KEYED = {
+    "type": "object",
+    "properties": {
+        "l": {
+            "type": "array",
+            "x-kubernetes-list-type": "map",
+            "x-kubernetes-list-map-keys": ["k"],
+            "items": {"type": "object", "properties": {"k": {"type": "string"}, "n": {"type": "integer", "maximum": 5}}},
+        },
+        "plain": {"type": "array", "items": {"type": "integer", "maximum": 5}},
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("new", "old", "fields"),
+    [
+        ({"l": [{"k": "a", "n": 9}]}, {"l": [{"k": "a", "n": 9}]}, []),
+        ({"l": [{"k": "b"}, {"k": "a", "n": 9}]}, {"l": [{"k": "a", "n": 9}]}, []),  # found again by its key
+        ({"l": [{"k": "a", "n": 8}]}, {"l": [{"k": "a", "n": 9}]}, ["l[0].n"]),
+        ({"l": [{"k": "b", "n": 9}]}, {"l": [{"k": "a", "n": 9}]}, ["l[0].n"]),
+        ({"l": [{"n": 9}]}, {"l": [{"n": 9}]}, ["l[0].n"]),  # without a key nothing is found again
+        ({"l": ["x", {"k": "a", "n": 9}]}, {"l": [{"k": "a", "n": 9}, 5]}, ["l[0]"]),
+        ({"l": [{"k": "a", "n": 9}]}, {"l": "x"}, ["l[0].n"]),
+        ({"plain": [9]}, {"plain": [9]}, []),  # the same as a whole
+        ({"plain": [9, 1]}, {"plain": [9]}, ["plain[0]"]),
+        ({"l": "x"}, {"l": "x"}, []),
+        ({"l": "x"}, {"l": "y"}, ["l"]),
+    ],
+)
+def test_a_fault_is_forgiven_where_its_part_has_not_changed(new: Any, old: Any, fields: list[str]) -> None:
+    node = Structural(KEYED)
+    assert [error.field for error in explain(KEYED, new, before=Before(node, new, old))] == fields
+
+
+def test_a_list_of_lists_and_a_map_of_sets_are_searched_for_repetitions() -> None:
+    members = {"type": "array", "items": {"type": "string"}, "x-kubernetes-list-type": "set"}
+    node = Structural(
+        {"properties": {"l": {"type": "array", "items": members}, "m": {"additionalProperties": members}, "x": members}}
+    )
+    value = {"l": [["a"], ["b", "b", "b"]], "m": {"k": ["c", "c"]}, "x": "text"}
+    assert [str(error) for error in repetitions(node, value)] == [
+        'l[1][1]: Duplicate value: "b"',
+        'm[k][1]: Duplicate value: "c"',
+    ]
+
+
+def test_no_property_may_stand_where_none_is_allowed() -> None:
+    raw = {"type": "object", "properties": {"a": {}}, "additionalProperties": False}
+    assert fits_table(compiled(raw), {"a": 1})
+    assert not fits_table(compiled(raw), {"b": 1})
+    assert [str(error) for error in explain(raw, {"b": 1})] == [
+        '<nil>: Invalid value: "b": .b in body is a forbidden property'
+    ]
+
+
+def test_defaults_reach_into_the_values_of_maps_and_the_items_of_lists() -> None:
+    inner = {"type": "object", "properties": {"n": {"type": "integer", "default": 1}}}
+    node = Structural(
+        {
+            "properties": {
+                "m": {"additionalProperties": {**inner, "default": {}}, "properties": {"own": {"type": "object"}}},
+                "l": {"items": {**inner, "default": {"n": 2}}},
+            }
+        }
+    )
+    value: dict[str, Any] = {"m": {"a": {}, "b": None, "own": {}}, "l": [None, {}, 5]}
+    apply_defaults(node, value)
+    assert value == {"m": {"a": {"n": 1}, "b": {"n": 1}, "own": {}}, "l": [{"n": 2}, {"n": 1}, 5]}

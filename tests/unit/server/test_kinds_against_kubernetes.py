@@ -60,6 +60,13 @@ def test_a_kind_of_two_versions_is_converted_as_by_kubernetes(case: Json) -> Non
     assert other.object(msgspec.json.encode(stored)) == case["other"]
 
 
+@pytest.mark.parametrize("case", [case for case in OBJECTS if "other" in case], ids=name_of)
+def test_a_kind_of_two_versions_goes_there_and_back(case: Json) -> None:
+    one, other = resource_of(case["object"]), resource_of(case["other"])
+    stored = one.stored(body.shaped(one, case["object"]))
+    assert other.stored(body.shaped(other, case["other"])) == stored
+
+
 @pytest.mark.parametrize("case", [case for case in OBJECTS if "row" in case], ids=name_of)
 def test_a_kind_is_shown_in_a_table_as_by_kubernetes(case: Json) -> None:
     resource = resource_of(case["object"])

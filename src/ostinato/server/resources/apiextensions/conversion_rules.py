@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 
 from ostinato.api import names
 from ostinato.api.field_errors import FieldError, Path
+from ostinato.api.quoting import quote
 from ostinato.server.resources.strategy import Json
 
 _REVIEWS = ("v1", "v1beta1")
@@ -57,8 +58,9 @@ def _client_faults(client: Json, path: Path) -> list[FieldError]:
 def _url_faults(text: str, path: Path) -> list[FieldError]:
     try:
         url = urlsplit(text)
-    except ValueError as error:
-        return [FieldError.required(path, f"url must be a valid URL: {error}{_FORM}")]
+    except ValueError:
+        why = f"parse {quote(text)}: missing ']' in host"
+        return [FieldError.required(path, f"url must be a valid URL: {why}{_FORM}")]
     errors = []
     if url.scheme != "https":
         errors.append(FieldError.invalid(path, url.scheme, f"'https' is the only allowed URL scheme{_FORM}"))

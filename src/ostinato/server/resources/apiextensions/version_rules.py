@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ostinato.api.field_errors import FieldError, Path
+from ostinato.api.quoting import json_text
+from ostinato.server.resources.apiextensions.internal_form import Shown
 from ostinato.server.resources.strategy import Json
 
 _COLUMN_TYPES = ("boolean", "date", "integer", "number", "string")
@@ -19,17 +21,18 @@ def deprecation_faults(version: Json, path: Path) -> list[FieldError]:
         return []
     path = path.child("deprecationWarning")
     if not version.get("deprecated"):
-        return [FieldError.invalid(path, text, "can only be set for deprecated versions")]
+        return [FieldError.invalid(path, Shown(json_text(text)), "can only be set for deprecated versions")]
+    shown = Shown(json_text(text))
     errors = []
     if len(text.encode()) > 256:
-        errors.append(FieldError.invalid(path, text, "must be <= 256 characters long"))
+        errors.append(FieldError.invalid(path, shown, "must be <= 256 characters long"))
     if not text:
-        errors.append(FieldError.invalid(path, text, "must not be an empty string"))
+        errors.append(FieldError.invalid(path, shown, "must not be an empty string"))
     for i, character in enumerate(text):
         if not character.isprintable():
             at = len(text[:i].encode())
             why = f"must only contain printable UTF-8 characters; non-printable character found at index {at}"
-            errors.append(FieldError.invalid(path, text, why))
+            errors.append(FieldError.invalid(path, shown, why))
             break
     return errors
 
@@ -131,8 +134,8 @@ def _field_at(text: str, schema: Mapping[str, Any]) -> tuple[Mapping[str, Any] |
             if name not in properties:
                 return None, "does not refer to a valid field"
             schema = properties[name]
-        elif isinstance(additional, Mapping):
-            schema = additional
+        elif additional is not None:
+            schema = additional if isinstance(additional, Mapping) else {}
         else:
             return None, "does not refer to a valid field"
     return schema, ""
