@@ -64,7 +64,10 @@ def test_a_kind_of_two_versions_is_converted_as_by_kubernetes(case: Json) -> Non
 def test_a_kind_of_two_versions_goes_there_and_back(case: Json) -> None:
     one, other = resource_of(case["object"]), resource_of(case["other"])
     stored = one.stored(body.shaped(one, case["object"]))
-    assert other.stored(body.shaped(other, case["other"])) == stored
+    back = other.stored(body.shaped(other, case["other"]))
+    for obj in (stored, back):
+        obj.get("spec", {}).get("metrics", []).sort(key=str)  # the old version has that of the CPU last
+    assert back == stored
 
 
 @pytest.mark.parametrize("case", [case for case in OBJECTS if "row" in case], ids=name_of)

@@ -305,7 +305,7 @@ async def test_the_template_of_a_job_changes_only_while_it_is_suspended(api: Api
     refused = await api.merge(f"{BATCH}/jobs/runs", tolerations)
     assert "spec.template: Invalid value" in refused.message
     assert (await api.merge(f"{BATCH}/jobs/waits", tolerations)).code == 200
-    affinity = {"spec": {"template": {"spec": {"affinity": {"nodeAffinity": {}}}}}}
+    affinity: dict[str, Any] = {"spec": {"template": {"spec": {"affinity": {"nodeAffinity": {}}}}}}
     assert (await api.merge(f"{BATCH}/jobs/waits", affinity)).code == 200
     refused = await api.merge(f"{BATCH}/jobs/waits", {"spec": {"template": {"spec": {"hostNetwork": True}}}})
     assert "spec.template.spec: Invalid value" in refused.message
