@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.server.custom_samples import DATA
 
+from ostinato.server.schema import builtin
 from ostinato.server.schema.builtin import BadValue, TypeMismatch
 from ostinato.server.schema.check import compiled, fits_table
 from ostinato.server.schema.default import apply_defaults
@@ -239,7 +240,10 @@ KEYED = {
             "type": "array",
             "x-kubernetes-list-type": "map",
             "x-kubernetes-list-map-keys": ["k"],
-            "items": {"type": "object", "properties": {"k": {"type": "string"}, "n": {"type": "integer", "maximum": 5}}},
+            "items": {
+                "type": "object",
+                "properties": {"k": {"type": "string"}, "n": {"type": "integer", "maximum": 5}},
+            },
         },
         "plain": {"type": "array", "items": {"type": "integer", "maximum": 5}},
     },
@@ -301,3 +305,30 @@ def test_defaults_reach_into_the_values_of_maps_and_the_items_of_lists() -> None
     value: dict[str, Any] = {"m": {"a": {}, "b": None, "own": {}}, "l": [None, {}, 5]}
     apply_defaults(node, value)
     assert value == {"m": {"a": {"n": 1}, "b": {"n": 1}, "own": {}}, "l": [{"n": 2}, {"n": 1}, 5]}
+
+
+def test_resources_embedded_in_lists_are_checked() -> None:
+    value = {"pods": [{"apiVersion": "v1", "kind": "Pod"}, {"apiVersion": "v1"}]}
+    assert [str(error) for error in embedded_faults(Structural(EMBEDDED), value)] == ["pods[1].kind: Required value"]
+
+
+def test_schemas_inside_of_a_definition_lose_what_nobody_knows() -> None:
+    model = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps"
+    inner = {"type": "string", "odd": 1, "nullable": False, "items": None}
+    body = {
+        "items": inner,
+        "additionalProperties": inner,
+        "additionalItems": True,
+        "dependencies": {"a": ["b"], "c": inner},
+    }
+    assert builtin.read(model, body) == (
+        {
+            "items": {"type": "string"},
+            "additionalProperties": {"type": "string"},
+            "additionalItems": True,
+            "dependencies": {"a": ["b"], "c": {"type": "string"}},
+        },
+        [],
+    )
+    with pytest.raises(BadValue):
+        builtin.read(model, {"additionalProperties": "text"})

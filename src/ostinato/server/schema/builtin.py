@@ -30,10 +30,8 @@ _OPAQUE: Final = {
     _META + "FieldsV1",
     _META + "Patch",
     "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSON",
-    "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrArray",
-    "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrBool",
-    "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrStringArray",
 }
+_JSON_SCHEMA: Final = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps"
 
 
 class TypeMismatch(Exception):  # noqa: N818
@@ -221,6 +219,8 @@ def _reader(raw: Mapping[str, Any], go_type: str) -> Callable[[Any, _Unknown], A
 def _reference(target: str, go_type: str) -> Callable[[Any, _Unknown], Any]:
     if target in _OPAQUE:
         return _opaque
+    if target.startswith(_JSON_SCHEMA) and target != _JSON_SCHEMA:
+        return _schema_or_other
     name = target.rpartition(".")[2]
     if name == "Quantity":
         return _quantity
@@ -246,6 +246,17 @@ def _reference(target: str, go_type: str) -> Callable[[Any, _Unknown], Any]:
 
 def _opaque(value: Any, _unknown: _Unknown) -> Any:
     return value
+
+
+def _schema_or_other(value: Any, _unknown: _Unknown) -> Any:
+    """Where a schema, many of them, or a boolean may stand. Unknown fields go from here on without a word."""
+    if type(value) is list:
+        return [_schema_or_other(item, _unknown) if type(item) is dict else item for item in value]
+    if type(value) is bool:
+        return value
+    if type(value) is not dict:
+        raise BadValue("boolean or JSON schema expected")
+    return struct(_JSON_SCHEMA).read(value, _Unknown())
 
 
 def _string(go_type: str) -> Callable[[Any, _Unknown], Any]:
