@@ -19,6 +19,7 @@ from ostinato.server.verbs.delete import delete, delete_collection
 from ostinato.server.verbs.get import get
 from ostinato.server.verbs.list import list_
 from ostinato.server.verbs.patch import patch
+from ostinato.server.verbs.scale import get_scale, patch_scale, update_scale
 from ostinato.server.verbs.update import update
 from ostinato.server.verbs.watch import watch
 
@@ -34,6 +35,7 @@ _VERBS: dict[str, Verb] = {
     "delete": delete,
     "deletecollection": delete_collection,
 }
+_SCALE: dict[str, Verb] = {"get": get_scale, "update": update_scale, "patch": patch_scale}
 _OF_ONE = frozenset({"get", "update", "patch", "delete"})
 _OF_MANY = frozenset({"list", "watch", "create", "deletecollection"})
 _EVERYWHERE = frozenset({"list", "watch"})  # what a namespaced resource has without a namespace
@@ -52,7 +54,7 @@ def verb_of(resource: Resource, method: str, route: Route) -> Verb | None:
         raise not_found()
     if route.verb not in possible or method in ("HEAD", "OPTIONS") or (route.old_watch and method != "GET"):
         raise not_allowed()
-    handler = resource.handlers.get((route.subresource, route.verb))
+    handler = _own_handler(resource, route)
     if handler is not None:
         return handler
     if route.subresource and resource.subresources[route.subresource].kind != resource.gvk:
@@ -94,7 +96,14 @@ def _custom_verb(resource: Resource, route: Route) -> Verb | None:
         raise MethodNotAllowed.of(resource.group_resource, route.verb)
     if not route.name and route.verb in _OF_ONE:
         raise BadRequest.of("name must be provided")
-    return resource.handlers.get((route.subresource, route.verb)) or _VERBS[route.verb]
+    return _own_handler(resource, route) or _VERBS[route.verb]
+
+
+def _own_handler(resource: Resource, route: Route) -> Verb | None:
+    """What answers instead of the common verbs."""
+    if route.subresource == "scale":
+        return _SCALE[route.verb]
+    return resource.handlers.get((route.subresource, route.verb))
 
 
 def not_found() -> APIError:

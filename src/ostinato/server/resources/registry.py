@@ -19,15 +19,12 @@ from ostinato.api.schema import Schema, builtin_schemas
 from ostinato.server.resources import tables
 from ostinato.server.resources.builtin import DEPRECATED, SHARED, Shared, strategy_of
 from ostinato.server.resources.resource import Resource, Subresource
+from ostinato.server.resources.scaling import ScaleFields, map_selector, struct_selector
 from ostinato.server.resources.strategy import Json, Strategy
 from ostinato.server.schema import builtin
 from ostinato.server.store.index import Collection, Index
 from ostinato.server.verbs import component_status
-from ostinato.server.verbs.scale import ScaleFields, map_selector, scale_handlers, struct_selector
 from ostinato.world import World
-
-_SCALED_BY_STRUCT = scale_handlers(ScaleFields(struct_selector))
-_SCALED = {("", "replicationcontrollers"): scale_handlers(ScaleFields(map_selector))}
 
 
 class Registry:
@@ -120,7 +117,8 @@ class Registry:
         if (group, name) == ("", "componentstatuses"):
             resource.handlers.update(component_status.HANDLERS)
         if "scale" in resource.subresources:
-            resource.handlers.update(_SCALED.get((group, name), _SCALED_BY_STRUCT))
+            by_map = (group, name) == ("", "replicationcontrollers")
+            resource.scale = ScaleFields(map_selector if by_map else struct_selector)
         resource.columns = [{**column, "description": ""} for column in columns.get(f"{group}/{version}/{name}", ())]
         if resource.columns:
             self._tabulate(resource)

@@ -10,6 +10,7 @@ import msgspec
 from ostinato.api.apply import FieldManager
 from ostinato.api.gvk import GroupVersionKind, GroupVersionResource
 from ostinato.api.schema import Schema
+from ostinato.server.resources.scaling import ScaleFields
 from ostinato.server.resources.strategy import Json, Strategy
 from ostinato.server.store.index import Collection
 
@@ -63,6 +64,7 @@ class Resource:
         self.row: Callable[[Json], list[Any]] | None = None  # the cells of a Table row
         self.row_conditions: Callable[[Json], list[Json]] | None = None  # what a Table row says about its object
         self.row_order: Callable[[Json], Any] | None = None  # the order of a Table, where it is not that of the list
+        self.scale: ScaleFields | None = None  # of those with a scale subresource
         # What answers instead of the common verbs, by (subresource, verb): for what is not a stored object of the kind.
         self.handlers: dict[tuple[str, str], Callable[[Any], Awaitable[Any]]] = {}
         self.list_kind = gvk.kind + "List"

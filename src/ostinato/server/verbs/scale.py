@@ -6,7 +6,7 @@ parent's resourceVersion, and who owns a Scale's `.spec.replicas` owns those of 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from functools import cache, partial
 from typing import Any
 
@@ -18,7 +18,6 @@ from ostinato.api.apply.fieldset import field_path
 from ostinato.api.errors import BadRequest, Conflict, InternalError, Invalid, NotFound
 from ostinato.api.field_errors import FieldError, Path
 from ostinato.api.gvk import GroupResource, GroupVersionKind, GroupVersionResource
-from ostinato.api.labels import from_label_selector, from_set
 from ostinato.api.quoting import quote
 from ostinato.api.schema import builtin_schemas
 from ostinato.server import body
@@ -27,6 +26,7 @@ from ostinato.server.options import write_options
 from ostinato.server.present import object_response
 from ostinato.server.request import Response
 from ostinato.server.resources.resource import Resource
+from ostinato.server.resources.scaling import ScaleFields
 from ostinato.server.resources.strategy import Json, Strategy
 from ostinato.server.schema import builtin
 from ostinato.server.verbs import write
@@ -42,37 +42,8 @@ _UNSET = -(1 << 31)  # the replicas of a parent that has none: no client asks fo
 _META = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 
 
-class ScaleFields(msgspec.Struct, frozen=True):
-    """Where a kind keeps what its Scale shows."""
-
-    selector: Callable[[Json], str]  # of the Pods, as text
-    replicas: tuple[str, ...] = ("spec", "replicas")
-    current: tuple[str, ...] = ("status", "replicas")
-    # The replicas in each version of the kind, by apiVersion, for ownership; None: a version without a scale.
-    owned: Mapping[str, tuple[str, ...] | None] = {}
-
-
-def struct_selector(parent: Json) -> str:
-    """The selector of kinds that have one as a struct."""
-    return str(from_label_selector((parent.get("spec") or {}).get("selector")))
-
-
-def map_selector(parent: Json) -> str:
-    """The selector of kinds that have it as a map."""
-    return str(from_set((parent.get("spec") or {}).get("selector") or {}))
-
-
-def scale_handlers(fields: ScaleFields) -> dict[tuple[str, str], Callable[[Context], Awaitable[Response]]]:
-    """What answers requests for the scale of a resource."""
-    return {
-        ("scale", "get"): partial(_get, fields),
-        ("scale", "update"): partial(_update, fields),
-        ("scale", "patch"): partial(_patch, fields),
-    }
-
-
-async def _get(fields: ScaleFields, context: Context) -> Response:
-    view = _view(context)
+async def get_scale(context: Context) -> Response:
+    view, fields = _view(context), _fields(context)
     form = form_of(context.request, view)
     await check_get_options(context)
     entry = context.collection.entries.get(context.key)
@@ -84,8 +55,8 @@ async def _get(fields: ScaleFields, context: Context) -> Response:
     return object_response(view, _encoded(scale), form)
 
 
-async def _update(fields: ScaleFields, context: Context) -> Response:
-    request, view = context.request, _view(context)
+async def update_scale(context: Context) -> Response:
+    request, view, fields = context.request, _view(context), _fields(context)
     form = form_of(request, view)
     data = await request.read()
     options = write_options(request, "UpdateOptions")
@@ -101,8 +72,8 @@ async def _update(fields: ScaleFields, context: Context) -> Response:
     return object_response(view, _encoded(_scale_of(fields, context.resource.object(stored))), form)
 
 
-async def _patch(fields: ScaleFields, context: Context) -> Response:
-    request, view = context.request, _view(context)
+async def patch_scale(context: Context) -> Response:
+    request, view, fields = context.request, _view(context), _fields(context)
     kind = patch_kind(request.headers.get("content-type", ""), context.resource)
     form = form_of(request, view)
     data = await request.read()
@@ -116,6 +87,12 @@ async def _patch(fields: ScaleFields, context: Context) -> Response:
         change = lambda old: write.owned(of_view, old, patched(old), options, "scale")  # noqa: E731
     stored = await change_stored(context, _of_parent(fields, context, change), options, tracked=True)
     return object_response(view, _encoded(_scale_of(fields, context.resource.object(stored))), form)
+
+
+def _fields(context: Context) -> ScaleFields:
+    fields = context.resource.scale
+    assert fields is not None
+    return fields
 
 
 def _of_parent(fields: ScaleFields, context: Context, change: Change) -> Change:

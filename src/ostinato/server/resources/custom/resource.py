@@ -14,17 +14,17 @@ from ostinato.api.apply.fieldset import Filter
 from ostinato.api.gvk import GroupVersionKind, GroupVersionResource
 from ostinato.api.version_order import by_priority
 from ostinato.server.resources.custom.apply_schema import apply_schema
-from ostinato.server.resources.custom.columns import columns_of, row_of
+from ostinato.server.resources.custom.columns import Columns
 from ostinato.server.resources.custom.definition import Definition, Version, shaped, whole_numbers
 from ostinato.server.resources.custom.replicas import nested
 from ostinato.server.resources.custom.strategy import CustomStrategy
 from ostinato.server.resources.resource import Resource, Subresource
+from ostinato.server.resources.scaling import ScaleFields
 from ostinato.server.resources.strategy import Json
 from ostinato.server.schema.default import apply_defaults
 from ostinato.server.schema.prune import read
 from ostinato.server.schema.structural import TYPE_FIELDS
 from ostinato.server.store.index import Collection
-from ostinato.server.verbs.scale import ScaleFields, scale_handlers
 from ostinato.world import Clock
 
 VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
@@ -60,12 +60,13 @@ class CustomResource(Resource):
         self.storage_gvk = GroupVersionKind(definition.group, definition.storage.name, gvk.kind)
         self.selectable = tuple(version.selectable)
         self.read = lambda body: read(version.node, body)
-        self.columns = columns_of(version.raw)
-        self.row = row_of(version.raw, clock)
+        columns = Columns(version.raw)
+        self.columns = columns.definitions
+        self.row = lambda obj: columns.row(obj, clock.now())
         self.warnings = _deprecation(definition, version)
         self.managers = _managers(definition, version, gvk)
         if version.scale is not None:
-            self.handlers.update(scale_handlers(_scale_fields(definition, version.scale)))
+            self.scale = _scale_fields(definition, version.scale)
         # What data begin with whose version has the same schema as this one: they are served as they are.
         self._alike = tuple(
             _beginning(other.api_version) for other in definition.versions if other.schema == version.schema

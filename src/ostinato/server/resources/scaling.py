@@ -1,0 +1,30 @@
+"""Scaling: where a kind keeps the number of its replicas, and how its Pods are found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import msgspec
+
+from ostinato.api.labels import from_label_selector, from_set
+from ostinato.server.resources.strategy import Json
+
+
+class ScaleFields(msgspec.Struct, frozen=True):
+    """Where a kind keeps what its Scale shows."""
+
+    selector: Callable[[Json], str]  # of the Pods, as text
+    replicas: tuple[str, ...] = ("spec", "replicas")
+    current: tuple[str, ...] = ("status", "replicas")
+    # The replicas in each version of the kind, by apiVersion, for ownership; None: a version without a scale.
+    owned: Mapping[str, tuple[str, ...] | None] = {}
+
+
+def struct_selector(parent: Json) -> str:
+    """The selector of kinds that have one as a struct."""
+    return str(from_label_selector((parent.get("spec") or {}).get("selector")))
+
+
+def map_selector(parent: Json) -> str:
+    """The selector of kinds that have it as a map."""
+    return str(from_set((parent.get("spec") or {}).get("selector") or {}))
