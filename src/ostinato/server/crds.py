@@ -65,8 +65,6 @@ class CustomResources:
             while self._again:
                 self._again = False
                 await self._look()
-        except Exception:
-            _logger.exception("definitions of custom resources")  # tried again with the next write of one
         finally:
             self._settling = None
 
@@ -78,6 +76,9 @@ class CustomResources:
                 wrote = await self._advance(self._definition(name, entry), entry)
             except Conflict:
                 wrote = True
+            except Exception:  # one definition that cannot be served keeps no other from it
+                _logger.exception("definition %s", name)
+                wrote = False
             self._again = self._again or wrote
 
     def _definition(self, name: str, entry: Entry) -> Json:
@@ -101,15 +102,8 @@ class CustomResources:
     def _next_status(self, definition: Json) -> dict[str, Any] | None:
         now = write.now(self._world.clock)
         group = definition["spec"]["group"]
-        named = named_status(
-            definition,
-            [
-                d
-                for d in (self._definition(*item) for item in self._collection.entries.items())
-                if d["spec"]["group"] == group
-            ],
-            now,
-        )
+        definitions = (self._definition(*item) for item in self._collection.entries.items())
+        named = named_status(definition, (other for other in definitions if other["spec"]["group"] == group), now)
         if named is not None:
             return named
         if is_true(definition, "NamesAccepted") and not is_true(definition, "Established"):
@@ -145,7 +139,9 @@ class CustomResources:
         known = self._served.get(name)
         if not is_true(raw, "Established") and not is_true(raw, "NamesAccepted"):
             return
-        if known is None or known.uid != raw["metadata"]["uid"] or (known.spec, known.names) != (raw["spec"], names):
+        if known is not None and known.uid == raw["metadata"]["uid"] and known.serves(raw["spec"], names):
+            known.spec, known.names = raw["spec"], names  # the same values: the next comparison is quick
+        else:
             definition = Definition(raw)
             if self._overlaps(definition):
                 return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import json
 from typing import Any
@@ -23,6 +24,7 @@ from tests.unit.server.custom_samples import (
     widget,
 )
 
+from ostinato.server.crds import CustomResources
 from ostinato.server.resources.apiextensions.strategy import CustomResourceDefinition
 from ostinato.server.schema import builtin
 
@@ -324,6 +326,42 @@ def test_a_definition_of_a_built_in_resource_is_never_served() -> None:
         await api.good("DELETE", f"{DEFINITIONS}/leases.coordination.k8s.io")
         assert (await api("GET", f"{DEFINITIONS}/leases.coordination.k8s.io")).code == 404
         assert api.server.registry.get("coordination.k8s.io", "v1", "leases") is leases
+
+    run(talk)
+
+
+def test_a_definition_that_cannot_be_served_keeps_no_other_from_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    serve = CustomResources._serve
+
+    def failing(self: CustomResources, raw: Json) -> None:
+        if raw["metadata"]["name"] == NAME:
+            raise RuntimeError("cannot be served")
+        serve(self, raw)
+
+    monkeypatch.setattr(CustomResources, "_serve", failing)
+
+    async def talk(api: Api) -> None:
+        await api.define(definition())
+        second = definition(plural="zebras", kind="Zebra")
+        second["metadata"]["name"] = "zebras.example.com"
+        await api.define(second)
+        assert (await api("GET", WIDGETS)).code == 404
+        assert (await api("GET", "/apis/example.com/v1/zebras")).code == 200
+
+    run(talk)
+
+
+def test_definitions_may_be_written_by_many_at_once() -> None:
+    async def talk(api: Api) -> None:
+        names = [f"kind{i}s" for i in range(8)]
+        raws = [definition(plural=name, kind=name.capitalize()) for name in names]
+        for name, raw in zip(names, raws, strict=True):
+            raw["metadata"]["name"] = f"{name}.example.com"
+        await asyncio.gather(*(api.define(raw) for raw in raws))
+        for name in names:
+            assert (await api("GET", f"/apis/example.com/v1/{name}")).code == 200
+        await asyncio.gather(*(api.good("DELETE", f"{DEFINITIONS}/{name}.example.com") for name in names))
+        assert (await api.good("GET", DEFINITIONS))["items"] == []
 
     run(talk)
 

@@ -523,6 +523,16 @@ def test_printer_columns_make_the_table() -> None:
     run(talk)
 
 
+def test_columns_end_before_the_first_whose_path_means_nothing() -> None:
+    async def talk(api: Api) -> None:
+        columns = [COLUMNS[0], {"name": "Bad", "type": "string", "jsonPath": ".spec["}, COLUMNS[1]]
+        await api.define(definition(version(additionalPrinterColumns=columns)))
+        table = await api.good("GET", WIDGETS, accept=TABLE)
+        assert [column["name"] for column in table["columnDefinitions"]] == ["Name", "Text"]
+
+    run(talk)
+
+
 def test_without_columns_a_table_shows_name_and_age() -> None:
     async def talk(api: Api) -> None:
         await api.define(definition())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
@@ -10,41 +10,42 @@ from ostinato.api.json_path import JsonPath, JsonPathError
 from ostinato.api.quoting import json_text, plain
 from ostinato.server.resources.strategy import Json
 from ostinato.server.resources.tables.cells import since
-from ostinato.world import Clock
 
-_AGE = [{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}]
-
-
-def columns_of(version: Mapping[str, Any]) -> list[Json]:
-    """The column definitions of a version's Table."""
-    found = [{"name": "Name", "type": "string", "format": "name", "description": "", "priority": 0}]
-    for raw in version.get("additionalPrinterColumns") or _AGE:
-        described = raw.get("description")
-        if described is None:
-            described = (
-                f"Custom resource definition column (in JSONPath format): {raw['jsonPath']}" if raw not in _AGE else ""
-            )
-        found.append(
-            {
-                "name": raw["name"],
-                "type": raw["type"],
-                "format": raw.get("format", ""),
-                "description": described,
-                "priority": raw.get("priority", 0),
-            }
-        )
-    return found
+_AGE = [{"name": "Age", "type": "date", "description": "", "jsonPath": ".metadata.creationTimestamp"}]
 
 
-def row_of(version: Mapping[str, Any], clock: Clock) -> Callable[[Json], list[Any]]:
-    """What makes the cells of a row."""
-    columns = [(JsonPath(raw["jsonPath"]), raw["type"]) for raw in version.get("additionalPrinterColumns") or _AGE]
+class Columns:
+    """The columns of a version, up to the first whose path cannot be read."""
 
-    def row(obj: Json) -> list[Any]:
-        now = clock.now()
-        return [obj["metadata"].get("name", ""), *(_cell(path, kind, obj, now) for path, kind in columns)]
+    def __init__(self, version: Mapping[str, Any]) -> None:
+        self.definitions: list[Json] = [
+            {"name": "Name", "type": "string", "format": "name", "description": "", "priority": 0}
+        ]
+        self._paths: list[tuple[JsonPath, str]] = []
+        for raw in version.get("additionalPrinterColumns") or _AGE:
+            try:
+                path = JsonPath(raw["jsonPath"])
+            except JsonPathError:
+                break
+            self._paths.append((path, raw["type"]))
+            self.definitions.append(_definition(raw))
 
-    return row
+    def row(self, obj: Json, now: datetime) -> list[Any]:
+        """The cells of a row."""
+        return [obj["metadata"].get("name", ""), *(_cell(path, kind, obj, now) for path, kind in self._paths)]
+
+
+def _definition(raw: Mapping[str, Any]) -> Json:
+    described = raw.get("description")
+    if described is None:
+        described = f"Custom resource definition column (in JSONPath format): {raw['jsonPath']}"
+    return {
+        "name": raw["name"],
+        "type": raw["type"],
+        "format": raw.get("format", ""),
+        "description": described,
+        "priority": raw.get("priority", 0),
+    }
 
 
 def _cell(path: JsonPath, kind: str, obj: Json, now: datetime) -> Any:

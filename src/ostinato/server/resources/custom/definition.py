@@ -56,6 +56,10 @@ class Definition:
         self.versions = [Version(self.group, version) for version in spec["versions"]]
         self.storage = next(version for version in self.versions if version.raw.get("storage"))
 
+    def serves(self, spec: Mapping[str, Any], names: Mapping[str, Any]) -> bool:
+        """Whether this is what a spec with these accepted names says."""
+        return (self.spec, self.names) == (spec, names)
+
     def version(self, api_version: str) -> Version:
         """A version by its apiVersion; what is stored in one that is gone is read as the storage version."""
         return next((version for version in self.versions if version.api_version == api_version), self.storage)
