@@ -55,7 +55,11 @@ class Server:
         if "Authorization" not in headers and self.token:
             headers = {**headers, "Authorization": f"Bearer {self.token}"}
         connection.request(method, path, body=body, headers={k: v for k, v in headers.items() if v})
-        return connection, connection.getresponse()
+        try:
+            return connection, connection.getresponse()
+        except (OSError, http.client.HTTPException):
+            connection.close()
+            raise
 
 
 class Watch(threading.Thread):
@@ -70,6 +74,7 @@ class Watch(threading.Thread):
         self.ready = threading.Event()
 
     def run(self):
+        connection = None
         try:
             connection, response = self.server.request("GET", self.path, self.headers, None, timeout=self.seconds)
             self.response = response
@@ -88,13 +93,16 @@ class Watch(threading.Thread):
                 if isinstance(event, dict) and event.get("type") == "BOOKMARK" and b"initial-events-end" not in line:
                     continue
                 self.events.append(event)
-            connection.close()
         except TimeoutError:
             self.end = "still open"
         except (OSError, http.client.HTTPException):
             self.end = "broken"
         finally:
             self.ready.set()
+            if self.response is not None:
+                self.response.close()
+            if connection is not None:
+                connection.close()
 
 
 def decode(data: bytes):
@@ -288,10 +296,12 @@ def run_scenario(server: Server, scenario: dict, ignore_always: list[str]):
 
     def call(method, path, headers, body):
         connection, response = server.request(method, path, headers, body)
-        data = decode(response.read())
+        try:
+            data = decode(response.read())
+        finally:
+            connection.close()
         if isinstance(data, str) and (response.getheader("Content-Type") or "").startswith("application/yaml"):
             data = yaml.load(data, yaml.BaseLoader)  # every scalar a string
-        connection.close()
         return response, data
 
     if scenario.get("namespace", True):
