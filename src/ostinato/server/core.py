@@ -17,6 +17,7 @@ from ostinato.server.admission.plugins import plugins
 from ostinato.server.bootstrap import bootstrap
 from ostinato.server.crds import CustomResources
 from ostinato.server.dispatch import not_found, verb_of
+from ostinato.server.expiry import Expiry
 from ostinato.server.negotiate import status_form
 from ostinato.server.options import boolean
 from ostinato.server.present import error_response
@@ -33,6 +34,7 @@ from ostinato.world import World
 
 Answer = Response | Stream
 
+EVENTS_LIVE = 3600.0  # seconds for which an Event is kept
 LONGEST = 60.0  # seconds for which a request may take that is no stream
 
 _LONG_RUNNING = frozenset({"attach", "exec", "log", "portforward", "proxy"})
@@ -53,6 +55,10 @@ class Server:
         self.publisher = Publisher(self.registry, self.health, self.metrics, world.clock)
         self.admission = Admission(plugins(self.registry))
         pod_handlers.install(self.registry)
+        events = self.registry.get("", "v1", "events")
+        assert events is not None
+        assert events.collection is not None
+        self._expiry = Expiry(self.index, events.collection, world.clock, EVENTS_LIVE)
         install_reviews(self.registry, self.authenticator.authenticate)
         self.custom = CustomResources(world, self.index, self.registry, self.admission)
         self._builtin_groups = frozenset(resource.gvr.group for resource in self.registry)
@@ -61,6 +67,7 @@ class Server:
         """Bring into being what every cluster has. `address` and `port` are where clients reach the server."""
         await bootstrap(self.world, self.index, self.registry, address, port)
         await self.custom.settle()
+        self._expiry.start()
         self.index.forget()  # nobody has seen anything yet that a watch could go on from
 
     async def handle(self, request: Request) -> Answer:
@@ -151,6 +158,7 @@ class Server:
     async def close(self) -> None:
         """Finish the writes that are under way, end the watches, close the store."""
         self.health.stop()
+        self._expiry.close()
         await self.index.close()
 
 

@@ -15,7 +15,7 @@ from ostinato.server.admission.resource_quota import ResourceQuota
 from ostinato.server.admission.runtime_class import RuntimeClass
 from ostinato.server.admission.service_account import ServiceAccount
 from ostinato.server.admission.signing_request_user import SigningRequestUser
-from ostinato.server.admission.storage import DefaultStorageClass, ProtectStorage
+from ostinato.server.admission.storage import DefaultStorageClass, ProtectStorage, ResizeClaims
 from ostinato.server.admission.taint_nodes import TaintNodes
 from ostinato.server.admission.terminating_definition import TerminatingDefinition
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 
 def plugins(registry: Registry) -> list[Plugin]:
+    storage_classes = Kind(registry, "storage.k8s.io", "v1", "storageclasses")
     return [
         TerminatingDefinition(),
         NamespaceLifecycle(Kind(registry, "", "v1", "namespaces").collection),
@@ -32,8 +33,9 @@ def plugins(registry: Registry) -> list[Plugin]:
         TaintNodes(),
         Priority(Kind(registry, "scheduling.k8s.io", "v1", "priorityclasses")),
         DefaultTolerations(),
-        DefaultStorageClass(Kind(registry, "storage.k8s.io", "v1", "storageclasses")),
+        DefaultStorageClass(storage_classes),
         ProtectStorage(),
+        ResizeClaims(storage_classes),
         RuntimeClass(Kind(registry, "node.k8s.io", "v1", "runtimeclasses")),
         SigningRequestUser(),
         DefaultIngressClass(Kind(registry, "networking.k8s.io", "v1", "ingressclasses")),

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ostinato.api.quantity import Quantity
 from ostinato.server.admission.chain import Plugin
-from ostinato.server.admission.objects import Kind, is_of
+from ostinato.server.admission.objects import Kind, forbidden, is_of
 from ostinato.server.resources.strategy import Json
 
 if TYPE_CHECKING:
@@ -40,6 +41,39 @@ class DefaultStorageClass(Plugin):
 def _is_default(storage_class: Json) -> bool:
     annotations = storage_class["metadata"].get("annotations", {})
     return any(annotations.get(key) == "true" for key in _DEFAULT)
+
+
+class ResizeClaims(Plugin):
+    """Claims grow only if they are bound, and their class lets them."""
+
+    def __init__(self, classes: Kind) -> None:
+        self._classes = classes
+
+    async def validate(
+        self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any
+    ) -> None:
+        if operation != "UPDATE" or not is_of(context, "", "persistentvolumeclaims"):
+            return
+        assert obj is not None
+        assert old is not None
+        if _size(obj) <= _size(old):
+            return
+        if old.get("status", {}).get("phase") != "Bound":
+            raise forbidden(context, obj, "Only bound persistent volume claims can be expanded")
+        name = _class_of(obj)
+        found = self._classes.get(name) if name and name == _class_of(old) else None
+        if found is None or not found.get("allowVolumeExpansion"):
+            why = "the storageclass that provisions the pvc must support resize"
+            raise forbidden(context, obj, f"only dynamically provisioned pvc can be resized and {why}")
+
+
+def _size(claim: Json) -> Quantity:
+    return Quantity.parse(claim["spec"].get("resources", {}).get("requests", {}).get("storage", "0"))
+
+
+def _class_of(claim: Json) -> str:
+    name = claim["metadata"].get("annotations", {}).get(_OLD_CLASS) or claim["spec"].get("storageClassName")
+    return name or ""
 
 
 class ProtectStorage(Plugin):

@@ -94,7 +94,7 @@ def validate_init_containers(containers: list[Json], regular: list[Json], pod: P
 
 def validate_ephemeral_containers(containers: list[Json], spec: Json, pod: PodView, path: Path) -> list[FieldError]:
     errors: list[FieldError] = []
-    others = {c.get("name", "") for kind in ("containers", "initContainers") for c in spec.get(kind, ())}
+    others = {c.get("name", "") for kind in ("containers", "initContainers") for c in spec.get(kind) or ()}
     seen = set(others)
     for i, container in enumerate(containers):
         at = path.index(i)

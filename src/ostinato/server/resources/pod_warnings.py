@@ -72,12 +72,12 @@ def pod_warnings(spec: Json, metadata: Json, path: Path | None = None) -> list[s
         for key, text in _DEPRECATED_ANNOTATIONS.items()
         if key in annotations
     ]
-    found += [
-        f"{at.child('volumes').index(i).child(_SHOWN_AS.get(kind, kind))}: {text}"
-        for i, volume in enumerate(spec.get("volumes", ()))
-        for kind, text in _DEPRECATED_VOLUMES.items()
-        if kind in volume
-    ]
+    for i, volume in enumerate(spec.get("volumes", ())):
+        where = at.child("volumes").index(i)
+        found += volume_warnings(volume, where)
+        template = volume.get("ephemeral", {}).get("volumeClaimTemplate")
+        if template is not None:
+            found += claim_warnings(template.get("spec", {}), where.child("ephemeral", "volumeClaimTemplate", "spec"))
     found += _repeated(spec.get("hostAliases", ()), "ip", at.child("hostAliases"))
     secrets = spec.get("imagePullSecrets", ())
     found += _repeated(secrets, "name", at.child("imagePullSecrets"))
@@ -96,6 +96,25 @@ def pod_warnings(spec: Json, metadata: Json, path: Path | None = None) -> list[s
         where = at.child("terminationGracePeriodSeconds")
         found.append(f"{where}: must be >= 0; negative values are invalid and will be treated as 1")
     return found + _affinity_warnings(spec.get("affinity", {}), at.child("affinity")) + _ip_warnings(spec, at)
+
+
+def volume_warnings(volume: Json, path: Path) -> list[str]:
+    """Kinds of volumes that are on their way out."""
+    return [
+        f"{path.child(_SHOWN_AS.get(kind, kind))}: {text}"
+        for kind, text in _DEPRECATED_VOLUMES.items()
+        if kind in volume
+    ]
+
+
+def claim_warnings(spec: Json, path: Path) -> list[str]:
+    """Those of a PersistentVolumeClaimSpec."""
+    resources = spec.get("resources", {})
+    return [
+        warning
+        for side in ("requests", "limits")
+        for warning in _fractional(resources.get(side, {}), path.child("resources", side), ("storage",))
+    ]
 
 
 def _below(path: Path | None, name: str) -> Path:
@@ -117,9 +136,9 @@ def _label_warnings(spec: Json, path: Path) -> list[str]:
     node = spec.get("affinity", {}).get("nodeAffinity", {})
     where = path.child("affinity", "nodeAffinity")
     for i, term in enumerate(node.get(_REQUIRED, {}).get("nodeSelectorTerms") or ()):
-        found += _term_warnings(term, where.child(_REQUIRED, "nodeSelectorTerms").index(i))
+        found += term_warnings(term, where.child(_REQUIRED, "nodeSelectorTerms").index(i))
     for i, term in enumerate(node.get(_PREFERRED, ())):
-        found += _term_warnings(term.get("preference", {}), where.child(_PREFERRED).index(i).child("preference"))
+        found += term_warnings(term.get("preference", {}), where.child(_PREFERRED).index(i).child("preference"))
     for i, constraint in enumerate(spec.get("topologySpreadConstraints", ())):
         at = path.child("topologySpreadConstraints").index(i)
         key = constraint.get("topologyKey", "")
@@ -130,7 +149,7 @@ def _label_warnings(spec: Json, path: Path) -> list[str]:
     return found
 
 
-def _term_warnings(term: Json, path: Path) -> list[str]:
+def term_warnings(term: Json, path: Path) -> list[str]:
     return [
         f"{path.child('matchExpressions').index(i).child('key')}: {key} is {_DEPRECATED_LABELS[key]}"
         for i, key in enumerate(expression.get("key", "") for expression in term.get("matchExpressions", ()))
@@ -149,10 +168,12 @@ def _repeated(items: Any, field: str, path: Path) -> list[str]:
     return found
 
 
-def _fractional(amounts: dict[str, str], path: Path) -> list[str]:
+def _fractional(
+    amounts: dict[str, str], path: Path, counted: tuple[str, ...] = ("memory", "ephemeral-storage")
+) -> list[str]:
     return [
         f"{path.key(name)}: fractional byte value {quote(amounts[name])} is invalid, must be an integer"
-        for name in ("memory", "ephemeral-storage")
+        for name in counted
         if name in amounts and Quantity.parse(amounts[name]).milli_value() % 1000
     ]
 

@@ -81,17 +81,19 @@ def validate_pod_security_context(context: Json, spec: Json, path: Path) -> list
     if spec.get("shareProcessNamespace") and spec.get("hostPID"):
         where = path.child("shareProcessNamespace")
         errors.append(FieldError.invalid(where, True, "ShareProcessNamespace and HostPID cannot both be enabled"))  # noqa: FBT003
-    for field, supported in (
-        ("fsGroupChangePolicy", ("Always", "OnRootMismatch")),
-        ("supplementalGroupsPolicy", ("Merge", "Strict")),
-        ("seLinuxChangePolicy", ("MountOption", "Recursive")),
-    ):
-        value = context.get(field)
-        if value is not None and value not in supported:
-            errors.append(FieldError.not_supported(path.child(field), value, supported))
     if context.get("sysctls"):
         errors += _validate_sysctls(context["sysctls"], spec, path.child("sysctls"))
-    return errors + _validate_seccomp(context.get("seccompProfile"), path.child("seccompProfile"))
+    errors += _validate_choice(context, "fsGroupChangePolicy", ("Always", "OnRootMismatch"), path)
+    errors += _validate_seccomp(context.get("seccompProfile"), path.child("seccompProfile"))
+    errors += _validate_choice(context, "supplementalGroupsPolicy", ("Merge", "Strict"), path)
+    return errors + _validate_choice(context, "seLinuxChangePolicy", ("MountOption", "Recursive"), path)
+
+
+def _validate_choice(context: Json, field: str, supported: tuple[str, ...], path: Path) -> list[FieldError]:
+    value = context.get(field)
+    if value is None or value in supported:
+        return []
+    return [FieldError.not_supported(path.child(field), value, supported)]
 
 
 def _validate_sysctls(sysctls: list[Json], spec: Json, path: Path) -> list[FieldError]:

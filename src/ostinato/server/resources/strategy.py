@@ -16,7 +16,7 @@ from ostinato.api.field_errors import FieldError
 
 if TYPE_CHECKING:
     from ostinato.api.apply.fieldset import Filter
-    from ostinato.server.store.index import Collection
+    from ostinato.server.store.index import Collection, Index
     from ostinato.world import World
 
 Json = dict[str, Any]
@@ -122,6 +122,9 @@ class Strategy:
     def begins_deletion(self, obj: Json, now: datetime) -> bool:
         """For kinds that end in phases of their own: begin, and say that the object stays."""
         return False
+
+    async def after_delete(self, obj: Json, index: Index) -> None:
+        """What goes with an object that has gone."""
 
     def desired(self, obj: Json) -> Any:
         """The part of an object whose changes the generation counts."""

@@ -187,6 +187,7 @@ class _Attempt:
             context = self._context
             version = await context.index.delete(context.collection, self._current.key, self._current)
             last = {**last, "metadata": {**last["metadata"], "resourceVersion": str(version)}}
+            await self._strategy.after_delete(last, context.index)
         return Deletion(last, gone=True, shown=shown)
 
 

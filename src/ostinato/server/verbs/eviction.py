@@ -129,7 +129,10 @@ class _Eviction:
             try:
                 await self._delete(options)
             except Conflict:
-                if self._options.resource_version is not None:
+                if self._options.resource_version is not None or self._options.uid not in (
+                    None,
+                    pod["metadata"]["uid"],
+                ):
                     raise
                 pod = self._pod()
                 if not _is_exempt(pod):

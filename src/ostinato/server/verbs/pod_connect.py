@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 
 from ostinato.api.errors import BadRequest, InternalError, Invalid, NotFound
 from ostinato.api.field_errors import FieldError, Path
-from ostinato.api.gvk import GroupKind, GroupResource
+from ostinato.api.gvk import GroupKind
 from ostinato.server.options import integer
 from ostinato.server.request import Response
 from ostinato.server.resources.pod_spec import containers_of
@@ -18,7 +18,6 @@ from ostinato.server.resources.strategy import Json
 from ostinato.server.resources.validation import not_negative
 from ostinato.server.verbs.context import Context
 
-_NODES = GroupResource("", "nodes")
 _STREAMS = ("All", "Stderr", "Stdout")
 
 
@@ -41,7 +40,7 @@ def connects(nodes: Resource, what: str) -> Callable[[Context], Awaitable[Respon
             raise BadRequest.of(f"pod {context.route.name} does not have a host assigned")
         assert nodes.collection is not None
         if node not in nodes.collection.entries:
-            raise NotFound.of(_NODES, node)
+            raise NotFound.of(context.resource.group_resource, node)  # a kube-apiserver says so, of the node
         raise InternalError.of(f"no node agent answers for node {node}")
 
     return connect

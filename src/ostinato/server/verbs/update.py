@@ -191,6 +191,7 @@ async def _store(context: Context, current: Entry, old: Json, new: Json, options
         return write.unstored(context.resource, changed)
     if ends:
         await context.index.delete(context.collection, current.key, current)
+        await context.resource.strategy.after_delete(changed, context.index)
         return write.unstored(context.resource, changed)
     return (await write.put(context, changed, current)).data
 

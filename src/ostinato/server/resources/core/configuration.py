@@ -66,7 +66,7 @@ class Secret(Strategy):
         return errors + _validate_immutable(new, old, ("data",)) + self.validate(new)
 
     def warnings(self, new: Json, old: Json | None) -> list[str]:
-        return []
+        return _pair_warnings(new.get("data", {})) if new["type"] == "kubernetes.io/tls" else []
 
     def fields(self, obj: Mapping[str, Any]) -> dict[str, str]:
         return {"type": obj.get("type", "")}
@@ -100,6 +100,14 @@ def _validate_type(kind: str, data: Mapping[str, str], metadata: Json) -> list[F
                 return _missing("ssh-privatekey")
         case "kubernetes.io/tls":
             return _missing(*(key for key in ("tls.crt", "tls.key") if key not in data))
+    return []
+
+
+def _pair_warnings(data: Mapping[str, str]) -> list[str]:
+    """A certificate and its key that cannot be read."""
+    for key, what in (("tls.crt", "certificate"), ("tls.key", "key")):
+        if b"-----BEGIN " not in base64.b64decode(data.get(key, "")):
+            return [f"tls: failed to find any PEM data in {what} input"]
     return []
 
 

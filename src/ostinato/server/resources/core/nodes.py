@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ostinato.api import names
+from ostinato.api.addresses import parse_cidr
 from ostinato.api.field_errors import FieldError, Path
 from ostinato.server.resources.amounts import validate_amount
 from ostinato.server.resources.pod_spec import round_up
@@ -50,6 +51,11 @@ class Node(Strategy):
         networks = spec.get("podCIDRs", [])
         for i, network in enumerate(networks):
             errors += legacy_cidr(network, _SPEC.child("podCIDRs").index(i))
+        unreadable = next((i for i, network in enumerate(networks) if parse_cidr(network) is None), None)
+        if len(networks) > 1 and unreadable is not None:
+            why = f"invalid CIDR[{unreadable}]: <nil> (invalid CIDR address: {networks[unreadable]})"
+            detail = f"invalid PodCIDRs. failed to check with dual stack with error:{why}"
+            errors.append(FieldError.internal(_SPEC.child("podCIDRs"), detail))
         if len(networks) > 1 and ({":" in network for network in networks} != {True, False} or len(networks) > 2):
             detail = "may specify no more than one CIDR for each IP family"
             errors.append(FieldError.invalid(_SPEC.child("podCIDRs"), networks, detail))

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar
+
+import msgspec
 
 from ostinato.api import names
 from ostinato.api.addresses import cidr_warnings, ip_warning
@@ -18,9 +21,10 @@ from ostinato.server.resources.core.service_shape import (
     patch_allocated,
 )
 from ostinato.server.resources.strategy import Json, NameRule, Strategy
+from ostinato.server.store.index import Conflict
 
 if TYPE_CHECKING:
-    from ostinato.server.store.index import Collection
+    from ostinato.server.store.index import Collection, Index
     from ostinato.world import World
 
 _SPEC = Path("spec")
@@ -126,6 +130,15 @@ class Service(Strategy):
             found.append('spec.trafficDistribution: "PreferClose" is deprecated; use "PreferSameZone"')
         return found
 
+    async def after_delete(self, obj: Json, index: Index) -> None:
+        """The Endpoints of a Service go with it, so that another one of its name does not inherit them."""
+        collection = index.collections.get("endpoints")
+        metadata = obj["metadata"]
+        entry = collection.newest(f"{metadata['namespace']}/{metadata['name']}") if collection is not None else None
+        if collection is not None and entry is not None and not _is_held(entry.data):
+            with suppress(Conflict):  # changed meanwhile: somebody still uses them
+                await index.delete(collection, entry.key, entry)
+
     def fields(self, obj: Mapping[str, Any]) -> dict[str, str]:
         spec = obj.get("spec", {})
         found = {"spec.clusterIP": spec.get("clusterIP", ""), "spec.type": spec.get("type", "")}
@@ -133,6 +146,10 @@ class Service(Strategy):
         if ports:
             found[NODE_PORTS] = ",".join(map(str, ports))
         return found
+
+
+def _is_held(data: bytes) -> bool:
+    return bool(msgspec.json.decode(data)["metadata"].get("finalizers"))
 
 
 def _ip_warnings(path: Path, addresses: list[str]) -> list[str]:

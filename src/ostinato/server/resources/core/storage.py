@@ -14,6 +14,7 @@ from ostinato.server.resources.claim_validation import (
     validate_volume_mode,
 )
 from ostinato.server.resources.pod_spec import default_claim_spec, default_volume_source, round_up
+from ostinato.server.resources.pod_warnings import claim_warnings, term_warnings, volume_warnings
 from ostinato.server.resources.scheduling_validation import validate_node_selector
 from ostinato.server.resources.strategy import Json, Strategy
 from ostinato.server.resources.validation import (
@@ -95,11 +96,60 @@ class PersistentVolume(Strategy):
             errors.append(FieldError.forbidden(_SPEC.child("persistentvolumesource"), detail))
         errors += unchanged(spec.get("volumeMode"), before.get("volumeMode"), Path("volumeMode"))
         if "nodeAffinity" in before:
-            errors += unchanged(spec.get("nodeAffinity"), before["nodeAffinity"], Path("nodeAffinity"))
+            errors += _validate_affinity(spec.get("nodeAffinity"), before["nodeAffinity"])
         if "volumeAttributesClassName" in before and "volumeAttributesClassName" not in spec:
             where = _SPEC.child("volumeAttributesClassName")
             errors.append(FieldError.forbidden(where, "update from non-nil value to nil is forbidden"))
         return errors
+
+    def warnings(self, new: Json, old: Json | None) -> list[str]:
+        return _volume_warnings(new)
+
+
+_GA_LABELS = {
+    "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
+    "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
+    "beta.kubernetes.io/os": "kubernetes.io/os",
+    "beta.kubernetes.io/arch": "kubernetes.io/arch",
+    "beta.kubernetes.io/instance-type": "node.kubernetes.io/instance-type",
+}
+_OLD_ANNOTATIONS = {
+    _CLASS: 'deprecated since v1.8; use "storageClassName" attribute instead',
+    "volume.beta.kubernetes.io/mount-options": 'deprecated since v1.31; use "mountOptions" attribute instead',
+}
+
+
+def _validate_affinity(new: Json | None, old: Json) -> list[FieldError]:
+    """Where a volume is stays; only the names of labels may be brought up to date."""
+    if new == old or (new is not None and _renamed(new) == _renamed(old)):
+        return []
+    detail = "field is immutable, except for updating from beta label to GA"
+    return [FieldError.invalid(Path("nodeAffinity"), new, detail)]
+
+
+def _renamed(affinity: Json) -> Any:
+    terms = (affinity.get("required") or {}).get("nodeSelectorTerms") or []
+    return [
+        [{**each, "key": _GA_LABELS.get(each.get("key", ""), each.get("key", ""))} for each in term.get(field, ())]
+        for term in terms
+        for field in ("matchExpressions", "matchFields")
+    ]
+
+
+def _volume_warnings(volume: Json) -> list[str]:
+    spec = volume["spec"]
+    annotations = volume["metadata"].get("annotations", {})
+    path = Path("metadata", "annotations")
+    found = [f"{path.key(key)}: {text}" for key, text in _OLD_ANNOTATIONS.items() if key in annotations]
+    if spec["persistentVolumeReclaimPolicy"] == "Recycle":
+        advice = "Instead, the recommended approach is to use dynamic provisioning."
+        where = _SPEC.child("persistentVolumeReclaimPolicy")
+        found.append(f"{where}: The Recycle reclaim policy is deprecated. {advice}")
+    required = spec.get("nodeAffinity", {}).get("required", {})
+    where = _SPEC.child("nodeAffinity", "required", "nodeSelectorTerms")
+    for i, term in enumerate(required.get("nodeSelectorTerms") or ()):
+        found += term_warnings(term, where.index(i))
+    return found + volume_warnings(spec, _SPEC)
 
 
 def _source(spec: Json) -> Json:
@@ -142,6 +192,7 @@ def _validate_sources(spec: Json) -> list[FieldError]:
     given = list(_source(spec))
     if not given:
         return [FieldError.required(_SPEC, "must specify a volume type")]
+    required = spec.get("nodeAffinity", {}).get("required")
     errors: list[FieldError] = []
     first = given[0]
     path = _SPEC.child(first)
@@ -152,9 +203,8 @@ def _validate_sources(spec: Json) -> list[FieldError]:
             errors += validate_nfs(spec[first], path)
         case "local":
             errors += [] if spec[first].get("path") else [FieldError.required(path.child("path"))]
-            if "nodeAffinity" not in spec:
-                detail = "Local volume requires node affinity"
-                errors.append(FieldError.required(Path("metadata", "annotations"), detail))
+            if required is None:
+                errors.append(FieldError.required(_SPEC.child("nodeAffinity"), "Local volume requires node affinity"))
         case "csi":
             fields = ("driver", "volumeHandle")
             errors += [FieldError.required(path.child(field)) for field in fields if not spec[first].get(field)]
@@ -179,7 +229,7 @@ class PersistentVolumeClaim(Strategy):
         _link_sources(obj["spec"])
 
     def prepare_update(self, new: Json, old: Json) -> None:
-        _link_sources(new["spec"])
+        _link_sources(new["spec"], old["spec"])
 
     def validate(self, obj: Json) -> list[FieldError]:
         return validate_claim_spec(obj["spec"], _SPEC)
@@ -213,6 +263,12 @@ class PersistentVolumeClaim(Strategy):
         errors += _validate_size(spec, before, old.get("status", {}))
         return errors + unchanged(spec.get("volumeMode"), before.get("volumeMode"), Path("volumeMode"))
 
+    def warnings(self, new: Json, old: Json | None) -> list[str]:
+        found = []
+        if _CLASS in new["metadata"].get("annotations", {}):
+            found.append(f"{Path('metadata', 'annotations').key(_CLASS)}: {_OLD_ANNOTATIONS[_CLASS]}")
+        return found + claim_warnings(new["spec"], _SPEC)
+
     def validate_status_update(self, new: Json, old: Json) -> list[FieldError]:
         path = Path("status", "capacity")
         return [
@@ -222,15 +278,25 @@ class PersistentVolumeClaim(Strategy):
         ]
 
 
-def _link_sources(spec: Json) -> None:
-    """Two forms of one field: what a claim is filled from."""
+def _link_sources(spec: Json, old: Json | None = None) -> None:
+    """Two forms of one field: what a claim is filled from. The old form means claims and snapshots alone."""
+    if spec.get("dataSourceRef", {}).get("namespace") and "dataSourceRef" not in (old or {}):
+        del spec["dataSourceRef"]  # a field that servers have, but do not take yet
     source, reference = spec.get("dataSource"), spec.get("dataSourceRef")
-    if source is not None and reference is None:
+    in_use = old is not None and ("dataSource" in old or "dataSourceRef" in old)
+    if source is not None and reference is None and not in_use and _kind(source) not in _FILLED_FROM:
+        del spec["dataSource"]
+    elif source is not None and reference is None:
         spec["dataSourceRef"] = dict(source)
     elif reference is not None and source is None and not reference.get("namespace"):
-        known = {"PersistentVolumeClaim": "", "VolumeSnapshot": "snapshot.storage.k8s.io"}
-        if known.get(reference.get("kind", "")) == reference.get("apiGroup", ""):
-            spec["dataSource"] = {key: value for key, value in reference.items() if key != "namespace"}
+        spec["dataSource"] = {key: value for key, value in reference.items() if key != "namespace"}
+
+
+_FILLED_FROM = frozenset({("", "PersistentVolumeClaim"), ("snapshot.storage.k8s.io", "VolumeSnapshot")})
+
+
+def _kind(source: Json) -> tuple[str, str]:
+    return source.get("apiGroup") or "", source.get("kind", "")
 
 
 def _upgrades_class(classes: list[str | None], spec: Json, old: Json) -> bool:
@@ -290,7 +356,14 @@ def _shown(spec: Json) -> dict[str, Any]:
         "VolumeName": spec.get("volumeName", ""),
         "StorageClassName": spec.get("storageClassName"),
         "VolumeMode": spec.get("volumeMode"),
-        "DataSource": spec.get("dataSource"),
-        "DataSourceRef": spec.get("dataSourceRef"),
+        "DataSource": _shown_source(spec.get("dataSource")),
+        "DataSourceRef": _shown_source(spec.get("dataSourceRef"), "Namespace"),
         "VolumeAttributesClassName": spec.get("volumeAttributesClassName"),
     }
+
+
+def _shown_source(source: Json | None, *more: str) -> Json | None:
+    if source is None:
+        return None
+    shown = {"APIGroup": source.get("apiGroup"), "Kind": source.get("kind", ""), "Name": source.get("name", "")}
+    return {**shown, **{name: source.get(name.lower()) for name in more}}
