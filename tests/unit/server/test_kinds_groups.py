@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import base64
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ LEASES = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
 HPA = "/apis/autoscaling/{}/namespaces/default/horizontalpodautoscalers"
 EVENTS = "/api/v1/namespaces/default/events"
 NEW_EVENTS = "/apis/events.k8s.io/v1/namespaces/default/events"
+PEM = base64.b64encode(b"-----BEGIN CERTIFICATE REQUEST-----\nYQ==\n-----END CERTIFICATE REQUEST-----\n").decode()
 TARGET = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"}
 
 
@@ -258,6 +260,98 @@ def test_a_bad_object_is_refused_with_the_place_of_its_fault(path: str, sent: di
     @asking
     async def check(api: Api) -> None:
         refused = await api.post(path, sent)
+        assert (refused.code, part in refused.message) == (422, True), refused.message
+
+    check()
+
+
+HOOK = {
+    "name": "a.b.c",
+    "sideEffects": "None",
+    "admissionReviewVersions": ["v1"],
+    "clientConfig": {"url": "https://host/path"},
+}
+RULE = {"operations": ["CREATE"], "apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*"]}
+
+
+@pytest.mark.parametrize(
+    ("change", "part"),
+    [
+        ({"name": "short"}, "should be a domain with at least three segments separated by dots"),
+        ({"sideEffects": None}, "sideEffects: Required value: must specify one of None, NoneOnDryRun"),
+        ({"sideEffects": "Some"}, 'sideEffects: Unsupported value: "Some"'),
+        ({"failurePolicy": "Maybe"}, 'failurePolicy: Unsupported value: "Maybe": supported values: "Fail", "Ignore"'),
+        ({"timeoutSeconds": 31}, "the timeout value must be between 1 and 30 seconds"),
+        ({"admissionReviewVersions": []}, "must specify one of v1, v1beta1"),
+        ({"admissionReviewVersions": ["v9"]}, "must include at least one of v1, v1beta1"),
+        ({"clientConfig": {}}, "exactly one of url or service is required"),
+        ({"clientConfig": {"url": "http://host"}}, "'https' is the only allowed URL scheme"),
+        ({"namespaceSelector": {"matchLabels": {"a": "b c"}}}, "namespaceSelector.matchLabels"),
+        ({"rules": [{}]}, "rules[0].operations: Required value"),
+        ({"rules": [{**RULE, "operations": ["*", "PATCH"]}]}, "if '*' is present, must not specify other operations"),
+        ({"rules": [{**RULE, "apiGroups": ["*", "a"]}]}, "must not specify other API groups"),
+        ({"rules": [{**RULE, "apiVersions": ["v1", ""]}]}, "apiVersions[1]: Required value"),
+        ({"rules": [{**RULE, "scope": "Galaxy"}]}, 'scope: Unsupported value: "Galaxy"'),
+        ({"rules": [{**RULE, "resources": ["*", "", "pods"]}]}, "other resources without subresources"),
+        ({"rules": [{**RULE, "resources": ["*/*", "a"]}]}, "if '*/*' is present, must not specify other resources"),
+        ({"rules": [{**RULE, "resources": ["a/*", "a/b"]}]}, "if 'a/*' is present, must not specify a/b"),
+        ({"rules": [{**RULE, "resources": ["*/b", "a/b"]}]}, "if '*/b' is present, must not specify a/b"),
+    ],
+)
+def test_a_bad_webhook_is_refused(change: dict[str, Any], part: str) -> None:
+    @asking
+    async def check(api: Api) -> None:
+        path = f"{ADMISSION}/validatingwebhookconfigurations"
+        refused = await api.post(path, named(webhooks=[HOOK, {**HOOK, "name": "d.e.f", **change}]))
+        assert (refused.code, part in refused.message) == (422, True), refused.message
+
+    check()
+
+
+@asking
+async def test_webhooks_have_names_of_their_own(api: Api) -> None:
+    path = f"{ADMISSION}/mutatingwebhookconfigurations"
+    refused = await api.post(path, named(webhooks=[HOOK, {**HOOK, "reinvocationPolicy": "Often"}]))
+    assert 'webhooks[1].name: Duplicate value: "a.b.c"' in refused.message
+    assert 'reinvocationPolicy: Unsupported value: "Often": supported values: "IfNeeded", "Never"' in refused.message
+    assert (await api.post(path, named(webhooks=[{**HOOK, "rules": [RULE]}]))).code == 201
+
+
+MATCH = {"resourceRules": [RULE]}
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "part"),
+    [
+        ("validatingadmissionpolicies", {}, "spec.validations: Required value: validations or auditAnnotations must"),
+        (
+            "validatingadmissionpolicies",
+            {"matchConstraints": {}},
+            "spec.matchConstraints.resourceRules: Required value",
+        ),
+        (
+            "validatingadmissionpolicies",
+            {"matchConstraints": MATCH, "validations": [{"expression": " "}]},
+            "spec.validations[0].expression: Required value: expression is not specified",
+        ),
+        ("mutatingadmissionpolicies", {"paramKind": {}}, "spec.paramKind.apiVersion: Required value"),
+        ("mutatingadmissionpolicies", {"paramKind": {"apiVersion": "a/b/c", "kind": "-"}}, "may have mixed case, but"),
+        ("mutatingadmissionpolicies", {"paramKind": {"apiVersion": "_/V"}}, 'paramKind.apiVersion: Invalid value: "_"'),
+        ("validatingadmissionpolicybindings", {}, "at least one validation action is required"),
+        ("validatingadmissionpolicybindings", {"validationActions": ["Deny", "Warn"]}, "both Deny and Warn"),
+        ("validatingadmissionpolicybindings", {"validationActions": ["Audit", "Audit"]}, 'Duplicate value: "Audit"'),
+        ("mutatingadmissionpolicybindings", {"policyName": "_", "paramRef": {}}, "one of name or selector must be"),
+        (
+            "mutatingadmissionpolicybindings",
+            {"paramRef": {"name": "a", "selector": {}, "parameterNotFoundAction": "Shrug"}},
+            "name and selector are mutually exclusive",
+        ),
+    ],
+)
+def test_a_bad_policy_is_refused(kind: str, spec: dict[str, Any], part: str) -> None:
+    @asking
+    async def check(api: Api) -> None:
+        refused = await api.post(f"{ADMISSION}/{kind}", named(spec=spec))
         assert (refused.code, part in refused.message) == (422, True), refused.message
 
     check()
@@ -519,7 +613,7 @@ REQUESTS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 
 @asking
 async def test_a_signing_request_carries_the_user_that_asked(api: Api) -> None:
-    spec = {"request": "YQ==", "signerName": "a.b/c", "usages": ["client auth"], "username": "forged", "groups": ["x"]}
+    spec = {"request": PEM, "signerName": "a.b/c", "usages": ["client auth"], "username": "forged", "groups": ["x"]}
     made = (await api.post(REQUESTS, named(spec=spec))).body
     assert made["spec"]["username"] == "admin"
     assert made["spec"]["uid"] == "u-1"
@@ -532,7 +626,7 @@ async def test_a_signing_request_carries_the_user_that_asked(api: Api) -> None:
 
 @asking
 async def test_a_signing_request_is_approved_once_and_then_signed(api: Api) -> None:
-    await api.post(REQUESTS, named(spec={"request": "YQ==", "signerName": "a.b/c", "usages": ["client auth"]}))
+    await api.post(REQUESTS, named(spec={"request": PEM, "signerName": "a.b/c", "usages": ["client auth"]}))
     approved = {"type": "Approved", "status": "True", "reason": "Ok"}
     refused = await api.merge(f"{REQUESTS}/a/status", {"status": {"conditions": [approved]}})
     assert 'updates may not add a condition of type "Approved"' in refused.message
@@ -554,7 +648,7 @@ async def test_a_signing_request_is_approved_once_and_then_signed(api: Api) -> N
 
 @asking
 async def test_a_bad_signing_request_is_refused(api: Api) -> None:
-    spec = {"request": "YQ==", "usages": ["eat", "any", "any"], "expirationSeconds": 5}
+    spec = {"request": PEM, "usages": ["eat", "any", "any"], "expirationSeconds": 5}
     refused = await api.post(REQUESTS, named(spec=spec))
     for part in (
         'spec.usages[0]: Unsupported value: "eat"',
@@ -564,6 +658,7 @@ async def test_a_bad_signing_request_is_refused(api: Api) -> None:
     ):
         assert part in refused.message
     refused = await api.post(REQUESTS, named(spec={"request": "YQ==", "signerName": "nodomain"}))
+    assert 'spec.request: Invalid value: "YQ==": PEM block type must be CERTIFICATE REQUEST' in refused.message
     assert "must be a fully qualified domain and path of the form 'example.com/signer-name'" in refused.message
 
 

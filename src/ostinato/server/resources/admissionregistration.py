@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from ostinato.api.field_errors import FieldError
+from ostinato.server.resources import admission_validation as validation
 from ostinato.server.resources.strategy import Json, Strategy
 
 _GROUP = "admissionregistration.k8s.io"
@@ -44,6 +46,9 @@ class WebhookConfiguration(Strategy):
     def desired(self, obj: Json) -> Any:
         return obj.get("webhooks")
 
+    def validate(self, obj: Json) -> list[FieldError]:
+        return validation.webhooks(obj.get("webhooks") or ())
+
 
 class MutatingWebhookConfiguration(WebhookConfiguration):
     def default_webhook(self, webhook: Json) -> None:
@@ -66,22 +71,38 @@ class ValidatingAdmissionPolicy(Policy):
     empty_status: ClassVar[Json] = {}
     status_keeps_metadata = True
 
+    def validate(self, obj: Json) -> list[FieldError]:
+        return validation.validating_policy(obj["spec"])
+
+
+class MutatingAdmissionPolicy(Policy):
+    def validate(self, obj: Json) -> list[FieldError]:
+        return validation.policy(obj["spec"])
+
 
 class PolicyBinding(Strategy):
     generation = True
     allow_unconditional_update = False
 
     def default(self, obj: Json) -> None:
-        match = (obj.get("spec") or {}).get("matchResources")
+        match = obj.setdefault("spec", {}).get("matchResources")
         if match is not None:
             _default_match(match)
+
+    def validate(self, obj: Json) -> list[FieldError]:
+        return validation.binding(obj["spec"])
+
+
+class ValidatingAdmissionPolicyBinding(PolicyBinding):
+    def validate(self, obj: Json) -> list[FieldError]:
+        return super().validate(obj) + validation.actions(obj["spec"].get("validationActions") or [])
 
 
 STRATEGIES: dict[tuple[str, str], Strategy] = {
     (_GROUP, "validatingwebhookconfigurations"): WebhookConfiguration(),
     (_GROUP, "mutatingwebhookconfigurations"): MutatingWebhookConfiguration(),
     (_GROUP, "validatingadmissionpolicies"): ValidatingAdmissionPolicy(),
-    (_GROUP, "mutatingadmissionpolicies"): Policy(),
-    (_GROUP, "validatingadmissionpolicybindings"): PolicyBinding(),
+    (_GROUP, "mutatingadmissionpolicies"): MutatingAdmissionPolicy(),
+    (_GROUP, "validatingadmissionpolicybindings"): ValidatingAdmissionPolicyBinding(),
     (_GROUP, "mutatingadmissionpolicybindings"): PolicyBinding(),
 }

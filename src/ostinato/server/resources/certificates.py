@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import re
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -12,6 +14,7 @@ from ostinato.api.field_errors import FieldError, Path
 from ostinato.server.resources.strategy import Json, NameRule, Strategy
 from ostinato.world import Clock, World
 
+_pem_block = re.compile(rb"(?:^|\n)-----BEGIN (?P<type>[^\n-]*)-----\n.*?\n-----END (?P=type)-----", re.DOTALL).search
 _CONDITIONS = Path("status", "conditions")
 _SHORTEST = 600
 _USAGES = (
@@ -108,6 +111,9 @@ class CertificateSigningRequest(Strategy):
     def validate(self, obj: Json) -> list[FieldError]:
         spec, path = obj.get("spec") or {}, Path("spec")
         errors = []
+        if not _is_request(spec.get("request") or ""):
+            detail = "PEM block type must be CERTIFICATE REQUEST"
+            errors.append(FieldError.invalid(path.child("request"), spec.get("request") or "", detail))
         usages = spec.get("usages") or []
         if not usages:
             errors.append(FieldError.required(path.child("usages")))
@@ -148,6 +154,12 @@ class _Approval(CertificateSigningRequest):
 
     def validate_update(self, new: Json, old: Json) -> list[FieldError]:
         return _condition_errors(new, old, changeable=("Approved", "Denied"))
+
+
+def _is_request(text: str) -> bool:
+    """Whether a request, in base64, is a PEM block of a certificate request."""
+    found = _pem_block(base64.b64decode(text))
+    return found is not None and found["type"] == b"CERTIFICATE REQUEST"
 
 
 def _signer_errors(name: str, path: Path) -> list[FieldError]:
