@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from ostinato.api.apply import ApplyError, FieldManager
-from ostinato.api.errors import BadRequest, Conflict, NotFound, Unknown
+from ostinato.api.errors import AlreadyExists, BadRequest, Conflict, NotFound, Unknown
 from ostinato.api.wire import DecodeError
 from ostinato.api.wire.repeated import repeats_keys
 from ostinato.server import body
@@ -34,14 +34,44 @@ async def apply(context: Context, data: bytes, options: WriteOptions, form: Form
     resource = context.resource
     manager = resource.managers[context.route.subresource]
     change = ApplyChange(context, manager, data, options)
-    if context.collection.newest(context.key) is not None:
+    while True:
+        try:
+            if _exists(context):
+                return await _change(context, change, options, form)
+            if context.route.subresource:
+                raise NotFound.of(resource.group_resource, context.route.name)
+            return await _create(context, change, options, form)
+        except _Overtaken:
+            continue
+
+
+def _exists(context: Context) -> bool:
+    return context.collection.newest(context.key) is not None
+
+
+class _Overtaken(Exception):  # noqa: N818
+    """The object came into being, or went, while it was to be created or changed."""
+
+
+async def _change(context: Context, change: ApplyChange, options: WriteOptions, form: Form) -> Response:
+    try:
         return await change_object(context, change, options, form, tracked=True)
-    if context.route.subresource:
-        raise NotFound.of(resource.group_resource, context.route.name)
+    except NotFound:
+        if not _exists(context):
+            raise _Overtaken from None
+        raise
+
+
+async def _create(context: Context, change: ApplyChange, options: WriteOptions, form: Form) -> Response:
     obj = change(None)
     asked_version(obj["metadata"])
     obj["metadata"].pop("resourceVersion", None)  # of an object that is not there, any will do
-    return await create_object(context, obj, options, form, tracked=True)
+    try:
+        return await create_object(context, obj, options, form, tracked=True)
+    except AlreadyExists:
+        if _exists(context):
+            raise _Overtaken from None
+        raise
 
 
 class ApplyChange:

@@ -11,7 +11,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from contextlib import aclosing
 
 from ostinato.api.errors import APIError, Expired, NotAcceptable, Timeout, Unknown
 from ostinato.server.negotiate import form_of
@@ -41,12 +42,15 @@ async def watch(context: Context) -> Stream:
     if form.media == "yaml":
         raise NotAcceptable.of(_STREAMS)
     writer = WatchWriter(context.resource, form)
-    chunks = _Watch(context, options, selection, writer).run(start)
-    if options.send_initial_events and start:
-        try:
+    chunks: AsyncIterator[bytes]
+    try:
+        if options.send_initial_events and start:
             await not_older_than(context.index, context.world.clock, start)
-        except Timeout as error:
-            chunks = _refused(writer, error)
+        chunks = _Watch(context, options, selection, writer, start)
+    except Timeout as error:
+        chunks = _refused(writer, error)
+    except Compacted as error:
+        chunks = _refused(writer, Expired.of(f"too old resource version: {start} ({error.oldest})"))
     content_type = form.content_type if form.media == "json" else f"{form.content_type};stream=watch"
     return Stream(200, chunks, content_type)
 
@@ -62,10 +66,12 @@ async def _refused(writer: WatchWriter, error: APIError) -> AsyncIterator[bytes]
     yield writer.error(error)
 
 
-class _Watch:
-    """One watch, from its first event to its end."""
+class _Watch(AsyncIterator[bytes]):
+    """One watch, from its first event to its end. It begins when it is made; whoever does not read it closes it."""
 
-    def __init__(self, context: Context, options: ListOptions, selection: Selection, writer: WatchWriter) -> None:
+    def __init__(
+        self, context: Context, options: ListOptions, selection: Selection, writer: WatchWriter, start: int
+    ) -> None:
         self._index = context.index
         self._clock = context.world.clock
         self._collection = context.collection
@@ -76,28 +82,32 @@ class _Watch:
         lasts = options.timeout_seconds or SHORTEST * (1.0 + context.world.rng.random())
         self._ends = self._clock.monotonic() + lasts
         self._seen = 0  # the version up to which all has been told, or need not be
+        # Nothing is awaited between reading and subscribing: no event falls between, and none is told twice.
+        first = self._first(start)
+        concerns = None if selection.everything else self._concerns
+        self._subscription = self._collection.hub.subscribe(selection.scope, concerns)
+        self._chunks = self._run(first)
 
-    async def run(self, start: int) -> AsyncIterator[bytes]:
-        # Subscribed before anything is read, and read before anything is awaited: no event falls between, and none is
-        # told twice.
-        concerns = None if self._selection.everything else self._concerns
-        subscription = self._collection.hub.subscribe(self._selection.scope, concerns)
+    async def __anext__(self) -> bytes:
+        return await anext(self._chunks)
+
+    async def aclose(self) -> None:
+        self._subscription.close()
+        await self._chunks.aclose()
+
+    async def _run(self, first: Iterator[bytes]) -> AsyncGenerator[bytes, None]:
         try:
             if self._ends < self._clock.monotonic():
                 return
-            try:
-                first = self._first(start)
-            except Compacted as error:
-                yield self._writer.error(Expired.of(f"too old resource version: {start} ({error.oldest})"))
-                return
             for chunk in first:
                 yield chunk
-            async for chunk in self._live(subscription):
-                yield chunk
+            async with aclosing(self._live(self._subscription)) as live:
+                async for chunk in live:
+                    yield chunk
         except NotAList:
             return
         finally:
-            subscription.close()
+            self._subscription.close()
 
     def _first(self, start: int) -> Iterator[bytes]:
         """What the watch begins with: the objects that are there, or the events that it missed."""
@@ -130,7 +140,7 @@ class _Watch:
         if lines:
             yield b"".join(lines)
 
-    async def _live(self, subscription: Subscription) -> AsyncIterator[bytes]:
+    async def _live(self, subscription: Subscription) -> AsyncGenerator[bytes, None]:
         """What happens from now on, until the end."""
         clock, begun = self._clock, self._seen
         now = clock.monotonic()
