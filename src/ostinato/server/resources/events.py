@@ -7,11 +7,11 @@ rules.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from ostinato.api import names
 from ostinato.api.field_errors import FieldError, Path
-from ostinato.server.resources.strategy import Json, Strategy
+from ostinato.server.resources.strategy import Json, NameRule, Strategy
 from ostinato.server.resources.validation import checked, unchanged
 
 _NAMES = {
@@ -51,6 +51,7 @@ def to_core(obj: Json) -> Json:
 class Event(Strategy):
     """An Event of the core group."""
 
+    name_rule: ClassVar[NameRule] = staticmethod(names.name_is_path_segment)
     allow_create_on_update = True
     garbage_collected = False
     selectable = (*(f"involvedObject.{field}" for field in _ABOUT), "reason", "reportingComponent", "source", "type")
@@ -73,6 +74,7 @@ class Event(Strategy):
 class NewEvent(Event):
     """An Event of events.k8s.io."""
 
+    name_rule: ClassVar[NameRule] = staticmethod(names.name_is_dns_subdomain)
     selectable = ("reason", "type")
     field_aliases = {
         **{f"regarding.{field}": f"involvedObject.{field}" for field in _ABOUT},

@@ -199,10 +199,14 @@ def _reader(raw: Mapping[str, Any], go_type: str) -> Callable[[Any, _Unknown], A
         return _reference(target, go_type)
     kind = raw.get("type")
     if kind == "array":
-        return _list(_reader(raw["items"], go_type.removeprefix("[]")), go_type)
+        of = go_type.removeprefix("[]")
+        return _list(_reader(raw["items"], of), _zero(raw["items"], of), go_type)
     if kind == "object":
         values = raw.get("additionalProperties")
-        return _map(_reader(values, go_type.partition("]")[2]), go_type) if values else _opaque
+        of = go_type.partition("]")[2]
+        if not values:
+            return _opaque
+        return _map(_reader(values, of), str if values.get("format") == "byte" else _zero(values, of), go_type)
     if kind == "string" and raw.get("format") == "byte":
         return _bytes
     if kind == "string":
@@ -350,14 +354,16 @@ def _int_or_string(value: Any, _unknown: _Unknown) -> Any:
     raise TypeMismatch(f"number {value}" if found == "number" else found, "int32")
 
 
-def _list(item: Callable[[Any, _Unknown], Any], go_type: str) -> Callable[[Any, _Unknown], Any]:
+def _list(
+    item: Callable[[Any, _Unknown], Any], zero: Callable[[], Any], go_type: str
+) -> Callable[[Any, _Unknown], Any]:
     def read_list(value: Any, unknown: _Unknown) -> Any:
         if type(value) is not list:
             raise TypeMismatch(json_type(value), go_type, "slice", value)
         out = []
         for i, element in enumerate(value):
             since = len(unknown.paths)
-            out.append(None if element is None else item(element, unknown))
+            out.append(zero() if element is None else item(element, unknown))
             if len(unknown.paths) > since:
                 unknown.prefix(since, f"[{i}]")
         return out
@@ -365,14 +371,14 @@ def _list(item: Callable[[Any, _Unknown], Any], go_type: str) -> Callable[[Any, 
     return read_list
 
 
-def _map(item: Callable[[Any, _Unknown], Any], go_type: str) -> Callable[[Any, _Unknown], Any]:
+def _map(item: Callable[[Any, _Unknown], Any], zero: Callable[[], Any], go_type: str) -> Callable[[Any, _Unknown], Any]:
     def read_map(value: Any, unknown: _Unknown) -> Any:
         if type(value) is not dict:
             raise TypeMismatch(json_type(value), go_type, "map", value)
         out = {}
         for key, element in value.items():
             since = len(unknown.paths)
-            out[key] = "" if element is None else item(element, unknown)
+            out[key] = zero() if element is None else item(element, unknown)
             if len(unknown.paths) > since:
                 unknown.prefix(since, key)
         return out

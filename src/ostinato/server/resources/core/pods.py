@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from ostinato.api.apply import ANY, field_path, from_paths, only, without
+from ostinato.api.apply import field_path, from_paths, without
 from ostinato.api.apply.fieldset import Filter
 from ostinato.api.field_errors import FieldError, Path
 from ostinato.server.resources.core.pod_resize import Resize
@@ -29,14 +29,6 @@ _STATUSES = ("initContainerStatuses", "containerStatuses", "ephemeralContainerSt
 _OF_STATUS = without(
     from_paths(
         field_path("spec"), field_path("metadata", "deletionTimestamp"), field_path("metadata", "ownerReferences")
-    )
-)
-_OF_EPHEMERAL = only(field_path("spec", "ephemeralContainers"))
-_OF_RESIZE = only(
-    *(
-        (*field_path("spec", kind), ANY, *field_path(field))
-        for kind in ("containers", "initContainers")
-        for field in ("resources", "resizePolicy")
     )
 )
 _GATED = {
@@ -65,8 +57,7 @@ class Pod(Strategy):
     field_aliases: ClassVar[Mapping[str, str]] = {"spec.host": "spec.nodeName"}
 
     def applicable(self, subresource: str) -> Filter | None:
-        found = {"status": _OF_STATUS, "ephemeralcontainers": _OF_EPHEMERAL, "resize": _OF_RESIZE}
-        return found.get(subresource) or super().applicable(subresource)
+        return _OF_STATUS if subresource == "status" else super().applicable(subresource)
 
     def default(self, obj: Json) -> None:
         drop_old_annotations(obj["metadata"])
