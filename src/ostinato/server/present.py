@@ -150,8 +150,3 @@ def row(resource: Resource, data: bytes, form: Form) -> Json:
     if conditions:
         return {"cells": cells, "conditions": conditions, "object": shown}
     return {"cells": cells, "object": shown}
-
-
-def event_line(kind: str, body: bytes) -> bytes:
-    """One event of a JSON watch stream; `body` is the object."""
-    return b'{"type":"' + kind.encode() + b'","object":' + body + b"}\n"

@@ -177,6 +177,33 @@ async def test_a_value_that_its_kind_cannot_hold_is_told_in_the_words_of_apply(a
 
 
 @asking
+async def test_a_map_of_a_custom_resource_that_loses_its_last_field_is_null_which_its_schema_refuses(api: Api) -> None:
+    counts = {"type": "object", "additionalProperties": {"type": "integer"}}
+    spec_schema = {"type": "object", "properties": {"counts": counts, "size": {"type": "string", "default": "small"}}}
+    schema = {"type": "object", "properties": {"spec": spec_schema}}
+    definition = {
+        "metadata": {"name": "widgets.example.com"},
+        "spec": {
+            "group": "example.com",
+            "scope": "Namespaced",
+            "names": {"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList"},
+            "versions": [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}],
+        },
+    }
+    assert (await api.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition)).code == 201
+    await api.server.world.clock.sleep(5)
+    path = "/apis/example.com/v1/namespaces/default/widgets/w"
+    widget = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}}
+    created = await apply(api, {**widget, "spec": {"counts": {"a": 1}}}, path=path)
+    assert created.body["spec"] == {"counts": {"a": 1}, "size": "small"}
+    emptied = await apply(api, {**widget, "spec": {"counts": {}}}, path=path)
+    assert emptied.code == 422
+    assert 'spec.counts: Invalid value: "null"' in emptied.message
+    removed = await apply(api, {**widget, "spec": {}}, path=path)
+    assert removed.body["spec"] == {"size": "small"}
+
+
+@asking
 async def test_applies_of_many_managers_at_once_all_succeed_the_first_creates(api: Api) -> None:
     slowly(api)
     answers = await asyncio.gather(*(apply(api, config({f"k{n}": "v"}), f"fieldManager=m{n}") for n in range(8)))

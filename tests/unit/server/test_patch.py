@@ -108,6 +108,111 @@ async def test_a_patch_meets_the_newest_version_however_often_it_changes_meanwhi
     assert sorted(answer.code for answer in await asyncio.gather(*racing)) == [200, 409, 409]
 
 
+_KIND = "couldn't get version/kind; json parse error: json: cannot unmarshal number into Go struct field .kind of type"
+
+
+@asking
+async def test_a_result_is_of_the_kind_of_its_path(api: Api) -> None:
+    before = await config_map(api, "a", data={"a": "1"})
+    for sent, code, message in (
+        ({"kind": "Secret"}, 422, "illegal base64 data at input byte 0"),
+        ({"kind": "ServiceAccount"}, 422, "converting (v1.ServiceAccount) to (core.ConfigMap): unknown conversion"),
+        ({"kind": "List"}, 422, "converting (v1.List) to (core.ConfigMap): unknown conversion"),
+        ({"kind": 5}, 422, f"{_KIND} string"),
+        ({"apiVersion": "v9"}, 422, 'no kind "ConfigMap" is registered for version "v9" in scheme "'),
+        ({"apiVersion": "a/b/c"}, 422, "unexpected GroupVersion string: a/b/c"),
+        (
+            {"apiVersion": None},
+            400,
+            "the name of the object (a based on URL) was undeterminable: name must be provided",
+        ),
+        ({"data": {"a": 5}}, 422, "json: cannot unmarshal number into Go struct field ConfigMap.data of type string"),
+        ({"metadata": {"name": "b"}}, 400, "the name of the object (b) does not match the name on the URL (a)"),
+    ):
+        answer = await patch(api, A, MERGE_PATCH, sent)
+        assert (answer.code, message in answer.message) == (code, True), answer.message
+    for kind, sent in ((MERGE_PATCH, {"kind": None}), (STRATEGIC_PATCH, {"kind": "Secret", "apiVersion": "v7"})):
+        assert (await patch(api, A, kind, sent)).body == before
+
+
+@asking
+async def test_a_patch_that_is_none_is_refused_strictly_and_leniently(api: Api) -> None:
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "u"}
+    await config_map(api, "a", metadata={"ownerReferences": [owner]}, data={"a": "1"})
+    rejected = "the server rejected our request due to an error in our request"
+    into = "json: cannot unmarshal {} into Go value of type {}"
+    a_map = "map[string]interface {}"
+    for kind, sent, strict, lenient in (
+        (JSON_PATCH, "{", "error decoding patch: unexpected end of JSON input", "unexpected end of JSON input"),
+        (
+            JSON_PATCH,
+            "{}",
+            "error decoding patch: " + into.format("object", "[]handlers.jsonPatchOp"),
+            into.format("object", "jsonpatch.Patch"),
+        ),
+        (
+            JSON_PATCH,
+            "[1]",
+            "error decoding patch: " + into.format("number", "handlers.jsonPatchOp"),
+            into.format("number", "jsonpatch.Operation"),
+        ),
+        (
+            JSON_PATCH,
+            '[{"op":1}]',
+            "error decoding patch: json: cannot unmarshal number into Go struct field jsonPatchOp.op of type string",
+            rejected,
+        ),
+        (MERGE_PATCH, "{", "error decoding patch: unexpected end of JSON input", "Invalid JSON Patch"),
+        (MERGE_PATCH, "7", "error decoding patch: " + into.format("number", a_map), "Invalid JSON Patch"),
+        (MERGE_PATCH, "null", "Invalid JSON Patch", "Invalid JSON Patch"),
+        (STRATEGIC_PATCH, "[]", into.format("array", a_map), into.format("array", a_map)),
+        (STRATEGIC_PATCH, '{"data":[1]}', "cannot restore map from slice", "cannot restore map from slice"),
+        (STRATEGIC_PATCH, '{"metadata":{"ownerReferences":[{}]}}', "merge key: uid", "merge key: uid"),
+    ):
+        for validation, message in (("Warn", strict), ("Ignore", lenient)):
+            answer = await patch(api, f"{A}?fieldValidation={validation}", kind, sent)
+            assert answer.code in (400, 422, 500)
+            assert answer.message.endswith(message), answer.message
+
+
+@asking
+async def test_a_custom_resource_takes_two_kinds_of_patches_and_keeps_its_kind(api: Api) -> None:
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    definition = {
+        "metadata": {"name": "widgets.example.com"},
+        "spec": {
+            "group": "example.com",
+            "scope": "Namespaced",
+            "names": {"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList"},
+            "versions": [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}],
+        },
+    }
+    assert (await api.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition)).code == 201
+    await api.server.world.clock.sleep(5)
+    widgets = "/apis/example.com/v1/namespaces/default/widgets"
+    sent = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}, "spec": {"list": [1]}}
+    assert (await api.post(widgets, sent)).code == 201
+    added = await patch(api, f"{widgets}/w", JSON_PATCH, [{"op": "add", "path": "/spec/list/-", "value": 2}])
+    assert added.body["spec"] == {"list": [1, 2]}
+    for change, code, message in (
+        ({"kind": "Other"}, 422, 'Other.example.com "w" is invalid: kind: Invalid value: "Other": must be Widget'),
+        ({"apiVersion": "other/v1"}, 422, "must be example.com/v1"),
+        ({"kind": None}, 422, "Object 'Kind' is missing in '{"),
+        ({"apiVersion": None}, 500, "Object 'apiVersion' is missing in 'object has no apiVersion field'"),
+        ({"metadata": {"resourceVersion": None}}, 422, "must be specified for an update"),
+    ):
+        answer = await patch(api, f"{widgets}/w", MERGE_PATCH, change)
+        assert (answer.code, message in answer.message) == (code, True), answer.message
+    refused = await patch(api, f"{widgets}/w", STRATEGIC_PATCH, {})
+    assert (refused.code, refused.message) == (
+        415,
+        f"the body of the request was in an unknown format - accepted media types include: {_FOR_CUSTOM}",
+    )
+
+
+_FOR_CUSTOM = "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml"
+
+
 @asking
 async def test_a_patch_of_too_many_operations_is_too_large(api: Api) -> None:
     await config_map(api, "a")

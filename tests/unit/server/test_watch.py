@@ -100,6 +100,20 @@ async def test_a_watch_of_a_namespace_an_object_or_a_field_sees_nothing_else(api
 
 
 @asking
+async def test_a_watch_by_a_field_of_the_kind_sees_it_enter_and_leave(api: Api) -> None:
+    path = "/api/v1/namespaces?watch=1&timeoutSeconds=9&fieldSelector="
+    active = await watch(api, f"{path}status.phase%3DActive,metadata.name%3Dx")
+    ending = await watch(api, f"{path}status.phase!%3DActive")
+    await api.post("/api/v1/namespaces", {"metadata": {"name": "x"}})
+    await api.delete("/api/v1/namespaces/x")
+    assert told(await active.rest()) == [("ADDED", "x"), ("DELETED", "x")]
+    assert told(await ending.rest()) == [("ADDED", "x")]
+    answer = await refused(api, f"{CONFIG_MAPS}?watch=1&fieldSelector=data.k%3Dv")
+    assert answer.code == 400
+    assert answer.message == '"data.k" is not a known field selector: only "metadata.name", "metadata.namespace"'
+
+
+@asking
 async def test_a_cluster_scoped_object_is_watched_by_its_name(api: Api) -> None:
     live = await watch(api, "/api/v1/watch/namespaces/default?timeoutSeconds=5")
     await api.post("/api/v1/namespaces", {"metadata": {"name": "other"}})

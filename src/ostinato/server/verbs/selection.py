@@ -33,19 +33,25 @@ class Selection:
             prefix = f"{namespace}/"
         return prefix + (self.fields.requires_exact_match("metadata.name") or "")
 
-    def matches(self, entry: Entry) -> bool:
-        """Whether an object is in the scope and matches. Its namespace is checked here, too."""
-        return entry.key.startswith(self.prefix) and self.selects(entry)
-
     def selects(self, entry: Entry) -> bool:
         """Whether an object of the scope matches."""
         if not self._all_labels and not self.labels.matches(entry.labels):
             return False
-        return self._all_fields or self.fields.matches(self._fields_of(entry))
+        return self._all_fields or self._matches_fields(entry)
 
-    def _fields_of(self, entry: Entry) -> dict[str, str]:
-        namespace, _, name = entry.key.rpartition("/")
-        return {**entry.fields, "metadata.name": name, "metadata.namespace": namespace}
+    def _matches_fields(self, entry: Entry) -> bool:
+        """By hand, without a map of all fields: a thousand watchers may ask this of every write."""
+        for term in self.fields.terms:
+            field = term.field
+            if field == "metadata.name":
+                found = entry.key.rpartition("/")[2]
+            elif field == "metadata.namespace":
+                found = entry.key.rpartition("/")[0]
+            else:
+                found = entry.fields.get(field, "")
+            if (found == term.value) is term.negated:
+                return False
+        return not self.fields.selects_nothing
 
 
 def _of_name(selector: fields.Selector, name: str) -> fields.Selector:
