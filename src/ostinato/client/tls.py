@@ -1,0 +1,160 @@
+"""TLS: how the server is known, and the certificate that it is shown, kept up with files that change.
+
+- TLS 1.2 at least. The name in the server's certificate counts, not its common name; a certificate authority that is
+  itself signed by another may stand alone.
+- Files are read again every five minutes. One that cannot be read any more, or holds nonsense, changes nothing: what
+  was read last goes on to be used.
+- Private keys that are given as data never touch a disk where the system can help it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import ssl
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from ostinato.client.config import Config
+from ostinato.client.config_error import ConfigError
+from ostinato.client.credentials import ClientCertificate
+from ostinato.client.secret import Secret
+from ostinato.world import World
+
+log = logging.getLogger(__name__)
+
+_READ_AGAIN_AFTER: Final = 300.0  # seconds
+
+
+class Material(NamedTuple):
+    """What a TLS context is made of."""
+
+    authority: bytes  # PEM; empty for the roots of this machine
+    certificate: ClientCertificate | None
+
+
+class TlsFiles:
+    """The certificates of a configuration."""
+
+    def __init__(self, config: Config, world: World) -> None:
+        self._config = config
+        self._world = world
+        tls = config.tls
+        self._has_files = any(
+            path is not None and not data
+            for path, data in (
+                (tls.ca_file, tls.ca_data),
+                (tls.certificate_file, tls.certificate_data),
+                (tls.key_file, tls.key_data),
+            )
+        )
+        self._material: Material | None = None
+        self._read_again_at = float("-inf")
+
+    async def current(self) -> Material:
+        """What is to be used now. ConfigError if it cannot be read, and never could."""
+        if self._material is not None and (not self._has_files or self._world.clock.monotonic() < self._read_again_at):
+            return self._material
+        self._read_again_at = self._world.clock.monotonic() + _READ_AGAIN_AFTER
+        before = self._material
+        try:
+            found = await self._world.executor.run(self._read)
+        except ConfigError as error:
+            if before is None:
+                raise
+            log.error("certificates are not renewed: %s", error)
+            return before
+        if found != before:
+            self._material = found
+        assert self._material is not None
+        return self._material
+
+    def _read(self) -> Material:
+        tls = self._config.tls
+        authority = tls.ca_data or self._file("certificate-authority", tls.ca_file)
+        certificate = tls.certificate_data or self._file("client-certificate", tls.certificate_file)
+        key = tls.key_data or Secret(self._file("client-key", tls.key_file).decode("latin-1"))
+        material = Material(authority, ClientCertificate(certificate, key) if certificate else None)
+        make_context(self._config, material)  # nonsense is noticed before anybody uses it
+        return material
+
+    def _file(self, field: str, path: Path | None) -> bytes:
+        if path is None:
+            return b""
+        try:
+            data = path.read_bytes()
+        except OSError as error:
+            raise ConfigError(
+                f"{self._config.source}: {field}: {path} cannot be read: {error.strerror}: "
+                "correct the path, or the file's permissions"
+            ) from None
+        if not data:
+            raise ConfigError(f"{self._config.source}: {field}: {path} is empty: put the PEM there")
+        return data
+
+
+def make_context(config: Config, material: Material) -> ssl.SSLContext:
+    """The context for connections to the configured server. ConfigError names the field that is wrong."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    context.set_alpn_protocols(["http/1.1"])
+    if ssl.HAS_NEVER_CHECK_COMMON_NAME:
+        context.hostname_checks_common_name = False
+    if config.tls.insecure:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    elif material.authority:
+        _load_authority(context, config, material.authority)
+    else:
+        context.load_default_certs()
+    if material.certificate is not None:
+        _load_certificate(context, config, material.certificate)
+    return context
+
+
+def _load_authority(context: ssl.SSLContext, config: Config, authority: bytes) -> None:
+    try:
+        context.load_verify_locations(cadata=authority.decode("ascii"))
+    except (ssl.SSLError, UnicodeDecodeError, ValueError):
+        raise ConfigError(
+            f"{config.source}: certificate-authority: unable to load root certificates: it holds no certificate in PEM"
+        ) from None
+
+
+def _load_certificate(context: ssl.SSLContext, config: Config, certificate: ClientCertificate) -> None:
+    pem = certificate.certificate + b"\n" + certificate.key.reveal().encode("latin-1")
+    try:
+        with _as_file(pem) as name:
+            context.load_cert_chain(name, password=_no_password)
+    except (ssl.SSLError, ValueError):
+        raise ConfigError(
+            f"{config.source}: client-certificate: the certificate and its key are no pair in PEM without a password"
+        ) from None
+
+
+def _no_password() -> str:
+    """Asked for an encrypted key; without this OpenSSL would ask the terminal."""
+    return ""
+
+
+@contextlib.contextmanager
+def _as_file(data: bytes) -> Iterator[str]:
+    """A file that nobody else can read, for the moment in which OpenSSL, which takes no bytes, looks at it."""
+    if hasattr(os, "memfd_create"):
+        handle = os.memfd_create("certificate", os.MFD_CLOEXEC)
+        try:
+            os.write(handle, data)
+            name = f"/proc/self/fd/{handle}"
+            if os.path.exists(name):
+                yield name
+                return
+        finally:
+            os.close(handle)
+    with tempfile.NamedTemporaryFile() as file:  # only its owner may read it
+        file.write(data)
+        file.flush()
+        yield file.name

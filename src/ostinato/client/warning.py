@@ -1,0 +1,78 @@
+"""Warnings of the server: what it wants people to know though the request succeeds, read from `Warning` headers.
+
+`LogWarnings` is a handler for them: it writes each text to the log once.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import unicodedata
+from collections.abc import Callable, Iterable
+from email.errors import HeaderParseError
+from email.header import decode_header, make_header
+from typing import Final
+
+WarningHandler = Callable[[str], None]
+
+log = logging.getLogger(__name__)
+
+_MOST_REMEMBERED: Final = 1000  # texts that are written once
+_PERSISTENT: Final = "299"  # the one code that Kubernetes uses
+_HEAD: Final = re.compile(r"([12][0-9]{2}) ([^ ]+) (?=\")")
+_QUOTED: Final = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
+_DATE: Final = re.compile(r'"[^"]*"')
+
+
+def warning_texts(headers: Iterable[str]) -> list[str]:
+    """The texts of these headers with code 299. A header may hold several; what is malformed ends the reading of it."""
+    return [text for header in headers for code, text in _warnings(header) if code == _PERSISTENT]
+
+
+def _warnings(header: str) -> Iterable[tuple[str, str]]:
+    rest = header.strip()
+    while rest:
+        head = _HEAD.match(rest)
+        quoted = _QUOTED.match(rest, head.end()) if head else None
+        if head is None or quoted is None or _has_controls(head[2]):
+            return
+        text = _decoded(re.sub(r"\\(.)", r"\1", quoted[1], flags=re.DOTALL))
+        if _has_controls(text):
+            return
+        rest = rest[quoted.end() :].strip()
+        if rest.startswith('"'):
+            date = _DATE.match(rest)
+            if date is None:
+                return
+            rest = rest[date.end() :].strip()
+        if rest and not rest.startswith(","):
+            return
+        rest = rest[1:].strip()
+        yield head[1], text
+
+
+class LogWarnings:
+    """Writes each text to the log at level WARNING, once."""
+
+    def __init__(self) -> None:
+        self._told: dict[str, None] = {}
+
+    def __call__(self, text: str) -> None:
+        if text not in self._told:
+            if len(self._told) < _MOST_REMEMBERED:
+                self._told[text] = None
+            log.warning("%s", text)
+
+
+def _decoded(text: str) -> str:
+    """Older servers encode what is not ASCII as RFC 2047 has it."""
+    if "=?" not in text:
+        return text
+    try:
+        return str(make_header(decode_header(text)))
+    except (HeaderParseError, LookupError, UnicodeError, ValueError):
+        return text
+
+
+def _has_controls(text: str) -> bool:
+    return not text.isprintable() and any(unicodedata.category(char) == "Cc" for char in text)
