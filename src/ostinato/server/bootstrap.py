@@ -2,7 +2,7 @@
 
 The first namespaces, the priority classes, the roles and flow schemas of the system come from a table; the Service
 `kubernetes` and its endpoints say where this server is reached. What the store holds already is left as it is, but for
-those endpoints, which follow the server. All is written as one batch.
+these, which follow the server. All is written as one batch.
 """
 
 from __future__ import annotations
@@ -91,11 +91,13 @@ def _follow(index: Index, resource: Resource, current: Entry, wanted: Json) -> A
     old = resource.object(current.data)
     shaped = body.shaped(resource, wanted)
     new = {**old, **{field: shaped[field] for field in _FOLLOWING[wanted["kind"]]}}
+    if "spec" in new:
+        new["spec"] = {**old["spec"], "ports": shaped["spec"]["ports"]}
     return None if new == old else write.put_object(index, resource, new, current)
 
 
-# The kinds that say where the server is reached, and the fields that say it.
-_FOLLOWING = {"Endpoints": ("subsets",), "EndpointSlice": ("endpoints", "ports")}
+# The kinds that say where the server is reached, and the fields that say it; of a spec, the ports do.
+_FOLLOWING = {"Service": (), "Endpoints": ("subsets",), "EndpointSlice": ("endpoints", "ports")}
 
 
 def _self(address: str, port: int) -> list[Json]:

@@ -1,0 +1,50 @@
+"""Bootstrap: what a fresh server holds, and what a restart leaves alone."""
+
+from __future__ import annotations
+
+from tests.unit.server.asking import Api, asking
+
+from ostinato.server.core import Server
+
+KUBERNETES = "/api/v1/namespaces/default/services/kubernetes"
+SLICE = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices/kubernetes"
+
+
+@asking
+async def test_a_fresh_server_has_the_first_namespaces_and_roles(api: Api) -> None:
+    found = await api.get("/api/v1/namespaces")
+    names = [item["metadata"]["name"] for item in found.body["items"]]
+    assert names == ["default", "kube-node-lease", "kube-public", "kube-system"]
+    assert all(item["status"] == {"phase": "Active"} for item in found.body["items"])
+    role = await api.get("/apis/rbac.authorization.k8s.io/v1/clusterroles/cluster-admin")
+    assert role.body["metadata"]["managedFields"][0]["manager"] == "kube-apiserver"
+    assert role.body["metadata"]["uid"]
+    flow = await api.get("/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas/exempt")
+    assert flow.body["status"]["conditions"][0]["reason"] == "Found"
+    assert flow.body["metadata"]["generation"] == 1
+
+
+@asking
+async def test_the_server_itself_is_a_service(api: Api) -> None:
+    service = (await api.get(KUBERNETES)).body
+    assert service["spec"]["clusterIP"] == "10.0.0.1"
+    assert service["spec"]["ports"] == [{"name": "https", "protocol": "TCP", "port": 443, "targetPort": 6443}]
+    assert (await api.get(SLICE)).body["endpoints"][0]["addresses"] == ["127.0.0.1"]
+
+
+@asking
+async def test_a_restart_makes_only_what_is_missing_and_follows_the_server(api: Api) -> None:
+    server: Server = api.server
+    before = server.index.version
+    await server.start()
+    assert server.index.version == before
+    await api.delete("/apis/scheduling.k8s.io/v1/priorityclasses/system-node-critical")
+    await api.merge("/apis/rbac.authorization.k8s.io/v1/clusterroles/view", {"metadata": {"labels": {"mine": "1"}}})
+    await server.start("10.1.1.1", 7443)
+    assert (await api.get("/apis/scheduling.k8s.io/v1/priorityclasses/system-node-critical")).code == 200
+    role = await api.get("/apis/rbac.authorization.k8s.io/v1/clusterroles/view")
+    assert role.body["metadata"]["labels"]["mine"] == "1"
+    found = (await api.get(SLICE)).body
+    assert found["endpoints"][0]["addresses"] == ["10.1.1.1"]
+    assert found["ports"][0]["port"] == 7443
+    assert (await api.get(KUBERNETES)).body["spec"]["ports"][0]["targetPort"] == 7443

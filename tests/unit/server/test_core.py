@@ -1,0 +1,142 @@
+"""The core: deadlines, errors in the form that was asked for, warnings, limits."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from tests.unit.server.asking import Api, asking
+
+from ostinato.server.core import Server
+from ostinato.server.request import MOST_BODY, Request, Response
+from ostinato.server.verbs.context import Context
+from ostinato.server.warning import warning_headers
+
+MAPS = "/api/v1/namespaces/default/configmaps"
+
+
+async def ask(server: Server, path: str, query: str = "", **headers: str) -> Response:
+    told = {"authorization": "Bearer admin", **headers}
+    answer = await server.handle(Request("GET", path, query, told))
+    assert isinstance(answer, Response)
+    return answer
+
+
+@pytest.mark.parametrize("timeout", ["x", "5", "1s2", ""])
+def test_a_timeout_that_is_no_duration_is_refused(timeout: str) -> None:
+    @asking
+    async def talk(api: Api) -> None:
+        answer = await api.get(f"{MAPS}?timeout={timeout}")
+        if not timeout:
+            assert answer.code == 200
+            return
+        assert answer.code == 400
+        assert answer.message.startswith("invalid timeout specified in the request URL - time: ")
+
+    talk()
+
+
+@asking
+async def test_a_request_that_takes_longer_than_its_client_waits_is_given_up(api: Api) -> None:
+    resource = api.server.registry.get("", "v1", "configmaps")
+    assert resource is not None
+
+    async def forever(_: Context) -> Response:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    resource.handlers["", "list"] = forever
+    answer = await api.get(f"{MAPS}?timeout=5s")
+    assert (answer.code, answer.body["reason"]) == (504, "Timeout")
+
+
+@asking
+async def test_a_mistake_of_the_server_is_an_internal_error(api: Api) -> None:
+    resource = api.server.registry.get("", "v1", "configmaps")
+    assert resource is not None
+
+    async def broken(_: Context) -> Response:
+        raise RuntimeError("oops")
+
+    resource.handlers["", "list"] = broken
+    answer = await api.get(MAPS)
+    assert (answer.code, answer.body["reason"]) == (500, "InternalError")
+    assert "oops" not in answer.message
+
+
+@asking
+async def test_errors_come_in_the_form_that_was_asked_for(api: Api) -> None:
+    server = api.server
+    plain = await ask(server, f"{MAPS}/a")
+    assert plain.body.endswith(b'"code":404}\n')
+    yaml = await ask(server, f"{MAPS}/a", accept="application/yaml")
+    assert (yaml.content_type, yaml.body[:15]) == ("application/yaml", b"apiVersion: v1\n")
+    protobuf = await ask(server, f"{MAPS}/a", accept="application/vnd.kubernetes.protobuf")
+    assert protobuf.body.startswith(b"k8s\x00")
+    pretty = await ask(server, f"{MAPS}/a", **{"user-agent": "curl/8"})
+    assert pretty.body.startswith(b'{\n  "kind": "Status"')
+
+
+@asking
+async def test_objects_and_lists_come_in_the_form_that_was_asked_for(api: Api) -> None:
+    server = api.server
+    await api.post(MAPS, {"metadata": {"name": "a"}})
+    for path in (f"{MAPS}/a", MAPS):
+        assert b"kind: ConfigMap" in (await ask(server, path, accept="application/yaml")).body
+        assert (await ask(server, path, accept="application/vnd.kubernetes.protobuf")).body.startswith(b"k8s\x00")
+        assert (await ask(server, path, "pretty=1")).body.startswith(b'{\n  "kind": "ConfigMap')
+
+
+@pytest.mark.parametrize(
+    ("path", "kind", "message"),
+    [
+        (MAPS, "PartialObjectMetadata", "the requested object is a list (*core.ConfigMapList)"),
+        (f"{MAPS}/a", "PartialObjectMetadataList", "the requested object is not a list (*core.ConfigMap)"),
+    ],
+)
+def test_a_list_is_no_object_and_an_object_no_list(path: str, kind: str, message: str) -> None:
+    @asking
+    async def talk(api: Api) -> None:
+        await api.post(MAPS, {"metadata": {"name": "a"}})
+        answer = await api.get(path, accept=f"application/json;as={kind};g=meta.k8s.io;v=v1")
+        assert (answer.code, answer.message) == (406, f"you requested {kind}, but {message}")
+
+    talk()
+
+
+@asking
+async def test_a_body_that_is_larger_than_any_object_is_refused(api: Api) -> None:
+    told = {"authorization": "Bearer admin"}
+    answer = await api.server.handle(Request("POST", MAPS, headers=told, body=b" " * (MOST_BODY + 1)))
+    assert answer.status == 413
+
+
+@asking
+async def test_who_may_nothing_is_told_so_before_the_body_is_read(api: Api) -> None:
+    async def read() -> bytes:
+        raise AssertionError
+
+    answer = await api.server.handle(Request("POST", MAPS, headers={"authorization": "Bearer jane"}, read=read))
+    assert answer.status == 403
+
+
+def test_query_parameters_that_are_not_well_formed_are_left_out() -> None:
+    request = Request("GET", "/", "a=1;b=2&c=%zz&d=%41&e&d=2&f=1%2B1+1")
+    assert request.query == {"d": ["A", "2"], "e": [""], "f": ["1+1 1"]}
+    assert request.parameter("d") == "A"
+    assert request.parameter("none") == ""
+    assert Request("GET", "/").parameter("a") == ""
+
+
+def test_warnings_are_told_once_in_order_and_quoted() -> None:
+    assert warning_headers(['say "x"', "b", 'say "x"', "", "a\nb", "\u00e9"]) == [
+        ("Warning", '299 - "say \\"x\\""'),
+        ("Warning", '299 - "b"'),
+        ("Warning", '299 - "\u00e9"'),
+    ]
+
+
+def test_warnings_that_are_too_long_in_all_are_cut() -> None:
+    headers = warning_headers([f"{i}" + "x" * 1000 for i in range(30)])
+    assert len(headers) == 16
+    assert all(len(value) == len('299 - ""') + 256 for _, value in headers)
