@@ -68,7 +68,8 @@ _AGAIN: dict[tuple[str, str], tuple[str, ...]] = {
 def validate(obj: Json, resource: Resource) -> list[FieldError]:
     """What is wrong with the metadata of a new object."""
     meta = obj["metadata"]
-    return [*_validate(meta, resource, resource.strategy.name_rule), *_validate_finalizers_of_kind(meta, resource)]
+    errors = _validate(meta, resource, resource.strategy.name_rule, _Parts(meta))
+    return errors + _validate_finalizers_of_kind(meta, resource)
 
 
 def validate_update(new: Json, old: Json, resource: Resource, *, whole: bool) -> list[FieldError]:
@@ -78,17 +79,31 @@ def validate_update(new: Json, old: Json, resource: Resource, *, whole: bool) ->
     those look at the new object as if it were made anew.
     """
     meta, before = new["metadata"], old["metadata"]
-    anew = _validate(meta, resource, names.name_is_path_segment)
-    change = _validate_change(meta, before)
+    parts = _Parts(meta)
+    anew = _validate(meta, resource, names.name_is_path_segment, parts)
+    change = _validate_change(meta, before, parts)
     of_kind = _validate_finalizers_of_kind(meta, resource)
     if not (anew or change or of_kind or "generateName" in meta):
         return []
     again = _AGAIN.get((resource.gvr.group, resource.gvr.resource), _BOTH) if whole else _CHANGE
-    told = {"change": [*change, *of_kind], "anew": [*_validate(meta, resource, resource.strategy.name_rule), *of_kind]}
+    told = {
+        "change": [*change, *of_kind],
+        "anew": [*_validate(meta, resource, resource.strategy.name_rule, parts), *of_kind],
+    }
     return [*anew, *change, *(error for each in again for error in told[each])]
 
 
-def _validate(meta: Json, resource: Resource, rule: NameRule) -> list[FieldError]:
+class _Parts:
+    """What is wrong with the parts that several rules look at: looked at once, told by each."""
+
+    __slots__ = ("managed_fields", "maps")
+
+    def __init__(self, meta: Json) -> None:
+        self.maps = _validate_maps(meta)
+        self.managed_fields = _validate_managed_fields(meta.get("managedFields", ()))
+
+
+def _validate(meta: Json, resource: Resource, rule: NameRule, parts: _Parts) -> list[FieldError]:
     errors: list[FieldError] = []
     generate_name = meta.get("generateName", "")
     if generate_name:
@@ -106,10 +121,10 @@ def _validate(meta: Json, resource: Resource, rule: NameRule) -> list[FieldError
         errors.append(
             FieldError.invalid(_META.child("generation"), meta["generation"], "must be greater than or equal to 0")
         )
-    errors += _validate_maps(meta)
+    errors += parts.maps
     if "finalizers" in meta:
         errors += names.validate_finalizers(meta["finalizers"], _META.child("finalizers"))
-    errors += _validate_managed_fields(meta.get("managedFields", ()))
+    errors += parts.managed_fields
     return errors
 
 
@@ -170,7 +185,7 @@ def _validate_managed_fields(entries: Any) -> list[FieldError]:
     return errors
 
 
-def _validate_change(meta: Json, before: Json) -> list[FieldError]:
+def _validate_change(meta: Json, before: Json, parts: _Parts) -> list[FieldError]:
     errors: list[FieldError] = []
     if before.get("deletionTimestamp"):
         errors += names.validate_no_new_finalizers(
@@ -185,6 +200,6 @@ def _validate_change(meta: Json, before: Json) -> list[FieldError]:
         for field in _IMMUTABLE
         if meta.get(field) != before.get(field)
     ]
-    errors += _validate_maps(meta)
-    errors += _validate_managed_fields(meta.get("managedFields", ()))
+    errors += parts.maps
+    errors += parts.managed_fields
     return errors
