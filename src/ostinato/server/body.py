@@ -155,9 +155,9 @@ _OLD_VERSIONS = {
 }
 
 
-def not_registered(kind: str, api_version: str) -> str:
-    scheme = quote("pkg/api/legacyscheme/scheme.go:30")
-    return f"no kind {quote(kind)} is registered for version {quote(api_version)} in scheme {scheme}"
+def not_registered(kind: str, api_version: str, scheme: str = "pkg/api/legacyscheme/scheme.go:30") -> str:
+    """What a kube-apiserver says of a kind that it does not know; it names the place of the table it looked at."""
+    return f"no kind {quote(kind)} is registered for version {quote(api_version)} in scheme {quote(scheme)}"
 
 
 def _check_custom_kind(value: Json, resource: Resource, data: bytes) -> None:

@@ -32,6 +32,7 @@ from ostinato.server.verbs.context import Context
 from ostinato.server.verbs.list import listing
 
 _OPTIONS = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"
+_SCHEME = "pkg/apis/meta/internalversion/scheme/register.go:27"
 _FOREGROUND, _ORPHAN = "foregroundDeletion", "orphan"
 
 
@@ -81,7 +82,7 @@ async def read_options(request: Request) -> DeleteOptions:
         kind = value.get("kind") or "DeleteOptions"
         if kind != "DeleteOptions":
             version = value.get("apiVersion") or "meta.k8s.io/v1"
-            raise BadRequest.of(body.not_registered(kind, version))
+            raise BadRequest.of(body.not_registered(kind, version, _SCHEME))
         options, _ = read_builtin(_OPTIONS, value)
     except (DecodeError, TypeMismatch, BadValue) as error:
         raise BadRequest.of(str(error)) from error
