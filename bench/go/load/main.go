@@ -237,6 +237,8 @@ func (b *bench) phase(name string) Result {
 		})
 	case "events":
 		return b.events()
+	case "soak":
+		return b.soak()
 	}
 	return Result{Phase: name, Errors: 1, Error: "there is no such phase"}
 }
@@ -311,7 +313,10 @@ func (b *bench) events() Result {
 			result.Error = err.Error()
 		}
 	}
-	b.callers[0].call("POST", in(place, "configmaps"), asJSON, configMap("last", "0"))
+	if _, err := b.callers[0].call("POST", in(place, "configmaps"), asJSON, configMap("last", "0")); err != nil {
+		result.Errors, result.Error = result.Errors+1, err.Error()
+		return result
+	}
 	wait.Wait()
 	result.Seconds = time.Since(start).Seconds()
 	result = result.with(took)
