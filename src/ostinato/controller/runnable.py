@@ -1,0 +1,128 @@
+"""Runnable: what a manager runs, and the surroundings that it gives to it.
+
+- `run(surroundings)` works until its task is cancelled. The first cancellation asks it to stop: it takes nothing new on,
+  finishes what is under way, and ends. A second one, sent when the time for that is over, drops what is under way.
+  For most runnables that comes by itself: a cancelled `await` ends them at once.
+- Ending, returning or raising: a runnable that returns by itself is done; an error that it raises ends the manager.
+- `needs_leader_election`: whether only the leader may run it. What has no such attribute needs it, to be safe.
+- `warm_up(surroundings)`, where there is one (`WarmsUp`), is called before the election is won, and returns when all is
+  ready but the work itself: caches are filled, queues too. `run` then goes on from there.
+
+A surrounding holds all that a runnable may need, so that nothing is global and each test makes its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass, field
+from logging import Logger, getLogger
+from typing import Any, Protocol, runtime_checkable
+
+from ostinato.api.access import AnyObject
+from ostinato.queue import Family
+from ostinato.world import World
+
+Families = Callable[[], Iterable[Family]]
+"""Metrics of something, as they are when it is called."""
+
+
+class Metrics(Protocol):
+    """Where metrics are gathered to be shown: a registry that belongs to one manager."""
+
+    def add(self, families: Families, /) -> None:
+        """Show these metrics from now on. Families of the same name are merged."""
+
+    def remove(self, families: Families, /) -> None:
+        """Show them no longer. Harmless when they are not shown."""
+
+
+class Recorder(Protocol):
+    """Writes events (events.k8s.io/v1) about objects, for people to read."""
+
+    def event(
+        self,
+        regarding: AnyObject,
+        reason: str,
+        note: str,
+        /,
+        *,
+        kind: str = "Normal",
+        action: str = "",
+        related: AnyObject | None = None,
+    ) -> None:
+        """Say that something happened to an object. Never waits and never raises: an event may be lost, work may not.
+
+        `kind` is "Normal" or "Warning"; `action` defaults to the reason.
+        """
+
+
+class NoMetrics:
+    """Metrics that nobody looks at."""
+
+    def add(self, families: Families) -> None: ...
+
+    def remove(self, families: Families) -> None: ...
+
+
+class NoRecorder:
+    """Events that nobody is told of."""
+
+    def event(
+        self,
+        regarding: AnyObject,
+        reason: str,
+        note: str,
+        *,
+        kind: str = "Normal",
+        action: str = "",
+        related: AnyObject | None = None,
+    ) -> None: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Surroundings:
+    """
+    - `client`: reads kinds that are watched from the cache, with its own writes in it; writes go to the server.
+    - `informers`: the watches of the manager, one a kind.
+    - `world`: time, randomness, ids, threads.
+    - `metrics`, `recorder`, `logger`: where to say what happens. Default to nowhere, nowhere and Python's logging.
+    """
+
+    client: Any  # ostinato.cache's client; its class is settled there
+    informers: Any  # ostinato.cache's registry of informers
+    world: World
+    metrics: Metrics = field(default_factory=NoMetrics)
+    recorder: Recorder = field(default_factory=NoRecorder)
+    logger: Logger = field(default_factory=lambda: getLogger("ostinato"))
+
+
+class Runnable(Protocol):
+    @property
+    def name(self) -> str:
+        """For logs, metrics and errors; unique in a manager."""
+
+    @property
+    def needs_leader_election(self) -> bool: ...
+
+    async def run(self, surroundings: Surroundings, /) -> None:
+        """Work until cancelled; see above."""
+
+
+@runtime_checkable
+class WarmsUp(Protocol):
+    async def warm_up(self, surroundings: Surroundings, /) -> None:
+        """Make all ready but the work itself. Called once, before `run`, or not at all."""
+
+
+class Task:
+    """A function as a runnable: `Task("janitor", sweep)` with `async def sweep(surroundings)`."""
+
+    def __init__(
+        self, name: str, work: Callable[[Surroundings], Awaitable[None]], *, needs_leader_election: bool = True
+    ) -> None:
+        self.name = name
+        self.needs_leader_election = needs_leader_election
+        self._work = work
+
+    async def run(self, surroundings: Surroundings) -> None:
+        await self._work(surroundings)
