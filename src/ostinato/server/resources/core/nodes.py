@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ostinato.api import names
-from ostinato.api.addresses import parse_cidr
+from ostinato.api.addresses import cidr_warnings, parse_cidr
 from ostinato.api.field_errors import FieldError, Path
 from ostinato.server.resources.amounts import validate_amount
 from ostinato.server.resources.pod_spec import round_up
@@ -84,6 +84,17 @@ class Node(Strategy):
         if spec.get("externalID", "") != before.get("externalID", ""):
             errors.append(FieldError.forbidden(_SPEC.child("externalID"), "may not be updated"))
         return errors
+
+    def warnings(self, new: Json, old: Json | None) -> list[str]:
+        spec = new["spec"]
+        found = []
+        if "configSource" in spec:
+            found.append("spec.configSource: the feature is removed")
+        if spec.get("externalID"):
+            found.append("spec.externalID: this field is deprecated, and is unused by Kubernetes")
+        for i, network in enumerate(spec.get("podCIDRs", ())):
+            found += [f"{_SPEC.child('podCIDRs').index(i)}: {text}" for text in cidr_warnings(network)]
+        return found
 
     def fields(self, obj: Mapping[str, Any]) -> dict[str, str]:
         return {"spec.unschedulable": "true" if obj.get("spec", {}).get("unschedulable") else "false"}
