@@ -17,6 +17,7 @@ from ostinato.api.patch.errors import (
     TestFailed,
     UnmergeablePatch,
 )
+from ostinato.api.patch.json_diff import create_json_patch
 from ostinato.api.patch.json_patch import MAX_COPIED_BYTES, MAX_OPERATIONS, check_operations, json_patch
 from ostinato.api.patch.merge_patch import create_merge_patch, merge_patch
 from ostinato.api.patch.strategic import strategic_merge
@@ -48,6 +49,7 @@ __all__ = [
     "UnmergeablePatch",
     "check_operations",
     "create_apply_patch",
+    "create_json_patch",
     "create_merge_patch",
     "create_three_way_merge",
     "create_three_way_strategic",
