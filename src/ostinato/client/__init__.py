@@ -1,0 +1,149 @@
+"""The client: configuration, transports, and the objects of an API server.
+
+    from ostinato.client import Client, Config, HttpTransport
+
+    config = Config.load()
+    async with Client(HttpTransport(config, world), world=world, namespace=config.namespace) as client:
+        async for pod in client.list(Pod):
+            ...
+
+Names are loaded when first used, so that importing this package costs nothing and a client that is in one process with
+its server never loads an HTTP library.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ostinato.client.backoff import CONFLICTS, CONTENDED, Backoff
+    from ostinato.client.client import Client
+    from ostinato.client.config import Config
+    from ostinato.client.config_error import ConfigError
+    from ostinato.client.exchange import NoSuchKind
+    from ostinato.client.http import HttpTransport
+    from ostinato.client.list_watch import EventStream, ListOptions, ListWatch, RawEvent, WatchOptions, WatchStalled
+    from ostinato.client.listing import Items, Listing
+    from ostinato.client.mapping import AmbiguousResource, Mapper, NoSuchResource
+    from ostinato.client.patching import JsonPatch, MergePatch, Patch, StrategicMergePatch
+    from ostinato.client.port_forward import PortForward, PortForwardError
+    from ostinato.client.process import Completed, Output, Process
+    from ostinato.client.retry import retry_on
+    from ostinato.client.transport import (
+        ConnectionLost,
+        Deadline,
+        DeadlinePassed,
+        RequestTimedOut,
+        Transport,
+        TransportError,
+    )
+    from ostinato.client.views import MetadataOf, PartialObjectMetadata, Unstructured, View
+    from ostinato.client.waiting import WaitTimedOut, exists, is_deleted
+    from ostinato.client.watch import Event, Watch
+
+__all__ = [
+    "CONFLICTS",
+    "CONTENDED",
+    "AmbiguousResource",
+    "Backoff",
+    "Client",
+    "Completed",
+    "Config",
+    "ConfigError",
+    "ConnectionLost",
+    "Deadline",
+    "DeadlinePassed",
+    "Event",
+    "EventStream",
+    "HttpTransport",
+    "Items",
+    "JsonPatch",
+    "ListOptions",
+    "ListWatch",
+    "Listing",
+    "Mapper",
+    "MergePatch",
+    "MetadataOf",
+    "NoSuchKind",
+    "NoSuchResource",
+    "Output",
+    "PartialObjectMetadata",
+    "Patch",
+    "PortForward",
+    "PortForwardError",
+    "Process",
+    "RawEvent",
+    "RequestTimedOut",
+    "StrategicMergePatch",
+    "Transport",
+    "TransportError",
+    "Unstructured",
+    "View",
+    "WaitTimedOut",
+    "Watch",
+    "WatchOptions",
+    "WatchStalled",
+    "exists",
+    "is_deleted",
+    "retry_on",
+]
+
+_HOME = {
+    "CONFLICTS": "backoff",
+    "CONTENDED": "backoff",
+    "AmbiguousResource": "mapping",
+    "Backoff": "backoff",
+    "Client": "client",
+    "Completed": "process",
+    "Config": "config",
+    "ConfigError": "config_error",
+    "ConnectionLost": "transport",
+    "Deadline": "transport",
+    "DeadlinePassed": "transport",
+    "Event": "watch",
+    "EventStream": "list_watch",
+    "HttpTransport": "http",
+    "Items": "listing",
+    "JsonPatch": "patching",
+    "ListOptions": "list_watch",
+    "ListWatch": "list_watch",
+    "Listing": "listing",
+    "Mapper": "mapping",
+    "MergePatch": "patching",
+    "MetadataOf": "views",
+    "NoSuchKind": "exchange",
+    "NoSuchResource": "mapping",
+    "Output": "process",
+    "PartialObjectMetadata": "views",
+    "Patch": "patching",
+    "PortForward": "port_forward",
+    "PortForwardError": "port_forward",
+    "Process": "process",
+    "RawEvent": "list_watch",
+    "RequestTimedOut": "transport",
+    "StrategicMergePatch": "patching",
+    "Transport": "transport",
+    "TransportError": "transport",
+    "Unstructured": "views",
+    "View": "views",
+    "WaitTimedOut": "waiting",
+    "Watch": "watch",
+    "WatchOptions": "list_watch",
+    "WatchStalled": "list_watch",
+    "exists": "waiting",
+    "is_deleted": "waiting",
+    "retry_on": "retry",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,401 @@
+"""Client: objects of an API server, read and written from Python.
+
+    async with Client(transport, namespace="default", field_manager="widgets") as client:
+        pod = await client.get(Pod, "web-0")
+        async for pod in client.list(Pod, labels="app=web"): ...
+        async for event in client.watch(Pod, labels="app=web"): ...
+        await client.apply(ConfigMap(metadata=ObjectMeta(name="a"), data={"key": "value"}))
+
+- Kinds are classes, or views of what has no class here (`ostinato.client.views`).
+- An object is named by a name in the client's namespace, by name and `namespace=`, or by anything that has both: a
+  NamespacedName, a request of a controller. `list` and `watch` are about all namespaces unless one is named.
+- Writes lose nothing: `apply` sends and owns just the fields that the object sets; `update` keeps what its class does
+  not know; `patch` sends what has changed. Each returns the object as the server has it then; what it was given stays.
+- `subresource="status"` reads or writes that part alone.
+- What a server refuses is an `APIError`, no answer a `TransportError`. Wrong arguments are refused before all that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from types import TracebackType
+from typing import Any, Final, Self, TypeVar, Unpack, cast, overload
+
+import msgspec
+
+from ostinato.api.access import AnyObject, describe, uid
+from ostinato.api.errors import NotFound
+from ostinato.api.gvk import GroupVersionKind
+from ostinato.api.object import Object
+from ostinato.api.scheme import Scheme
+from ostinato.client.backoff import CONFLICTS, Backoff
+from ostinato.client.collection import Selection
+from ostinato.client.exchange import Call, NoSuchKind, WarningHandler
+from ostinato.client.list_watch import ListOptions, ListWatch
+from ostinato.client.listing import PAGE_SIZE, Listing
+from ostinato.client.mapping import Mapper
+from ostinato.client.options import (
+    CreateOptions,
+    DeletionOptions,
+    FieldSelection,
+    FieldValidation,
+    LabelSelection,
+    ReadOptions,
+    WriteOptions,
+    create_query,
+    deletion_body,
+    read_query,
+    selection_query,
+    write_query,
+)
+from ostinato.client.patching import APPLY, Patch, check_applicable, check_whole, difference, document
+from ostinato.client.paths import Key, collection_path
+from ostinato.client.pods import Pods
+from ostinato.client.requests import Content, Requests, view_like
+from ostinato.client.retry import retry_on_conflict
+from ostinato.client.scale import Scales
+from ostinato.client.service_accounts import ServiceAccounts
+from ostinato.client.transport import Transport
+from ostinato.client.views import JSON, Kind, MetadataOf, View, view_of
+from ostinato.client.waiting import Condition, Waiting
+from ostinato.client.watch import Watch
+from ostinato.world import World
+
+T = TypeVar("T")
+D = TypeVar("D")
+A = TypeVar("A", bound=AnyObject)
+
+_RAISE: Final[Any] = object()  # the default of `missing`
+
+
+class Client:
+    def __init__(
+        self,
+        transport: Transport,
+        *,
+        world: World | None = None,
+        scheme: Scheme | None = None,
+        namespace: str = "",
+        field_manager: str = "",
+        field_validation: FieldValidation | None = None,
+        warn: WarningHandler | None = None,
+    ) -> None:
+        """
+        - `scheme`: knows the resources of kinds that are asked for without a class. Defaults to the built-in kinds.
+        - `namespace`: of objects that name none. Defaults to none: they are refused.
+        - `field_manager`: who owns what this client writes; `apply` needs one. Defaults to the server's choice.
+        - `field_validation`: what servers do about unknown fields. Defaults to their choice, which is to warn.
+        - `warn`: told what servers warn of. Defaults to the log, each text once.
+        """
+        self.transport = transport
+        self.world = world or World.real()
+        self.namespace = namespace
+        self._requests = Requests(transport, self.world, scheme, namespace, warn)
+        self._defaults: CreateOptions = {}
+        if field_manager:
+            self._defaults["field_manager"] = field_manager
+        if field_validation:
+            self._defaults["field_validation"] = field_validation
+        self.pods = Pods(self._requests)
+        self.scale = Scales(self._requests)
+        self.service_accounts = ServiceAccounts(self._requests)
+
+    @property
+    def mapper(self) -> Mapper:
+        """What the server has, and what its resources are called."""
+        return self._requests.mapper
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close the transport. Harmless when it is closed."""
+        await self.transport.close()
+
+    # Reading
+
+    @overload
+    async def get(self, kind: Kind[T], name: Key, **options: Unpack[ReadOptions]) -> T: ...
+    @overload
+    async def get(self, kind: Kind[T], name: Key, *, missing: D, **options: Unpack[ReadOptions]) -> T | D: ...
+    async def get(self, kind: Kind[T], name: Key, *, missing: Any = _RAISE, **options: Unpack[ReadOptions]) -> Any:
+        """One object; `missing` instead of NotFound if it does not exist. A kind that does not is an error always."""
+        query = read_query(options)
+        view = view_of(kind)
+        info = await self._requests.resolve(view)
+        target = self._requests.target(info, name, options.get("namespace"), options.get("subresource", ""))
+        try:
+            data = await self._requests.send(
+                "GET", target, Content(query=query, accept=view.accept, timeout=options.get("timeout"))
+            )
+        except NoSuchKind:
+            raise
+        except NotFound:
+            if missing is _RAISE:
+                raise
+            return missing
+        return view.read(data, info)
+
+    def list(
+        self,
+        kind: Kind[T],
+        *,
+        namespace: str = "",
+        labels: LabelSelection = None,
+        fields: FieldSelection = None,
+        page_size: int = PAGE_SIZE,
+        resource_version: str = "",
+        resource_version_match: str = "",
+    ) -> Listing[T]:
+        """The objects of a kind: `async for pod in client.list(Pod)`, or `pods = await client.list(Pod)`.
+
+        They are asked for in pages of `page_size`, 0 for all at once.
+        """
+        view = view_of(kind)
+        options = ListOptions(
+            limit=page_size, resource_version=resource_version, resource_version_match=resource_version_match
+        )
+        return Listing(self._requests.collection(view, Selection(namespace, labels, fields)), view, options)
+
+    def watch(
+        self,
+        kind: Kind[T],
+        *,
+        namespace: str = "",
+        labels: LabelSelection = None,
+        fields: FieldSelection = None,
+        since: str | None = None,
+    ) -> Watch[T]:
+        """What happens to the objects of a kind; see `ostinato.client.watch`.
+
+        `since`: after this resourceVersion. Defaults to telling first what is there.
+        """
+        view = view_of(kind)
+        collection = self._requests.collection(view, Selection(namespace, labels, fields))
+        return Watch(collection, view, self.world, since=since)
+
+    def list_watch(
+        self,
+        kind: type[Object] | View[Any] | GroupVersionKind,
+        *,
+        namespace: str = "",
+        labels: LabelSelection = None,
+        fields: FieldSelection = None,
+        metadata_only: bool = False,
+    ) -> ListWatch:
+        """The requests that a cache is made of; see `ostinato.client.list_watch`."""
+        view: View[Any] = MetadataOf(kind) if metadata_only else view_of(kind)
+        return self._requests.collection(view, Selection(namespace, labels, fields))
+
+    async def wait_for(
+        self,
+        kind: Kind[T],
+        name: Key,
+        condition: Condition[T],
+        *,
+        namespace: str | None = None,
+        timeout: float | None,  # noqa: ASYNC109 - the error says what was waited for
+    ) -> T | None:
+        """Wait for something of an object: that a condition of its status is "True" (`"Available"`), or that a function
+        of it is true, which is given None while there is no such object. The object as it is then.
+
+        `WaitTimedOut` after `timeout` seconds.
+        """
+        view = view_of(kind)
+        info = await self._requests.resolve(view)
+        found = self._requests.target(info, name, namespace).key
+        selection = Selection(found.namespace, fields={"metadata.name": found.name})
+        waiting = Waiting(self._requests.collection(view, selection), view, self.world, condition)
+        return cast("T | None", await waiting.run(found, timeout))
+
+    # Writing
+
+    async def create(self, instance: A, **options: Unpack[CreateOptions]) -> A:
+        """A new object; `metadata.generate_name` lets the server find a name. AlreadyExists if there is one."""
+        check_whole(instance, "create")
+        query = create_query({**self._defaults, **options})
+        view = view_like(instance)
+        info = await self._requests.resolve(view)
+        key = self._requests.target_of(info, instance).key
+        if info.namespaced and not key.namespace:
+            raise ValueError(f"{describe(instance)}: a namespace is needed; give it, or a client that has one")
+        call = Call(
+            method="POST",
+            path=collection_path(info, key.namespace),
+            query=query,
+            body=msgspec.json.encode(document(instance)),
+            timeout=options.get("timeout"),
+            info=info,
+            name=key.name,
+        )
+        created: A = view.read(await self._requests.exchange.send(call), info)
+        return created
+
+    async def update(self, instance: A, **options: Unpack[WriteOptions]) -> A:
+        """Replace an object. Conflict if it has changed since it was read; without a resourceVersion, nobody asks."""
+        check_whole(instance, "update")
+        return await self._write("PUT", instance, options)
+
+    async def apply(self, instance: A, *, force: bool = False, **options: Unpack[WriteOptions]) -> A:
+        """Set the fields that the object sets, own them, and give up those that were owned before: server-side apply.
+
+        Creates the object if there is none. Conflict if others own a field and set it otherwise; `force` takes it.
+        """
+        check_applicable(instance)
+        if not options.get("field_manager", self._defaults.get("field_manager")):
+            raise ValueError(f"{describe(instance)}: apply needs a field_manager, here or in the client")
+        return await self._write("PATCH", instance, options, APPLY, [("force", "true")] if force else ())
+
+    @overload
+    async def patch(
+        self, target: A, /, *, original: A | None = None, optimistic_lock: bool = False, **options: Unpack[WriteOptions]
+    ) -> A: ...
+    @overload
+    async def patch(
+        self,
+        target: Kind[T],
+        name: Key,
+        patch: Patch,
+        /,
+        *,
+        namespace: str | None = None,
+        **options: Unpack[WriteOptions],
+    ) -> T: ...
+    async def patch(
+        self,
+        target: Any,
+        name: Key = "",
+        patch: Patch | None = None,
+        /,
+        *,
+        namespace: str | None = None,
+        original: Any = None,
+        optimistic_lock: bool = False,
+        **options: Unpack[WriteOptions],
+    ) -> Any:
+        """Change an object: by a patch, or, given the object itself, by what has changed in it since it was read.
+
+        `original` is the object as it was read, for dicts, which do not remember it. `optimistic_lock` makes it a
+        Conflict if anybody has written since. If nothing has changed, nothing is sent, and the same object returned.
+        """
+        query = write_query({**self._defaults, **options})
+        subresource = options.get("subresource", "")
+        if patch is not None:
+            view = view_of(target)
+            info = await self._requests.resolve(view)
+            where = self._requests.target(info, name, namespace, subresource)
+        else:
+            patch = difference(target, original, optimistic_lock=optimistic_lock)
+            if not patch.content:
+                return target
+            view = view_like(target)
+            info = await self._requests.resolve(view)
+            where = self._requests.target_of(info, target, subresource)
+        content = Content(
+            query=query,
+            body=patch.body(),
+            content_type=patch.content_type,
+            accept=view.accept,
+            timeout=options.get("timeout"),
+        )
+        return view.read(await self._requests.send("PATCH", where, content), info)
+
+    @overload
+    async def delete(
+        self, target: AnyObject, /, *, missing_ok: bool = False, **options: Unpack[DeletionOptions]
+    ) -> None: ...
+    @overload
+    async def delete(
+        self,
+        target: Kind[Any],
+        name: Key,
+        /,
+        *,
+        namespace: str | None = None,
+        missing_ok: bool = False,
+        **options: Unpack[DeletionOptions],
+    ) -> None: ...
+    async def delete(
+        self,
+        target: Any,
+        name: Key | None = None,
+        /,
+        *,
+        namespace: str | None = None,
+        missing_ok: bool = False,
+        **options: Unpack[DeletionOptions],
+    ) -> None:
+        """Delete an object, or, if it has finalizers, have it deleted. `missing_ok`: be content if there is none.
+
+        An object that was read is deleted only if it is still the same one, by its uid: not one that has been made
+        under its name in the meantime.
+        """
+        if name is None:
+            view = view_like(target)
+            info = await self._requests.resolve(view)
+            where = self._requests.target_of(info, target)
+            options = {"uid": uid(target), **options}
+        else:
+            info = await self._requests.resolve(view_of(target))
+            where = self._requests.target(info, name, namespace)
+        content = Content(body=deletion_body(options), timeout=options.get("timeout"))
+        try:
+            await self._requests.send("DELETE", where, content)
+        except NoSuchKind:
+            raise
+        except NotFound:
+            if not missing_ok:
+                raise
+
+    async def delete_all_of(
+        self,
+        kind: Kind[Any],
+        *,
+        namespace: str = "",
+        labels: LabelSelection = None,
+        fields: FieldSelection = None,
+        **options: Unpack[DeletionOptions],
+    ) -> None:
+        """Delete the objects of a kind that match. One namespace at a time: it must be named, if the kind has any."""
+        info = await self._requests.resolve(view_of(kind))
+        if info.namespaced and not namespace:
+            raise ValueError(f"{info.gvk.kind}: name the namespace in which all are to be deleted")
+        call = Call(
+            method="DELETE",
+            path=collection_path(info, namespace),
+            query=selection_query(labels, fields),
+            body=deletion_body(options),
+            timeout=options.get("timeout"),
+            info=info,
+        )
+        await self._requests.exchange.send(call)
+
+    async def retry_on_conflict(self, function: Callable[[], Awaitable[T]], backoff: Backoff = CONFLICTS) -> T:
+        """Call `function` until no other writer is faster, five times at most. It must read the object each time."""
+        return await retry_on_conflict(self.world, function, backoff)
+
+    async def _write(
+        self,
+        method: str,
+        instance: A,
+        options: WriteOptions,
+        content_type: str = JSON,
+        parameters: Sequence[tuple[str, str]] = (),
+    ) -> A:
+        query = [*write_query({**self._defaults, **options}), *parameters]
+        view = view_like(instance)
+        info = await self._requests.resolve(view)
+        target = self._requests.target_of(info, instance, options.get("subresource", ""))
+        content = Content(
+            query=query,
+            body=msgspec.json.encode(document(instance)),
+            content_type=content_type,
+            timeout=options.get("timeout"),
+        )
+        written: A = view.read(await self._requests.send(method, target, content), info)
+        return written

@@ -1,0 +1,105 @@
+"""The events of one watch, taken out of the bytes as they come.
+
+An event is a line, `{"type":"ADDED","object":{…}}`. Its object is cut out, not decoded: where the line has the form in
+which API servers write it, nothing but its first few bytes is looked at. What the stream ends with, if it is no whole
+line, is dropped: the event comes again in the next watch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import TracebackType
+from typing import Final, Self
+
+import msgspec
+
+from ostinato.client.list_watch import ADDED, BOOKMARK, DELETED, ERROR, MODIFIED, RawEvent, WatchStalled
+from ostinato.client.transport import LONGEST_LINE, AnswerTooLarge, ConnectionLost, Response
+from ostinato.world import Clock
+
+_HEAD: Final = b'{"type":"'
+_MIDDLE: Final = b'","object":'
+_LONGEST_TYPE: Final = 32
+_TYPES: Final = {kind.encode(): kind for kind in (ADDED, MODIFIED, DELETED, BOOKMARK, ERROR)}
+
+
+class _Event(msgspec.Struct):
+    type: str
+    object: msgspec.Raw
+
+
+_slow_decoder = msgspec.json.Decoder(_Event)
+
+
+def parse_event(line: bytes) -> RawEvent:
+    """The event that a line holds; `ConnectionLost` if it holds none: something else than an API server talks."""
+    start = len(_HEAD)
+    end = line.find(b'"', start, start + _LONGEST_TYPE)
+    kind = _TYPES.get(line[start:end])
+    if kind and line.startswith(_HEAD) and line.startswith(_MIDDLE, end) and line[-1:] == b"}":
+        return RawEvent(kind, line[end + len(_MIDDLE) : -1])
+    try:
+        event = _slow_decoder.decode(line)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        shown = line[:100].decode(errors="replace")
+        raise ConnectionLost(f"no watch event but {shown!r}") from None
+    return RawEvent(event.type, bytes(event.object))
+
+
+class ResponseEvents:
+    """The events in the answer to a watch."""
+
+    def __init__(self, response: Response, clock: Clock, quiet: float | None, about: str) -> None:
+        self._response = response
+        self._chunks = response.chunks()
+        self._clock = clock
+        self._quiet = quiet
+        self._about = about
+        self._lines: Iterator[bytes] = iter(())  # whole lines that are still to be given
+        self._parts: list[bytes] = []  # of a line whose end has not come
+        self._size = 0  # of the parts
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> RawEvent:
+        while True:
+            for line in self._lines:
+                if line and line != b"\r":
+                    return parse_event(line)
+            self._lines = iter(self._split(await self._chunk()))
+
+    async def _chunk(self) -> bytes:
+        if self._quiet is None:
+            return await anext(self._chunks)
+        try:
+            async with self._clock.timeout(self._quiet):
+                return await anext(self._chunks)
+        except TimeoutError:
+            self.close()
+            raise WatchStalled(f"{self._about}: nothing came for {self._quiet:g} seconds, no bookmark either") from None
+
+    def _split(self, chunk: bytes) -> list[bytes]:
+        lines = chunk.split(b"\n")
+        last = lines.pop()
+        if lines and self._parts:
+            self._parts.append(lines[0])
+            lines[0] = b"".join(self._parts)
+            self._parts, self._size = [], 0
+        if last:
+            self._parts.append(last)
+            self._size += len(last)
+            if self._size > LONGEST_LINE:
+                raise AnswerTooLarge(f"{self._about}: an event is longer than {LONGEST_LINE} bytes")
+        return lines
+
+    def close(self) -> None:
+        self._response.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()

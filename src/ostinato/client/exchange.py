@@ -1,0 +1,123 @@
+"""Exchange: one request and its answer, with refusals as errors and warnings told.
+
+- An answer that is no 2xx is an `APIError` in the server's words, or, from a proxy that knows no Status, in ours.
+- So is a success whose body says `Failure`.
+- A 404 that is about the kind and not about an object is `NoSuchKind`: nothing is missing but the definition.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+
+import msgspec
+
+from ostinato.api.errors import APIError, NotFound, Unknown, from_response
+from ostinato.api.gvk import GroupResource, GroupVersionKind
+from ostinato.api.object import KindInfo
+from ostinato.api.quoting import quote
+from ostinato.api.status import UNEXPECTED_SERVER_RESPONSE, Status, StatusDetails
+from ostinato.client.resending import retry_after
+from ostinato.client.transport import Request, Response, Transport
+from ostinato.client.views import JSON
+
+WarningHandler = Callable[[str], object]
+"""Called with each text that a server wants people to know of, though the request succeeds."""
+
+_MOST_REMEMBERED = 1000  # warnings that are logged once; of more, all are
+_logger = logging.getLogger("ostinato.client")
+
+
+class NoSuchKind(NotFound):
+    """The server does not serve this kind in this version."""
+
+    @classmethod
+    def of_kind(cls, gvk: GroupVersionKind) -> NoSuchKind:
+        message = f"no matches for kind {quote(gvk.kind)} in version {quote(gvk.api_version)}"
+        return cls._make(message, StatusDetails(group=gvk.group, kind=gvk.kind))
+
+
+class Call(msgspec.Struct, frozen=True, kw_only=True):
+    """A request, and what it is about."""
+
+    method: str
+    path: str
+    query: Sequence[tuple[str, str]] = ()
+    body: bytes = b""
+    content_type: str = JSON
+    accept: str = JSON
+    headers: Sequence[tuple[str, str]] = ()
+    stream: bool = False
+    timeout: float | None = None
+    info: KindInfo | None = None  # the kind it is about, if it is about one
+    name: str = ""  # of the object
+    subresource: str = ""
+
+    def request(self) -> Request:
+        headers = [("Accept", self.accept), *self.headers]
+        if self.body:
+            headers.append(("Content-Type", self.content_type))
+        return Request(self.method, self.path, self.query, headers, self.body, self.stream, self.timeout)
+
+
+class Exchange:
+    def __init__(self, transport: Transport, warn: WarningHandler | None = None) -> None:
+        self.transport = transport
+        self._warn = warn or LogWarnings()
+
+    async def open(self, call: Call) -> Response:
+        """The answer, if it is a success; its body is still to be read."""
+        response = await self.transport.request(call.request())
+        for warning in response.warnings:
+            self._warn(warning)
+        if 200 <= response.status < 300:
+            return response
+        raise refused(call, response.status, response.headers, await response.read())
+
+    async def send(self, call: Call) -> bytes:
+        """The body of the answer."""
+        response = await self.open(call)
+        body = await response.read()
+        if b'"kind":"Status"' in body[:64]:
+            _check_success(call, response, body)
+        elif not body:
+            raise Unknown.of(f"{call.method} {call.path}: the answer is empty", response.status)
+        return body
+
+
+class LogWarnings:
+    """Writes each text to the log when it first comes."""
+
+    def __init__(self) -> None:
+        self._told: set[str] = set()
+
+    def __call__(self, text: str) -> None:
+        if text not in self._told:
+            if len(self._told) < _MOST_REMEMBERED:
+                self._told.add(text)
+            _logger.warning("%s", text)
+
+
+def refused(call: Call, code: int, headers: Mapping[str, str], body: bytes) -> APIError:
+    """The error for an answer that is no success."""
+    error = from_response(
+        code,
+        body,
+        verb=call.method,
+        resource=call.info.gvr.group_resource if call.info else GroupResource("", ""),
+        name=call.name,
+        content_type=headers.get("content-type", ""),
+        retry_after=int(retry_after(headers) or 0),
+    )
+    if code == 404 and call.info is not None and not call.subresource and _is_about_no_object(error):
+        return NoSuchKind.of_kind(call.info.gvk)
+    return error
+
+
+def _is_about_no_object(error: APIError) -> bool:
+    return not error.details.name or error.has_cause(UNEXPECTED_SERVER_RESPONSE)
+
+
+def _check_success(call: Call, response: Response, body: bytes) -> None:
+    if Status.from_dict(msgspec.json.decode(body)).status != "Success":
+        raise refused(call, response.status, response.headers, body)

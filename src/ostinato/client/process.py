@@ -1,0 +1,119 @@
+"""Process: a command that runs in a container, and its standard streams, over a WebSocket.
+
+    async with await client.pods.exec("web-0", ["sh", "-c", "cat; exit 3"], stdin=True) as process:
+        await process.write(b"hello")
+        await process.close_stdin()
+        async for output in process:
+            print(output.stream, output.data)
+        assert process.exit_code == 3
+
+Each message begins with the number of its stream. The last one, on the error stream, is a Status that says how the
+command ended. Output is read only as fast as it is taken.
+"""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Final, Literal, NamedTuple, Self
+
+import msgspec
+
+from ostinato.api.errors import APIError, InternalError, from_response
+from ostinato.client.transport import ConnectionLost, WebSocket
+
+PROTOCOLS: Final = ("v5.channel.k8s.io", "v4.channel.k8s.io")
+_STDIN, _STDOUT, _STDERR, _ERROR, _RESIZE, _CLOSE = 0, 1, 2, 3, 4, 255
+_NON_ZERO: Final = "NonZeroExitCode"
+
+
+class Output(NamedTuple):
+    stream: Literal["stdout", "stderr"]
+    data: bytes
+
+
+class Completed(NamedTuple):
+    """What a command wrote, and how it ended."""
+
+    exit_code: int
+    stdout: bytes
+    stderr: bytes
+
+
+class Process:
+    """A command in a container. Iterate over its output; `exit_code` is known at the end of it."""
+
+    def __init__(self, socket: WebSocket, about: str) -> None:
+        self._socket = socket
+        self._about = about
+        self.exit_code: int | None = None  # None as long as it runs
+
+    async def write(self, data: bytes) -> None:
+        """To standard input, which must have been asked for."""
+        await self._socket.send(bytes((_STDIN,)) + data)
+
+    async def close_stdin(self) -> None:
+        """Say that no more input comes. Servers before 1.30 cannot be told so."""
+        if self._socket.protocol != PROTOCOLS[0]:
+            raise NotImplementedError(f"{self._about}: the server speaks {self._socket.protocol}, which ends no stdin")
+        await self._socket.send(bytes((_CLOSE, _STDIN)))
+
+    async def resize(self, width: int, height: int) -> None:
+        """Tell the size of the terminal, in characters."""
+        size = msgspec.json.encode({"Width": width, "Height": height})
+        await self._socket.send(bytes((_RESIZE,)) + size)
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Output:
+        """The next output; an `APIError` if the command could not be run, `ConnectionLost` if its end is not known."""
+        while self.exit_code is None:
+            message = await self._socket.receive()
+            if message is None:
+                raise ConnectionLost(f"{self._about}: the connection ended before the command did")
+            stream, data = message[:1], message[1:]
+            if stream == b"\x03":
+                self.exit_code = self._ended(data)
+            elif data and stream in (b"\x01", b"\x02"):
+                return Output("stdout" if stream == b"\x01" else "stderr", data)
+        await self.close()
+        raise StopAsyncIteration
+
+    async def complete(self) -> Completed:
+        """Wait for the end, and collect the output."""
+        parts: dict[str, list[bytes]] = {"stdout": [], "stderr": []}
+        async for output in self:
+            parts[output.stream].append(output.data)
+        assert self.exit_code is not None
+        return Completed(self.exit_code, b"".join(parts["stdout"]), b"".join(parts["stderr"]))
+
+    def _ended(self, data: bytes) -> int:
+        """The exit code that a Status tells."""
+        error = from_response(500, data)
+        if error.status.status == "Success":
+            return 0
+        code = _exit_code(error)
+        if code is None:
+            raise error
+        return code
+
+    async def close(self) -> None:
+        """Let the command be. It may run on."""
+        await self._socket.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.close()
+
+
+def _exit_code(error: APIError) -> int | None:
+    if error.reason != _NON_ZERO:
+        return None
+    for cause in error.causes:
+        if cause.reason == "ExitCode" and cause.message.isdecimal():
+            return int(cause.message)
+    raise InternalError.of(f"the server does not say with which code the command ended: {error.message}")

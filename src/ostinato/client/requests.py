@@ -1,0 +1,118 @@
+"""Requests: what the verbs of a client have in common.
+
+Kinds are resolved to resources, names completed with the client's namespace, and what is sent is sent to a `Target`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from ostinato.api.access import AnyObject, gvk, key
+from ostinato.api.gvk import NamespacedName
+from ostinato.api.object import KindInfo
+from ostinato.api.scheme import Scheme
+from ostinato.client.collection import Collection, Selection
+from ostinato.client.discovery import Discovery
+from ostinato.client.exchange import Call, Exchange, WarningHandler
+from ostinato.client.mapping import Mapper
+from ostinato.client.options import Query
+from ostinato.client.paths import Key, object_path
+from ostinato.client.transport import Transport
+from ostinato.client.views import JSON, MetadataOf, PartialObjectMetadata, Unstructured, View, view_of
+from ostinato.kinds.builtin import builtin_scheme
+from ostinato.world import World
+
+
+class Target(msgspec.Struct, frozen=True):
+    """One object, or a subresource of it."""
+
+    info: KindInfo
+    key: NamespacedName
+    subresource: str = ""
+
+    @property
+    def path(self) -> str:
+        return object_path(self.info, self.key, self.subresource)
+
+
+class Content(msgspec.Struct, frozen=True, kw_only=True):
+    """What goes with a request."""
+
+    query: Query = []
+    body: bytes = b""
+    content_type: str = JSON
+    accept: str = JSON
+    timeout: float | None = None
+
+
+_NOTHING = Content()
+
+
+class Requests:
+    def __init__(
+        self, transport: Transport, world: World, scheme: Scheme | None, namespace: str, warn: WarningHandler | None
+    ) -> None:
+        self.exchange = Exchange(transport, warn)
+        self.world = world
+        self.namespace = namespace
+        self.mapper = Mapper(Discovery(self.exchange), world.clock)
+        self._scheme = scheme or builtin_scheme()
+
+    async def resolve(self, view: View[Any]) -> KindInfo:
+        """The resource of a kind: as its class says, as the scheme knows, or as discovery tells."""
+        if view.info is not None:
+            return view.info
+        if self._scheme.recognizes(view.gvk):
+            return self._scheme.info(view.gvk)
+        return await self.mapper.kind(view.gvk)
+
+    def collection(self, view: View[Any], selection: Selection) -> Collection:
+        return Collection(self.exchange, self.world.clock, self.resolve, view, selection)
+
+    def target(self, info: KindInfo, name: Key, namespace: str | None = None, subresource: str = "") -> Target:
+        """A bare name is one in `namespace`, or else in the client's own."""
+        if not isinstance(name, str):
+            if namespace is not None and namespace != name.namespace:
+                raise ValueError(f"{info.gvk.kind} {name.name}: in namespace {name.namespace!r}, or in {namespace!r}?")
+            return Target(info, NamespacedName(name.namespace, name.name), subresource)
+        if namespace is None:
+            namespace = self.namespace if info.namespaced else ""
+        return Target(info, NamespacedName(namespace, name), subresource)
+
+    def target_of(self, info: KindInfo, instance: AnyObject, subresource: str = "") -> Target:
+        found = key(instance)
+        namespace = (found.namespace or self.namespace) if info.namespaced else ""
+        return Target(info, NamespacedName(namespace, found.name), subresource)
+
+    async def send(self, method: str, target: Target, content: Content = _NOTHING) -> bytes:
+        call = Call(
+            method=method,
+            path=target.path,
+            query=content.query,
+            body=content.body,
+            content_type=content.content_type,
+            accept=content.accept,
+            timeout=content.timeout,
+            info=target.info,
+            name=target.key.name,
+            subresource=target.subresource,
+        )
+        return await self.exchange.send(call)
+
+
+def view_like(instance: AnyObject) -> View[Any]:
+    """The view in which an object is."""
+    if isinstance(instance, dict):
+        return Unstructured(_kind_of_dict(instance))
+    if isinstance(instance, PartialObjectMetadata):
+        return MetadataOf(type(instance))
+    return view_of(type(instance))
+
+
+def _kind_of_dict(instance: dict[str, Any]) -> Any:
+    found = gvk(instance)
+    if not found.kind or not found.version:
+        raise ValueError("an object that is a dict must say its apiVersion and kind")
+    return found

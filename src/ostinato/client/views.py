@@ -1,0 +1,144 @@
+"""Views: which kind is meant, and in which form its objects come back.
+
+    await client.get(Pod, key)                                        # typed: a Pod
+    await client.get(Unstructured.of("example.dev/v1", "Widget"), key)  # a dict in JSON shape
+    await client.get(MetadataOf(Pod), key)                            # its metadata and no more
+
+A class is enough by itself: it says all that the server needs. The others name a kind that may be unknown here, whose
+resource is then looked up by discovery.
+
+What `MetadataOf` gives is an object of that kind all the same: it can own others, and be patched and deleted. It cannot
+be updated or applied, for that would erase what was not read.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from functools import cache, lru_cache
+from typing import Any, Generic, TypeAlias, TypeVar, cast
+
+import msgspec
+
+from ostinato.api.codec import ObjectError, from_json, list_from_json, raw_list_from_json
+from ostinato.api.gvk import GroupVersionKind
+from ostinato.api.leaves import decode_leaf
+from ostinato.api.meta import ListMeta
+from ostinato.api.object import KindInfo, Object, ObjectMetaclass, kind_of, remember
+from ostinato.api.wire import DecodeError, decode_json
+
+Json = dict[str, Any]
+T = TypeVar("T")
+O = TypeVar("O", bound=Object)  # noqa: E741
+
+JSON = "application/json"
+_PARTIAL = "application/json;as=PartialObjectMetadata{};g=meta.k8s.io;v=v1,application/json"
+
+
+class PartialObjectMetadata(Object):
+    """The metadata of an object of any kind. Each kind has a subclass of it, which `kind_of` answers for."""
+
+
+class View(ABC, Generic[T]):
+    """A kind, and how the bytes of its objects are read."""
+
+    accept = JSON  # for one object, and for events
+    accept_list = JSON
+
+    def __init__(self, gvk: GroupVersionKind, info: KindInfo | None = None) -> None:
+        self.gvk = gvk
+        self.info = info  # what the server calls the kind, if that is known without asking
+
+    @abstractmethod
+    def read(self, data: bytes, info: KindInfo) -> T:
+        """One object; an `ObjectError` if it is none of this kind."""
+
+    @abstractmethod
+    def read_list(self, data: bytes, info: KindInfo) -> tuple[ListMeta, list[T]]:
+        """One page of a list."""
+
+
+Kind: TypeAlias = type[T] | View[T]
+
+
+class Typed(View[O]):
+    """What a class stands for; `view_of` makes it."""
+
+    def __init__(self, cls: type[O]) -> None:
+        info = kind_of(cls)
+        super().__init__(info.gvk, info)
+        self.cls = cls
+
+    def read(self, data: bytes, info: KindInfo) -> O:  # noqa: ARG002 - the class knows
+        return from_json(self.cls, data)
+
+    def read_list(self, data: bytes, info: KindInfo) -> tuple[ListMeta, list[O]]:  # noqa: ARG002
+        answer = list_from_json(self.cls, data)
+        return answer.metadata, answer.items
+
+
+class Unstructured(View[Json]):
+    """Objects as dicts in JSON shape, each with its `apiVersion` and `kind`."""
+
+    @classmethod
+    def of(cls, api_version: str, kind: str) -> Unstructured:
+        return cls(GroupVersionKind.of(api_version, kind))
+
+    def read(self, data: bytes, info: KindInfo) -> Json:
+        try:
+            value = decode_json(data)
+        except DecodeError as error:
+            raise ObjectError(f"{self.gvk.kind}: {error}") from None
+        if not isinstance(value, dict):
+            raise ObjectError(f"{self.gvk.kind}: expected an object, got {type(value).__name__}")
+        if "kind" in value and "apiVersion" in value:
+            return value
+        return {"apiVersion": info.gvk.api_version, "kind": info.gvk.kind, **value}
+
+    def read_list(self, data: bytes, info: KindInfo) -> tuple[ListMeta, list[Json]]:
+        answer = raw_list_from_json(data)
+        return answer.metadata, [self.read(bytes(item), info) for item in answer.items]
+
+
+class MetadataOf(View[PartialObjectMetadata]):
+    """The metadata of objects, without the rest: the server does not even send it."""
+
+    accept = _PARTIAL.format("")
+    accept_list = _PARTIAL.format("List")
+
+    def __init__(self, kind: type[Object] | View[Any] | GroupVersionKind) -> None:
+        view = view_of(kind)
+        super().__init__(view.gvk, view.info)
+
+    def read(self, data: bytes, info: KindInfo) -> PartialObjectMetadata:
+        try:
+            return remember(_metadata_decoder(info).decode(data), data)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            raise ObjectError(f"metadata of {info.gvk.kind}: {error}") from None
+
+    def read_list(self, data: bytes, info: KindInfo) -> tuple[ListMeta, list[PartialObjectMetadata]]:
+        answer = raw_list_from_json(data)
+        return answer.metadata, [self.read(bytes(item), info) for item in answer.items]
+
+
+def view_of(kind: type[T] | View[T] | GroupVersionKind) -> View[T]:
+    """The view that an argument means. A bare GroupVersionKind is `Unstructured`."""
+    if isinstance(kind, View):
+        return kind
+    if isinstance(kind, type) and issubclass(kind, Object):
+        return cast("View[T]", _typed(kind))
+    if isinstance(kind, GroupVersionKind):
+        return cast("View[T]", Unstructured(kind))
+    raise TypeError(f"{kind!r} is no kind: give a class, Unstructured.of(apiVersion, kind) or MetadataOf(kind)")
+
+
+@cache
+def _typed(cls: type[O]) -> Typed[O]:
+    return Typed(cls)
+
+
+@lru_cache(maxsize=1024)
+def _metadata_decoder(info: KindInfo) -> msgspec.json.Decoder[PartialObjectMetadata]:
+    # The class is that of the kind, so no check for apiVersion and kind can be made: they say PartialObjectMetadata.
+    name = f"{info.gvk.kind}Metadata"
+    cls = ObjectMetaclass(name, (PartialObjectMetadata,), {"__module__": __name__, "__kind__": info})
+    return msgspec.json.Decoder(cast("type[PartialObjectMetadata]", cls), dec_hook=decode_leaf)

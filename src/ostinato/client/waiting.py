@@ -1,0 +1,103 @@
+"""Waiting: until an object is as somebody wants it, told by a watch and not by asking again and again.
+
+await client.wait_for(Deployment, "web", "Available", timeout=60)
+await client.wait_for(Pod, "web-0", lambda pod: pod is not None and pod.status.phase == "Running", timeout=60)
+await client.wait_for(Pod, "web-0", is_deleted, timeout=60)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+from ostinato.api.access import AnyObject
+from ostinato.api.codec import to_dict
+from ostinato.api.conditions import conditions_of, is_condition_true
+from ostinato.api.errors import Expired, Gone
+from ostinato.api.gvk import NamespacedName
+from ostinato.client.collection import Collection
+from ostinato.client.list_watch import ListOptions
+from ostinato.client.listing import Listing
+from ostinato.client.views import View
+from ostinato.client.watch import Watch
+from ostinato.world import World
+
+T = TypeVar("T")
+
+Condition = str | Callable[[T | None], bool]
+
+
+class WaitTimedOut(TimeoutError):  # noqa: N818 - what happened, in the past tense
+    """It did not come to be in time. The message says what was waited for, and how it stood."""
+
+
+def is_deleted(instance: object | None) -> bool:
+    """A condition: the object does not exist."""
+    return instance is None
+
+
+def exists(instance: object | None) -> bool:
+    """A condition: the object exists."""
+    return instance is not None
+
+
+class Waiting:
+    """For one condition of one object; `collection` holds nothing else."""
+
+    def __init__(self, collection: Collection, view: View[Any], world: World, condition: Condition[Any]) -> None:
+        self._collection = collection
+        self._view = view
+        self._world = world
+        self._condition = condition
+        self._found: Any = None  # the object as it was last seen
+
+    async def run(self, key: NamespacedName, seconds: float | None) -> Any:
+        limit = self._world.clock.timeout(seconds)
+        try:
+            async with limit:
+                while not await self._watched():
+                    pass
+        except TimeoutError:
+            if not limit.expired():  # a request took too long, and says so
+                raise
+            kind = self._view.gvk.kind
+            raise WaitTimedOut(f"{kind} {key}: waited {seconds:g} s {self._wanted()}; {self._state()}") from None
+        return self._found
+
+    async def _watched(self) -> bool:
+        """Whether the condition came to hold; not so if the server has forgotten what happened in the meantime."""
+        items = await Listing(self._collection, self._view, ListOptions())
+        self._found = items[0] if items else None
+        if self._holds():
+            return True
+        async with Watch(self._collection, self._view, self._world, since=items.resource_version) as events:
+            try:
+                async for event in events:
+                    self._found = None if event.type == "DELETED" else event.object
+                    if self._holds():
+                        return True
+            except (Expired, Gone):
+                pass
+        return False
+
+    def _holds(self) -> bool:
+        if isinstance(self._condition, str):
+            return self._found is not None and is_condition_true(cast("AnyObject", self._found), self._condition)
+        return self._condition(self._found)
+
+    def _wanted(self) -> str:
+        if isinstance(self._condition, str):
+            return f"for its condition {self._condition}"
+        return f"until {getattr(self._condition, '__name__', 'the condition holds')}"
+
+    def _state(self) -> str:
+        if self._found is None:
+            return "it does not exist"
+        if not isinstance(self._condition, str):
+            return "it exists, but is not so"
+        for each in conditions_of(self._found):
+            told = each if isinstance(each, dict) else to_dict(each)
+            if told.get("type") == self._condition:
+                parts = [told.get(name) for name in ("status", "reason", "message")]
+                return "the condition is " + ": ".join(str(part) for part in parts if part)
+        return "it has no such condition"

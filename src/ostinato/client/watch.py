@@ -1,0 +1,200 @@
+"""Watch: what happens to objects of a kind, as it happens, for as long as anybody listens.
+
+    async for event in client.watch(Pod, namespace="default"):
+        print(event.type, event.object.metadata.name)
+
+- Without `since` it begins with an ADDED for each object that is there. With it, after that version.
+- It goes on by itself after everything that passes: the end of a watch (servers end each after some minutes), a lost
+  connection, a server that is silent, restarting or overloaded. It resumes where it was, so that each event comes once.
+- What does not pass is raised, and ends it: `Expired` or `Gone` if the server no longer has what was missed (list
+  again, and watch from there), `Forbidden`, `NoSuchKind` and the like.
+- `resource_version` is up to where everything has been told. Bookmarks move it, and are not given.
+
+Leave the loop, or close the watch, when it is no longer needed: `async with client.watch(…) as events:`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from types import TracebackType
+from typing import Final, Generic, Literal, Self, TypeVar, cast
+
+import msgspec
+
+from ostinato.api.access import AnyObject, resource_version
+from ostinato.api.errors import (
+    APIError,
+    InternalError,
+    ServerTimeout,
+    ServiceUnavailable,
+    Timeout,
+    TooManyRequests,
+)
+from ostinato.api.header import read_header
+from ostinato.client.backoff import WATCHES
+from ostinato.client.collection import Collection
+from ostinato.client.list_watch import (
+    ADDED,
+    DELETED,
+    ERROR,
+    MODIFIED,
+    QUIET,
+    EventStream,
+    ListOptions,
+    RawEvent,
+    WatchOptions,
+    WatchStalled,
+    error_of,
+)
+from ostinato.client.listing import PAGE_SIZE
+from ostinato.client.transport import ConnectionLost, RequestTimedOut, TransportError
+from ostinato.client.views import View
+from ostinato.world import World
+
+T = TypeVar("T")
+EventType = Literal["ADDED", "MODIFIED", "DELETED"]
+
+SHORTEST: Final = 300  # seconds after which a server is asked to end a watch, up to twice as long
+_VERY_SHORT: Final = 1.0  # a watch that ends so soon, and tells nothing, is a failure in disguise
+_TOLD: Final[dict[str, EventType]] = {ADDED: ADDED, MODIFIED: MODIFIED, DELETED: DELETED}
+_PASSING: Final = (TooManyRequests, InternalError, ServerTimeout, ServiceUnavailable, Timeout)
+_LOST: Final = (ConnectionLost, RequestTimedOut, WatchStalled)
+_logger = logging.getLogger("ostinato.client")
+
+
+class Event(msgspec.Struct, Generic[T], frozen=True):
+    """What happened to an object, and how it is then; one that was deleted is as it was, with its end's version."""
+
+    type: EventType
+    object: T
+
+
+class Watch(Generic[T]):
+    """What `client.watch` gives. It can be iterated once."""
+
+    def __init__(
+        self, collection: Collection, view: View[T], world: World, *, since: str | None, quiet: float | None = QUIET
+    ) -> None:
+        self.resource_version = since or ""
+        self._collection = collection
+        self._view = view
+        self._world = world
+        self._quiet = quiet
+        self._backoff = WATCHES.start(world.rng)
+        self._next_page = ListOptions(limit=PAGE_SIZE) if since is None else None  # of what was there at the beginning
+        self._page: Iterator[T] = iter(())  # what of it is still to be told
+        self._stream: EventStream | None = None  # the watch that is open
+        self._opened = 0.0
+        self._told = False  # something came on the stream
+        self._closed = False
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Event[T]:
+        while not self._closed:
+            for item in self._page:
+                return Event(ADDED, item)
+            try:
+                event = await self._step()
+            except (APIError, TransportError) as error:
+                self._end_stream()
+                await self._survive(error)
+            else:
+                if event is not None:
+                    return event
+        raise StopAsyncIteration
+
+    def close(self) -> None:
+        """Hear no more. Harmless when it is closed; whoever waits for an event comes to the end of the watch."""
+        self._closed = True
+        self._page = iter(())
+        self._end_stream()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    async def _step(self) -> Event[T] | None:
+        """Do the next thing that is to be done: a page, a new watch, an event of the watch that is open."""
+        if self._next_page is not None:
+            await self._read_page(self._next_page)
+            return None
+        if self._stream is None:
+            await self._open_stream()
+            return None
+        try:
+            raw = await anext(self._stream)
+        except StopAsyncIteration:
+            await self._resume()
+            return None
+        return await self._event(raw)
+
+    async def _read_page(self, options: ListOptions) -> None:
+        data = await self._collection.read(options)
+        self._backoff.reset()
+        metadata, items = self._view.read_list(data, await self._collection.info())
+        self.resource_version = self.resource_version or metadata.resource_version
+        self._page = iter(items)
+        following = ListOptions(limit=PAGE_SIZE, continue_token=metadata.continue_)
+        self._next_page = following if metadata.continue_ else None
+
+    async def _open_stream(self) -> None:
+        clock, rng = self._world.clock, self._world.rng
+        options = WatchOptions(
+            resource_version=self.resource_version,
+            timeout_seconds=int(rng.uniform(SHORTEST, 2 * SHORTEST)),
+            quiet=self._quiet,
+        )
+        self._stream = await self._collection.watch(options)
+        self._opened, self._told = clock.monotonic(), False
+        if self._closed:  # in the meantime
+            self._end_stream()
+
+    async def _event(self, raw: RawEvent) -> Event[T] | None:
+        if raw.type == ERROR:
+            raise error_of(raw)
+        self._told = True
+        self._backoff.reset()
+        kind = _TOLD.get(raw.type)
+        if kind is None:
+            self._advance(read_header(raw.object).resource_version)
+            return None
+        found = self._view.read(raw.object, await self._collection.info())
+        self._advance(resource_version(cast("AnyObject", found)))
+        return Event(kind, found)
+
+    def _advance(self, version: str) -> None:
+        self.resource_version = version or self.resource_version
+
+    async def _resume(self) -> None:
+        """The server has ended the watch, as it does every few minutes."""
+        self._end_stream()
+        if not self._told and self._world.clock.monotonic() - self._opened < _VERY_SHORT:
+            await self._wait(self._backoff.next(), "it ended at once, and told nothing")
+
+    async def _survive(self, error: APIError | TransportError) -> None:
+        """Wait, if the trouble is one that passes."""
+        if self._closed:  # which is why the stream broke
+            return
+        if not isinstance(error, (*_PASSING, *_LOST)):
+            self.close()
+            raise error
+        wait = self._backoff.next()
+        if isinstance(error, APIError) and error.retry_after:
+            wait = max(wait, error.retry_after)
+        await self._wait(wait, str(error))
+
+    async def _wait(self, seconds: float, why: str) -> None:
+        _logger.warning("watch of %s: %s; going on in %.1f s", self._collection, why, seconds)
+        await self._world.clock.sleep(seconds)
+
+    def _end_stream(self) -> None:
+        if self._stream is not None:
+            self._stream.close()
+            self._stream = None

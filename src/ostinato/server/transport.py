@@ -1,0 +1,201 @@
+"""The in-process transport: a client's requests straight into a server, without HTTP, TLS or a copy of the bytes.
+
+    client = Client(InProcessTransport(server), world=server.world, namespace="default")
+
+It speaks the same protocol as the transport over HTTP (`ostinato.client.transport`) and keeps its promises: deadlines,
+time-outs, `Retry-After`. A request is handled in the task that sends it, so whoever is cancelled cancels its handling.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Self, cast
+from urllib.parse import urlencode
+
+from ostinato.client import transport as protocol
+from ostinato.client.headers import default_user_agent
+from ostinato.client.resending import LONGEST_WAIT, MOST_RETRIES, can_be_sent_again, wait_before_retry
+from ostinato.client.transport import ConnectionLost, DeadlinePassed, RequestTimedOut, TransportError, UpgradeRefused
+from ostinato.client.warning import warning_texts
+from ostinato.server.core import Server
+from ostinato.server.request import Request, Response, Stream
+
+ADMINISTRATOR = ("kubernetes-admin", ("system:masters",))
+
+
+class InProcessTransport:
+    def __init__(
+        self,
+        server: Server,
+        *,
+        user: tuple[str, Sequence[str]] = ADMINISTRATOR,
+        user_agent: str = "",
+        timeout: float | None = None,
+        deadline: protocol.Deadline | None = None,
+    ) -> None:
+        """
+        - `user`: who asks, by name and groups, as a client certificate would say. Defaults to an administrator.
+        - `user_agent`: what the server names as the manager of fields, if nobody else does. Defaults to the program.
+        - `timeout`: seconds for requests that give none. Defaults to no limit.
+        - `deadline`: after which nothing is sent.
+        """
+        self.host = "in-process"
+        self._server = server
+        self._clock = server.world.clock
+        self._user = user
+        self._user_agent = user_agent or default_user_agent()
+        self._timeout = timeout
+        self._deadline = deadline
+        self._open: set[InProcessAnswer] = set()  # streams
+        self._ending: set[asyncio.Task[None]] = set()  # streams that are told to end
+        self._closed = False
+
+    async def request(self, request: protocol.Request) -> InProcessAnswer:
+        timeout = self._timeout if request.timeout is None and not request.stream else request.timeout
+        limit = self._clock.timeout(timeout)
+        try:
+            async with limit:
+                return await self._send_until_answered(request)
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            raise RequestTimedOut(f"{_what(request)}: timed out: no answer within {timeout:g} seconds") from None
+
+    async def websocket(self, request: protocol.Request, protocols: Sequence[str]) -> protocol.WebSocket:
+        """The core opens none so far: what it answers instead is told."""
+        headers = [*request.headers, ("Sec-WebSocket-Protocol", ", ".join(protocols)), ("Upgrade", "websocket")]
+        async with await self._send(request._replace(headers=headers)) as answer:
+            message = f"{_what(request)}: the server answered {answer.status} instead of opening a WebSocket"
+            raise UpgradeRefused(message, answer.status, answer.headers, await answer.read())
+
+    async def close(self) -> None:
+        self._closed = True
+        for answer in [*self._open]:
+            answer.close()
+        await asyncio.gather(*self._ending)
+
+    async def _send_until_answered(self, request: protocol.Request) -> InProcessAnswer:
+        for _ in range(MOST_RETRIES):
+            answer = await self._send(request)
+            wait = wait_before_retry(answer.status, answer.headers)
+            if wait is None or wait > LONGEST_WAIT or not can_be_sent_again(request):
+                return answer
+            await self._clock.sleep(wait)
+        return await self._send(request)
+
+    async def _send(self, request: protocol.Request) -> InProcessAnswer:
+        what = _what(request)
+        if self._closed:
+            raise TransportError(f"{what}: not sent: the transport is closed")
+        at = self._deadline() if self._deadline is not None else None
+        if at is not None and self._clock.monotonic() > at:
+            raise DeadlinePassed(f"{what}: not sent: the time in which this process may write is over")
+        query = urlencode(request.query) if request.query else ""
+        asked = Request(request.method, request.path, query, self._headers(request), body=await _body(request))
+        asked.peer = self._user
+        return InProcessAnswer(self, what, await self._server.handle(asked))
+
+    def _headers(self, request: protocol.Request) -> dict[str, str]:
+        return {"user-agent": self._user_agent} | {name.lower(): value for name, value in request.headers}
+
+    def opened(self, answer: InProcessAnswer) -> None:
+        self._open.add(answer)
+
+    def ended(self, answer: InProcessAnswer, chunks: AsyncIterator[bytes] | None) -> None:
+        """Let the server know that nobody listens any more."""
+        self._open.discard(answer)
+        if chunks is not None:
+            task = asyncio.get_running_loop().create_task(_end(chunks))
+            self._ending.add(task)
+            task.add_done_callback(self._ending.discard)
+
+
+class InProcessAnswer:
+    """A Response of the transport protocol."""
+
+    def __init__(self, transport: InProcessTransport, what: str, answer: Response | Stream) -> None:
+        self.status = answer.status
+        headers: dict[str, str] = {}
+        for name, value in answer.headers:
+            headers.setdefault(name.lower(), value)
+        headers.setdefault("content-type", answer.content_type)
+        self.headers: Mapping[str, str] = headers
+        warnings = [value for name, value in answer.headers if name == "Warning"]
+        self.warnings: Sequence[str] = warning_texts(warnings) if warnings else ()
+        self._transport = transport
+        self._what = what
+        self._parts = answer.parts if isinstance(answer, Response) else []
+        self._chunks = answer.chunks if isinstance(answer, Stream) else None  # None when it is closed, too
+        self._reader: asyncio.Task[Any] | None = None  # who waits for the next chunk
+        self._interrupted = False
+        if self._chunks is not None:
+            transport.opened(self)
+
+    async def read(self) -> bytes:
+        if self._chunks is not None:
+            return b"".join([chunk async for chunk in self])
+        return self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
+
+    def chunks(self) -> AsyncIterator[bytes]:
+        return self if self._chunks is not None else self._all_parts()
+
+    async def _all_parts(self) -> AsyncIterator[bytes]:
+        for part in self._parts:
+            yield part
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> bytes:
+        if self._chunks is None:
+            raise StopAsyncIteration
+        reader = self._reader = asyncio.current_task()
+        assert reader is not None
+        try:
+            return await anext(self._chunks)
+        except asyncio.CancelledError:
+            if not self._interrupted:
+                raise
+            reader.uncancel()
+            raise ConnectionLost(f"{self._what}: closed") from None
+        except StopAsyncIteration:
+            self.close()
+            raise
+        finally:
+            self._reader = None
+
+    def close(self) -> None:
+        chunks, self._chunks = self._chunks, None
+        if chunks is None:
+            return
+        reader = self._reader
+        if reader is None or reader is asyncio.current_task():
+            self._transport.ended(self, chunks)
+        else:  # cancelled, it ends the stream by itself
+            self._interrupted = True
+            reader.cancel()
+            self._transport.ended(self, None)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _what(request: protocol.Request) -> str:
+    return f"{request.method} in-process{request.path}"
+
+
+async def _body(request: protocol.Request) -> bytes:
+    if isinstance(request.body, bytes):
+        return request.body
+    return b"".join([chunk async for chunk in request.body])
+
+
+async def _end(chunks: AsyncIterator[bytes]) -> None:
+    await cast("Any", chunks).aclose()
