@@ -1,0 +1,47 @@
+"""Documentation: what `kubectl explain` and editors show."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ostinato.api.markers.marker import Marker, TextMarker
+
+
+class Doc(TextMarker):
+    """The description, in place of the docstring."""
+
+    __slots__ = ()
+    word = "description"
+
+
+class Title(TextMarker):
+    """A short name for people."""
+
+    __slots__ = ()
+    word = "title"
+
+
+class Example(Marker):
+    """A value as it might be, in JSON shape."""
+
+    __slots__ = ()
+
+    def __init__(self, value: Any) -> None:
+        super().__init__(value)
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        return {"example": self.arguments[0]}
+
+
+class ExternalDocs(Marker):
+    """Where to read more."""
+
+    __slots__ = ()
+
+    def __init__(self, url: str, description: str = "") -> None:
+        super().__init__(url, **({"description": description} if description else {}))
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        return {"externalDocs": {"url": self.arguments[0], **self.keywords}}
