@@ -1,8 +1,8 @@
 """A log in one SQLite file: what is acknowledged survives a crash of the process and of the machine.
 
-One table holds the newest version of every object. Each batch of writes is one transaction, synced to the disk once
-(WAL, `synchronous=FULL`), in a thread of its own so that the event loop goes on. The file belongs to one process at a
-time, and nobody but its owner may read it.
+One table holds the newest version of every object, and, in a row without a name, the last version given out. Each
+batch of writes is one transaction, synced to the disk once (WAL, `synchronous=FULL`), in a thread of its own so that
+the event loop goes on. The file belongs to one process at a time, and nobody but its owner may read it.
 """
 
 from __future__ import annotations
@@ -23,8 +23,7 @@ _APPLICATION = 0x4F535449  # "OSTI": the file is one of ours
 _SCHEMA = """BEGIN;
 CREATE TABLE object (collection TEXT NOT NULL, key TEXT NOT NULL, version INTEGER NOT NULL, data BLOB NOT NULL,
                      PRIMARY KEY (collection, key));
-CREATE TABLE counter (version INTEGER NOT NULL);
-INSERT INTO counter VALUES (0);
+INSERT INTO object VALUES ('', '', 0, x'');
 PRAGMA application_id = 0x4F535449;
 PRAGMA user_version = 1;
 COMMIT;"""
@@ -78,22 +77,25 @@ class SQLiteLog:
         database.execute("COMMIT")
 
     def load(self) -> tuple[int, Iterator[tuple[str, str, int, bytes]]]:
-        (version,) = self._database.execute("SELECT version FROM counter").fetchone()
-        return version, self._database.execute("SELECT collection, key, version, data FROM object")
+        (version,) = self._database.execute("SELECT version FROM object WHERE collection = '' AND key = ''").fetchone()
+        return version, self._database.execute("SELECT collection, key, version, data FROM object WHERE key != ''")
 
     async def append(self, writes: Sequence[Write]) -> None:
         await self._executor.run(self._append, writes)
 
     def _append(self, writes: Sequence[Write]) -> None:
+        last = Write("", "", writes[-1].version, b"")
+        if len(writes) < _ROWS and all(write.data is not None for write in writes):
+            self._put([*writes, last])  # one statement is a transaction by itself
+            return
         database = self._database
         database.execute("BEGIN IMMEDIATE")
         try:
-            for deletes, run in groupby(writes, lambda write: write.data is None):
+            for deletes, run in groupby([*writes, last], lambda write: write.data is None):
                 if deletes:
                     database.executemany(_DELETE, [(write.collection, write.key) for write in run])
                 else:
                     self._put(list(run))
-            database.execute("UPDATE counter SET version = ?", (writes[-1].version,))
             database.execute("COMMIT")
         except BaseException:
             with suppress(sqlite3.Error):  # some failures have rolled back already
