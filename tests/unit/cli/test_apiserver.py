@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
+import gc
 import http.client
+import io
 import json
 import os
 import signal
@@ -22,6 +25,7 @@ import yaml
 
 from ostinato.cli import apiserver
 from ostinato.cli.apiserver import Failure
+from ostinato.cli.app import run
 
 SOURCE = Path(__file__).parents[3] / "src"
 
@@ -159,6 +163,59 @@ def fail(*options: str) -> str:
     assert done.returncode == 1
     assert done.stdout == ""
     return done.stderr
+
+
+class Told(io.StringIO):
+    """A standard output that tells its process to end once something was said."""
+
+    def flush(self) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+
+
+def test_it_runs_until_it_is_told_to_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = Told()
+    monkeypatch.setattr(sys, "stdout", said)
+    for name in ("freeze", "set_threshold"):  # not in the process of the tests
+        monkeypatch.setattr(gc, name, lambda *args: None)
+    assert run(["apiserver", "--state", str(tmp_path), "--listen", "127.0.0.1:0", "--store", "memory"]) == 0
+    assert said.getvalue().startswith("ostinato apiserver ready at https://127.0.0.1:")
+
+
+@pytest.mark.parametrize(
+    ("listen", "problem"),
+    [
+        ("nonsense", "want HOST:PORT"),
+        ("127.0.0.1:{taken}", "is in use; choose another with --listen"),
+        ("host.invalid:1", "cannot listen at host.invalid:1"),
+    ],
+)
+def test_why_it_cannot_run_is_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], listen: str, problem: str
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        listen = listen.format(taken=taken.getsockname()[1])
+        assert run(["apiserver", "--listen", listen, "--state", str(tmp_path), "--store", "memory"]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith("ostinato apiserver: ")
+    assert problem in said
+    assert said.count("\n") == 1
+
+
+def test_a_second_signal_ends_it_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    codes: list[int] = []
+    monkeypatch.setattr(os, "_exit", codes.append)
+    told = asyncio.Event()
+    apiserver._stop(told)
+    assert (told.is_set(), codes) == (True, [])
+    apiserver._stop(told)
+    assert codes == [130]
+
+
+def test_a_command_is_needed(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        run([])
+    assert caught.value.code == 2
+    assert "COMMAND" in capsys.readouterr().err
 
 
 def test_a_port_that_is_in_use_is_told(tmp_path: Path) -> None:

@@ -119,11 +119,12 @@ def test_one_process_at_a_time_uses_the_file(path: Path, world: World) -> None:
     objects(path, world)
 
 
-def test_a_batch_that_fails_in_the_middle_leaves_nothing(path: Path, world: World) -> None:
+@pytest.mark.parametrize("before", [[], [Write("things", "z", 1, None)]], ids=["one statement", "several"])
+def test_a_batch_that_fails_in_the_middle_leaves_nothing(path: Path, world: World, before: list[Write]) -> None:
     broken = Write("things", "b", 3, object())  # type: ignore[arg-type]
     with closing(SQLiteLog(path, world.executor)) as log:
         with pytest.raises(sqlite3.Error):
-            asyncio.run(log.append([Write("things", "a", 2, b"1"), broken]))
+            asyncio.run(log.append([*before, Write("things", "a", 2, b"1"), broken]))
         asyncio.run(log.append([Write("things", "c", 4, b"3")]))
     assert objects(path, world) == (4, {"things/c": b"3"})
 

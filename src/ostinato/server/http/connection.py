@@ -333,7 +333,9 @@ class Connection(asyncio.BufferedProtocol):
             whole = answer.body
             parts = [await self._core.world.executor.run(_gzip, whole) if size > OFFLOADED else _gzip(whole)]
             size = len(parts[0])
-            lines.append(b"Content-Encoding: gzip\r\nVary: Accept-Encoding\r\n")
+            lines.append(b"Content-Encoding: gzip\r\n")
+            if ("Vary", "Accept-Encoding") not in answer.headers:
+                lines.append(b"Vary: Accept-Encoding\r\n")
         if answer.status not in (204, 304):
             lines.append(b"Content-Length: %d\r\n" % size)
         lines.append(b"\r\n")

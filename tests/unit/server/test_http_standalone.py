@@ -1,0 +1,140 @@
+"""A whole server in this process, over TLS."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import ssl
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from ostinato.server.access.authority import Authority
+from ostinato.server.standalone import Settings, Standalone
+from ostinato.server.state import StateDirectory
+from ostinato.server.store.index import UnusableStore
+from ostinato.world import World
+
+
+def play(path: Path, script: Callable[[Standalone], Awaitable[None]], **settings: Any) -> None:
+    async def main() -> None:
+        world = World.real(workers=1)
+        server = Standalone(world, Settings(state=path, port=0, **settings))
+        await server.start()
+        try:
+            await script(server)
+        finally:
+            await server.stop()
+            world.executor.close()
+
+    asyncio.run(main())
+
+
+def client(path: Path, pair: str = "") -> ssl.SSLContext:
+    context = ssl.create_default_context(cafile=path / "ca.crt")
+    if pair:
+        context.load_cert_chain(path / f"{pair}.crt", path / f"{pair}.key")
+    return context
+
+
+async def get(server: Standalone, target: str, context: ssl.SSLContext) -> tuple[int, bytes]:
+    host, _, port = server.url.removeprefix("https://").rpartition(":")
+    reader, writer = await asyncio.open_connection(host.strip("[]"), int(port), ssl=context)
+    try:
+        writer.write(f"GET {target} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n".encode())
+        head, _, body = (await reader.read(-1)).partition(b"\r\n\r\n")
+        return int(head.split()[1]), body
+    finally:
+        writer.close()
+        await writer.wait_closed()
+
+
+@pytest.mark.parametrize("store", ["memory", ""])
+def test_the_administrators_certificate_opens_everything_and_none_opens_health(tmp_path: Path, store: str) -> None:
+    async def script(server: Standalone) -> None:
+        status, body = await get(server, "/api/v1/namespaces/default", client(tmp_path, "admin"))
+        assert (status, json.loads(body)["kind"]) == (200, "Namespace")
+        assert (await get(server, "/api/v1/namespaces", client(tmp_path)))[0] == 403
+        assert (await get(server, "/readyz", client(tmp_path)))[0] == 200
+
+    play(tmp_path, script, store=store)
+
+
+def test_a_certificate_of_another_authority_is_refused(tmp_path: Path) -> None:
+    async def script(server: Standalone) -> None:
+        other = tmp_path / "other"
+        other.mkdir()
+        Authority(World.real(workers=1), other).client("admin", "kubernetes-admin", ["system:masters"])
+        context = ssl.create_default_context(cafile=tmp_path / "ca.crt")
+        context.load_cert_chain(other / "admin.crt", other / "admin.key")
+        with pytest.raises((ssl.SSLError, ConnectionError, IndexError)):
+            await get(server, "/readyz", context)
+
+    play(tmp_path, script, store="memory")
+
+
+def test_the_servers_certificate_cannot_be_used_as_a_clients(tmp_path: Path) -> None:
+    async def script(server: Standalone) -> None:
+        with pytest.raises((ssl.SSLError, ConnectionError, IndexError)):
+            await get(server, "/readyz", client(tmp_path, "apiserver"))
+
+    play(tmp_path, script, store="memory")
+
+
+@pytest.mark.parametrize(("host", "shown"), [("localhost", "localhost"), ("0.0.0.0", "127.0.0.1"), ("::1", "[::1]")])
+def test_the_kubeconfig_names_an_address_that_can_be_reached(tmp_path: Path, host: str, shown: str) -> None:
+    async def script(server: Standalone) -> None:
+        config = yaml.safe_load(server.kubeconfig.read_text())
+        url = config["clusters"][0]["cluster"]["server"]
+        assert url == server.url
+        assert url.removeprefix("https://").rpartition(":")[0] == shown
+        assert (await get(server, "/readyz", client(tmp_path)))[0] == 200
+
+    try:
+        play(tmp_path, script, host=host, store="memory")
+    except OSError as error:
+        if host == "::1":
+            pytest.skip(f"no IPv6 here: {error}")
+        raise
+
+
+def test_a_server_that_cannot_start_leaves_its_directory_to_the_next(tmp_path: Path) -> None:
+    (tmp_path / "no-database").write_text("x" * 10_000)
+
+    async def never(server: Standalone) -> None:
+        raise AssertionError
+
+    with pytest.raises(UnusableStore):
+        play(tmp_path, never, store=f"sqlite:{tmp_path / 'no-database'}")
+    StateDirectory(tmp_path).release()
+
+
+def test_a_write_is_refused_with_503_while_the_disk_is_full_and_reads_go_on(tmp_path: Path) -> None:
+    async def script(server: Standalone) -> None:
+        from ostinato.server.request import Request, Response
+
+        assert server.core is not None
+
+        async def post(name: str, size: int) -> Response:
+            body = json.dumps({"metadata": {"name": name}, "data": {"k": "x" * size}}).encode()
+            request = Request("POST", "/api/v1/namespaces/default/configmaps", body=body)
+            request.peer = ("admin", ("system:masters",))
+            assert server.core is not None
+            answer = await server.core.handle(request)
+            assert isinstance(answer, Response)
+            return answer
+
+        database = server.core.index._log._database  # type: ignore[attr-defined]
+        (pages,) = database.execute("PRAGMA page_count").fetchone()
+        database.execute(f"PRAGMA max_page_count = {pages + 2}")
+        refused = await post("large", 200_000)
+        assert refused.status == 503
+        assert json.loads(refused.body)["message"] == "the store cannot write: database or disk is full"
+        assert (await get(server, "/api/v1/namespaces/default", client(tmp_path, "admin")))[0] == 200
+        database.execute("PRAGMA max_page_count = 1000000")
+        assert (await post("large", 200_000)).status == 201
+
+    play(tmp_path, script)
