@@ -237,7 +237,7 @@ def server_problems(server: str) -> list[str]:
     found = []
     if parts.username is not None or parts.password is not None:
         found.append("server: the address holds a user or password: give token, username and password on their own")
-    elif parts.scheme not in ("http", "https") or not parts.hostname:
+    elif parts.scheme not in ("http", "https") or not parts.hostname or any(map(str.isspace, server)):
         shown = "the address" if "@" in server else repr(server)  # before an @ there may be a password
         found.append(f"server: {shown} is not a URL like https://10.0.0.1:6443, nor host:port")
     return found

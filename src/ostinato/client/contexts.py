@@ -10,6 +10,7 @@ from typing import Any, Final, cast
 
 from ostinato.api.names import is_dns1123_label
 from ostinato.client.config import (
+    EXEC_API_VERSIONS,
     Config,
     ExecPlugin,
     Impersonation,
@@ -46,7 +47,9 @@ def config_of(kubeconfig: Kubeconfig, context: str | None = None) -> Config:
     problems: list[str] = []
     fields = EntryFields(chosen, problems)
     cluster = _named(fields, "cluster", kubeconfig.clusters)
-    user = _named(fields, "user", kubeconfig.users) if fields.has("user") else Entry("user", "", {}, chosen.file)
+    user: Entry | None = Entry("user", "", {}, chosen.file)  # whoever the server takes strangers for
+    if fields.text("user"):
+        user = _named(fields, "user", kubeconfig.users)
     namespace = fields.text("namespace")
     if namespace and is_dns1123_label(namespace):
         fields.refuse("namespace", f'"{namespace}" is no name of a namespace: use lower case letters, digits and "-"')
@@ -140,6 +143,9 @@ def _exec_plugin(user: EntryFields, cluster: EntryFields) -> ExecPlugin | None:
         return None
     fields = user.inside("exec")
     command = fields.text("command")
+    mode = fields.text("interactiveMode")
+    if not mode and fields.text("apiVersion") == EXEC_API_VERSIONS[1]:
+        mode = "IfAvailable"  # what it was before the field came
     if os.sep in command:
         command = str(fields.path("command"))
     env = []
@@ -152,7 +158,7 @@ def _exec_plugin(user: EntryFields, cluster: EntryFields) -> ExecPlugin | None:
         api_version=fields.text("apiVersion"),
         args=fields.texts("args"),
         env=tuple(env),
-        interactive_mode=cast("InteractiveMode", fields.text("interactiveMode")),  # checked after this
+        interactive_mode=cast("InteractiveMode", mode),  # checked after this
         provide_cluster_info=fields.flag("provideClusterInfo"),
         cluster_config=_extension(cluster),
         install_hint=_printable(fields.text("installHint")),

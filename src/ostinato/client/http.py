@@ -1,7 +1,7 @@
 """HttpTransport: requests to an API server over HTTP/1.1 and TLS, on aiohttp.
 
 - Connections are kept and shared; a stream has one to itself. They belong to the event loop that first uses them.
-- A request is sent once, and again only as `retries` says, or once more with new credentials after a 401.
+- A request is sent once, and again only as `resending` says, or once more with new credentials after a 401.
 - An Authorization header of the request itself beats all credentials, an Impersonate-User header all impersonation.
 - Redirects are never followed: credentials go to the configured server alone.
 - When certificates change, in a file or by a plugin, connections are made anew.
@@ -21,12 +21,12 @@ from ostinato.client import metrics as names
 from ostinato.client.config import Config
 from ostinato.client.credentials import Credential, Credentials, credentials_for
 from ostinato.client.headers import fixed_headers, impersonation_headers
-from ostinato.client.http_answer import HttpAnswer, Limits, OnClose, failure, is_reset
+from ostinato.client.http_answer import Bounds, HttpAnswer, OnClose, failure, is_reset
 from ostinato.client.http_pool import Broken, HttpPool, HttpPools
 from ostinato.client.http_websocket import HttpWebSocket
 from ostinato.client.limits import Limiter, TokenBucket
 from ostinato.client.metrics import ClientMetrics
-from ostinato.client.retries import AFTER_RESET, LONGEST_WAIT, MOST_RETRIES, can_be_sent_again, wait_before_retry
+from ostinato.client.resending import AFTER_RESET, LONGEST_WAIT, MOST_RETRIES, can_be_sent_again, wait_before_retry
 from ostinato.client.transport import (
     LONGEST_ANSWER,
     Deadline,
@@ -95,7 +95,7 @@ class HttpTransport:
                 raise RequestTimedOut(f"{what}: timed out: no answer within {timeout:g} seconds") from None
         finally:
             self._observe(names.DURATION, self._clock.monotonic() - begun, request.method)
-        answer.limits = Limits(None if request.stream else until, self._longest_answer)
+        answer.bounds = Bounds(None if request.stream else until, self._longest_answer)
         return answer
 
     async def websocket(self, request: Request, protocols: Sequence[str]) -> HttpWebSocket:

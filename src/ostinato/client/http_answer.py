@@ -27,7 +27,7 @@ OnClose = Callable[[int | None], None]
 """Told once, when an answer is closed: how many bytes it had, None if it was not read to its end."""
 
 
-class Limits(NamedTuple):
+class Bounds(NamedTuple):
     """When the reading of an answer must be done, on the clock, and how many bytes `read` collects."""
 
     until: float | None = None
@@ -37,7 +37,7 @@ class Limits(NamedTuple):
 class HttpAnswer:
     """A Response. `what` is the request in words, without its query: for messages."""
 
-    __slots__ = ("_answer", "_clock", "_on_close", "_size", "headers", "limits", "status", "warnings", "what")
+    __slots__ = ("_answer", "_clock", "_on_close", "_size", "bounds", "headers", "status", "warnings", "what")
 
     def __init__(self, answer: aiohttp.ClientResponse, what: str, clock: Clock, on_close: OnClose) -> None:
         self._answer = answer
@@ -45,7 +45,7 @@ class HttpAnswer:
         self._on_close: OnClose | None = on_close
         self._size = 0
         self.what = what
-        self.limits = Limits()
+        self.bounds = Bounds()
         self.status = answer.status
         headers: dict[str, str] = {}
         for name, value in answer.headers.items():
@@ -55,7 +55,7 @@ class HttpAnswer:
 
     async def read(self) -> bytes:
         parts: list[bytes] = []
-        longest = self.limits.longest
+        longest = self.bounds.longest
         async for chunk in self.chunks():
             parts.append(chunk)
             if self._size > longest:
@@ -74,9 +74,9 @@ class HttpAnswer:
     async def _next(self) -> bytes:
         content = self._answer.content
         try:
-            if self.limits.until is None:
+            if self.bounds.until is None:
                 return await content.readany()
-            async with self._clock.deadline(self.limits.until):
+            async with self._clock.deadline(self.bounds.until):
                 return await content.readany()
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             raise failure(error, self.what, "while its answer was read") from None

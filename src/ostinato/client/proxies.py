@@ -64,7 +64,7 @@ def _matches(entry: str, host: str, address: ipaddress.IPv4Address | ipaddress.I
     if wanted_port and wanted_port != str(port):
         return False
     named = _address(name)
-    if named is not None:
+    if named is not None or address is not None:
         return named == address
     if not name:
         return False

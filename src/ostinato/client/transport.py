@@ -29,10 +29,9 @@ class Request(NamedTuple):
     """One request to an API server. The path is percent-encoded and begins with a slash; see `path_of`.
 
     - `body`: bytes, or chunks that can be read only once; such a request is never sent a second time.
-    - `stream`: the answer goes on until somebody closes it (a watch, a log that is followed). No time-out but the one
-      for its beginning applies, and no rate limit.
-    - `timeout`: seconds for everything, waits for retries and the reading of the body included. None is the
-      transport's own; for a stream, seconds until it begins.
+    - `stream`: the answer goes on until somebody closes it (a watch, a log that is followed). No rate limit applies.
+    - `timeout`: seconds for everything, waits for retries and the reading of the body included; None is the
+      transport's own. For a stream, seconds until it begins; None is no limit, for a log may be silent for long.
     """
 
     method: str

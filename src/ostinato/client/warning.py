@@ -1,23 +1,14 @@
-"""Warnings of the server: what it wants people to know though the request succeeds, read from `Warning` headers.
-
-`LogWarnings` is a handler for them: it writes each text to the log once.
-"""
+"""Warnings of the server: what it wants people to know though the request succeeds, read from `Warning` headers."""
 
 from __future__ import annotations
 
-import logging
 import re
 import unicodedata
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from email.errors import HeaderParseError
 from email.header import decode_header, make_header
 from typing import Final
 
-WarningHandler = Callable[[str], None]
-
-log = logging.getLogger(__name__)
-
-_MOST_REMEMBERED: Final = 1000  # texts that are written once
 _PERSISTENT: Final = "299"  # the one code that Kubernetes uses
 _HEAD: Final = re.compile(r"([12][0-9]{2}) ([^ ]+) (?=\")")
 _QUOTED: Final = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
@@ -49,19 +40,6 @@ def _warnings(header: str) -> Iterable[tuple[str, str]]:
             return
         rest = rest[1:].strip()
         yield head[1], text
-
-
-class LogWarnings:
-    """Writes each text to the log at level WARNING, once."""
-
-    def __init__(self) -> None:
-        self._told: dict[str, None] = {}
-
-    def __call__(self, text: str) -> None:
-        if text not in self._told:
-            if len(self._told) < _MOST_REMEMBERED:
-                self._told[text] = None
-            log.warning("%s", text)
 
 
 def _decoded(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Retries: which requests are sent again, and after how long.
+"""Resending: which requests are sent again, and after how long.
 
 - The server says so: status 429 or 500 and above, with a `Retry-After` header that is a number of seconds. Any verb.
 - The connection broke while a GET was under way: at once, for it may have been kept for too long, and from then on

@@ -1,0 +1,78 @@
+"""The rate limit, in virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+import pytest
+
+from ostinato.client.limits import TokenBucket
+from ostinato.world import Simulation
+
+
+def test_a_burst_passes_at_once_and_the_rest_at_the_rate_in_order() -> None:
+    simulation = Simulation(1)
+
+    async def main() -> list[tuple[int, float]]:
+        bucket = TokenBucket(simulation.clock, qps=5, burst=10)
+        passed: list[tuple[int, float]] = []
+
+        async def send(number: int) -> None:
+            await bucket.wait(f"request {number}")
+            passed.append((number, round(simulation.clock.monotonic(), 6)))
+
+        await asyncio.gather(*[send(number) for number in range(13)])
+        return passed
+
+    passed = simulation.run(main())
+    assert passed == [(number, 0.0) for number in range(10)] + [(10, 0.2), (11, 0.4), (12, 0.6)]
+
+
+def test_unused_time_fills_the_bucket_no_further_than_the_burst() -> None:
+    simulation = Simulation(1)
+
+    async def main() -> list[float]:
+        bucket = TokenBucket(simulation.clock, qps=1, burst=2)
+        await simulation.clock.sleep(1000)
+        return [await bucket.wait("request") for _ in range(3)]
+
+    assert simulation.run(main()) == [0.0, 0.0, 1.0]
+
+
+def test_who_gives_up_leaves_its_token_to_others() -> None:
+    simulation = Simulation(1)
+
+    async def main() -> float:
+        bucket = TokenBucket(simulation.clock, qps=1, burst=1)
+        await bucket.wait("first")
+        for _ in range(5):
+            with pytest.raises(TimeoutError):
+                async with simulation.clock.timeout(0.1):
+                    await bucket.wait("impatient")
+        return await bucket.wait("last")
+
+    assert simulation.run(main()) == pytest.approx(0.5)
+
+
+def test_long_waits_are_logged_loudly_at_most_once_a_second(caplog: pytest.LogCaptureFixture) -> None:
+    simulation = Simulation(1)
+
+    async def main() -> None:
+        bucket = TokenBucket(simulation.clock, qps=4, burst=1)
+        await asyncio.gather(*[bucket.wait(f"request {number}") for number in range(13)])
+
+    with caplog.at_level(logging.DEBUG, "ostinato.client.limits"):
+        simulation.run(main())
+    loud = [record.message for record in caplog.records if record.levelno == logging.INFO]
+    assert loud == [
+        "request 5 waited 1.2 s for the client's own rate limit",
+        "request 9 waited 2.2 s for the client's own rate limit",
+    ]
+    assert len(caplog.records) == 12
+
+
+@pytest.mark.parametrize(("qps", "burst"), [(0, 1), (-1, 1), (1, 0), (float("inf"), 1), (float("nan"), 1)])
+def test_a_bucket_that_would_never_give_is_refused(qps: float, burst: int) -> None:
+    with pytest.raises(ValueError, match="would never give one"):
+        TokenBucket(Simulation(1).clock, qps, burst)
