@@ -21,6 +21,7 @@ _VOLATILE = (
     (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"), "<time>"),
     (re.compile(r"\b10\.0\.0\.\d+\b"), "<ip>"),
     (re.compile(r"kube-api-access-[a-z0-9]{5}"), "<token>"),
+    (re.compile(r"in record \(\d+\)"), "in record (<version>)"),
 )
 _OWN = ("uid", "resourceVersion", "creationTimestamp")
 _NAMESPACE = "t-1"

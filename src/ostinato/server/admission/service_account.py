@@ -56,6 +56,12 @@ class ServiceAccount(Plugin):
     def _check_mirror(self, context: Context, pod: Json) -> None:
         if pod["spec"].get("serviceAccountName"):
             raise forbidden(context, pod, "a mirror pod may not reference service accounts")
+        if _references_secrets(pod["spec"]):
+            raise forbidden(context, pod, "a mirror pod may not reference secrets")
+        volumes = pod["spec"].get("volumes", ())
+        sources = [source for volume in volumes for source in volume.get("projected", {}).get("sources") or ()]
+        if any("serviceAccountToken" in source for source in sources):
+            raise forbidden(context, pod, "a mirror pod may not use ServiceAccountToken volume projections")
 
     async def _find(self, context: Context, name: str) -> Json | None:
         account = self._accounts.get(name, context.route.namespace)
@@ -65,6 +71,21 @@ class ServiceAccount(Plugin):
             await context.world.clock.sleep(_INTERVAL)
             account = self._accounts.get(name, context.route.namespace)
         return account
+
+
+def _references_secrets(spec: Json) -> bool:
+    """Whether a Pod names a Secret in one of the usual places."""
+    if spec.get("imagePullSecrets"):
+        return True
+    for container in containers_of(spec):
+        if any("secretRef" in source for source in container.get("envFrom", ())):
+            return True
+        if any("secretKeyRef" in variable.get("valueFrom", {}) for variable in container.get("env", ())):
+            return True
+    for volume in spec.get("volumes", ()):
+        if "secret" in volume or any("secret" in source for source in volume.get("projected", {}).get("sources") or ()):
+            return True
+    return False
 
 
 def _mount_token(spec: Json, suffix: str) -> None:

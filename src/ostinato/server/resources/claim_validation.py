@@ -84,4 +84,4 @@ def _validate_data_sources(spec: Json, path: Path) -> list[FieldError]:
         return []
     else:
         detail = "must match dataSourceRef"
-    return [FieldError.invalid(path, str(path.child("dataSource")), detail)]
+    return [FieldError.invalid(path, {}, detail)]

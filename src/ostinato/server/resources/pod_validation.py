@@ -20,7 +20,7 @@ from ostinato.server.resources.scheduling_validation import (
     validate_spread_constraints,
     validate_tolerations,
 )
-from ostinato.server.resources.security_validation import validate_pod_security_context
+from ostinato.server.resources.security_validation import validate_os, validate_pod_security_context
 from ostinato.server.resources.strategy import Json
 from ostinato.server.resources.validation import checked, legacy_ip, one_of
 from ostinato.server.resources.volume_validation import validate_volumes
@@ -233,6 +233,8 @@ def _validate_rest(spec: Json, path: Path) -> list[FieldError]:
             errors.append(FieldError.required(path.child("os").child("name")))
         elif name not in ("linux", "windows"):
             errors.append(FieldError.not_supported(path.child("os"), name, ("linux", "windows")))
+        else:
+            errors += validate_os(spec, name, path)
     return errors + _validate_file_keys(spec, path)
 
 

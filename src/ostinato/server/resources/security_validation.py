@@ -86,7 +86,7 @@ def validate_pod_security_context(context: Json, spec: Json, path: Path) -> list
     errors += _validate_choice(context, "fsGroupChangePolicy", ("Always", "OnRootMismatch"), path)
     errors += _validate_seccomp(context.get("seccompProfile"), path.child("seccompProfile"))
     errors += _validate_choice(context, "supplementalGroupsPolicy", ("Merge", "Strict"), path)
-    return errors + _validate_choice(context, "seLinuxChangePolicy", ("MountOption", "Recursive"), path)
+    return errors + _validate_choice(context, "seLinuxChangePolicy", ("Recursive",), path)
 
 
 def _validate_choice(context: Json, field: str, supported: tuple[str, ...], path: Path) -> list[FieldError]:
@@ -134,4 +134,58 @@ def _validate_seccomp(profile: Json | None, path: Path) -> list[FieldError]:
     if local is not None:
         detail = "can only be set when seccomp type is Localhost"
         errors.append(FieldError.invalid(where, _shown_profile(profile), detail))
+    return errors
+
+
+_WINDOWS: tuple[str, ...] = ("windowsOptions",)
+_NOT_ON_WINDOWS: tuple[
+    str, ...
+] = (  # of a Pod, in the order in which they are told; those of the spec itself are marked
+    "appArmorProfile",
+    "seLinuxOptions",
+    "/hostUsers",
+    "/hostPID",
+    "/hostIPC",
+    "seccompProfile",
+    "fsGroup",
+    "fsGroupChangePolicy",
+    "sysctls",
+    "/shareProcessNamespace",
+    "runAsUser",
+    "runAsGroup",
+    "supplementalGroups",
+    "supplementalGroupsPolicy",
+    "seLinuxChangePolicy",
+)
+_NOT_IN_WINDOWS_CONTAINERS: tuple[str, ...] = (
+    "appArmorProfile",
+    "seLinuxOptions",
+    "seccompProfile",
+    "capabilities",
+    "readOnlyRootFilesystem",
+    "privileged",
+    "allowPrivilegeEscalation",
+    "procMount",
+    "runAsUser",
+    "runAsGroup",
+)
+
+
+def validate_os(spec: Json, name: str, path: Path) -> list[FieldError]:
+    """What a Pod of one operating system cannot have."""
+    if name == "linux":
+        detail, of_pod, of_container = "windows options cannot be set for a linux pod", _WINDOWS, _WINDOWS
+    else:
+        detail, of_pod, of_container = "cannot be set for a windows pod", _NOT_ON_WINDOWS, _NOT_IN_WINDOWS_CONTAINERS
+    context, where = spec.get("securityContext", {}), path.child("securityContext")
+    errors = [
+        FieldError.forbidden(path.child(field[1:]) if field[0] == "/" else where.child(field), detail)
+        for field in of_pod
+        if (field[1:] in spec if field[0] == "/" else field in context)
+    ]
+    for kind in ("initContainers", "containers", "ephemeralContainers"):
+        for i, container in enumerate(spec.get(kind) or ()):
+            at = path.child(kind).index(i).child("securityContext")
+            own = container.get("securityContext", {})
+            errors += [FieldError.forbidden(at.child(field), detail) for field in of_container if field in own]
     return errors

@@ -104,8 +104,8 @@ class _Eviction:
         if covering:
             budget = msgspec.json.decode(covering[0].data)
             pinned = not _is_ready(pod) and _lets_unhealthy_go(budget)
-            if pinned:
-                options = _pinned(options, pod)
+            if pinned:  # this state of the Pod, whichever one the client names
+                options = msgspec.structs.replace(options, resource_version=pod["metadata"]["resourceVersion"])
             else:
                 await self._take_from(covering[0])
         try:

@@ -18,8 +18,6 @@ from ostinato.server.resources.strategy import Json
 from ostinato.server.resources.validation import not_negative
 from ostinato.server.verbs.context import Context
 
-_STREAMS = ("All", "Stderr", "Stdout")
-
 
 def connects(nodes: Resource, what: str) -> Callable[[Context], Awaitable[Response]]:
     """What answers a connection of one kind: log, exec, attach, portforward."""
@@ -72,11 +70,10 @@ def _check_log_options(context: Context) -> None:
     if numbers.get("limitBytes", 1) < 1:
         errors.append(FieldError.invalid(Path("limitBytes"), numbers["limitBytes"], "must be greater than 0"))
     if "sinceSeconds" in numbers and request.query.get("sinceTime"):
-        errors.append(FieldError.forbidden(Path(), "at most one of `sinceTime` or `sinceSeconds` may be specified"))
+        errors.append(FieldError.forbidden(Path("[]"), "at most one of `sinceTime` or `sinceSeconds` may be specified"))
     elif numbers.get("sinceSeconds", 1) < 1:
         errors.append(FieldError.invalid(Path("sinceSeconds"), numbers["sinceSeconds"], "must be greater than 0"))
-    stream = request.parameter("stream")
-    if stream and stream not in _STREAMS:
-        errors.append(FieldError.not_supported(Path("stream"), stream, _STREAMS))
+    if request.query.get("stream"):
+        errors.append(FieldError.forbidden(Path("stream"), "may not be specified"))
     if errors:
         raise Invalid.of(GroupKind("", "PodLogOptions"), context.route.name, errors)

@@ -30,9 +30,9 @@ class Resize(Strategy):
 
     def validate_update(self, new: Json, old: Json) -> list[FieldError]:
         if _MIRROR in old["metadata"].get("annotations", {}):
-            return [FieldError.forbidden(Path(), "static pods cannot be resized")]
+            return [FieldError.forbidden(Path("[]"), "static pods cannot be resized")]
         if old["spec"].get("os", {}).get("name") == "windows":
-            return [FieldError.forbidden(Path(), "windows pods cannot be resized")]
+            return [FieldError.forbidden(Path("[]"), "windows pods cannot be resized")]
         errors = validate_pod(new)
         quality = old.get("status", {}).get("qosClass", "")
         if quality != quality_of_service(new["spec"]):

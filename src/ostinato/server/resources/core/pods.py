@@ -191,7 +191,7 @@ class EphemeralContainers(Strategy):
 
     def validate_update(self, new: Json, old: Json) -> list[FieldError]:
         if "kubernetes.io/config.mirror" in old["metadata"].get("annotations", {}):
-            return [FieldError.forbidden(Path(), "static pods do not support ephemeral containers")]
+            return [FieldError.forbidden(Path("[]"), "static pods do not support ephemeral containers")]
         errors = validate_pod_change(new, old)
         path = _SPEC.child("ephemeralContainers")
         present = {container.get("name", ""): container for container in new["spec"].get("ephemeralContainers", ())}

@@ -77,6 +77,8 @@ class Service(Strategy):
         end = self._allocation.hold(new, old, collection)
         if spec["type"] == "ExternalName":
             spec.pop("internalTrafficPolicy", None)
+        if "healthCheckNodePort" in spec:
+            spec["healthCheckNodePort"] = spec.pop("healthCheckNodePort")  # shown behind the ports
         return end
 
     def prepare_create(self, obj: Json) -> None:

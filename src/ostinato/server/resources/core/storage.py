@@ -45,6 +45,24 @@ _NOT_SOURCES = frozenset(
     }
 )
 _CLASS = "volume.beta.kubernetes.io/storage-class"
+_MOUNT_OPTIONS = "volume.beta.kubernetes.io/mount-options"
+_MOUNTED = frozenset(
+    {
+        "gcePersistentDisk",
+        "awsElasticBlockStore",
+        "glusterfs",
+        "nfs",
+        "rbd",
+        "quobyte",
+        "iscsi",
+        "cinder",
+        "cephfs",
+        "azureFile",
+        "vsphereVolume",
+        "azureDisk",
+        "photonPersistentDisk",
+    }
+)
 
 
 class PersistentVolume(Strategy):
@@ -81,11 +99,11 @@ class PersistentVolume(Strategy):
             status["lastPhaseTransitionTime"] = self._clock.now().isoformat(timespec="seconds")[:19] + "Z"
 
     def validate(self, obj: Json) -> list[FieldError]:
-        return _validate_volume(obj["spec"])
+        return _validate_volume(obj["spec"]) + _validate_mount_options(obj)
 
     def validate_update(self, new: Json, old: Json) -> list[FieldError]:
         spec, before = new["spec"], old["spec"]
-        errors = self.validate(new) * 2  # told twice, as a kube-apiserver does
+        errors = self.validate(new) + _validate_volume(spec)  # told twice, as a kube-apiserver does
         source, previous = _source(spec), _source(before)
         if "controllerExpandSecretRef" not in previous.get("csi", {}) and "csi" in source and "csi" in previous:
             csi = {key: value for key, value in source["csi"].items() if key != "controllerExpandSecretRef"}
@@ -115,7 +133,7 @@ _GA_LABELS = {
 }
 _OLD_ANNOTATIONS = {
     _CLASS: 'deprecated since v1.8; use "storageClassName" attribute instead',
-    "volume.beta.kubernetes.io/mount-options": 'deprecated since v1.31; use "mountOptions" attribute instead',
+    _MOUNT_OPTIONS: 'deprecated since v1.31; use "mountOptions" attribute instead',
 }
 
 
@@ -185,7 +203,26 @@ def _validate_volume(spec: Json) -> list[FieldError]:
     if spec.get("storageClassName"):
         errors += checked(names.name_is_dns_subdomain, spec["storageClassName"], _SPEC.child("storageClassName"))
     errors += validate_volume_mode(spec, _SPEC)
+    name = spec.get("volumeAttributesClassName")
+    if name is not None:
+        where = _SPEC.child("volumeAttributesClassName")
+        errors += checked(names.name_is_dns_subdomain, name, where) if name else _empty(where)
+        if "csi" not in spec:
+            detail = "has to be specified when using volumeAttributesClassName"
+            errors.append(FieldError.required(_SPEC.child("csi"), detail))
     return errors
+
+
+def _empty(path: Path) -> list[FieldError]:
+    return [FieldError.required(path, "an empty string is disallowed")]
+
+
+def _validate_mount_options(volume: Json) -> list[FieldError]:
+    """The old way to say them, which some kinds of volumes never had."""
+    if _MOUNT_OPTIONS not in volume["metadata"].get("annotations", {}) or _MOUNTED & set(volume["spec"]):
+        return []
+    path = Path("metadata", "annotations", _MOUNT_OPTIONS)
+    return [FieldError.forbidden(path, "may not specify mount options for this volume type")]
 
 
 def _validate_sources(spec: Json) -> list[FieldError]:
@@ -318,7 +355,7 @@ def _any(before: str | None, spec: Json) -> set[str]:
 def _validate_class(classes: list[str | None]) -> list[FieldError]:
     if classes[0] == classes[1]:
         return []
-    path = Path("metadata", "annotations").key(_CLASS)
+    path = Path("metadata", "annotations", _CLASS)
     return [FieldError.invalid(path, classes[0] or "", "field is immutable")]
 
 

@@ -1,0 +1,141 @@
+"""What happens between a Pod's decoding and its storing, where time or others have a part in it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from tests.unit.server.asking import Api, asking
+
+_PODS = "/api/v1/namespaces/default/pods"
+_ACCOUNTS = "/api/v1/namespaces/default/serviceaccounts"
+_CONTAINERS = [{"name": "c", "image": "i"}]
+
+
+def _pod(name: str, **spec: Any) -> dict[str, Any]:
+    return {"metadata": {"name": name}, "spec": {"containers": _CONTAINERS, **spec}}
+
+
+@asking
+async def test_a_pod_waits_a_moment_for_the_account_of_its_namespace(api: Api) -> None:
+    clock = api.server.world.clock
+
+    async def make_account() -> None:
+        await clock.sleep(0.8)
+        await api.post(_ACCOUNTS, {"metadata": {"name": "default"}})
+
+    made, _ = await asyncio.gather(api.post(_PODS, _pod("a")), make_account())
+    assert (made.code, made.body["spec"]["serviceAccountName"]) == (201, "default")
+    assert 0.8 <= clock.monotonic() < 2
+
+
+@asking
+async def test_a_pod_without_an_account_is_refused_in_the_end(api: Api) -> None:
+    refused = await api.post(_PODS, _pod("a"))
+    assert (refused.code, refused.message) == (
+        403,
+        'pods "a" is forbidden: error looking up service account default/default: serviceaccount "default" not found',
+    )
+
+
+@asking
+async def test_a_token_volume_that_is_there_is_mounted_again(api: Api) -> None:
+    await api.post(_ACCOUNTS, {"metadata": {"name": "default"}})
+    made = await api.post(_PODS, _pod("a", volumes=[{"name": "kube-api-access-mine", "emptyDir": {}}]))
+    assert [volume["name"] for volume in made.body["spec"]["volumes"]] == ["kube-api-access-mine"]
+    assert made.body["spec"]["containers"][0]["volumeMounts"][0]["name"] == "kube-api-access-mine"
+
+
+@asking
+async def test_pods_that_are_created_at_once_do_not_overrun_a_quota(api: Api) -> None:
+    await api.post(_ACCOUNTS, {"metadata": {"name": "default"}})
+    quotas = "/api/v1/namespaces/default/resourcequotas"
+    await api.post(quotas, {"metadata": {"name": "q"}, "spec": {"hard": {"pods": "5"}}})
+    await api.merge(f"{quotas}/q/status", {"status": {"hard": {"pods": "5"}, "used": {"pods": "0"}}})
+    answers = await asyncio.gather(*(api.post(_PODS, _pod(f"p-{i}")) for i in range(12)))
+    assert sorted(answer.code for answer in answers) == [201] * 5 + [403] * 7
+    assert (await api.get(f"{quotas}/q")).body["status"]["used"] == {"pods": "5"}
+
+
+@asking
+async def test_a_pod_is_bound_once_however_many_try(api: Api) -> None:
+    await api.post(_ACCOUNTS, {"metadata": {"name": "default"}})
+    await api.post(_PODS, _pod("a"))
+    bindings = ({"metadata": {"name": "a"}, "target": {"name": f"node-{i}"}} for i in range(8))
+    answers = await asyncio.gather(*(api.post(f"{_PODS}/a/binding", binding) for binding in bindings))
+    assert sorted(answer.code for answer in answers) == [201] + [409] * 7
+    won = next(i for i, answer in enumerate(answers) if answer.code == 201)
+    assert (await api.get(f"{_PODS}/a")).body["spec"]["nodeName"] == f"node-{won}"
+
+
+@asking
+async def test_evictions_at_once_take_no_more_than_the_budget_allows(api: Api) -> None:
+    await api.post(_ACCOUNTS, {"metadata": {"name": "default"}})
+    budgets = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
+    await api.post(budgets, {"metadata": {"name": "b"}, "spec": {"minAvailable": 4, "selector": {}}})
+    for i in range(6):
+        await api.post(_PODS, _pod(f"p-{i}", nodeName="n"))
+        ready = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+        await api.merge(f"{_PODS}/p-{i}/status", {"status": ready})
+    status = {"observedGeneration": 1, "disruptionsAllowed": 2, "desiredHealthy": 4, "currentHealthy": 6}
+    await api.merge(f"{budgets}/b/status", {"status": {**status, "expectedPods": 6}})
+    answers = await asyncio.gather(
+        *(api.post(f"{_PODS}/p-{i}/eviction", {"metadata": {"name": f"p-{i}"}}) for i in range(6))
+    )
+    assert sorted(answer.code for answer in answers) == [201] * 2 + [429] * 4
+    left = (await api.get(f"{budgets}/b")).body["status"]
+    assert (left["disruptionsAllowed"], len(left["disruptedPods"])) == (0, 2)
+    assert left["conditions"][0]["reason"] == "InsufficientPods"
+
+
+@asking
+async def test_a_budget_that_makes_no_sense_holds_its_pods(api: Api) -> None:
+    await api.post(_ACCOUNTS, {"metadata": {"name": "default"}})
+    budgets = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
+    await api.post(budgets, {"metadata": {"name": "b"}, "spec": {"minAvailable": 1, "selector": {}}})
+    await api.post(_PODS, _pod("a", nodeName="n"))
+    ready = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+    await api.merge(f"{_PODS}/a/status", {"status": ready})
+    many = {f"p-{i}": "2020-01-01T00:00:00Z" for i in range(2001)}
+    status = {"observedGeneration": 1, "desiredHealthy": 1, "currentHealthy": 1, "expectedPods": 1}
+    await api.merge(f"{budgets}/b/status", {"status": {**status, "disruptionsAllowed": 1, "disruptedPods": many}})
+    refused = await api.post(f"{_PODS}/a/eviction", {"metadata": {"name": "a"}})
+    assert refused.code == 403
+    assert refused.message.endswith("too many evictions not confirmed by PDB controller")
+
+
+@asking
+async def test_a_bound_pod_whose_node_answers_to_nobody_says_so(api: Api) -> None:
+    await api.post(_ACCOUNTS, {"metadata": {"name": "default"}})
+    await api.post("/api/v1/nodes", {"metadata": {"name": "n"}})
+    await api.post(_PODS, _pod("a", nodeName="n"))
+    for what in ("log", "exec", "attach", "portforward"):
+        answer = await api.get(f"{_PODS}/a/{what}")
+        assert (answer.code, answer.message) == (500, "Internal error occurred: no node agent answers for node n")
+
+
+@asking
+async def test_the_newest_default_class_wins(api: Api) -> None:
+    classes, marker = "/apis/storage.k8s.io/v1/storageclasses", "storageclass.kubernetes.io/is-default-class"
+    for name in ("c", "b", "a"):
+        await api.post(classes, {"metadata": {"name": name, "annotations": {marker: "true"}}, "provisioner": "x"})
+        await api.server.world.clock.sleep(0.0 if name == "b" else 1.0)
+    claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    made = await api.post(
+        "/api/v1/namespaces/default/persistentvolumeclaims", {"metadata": {"name": "p"}, "spec": claim}
+    )
+    assert made.body["spec"]["storageClassName"] == "a"
+
+
+@asking
+async def test_a_second_default_priority_is_refused(api: Api) -> None:
+    classes = "/apis/scheduling.k8s.io/v1/priorityclasses"
+    await api.post(classes, {"metadata": {"name": "a"}, "value": 1, "globalDefault": True})
+    refused = await api.post(classes, {"metadata": {"name": "b"}, "value": 2, "globalDefault": True})
+    assert refused.message == (
+        'priorityclasses.scheduling.k8s.io "b" is forbidden: PriorityClass a is already marked as default. '
+        "Only one default can exist"
+    )
+    await api.post(_ACCOUNTS, {"metadata": {"name": "default"}})
+    made = await api.post(_PODS, _pod("p"))
+    assert (made.body["spec"]["priority"], made.body["spec"]["priorityClassName"]) == (1, "a")
