@@ -1,0 +1,49 @@
+"""Clocks for tests with real connections and programs, which virtual time cannot reach."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+from ostinato.world import Clock, World
+
+
+class ShiftedClock(Clock):
+    """The clock of this machine, moved."""
+
+    def __init__(self) -> None:
+        self.shift = 0.0  # seconds by which monotonic time is ahead
+        self._wall_shift = 0.0
+
+    def monotonic(self) -> float:
+        return time.monotonic() + self.shift
+
+    def wall(self) -> float:
+        return time.time() + self._wall_shift
+
+    def set_wall(self, wall: float) -> None:
+        self._wall_shift = wall - time.time()
+
+    def _loop_time_at(self, at: float) -> float:
+        return asyncio.get_running_loop().time() + (at - self.monotonic())
+
+
+class FastClock(Clock):
+    """A clock that runs so many times as fast: waits for it are short."""
+
+    def __init__(self, rate: float = 1000.0) -> None:
+        self._rate = rate
+
+    def monotonic(self) -> float:
+        return time.monotonic() * self._rate
+
+    def wall(self) -> float:
+        return time.time()
+
+    def _loop_time_at(self, at: float) -> float:
+        return asyncio.get_running_loop().time() + (at - self.monotonic()) / self._rate
+
+
+def world_with(clock: Clock) -> World:
+    world = World.real()
+    return World(clock, world.rng, world.ids, world.executor)
