@@ -1,6 +1,6 @@
 """Client: objects of an API server, read and written from Python.
 
-    async with Client(transport, namespace="default", field_manager="widgets") as client:
+    async with Client.connect(field_manager="widgets") as client:
         pod = await client.get(Pod, "web-0")
         async for pod in client.list(Pod, labels="app=web"): ...
         async for event in client.watch(Pod, labels="app=web"): ...
@@ -19,56 +19,45 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from types import TracebackType
-from typing import Any, Final, Self, TypeVar, Unpack, cast, overload
-
-import msgspec
+from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
 
 from ostinato.api.access import AnyObject, describe, uid
 from ostinato.api.errors import NotFound
-from ostinato.api.gvk import GroupVersionKind
-from ostinato.api.object import Object
 from ostinato.api.scheme import Scheme
 from ostinato.client.backoff import CONFLICTS, Backoff
-from ostinato.client.collection import Selection
 from ostinato.client.exchange import Call, NoSuchKind, WarningHandler
-from ostinato.client.list_watch import ListOptions, ListWatch
-from ostinato.client.listing import PAGE_SIZE, Listing
-from ostinato.client.mapping import Mapper
 from ostinato.client.options import (
     CreateOptions,
     DeletionOptions,
     FieldSelection,
     FieldValidation,
     LabelSelection,
-    ReadOptions,
     WriteOptions,
     create_query,
     deletion_body,
-    read_query,
     selection_query,
     write_query,
 )
-from ostinato.client.patching import APPLY, Patch, check_applicable, check_whole, difference, document
+from ostinato.client.patching import APPLY, Patch, check_applicable, check_whole, difference, encoded
 from ostinato.client.paths import Key, collection_path
 from ostinato.client.pods import Pods
+from ostinato.client.reader import Reader
 from ostinato.client.requests import Content, Requests, view_like
 from ostinato.client.retry import retry_on_conflict
 from ostinato.client.scale import Scales
 from ostinato.client.service_accounts import ServiceAccounts
 from ostinato.client.transport import Transport
-from ostinato.client.views import JSON, Kind, MetadataOf, View, view_of
-from ostinato.client.waiting import Condition, Waiting
-from ostinato.client.watch import Watch
+from ostinato.client.views import JSON, Kind, view_of
 from ostinato.world import World
 
+if TYPE_CHECKING:
+    from ostinato.client.config import Config
+
 T = TypeVar("T")
-D = TypeVar("D")
 A = TypeVar("A", bound=AnyObject)
 
-_RAISE: Final[Any] = object()  # the default of `missing`
 
-
-class Client:
+class Client(Reader):
     def __init__(
         self,
         transport: Transport,
@@ -87,10 +76,9 @@ class Client:
         - `field_validation`: what servers do about unknown fields. Defaults to their choice, which is to warn.
         - `warn`: told what servers warn of. Defaults to the log, each text once.
         """
+        super().__init__(Requests(transport, world or World.real(), scheme, namespace, warn))
         self.transport = transport
-        self.world = world or World.real()
         self.namespace = namespace
-        self._requests = Requests(transport, self.world, scheme, namespace, warn)
         self._defaults: CreateOptions = {}
         if field_manager:
             self._defaults["field_manager"] = field_manager
@@ -100,10 +88,28 @@ class Client:
         self.scale = Scales(self._requests)
         self.service_accounts = ServiceAccounts(self._requests)
 
-    @property
-    def mapper(self) -> Mapper:
-        """What the server has, and what its resources are called."""
-        return self._requests.mapper
+    @classmethod
+    def connect(
+        cls,
+        config: Config | None = None,
+        *,
+        world: World | None = None,
+        field_manager: str = "",
+        field_validation: FieldValidation | None = None,
+    ) -> Self:
+        """A client over HTTP. Defaults to the server that `Config.load()` finds, as kubectl does."""
+        from ostinato.client.config import Config  # noqa: PLC0415 - a client in one process with its server needs none
+        from ostinato.client.http import HttpTransport  # noqa: PLC0415
+
+        config = config or Config.load()
+        world = world or World.real()
+        return cls(
+            HttpTransport(config, world),
+            world=world,
+            namespace=config.namespace,
+            field_manager=field_manager,
+            field_validation=field_validation,
+        )
 
     async def __aenter__(self) -> Self:
         return self
@@ -116,104 +122,6 @@ class Client:
     async def close(self) -> None:
         """Close the transport. Harmless when it is closed."""
         await self.transport.close()
-
-    # Reading
-
-    @overload
-    async def get(self, kind: Kind[T], name: Key, **options: Unpack[ReadOptions]) -> T: ...
-    @overload
-    async def get(self, kind: Kind[T], name: Key, *, missing: D, **options: Unpack[ReadOptions]) -> T | D: ...
-    async def get(self, kind: Kind[T], name: Key, *, missing: Any = _RAISE, **options: Unpack[ReadOptions]) -> Any:
-        """One object; `missing` instead of NotFound if it does not exist. A kind that does not is an error always."""
-        query = read_query(options)
-        view = view_of(kind)
-        info = await self._requests.resolve(view)
-        target = self._requests.target(info, name, options.get("namespace"), options.get("subresource", ""))
-        try:
-            data = await self._requests.send(
-                "GET", target, Content(query=query, accept=view.accept, timeout=options.get("timeout"))
-            )
-        except NoSuchKind:
-            raise
-        except NotFound:
-            if missing is _RAISE:
-                raise
-            return missing
-        return view.read(data, info)
-
-    def list(
-        self,
-        kind: Kind[T],
-        *,
-        namespace: str = "",
-        labels: LabelSelection = None,
-        fields: FieldSelection = None,
-        page_size: int = PAGE_SIZE,
-        resource_version: str = "",
-        resource_version_match: str = "",
-    ) -> Listing[T]:
-        """The objects of a kind: `async for pod in client.list(Pod)`, or `pods = await client.list(Pod)`.
-
-        They are asked for in pages of `page_size`, 0 for all at once.
-        """
-        view = view_of(kind)
-        options = ListOptions(
-            limit=page_size, resource_version=resource_version, resource_version_match=resource_version_match
-        )
-        return Listing(self._requests.collection(view, Selection(namespace, labels, fields)), view, options)
-
-    def watch(
-        self,
-        kind: Kind[T],
-        *,
-        namespace: str = "",
-        labels: LabelSelection = None,
-        fields: FieldSelection = None,
-        since: str | None = None,
-    ) -> Watch[T]:
-        """What happens to the objects of a kind; see `ostinato.client.watch`.
-
-        `since`: after this resourceVersion. Defaults to telling first what is there.
-        """
-        view = view_of(kind)
-        collection = self._requests.collection(view, Selection(namespace, labels, fields))
-        return Watch(collection, view, self.world, since=since)
-
-    def list_watch(
-        self,
-        kind: type[Object] | View[Any] | GroupVersionKind,
-        *,
-        namespace: str = "",
-        labels: LabelSelection = None,
-        fields: FieldSelection = None,
-        metadata_only: bool = False,
-    ) -> ListWatch:
-        """The requests that a cache is made of; see `ostinato.client.list_watch`."""
-        view: View[Any] = MetadataOf(kind) if metadata_only else view_of(kind)
-        return self._requests.collection(view, Selection(namespace, labels, fields))
-
-    async def wait_for(
-        self,
-        kind: Kind[T],
-        name: Key,
-        condition: Condition[T],
-        *,
-        namespace: str | None = None,
-        timeout: float | None,  # noqa: ASYNC109 - the error says what was waited for
-    ) -> T | None:
-        """Wait for something of an object: that a condition of its status is "True" (`"Available"`), or that a function
-        of it is true, which is given None while there is no such object. The object as it is then.
-
-        `WaitTimedOut` after `timeout` seconds.
-        """
-        view = view_of(kind)
-        info = await self._requests.resolve(view)
-        found = self._requests.target(info, name, namespace).key
-        selection = Selection(found.namespace, fields={"metadata.name": found.name})
-        waiting = Waiting(self._requests.collection(view, selection), view, self.world, condition)
-        return cast("T | None", await waiting.run(found, timeout))
-
-    # Writing
 
     async def create(self, instance: A, **options: Unpack[CreateOptions]) -> A:
         """A new object; `metadata.generate_name` lets the server find a name. AlreadyExists if there is one."""
@@ -228,7 +136,7 @@ class Client:
             method="POST",
             path=collection_path(info, key.namespace),
             query=query,
-            body=msgspec.json.encode(document(instance)),
+            body=encoded(instance),
             timeout=options.get("timeout"),
             info=info,
             name=key.name,
@@ -393,7 +301,7 @@ class Client:
         target = self._requests.target_of(info, instance, options.get("subresource", ""))
         content = Content(
             query=query,
-            body=msgspec.json.encode(document(instance)),
+            body=encoded(instance),
             content_type=content_type,
             timeout=options.get("timeout"),
         )

@@ -57,7 +57,10 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
         headers = [("Accept", self.accept), *self.headers]
         if self.body:
             headers.append(("Content-Type", self.content_type))
-        return Request(self.method, self.path, self.query, headers, self.body, self.stream, self.timeout)
+        query = self.query
+        if self.timeout is not None and not self.stream:  # the server need not go on when nobody waits
+            query = [*query, ("timeout", f"{self.timeout:.3f}s")]
+        return Request(self.method, self.path, query, headers, self.body, self.stream, self.timeout)
 
 
 class Exchange:

@@ -37,7 +37,8 @@ class CreateOptions(TypedDict, total=False):
 
 
 class WriteOptions(CreateOptions, total=False):
-    """
+    """Those of `CreateOptions`, and:
+
     - `subresource`: write this part alone: `"status"`. Defaults to the object.
     """
 

@@ -18,10 +18,11 @@ from typing import Any, ClassVar
 import msgspec
 
 from ostinato.api.access import AnyObject, describe, gvk, resource_version
-from ostinato.api.codec import to_dict
+from ostinato.api.codec import to_dict, to_json
 from ostinato.api.object import Object, origin
 from ostinato.api.overlay import overlay
 from ostinato.api.patch import create_merge_patch, create_two_way_strategic
+from ostinato.api.patch.values import same
 from ostinato.api.schema import builtin_schemas
 from ostinato.client.views import Json, PartialObjectMetadata
 
@@ -65,6 +66,13 @@ def document(instance: AnyObject) -> Json:
     return to_dict(instance) if before is None else overlay(before, instance)
 
 
+def encoded(instance: AnyObject) -> bytes:
+    """The document of an object, as bytes."""
+    if isinstance(instance, Object) and origin(instance) is None:
+        return to_json(instance)
+    return msgspec.json.encode(document(instance))
+
+
 def difference(instance: AnyObject, original: AnyObject | None = None, *, optimistic_lock: bool = False) -> Patch:
     """The change from what was read, or from `original`, to the object as it is; its content is {} if there is none.
 
@@ -73,10 +81,11 @@ def difference(instance: AnyObject, original: AnyObject | None = None, *, optimi
     before = _original(instance, original)
     modified = _without_type(document(instance))
     schema = builtin_schemas().of(gvk(instance))
-    content = (
-        create_merge_patch(before, modified) if schema is None else create_two_way_strategic(before, modified, schema)
-    )
-    if optimistic_lock:
+    content: Json = {}
+    if not same(before, modified):
+        merged = schema is None
+        content = create_merge_patch(before, modified) if merged else create_two_way_strategic(before, modified, schema)
+    if content and optimistic_lock:
         version = resource_version(instance)
         if not version:
             raise ValueError(f"{describe(instance)}: an optimistic lock needs a resourceVersion")
@@ -95,8 +104,8 @@ def check_whole(instance: AnyObject, verb: str) -> None:
 def check_applicable(instance: AnyObject) -> None:
     """Refuse to apply what was read: it would claim every field, those of other managers too."""
     check_whole(instance, "apply")
-    metadata = instance.metadata.managed_fields if isinstance(instance, Object) else _managed_fields(instance)
-    if metadata or (isinstance(instance, Object) and origin(instance) is not None):
+    read = origin(instance) is not None if isinstance(instance, Object) else _managed_fields(instance)
+    if read:
         raise ValueError(
             f"{describe(instance)}: it was read from the server, and to apply it would claim all of its fields; "
             "make an object with just those that you mean, or use update or patch"

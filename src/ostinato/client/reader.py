@@ -1,0 +1,133 @@
+"""Reading: objects one by one, in lists, and as they change.
+
+`Reader` is the half of a client that changes nothing; `Client` adds the rest.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, TypeVar, Unpack, cast, overload
+
+from ostinato.api.errors import NotFound
+from ostinato.api.gvk import GroupVersionKind
+from ostinato.api.object import Object
+from ostinato.client.collection import Selection
+from ostinato.client.exchange import NoSuchKind
+from ostinato.client.list_watch import ListOptions, ListWatch
+from ostinato.client.listing import PAGE_SIZE, Listing
+from ostinato.client.mapping import Mapper
+from ostinato.client.options import FieldSelection, LabelSelection, ReadOptions, read_query
+from ostinato.client.paths import Key
+from ostinato.client.requests import Content, Requests
+from ostinato.client.views import Kind, MetadataOf, View, view_of
+from ostinato.client.waiting import Condition, Waiting
+from ostinato.client.watch import Watch
+
+T = TypeVar("T")
+D = TypeVar("D")
+
+_RAISE: Final[Any] = object()  # the default of `missing`
+
+
+class Reader:
+    def __init__(self, requests: Requests) -> None:
+        self._requests = requests
+        self.world = requests.world
+
+    @property
+    def mapper(self) -> Mapper:
+        """What the server has, and what its resources are called."""
+        return self._requests.mapper
+
+    @overload
+    async def get(self, kind: Kind[T], name: Key, **options: Unpack[ReadOptions]) -> T: ...
+    @overload
+    async def get(self, kind: Kind[T], name: Key, *, missing: D, **options: Unpack[ReadOptions]) -> T | D: ...
+    async def get(self, kind: Kind[T], name: Key, *, missing: Any = _RAISE, **options: Unpack[ReadOptions]) -> Any:
+        """One object; `missing` instead of NotFound if it does not exist. A kind that does not is an error always."""
+        query = read_query(options)
+        view = view_of(kind)
+        info = await self._requests.resolve(view)
+        target = self._requests.target(info, name, options.get("namespace"), options.get("subresource", ""))
+        try:
+            data = await self._requests.send(
+                "GET", target, Content(query=query, accept=view.accept, timeout=options.get("timeout"))
+            )
+        except NoSuchKind:
+            raise
+        except NotFound:
+            if missing is _RAISE:
+                raise
+            return missing
+        return view.read(data, info)
+
+    def list(
+        self,
+        kind: Kind[T],
+        *,
+        namespace: str = "",
+        labels: LabelSelection = None,
+        fields: FieldSelection = None,
+        page_size: int = PAGE_SIZE,
+        resource_version: str = "",
+        resource_version_match: str = "",
+    ) -> Listing[T]:
+        """The objects of a kind: `async for pod in client.list(Pod)`, or `pods = await client.list(Pod)`.
+
+        They are asked for in pages of `page_size`, 0 for all at once.
+        """
+        view = view_of(kind)
+        options = ListOptions(
+            limit=page_size, resource_version=resource_version, resource_version_match=resource_version_match
+        )
+        return Listing(self._requests.collection(view, Selection(namespace, labels, fields)), view, options)
+
+    def watch(
+        self,
+        kind: Kind[T],
+        *,
+        namespace: str = "",
+        labels: LabelSelection = None,
+        fields: FieldSelection = None,
+        since: str | None = None,
+    ) -> Watch[T]:
+        """What happens to the objects of a kind; see `ostinato.client.watch`.
+
+        `since`: after this resourceVersion. Defaults to telling first what is there.
+        """
+        view = view_of(kind)
+        collection = self._requests.collection(view, Selection(namespace, labels, fields))
+        return Watch(collection, view, self.world, since=since)
+
+    def list_watch(
+        self,
+        kind: type[Object] | View[Any] | GroupVersionKind,
+        *,
+        namespace: str = "",
+        labels: LabelSelection = None,
+        fields: FieldSelection = None,
+        metadata_only: bool = False,
+    ) -> ListWatch:
+        """The requests that a cache is made of; see `ostinato.client.list_watch`."""
+        view: View[Any] = MetadataOf(kind) if metadata_only else view_of(kind)
+        return self._requests.collection(view, Selection(namespace, labels, fields))
+
+    async def wait_for(
+        self,
+        kind: Kind[T],
+        name: Key,
+        condition: Condition[T],
+        *,
+        namespace: str | None = None,
+        timeout: float | None,  # noqa: ASYNC109 - the error says what was waited for
+    ) -> T | None:
+        """Wait for something of an object: that a condition of its status is "True" (`"Available"`), or that a function
+        of it is true, which is given None while there is no such object. The object as it is then.
+
+        `WaitTimedOut` after `timeout` seconds.
+        """
+        view = view_of(kind)
+        info = await self._requests.resolve(view)
+        found = self._requests.target(info, name, namespace).key
+        selection = Selection(found.namespace, fields={"metadata.name": found.name})
+        waiting = Waiting(self._requests.collection(view, selection), view, self.world, condition)
+        return cast("T | None", await waiting.run(found, timeout))

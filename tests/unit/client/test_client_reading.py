@@ -1,0 +1,435 @@
+"""Reading through a client: one object, lists and pages, kinds with and without a class."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import pytest
+from tests.unit.client.stage import WIDGETS, Answer, Stage, Widget, config_map, in_turn, scripted, staged
+
+from ostinato.api.codec import ObjectError, WrongKind
+from ostinato.api.errors import APIError, Expired, InternalError, NotFound, Unknown
+from ostinato.api.gvk import GroupVersionKind, NamespacedName
+from ostinato.api.meta import ObjectMeta
+from ostinato.api.object import kind_of, origin
+from ostinato.client import Client, MetadataOf, NoSuchKind, Unstructured
+from ostinato.client.list_watch import ListOptions
+from ostinato.kinds.core_v1 import ConfigMap, Namespace, Node, Pod
+from ostinato.world import Simulation
+
+CONFIG_MAPS = Unstructured.of("v1", "ConfigMap")
+
+
+class Asked(NamedTuple):
+    """What a controller is asked to reconcile."""
+
+    namespace: str
+    name: str
+
+
+@staged
+async def test_an_object_is_named_by_its_name_in_the_clients_namespace(stage: Stage) -> None:
+    await stage.client.create(config_map("a", key="value"))
+    assert (await stage.client.get(ConfigMap, "a")).data == {"key": "value"}
+
+
+@staged
+async def test_an_object_is_named_by_anything_that_has_a_namespace_and_a_name(stage: Stage) -> None:
+    await stage.client.create(ConfigMap(metadata=ObjectMeta(name="a", namespace="kube-system")))
+    for key in (NamespacedName("kube-system", "a"), Asked("kube-system", "a")):
+        assert (await stage.client.get(ConfigMap, key)).metadata.namespace == "kube-system"
+    assert (await stage.client.get(ConfigMap, "a", namespace="kube-system")).metadata.name == "a"
+
+
+@staged
+async def test_two_namespaces_for_one_object_are_refused(stage: Stage) -> None:
+    with pytest.raises(ValueError, match="in namespace 'x', or in 'y'"):
+        await stage.client.get(ConfigMap, NamespacedName("x", "a"), namespace="y")
+
+
+@staged
+async def test_a_client_without_a_namespace_refuses_what_names_none(stage: Stage) -> None:
+    client = stage.another(namespace="")
+    with pytest.raises(ValueError, match="ConfigMap a: a namespace is needed"):
+        await client.get(ConfigMap, "a")
+    with pytest.raises(ValueError, match="ConfigMap a: a namespace is needed"):
+        await client.create(config_map("a"))
+    assert stage.transport.requests == []
+
+
+@staged
+async def test_cluster_scoped_objects_have_no_namespace(stage: Stage) -> None:
+    assert (await stage.client.get(Namespace, "default")).metadata.name == "default"
+    with pytest.raises(ValueError, match="Node: objects of this kind have no namespace, got 'x'"):
+        await stage.client.get(Node, NamespacedName("x", "a"))
+
+
+@staged
+async def test_what_is_missing_is_an_error_that_names_it(stage: Stage) -> None:
+    with pytest.raises(NotFound, match='configmaps "nope" not found'):
+        await stage.client.get(ConfigMap, "nope")
+
+
+@staged
+async def test_missing_gives_a_default_instead(stage: Stage) -> None:
+    assert await stage.client.get(ConfigMap, "nope", missing=None) is None
+    assert await stage.client.get(CONFIG_MAPS, "nope", missing=7) == 7
+
+
+@staged
+async def test_missing_does_not_hide_that_the_kind_is_not_there(stage: Stage) -> None:
+    for kind in (Widget, Unstructured.of("example.dev/v1", "Widget")):
+        with pytest.raises(NoSuchKind, match=r'no matches for kind "Widget" in version "example\.dev/v1"'):
+            await stage.client.get(kind, "a", missing=None)
+
+
+@staged
+async def test_missing_does_not_hide_other_errors(stage: Stage) -> None:
+    with pytest.raises(APIError, match="invalid"):
+        await stage.client.get(ConfigMap, "a", missing=None, resource_version="x")
+
+
+@staged
+async def test_a_class_needs_no_discovery(stage: Stage) -> None:
+    await stage.client.create(WIDGETS)
+    await stage.client.create(Widget(metadata=ObjectMeta(name="a")))
+    assert (await stage.client.get(Widget, "a")).metadata.name == "a"
+    assert not {request.path for request in stage.transport.requests} & {"/api", "/apis"}
+
+
+@staged
+async def test_a_kind_without_a_class_is_found_by_discovery_once(stage: Stage) -> None:
+    await stage.client.create(WIDGETS)
+    widgets = Unstructured.of("example.dev/v1", "Widget")
+    await stage.client.create({"apiVersion": "example.dev/v1", "kind": "Widget", "metadata": {"name": "a"}})
+    for _ in range(3):
+        assert (await stage.client.get(widgets, "a"))["kind"] == "Widget"
+    assert [request.path for request in stage.transport.requests].count("/apis") == 1
+
+
+@staged
+async def test_a_bare_group_version_kind_gives_dicts(stage: Stage) -> None:
+    await stage.client.create(config_map("a"))
+    found = await stage.client.get(GroupVersionKind("", "v1", "ConfigMap"), "a")  # type: ignore[call-overload]
+    assert found["metadata"]["name"] == "a"
+
+
+@staged
+async def test_metadata_alone_comes_as_an_object_of_its_kind(stage: Stage) -> None:
+    await stage.client.create(config_map("a", key="value"))
+    found = await stage.client.get(MetadataOf(ConfigMap), "a")
+    assert found.metadata.name == "a"
+    assert kind_of(found).gvk == GroupVersionKind("", "v1", "ConfigMap")
+    data = origin(found)
+    assert data is not None
+    assert b"value" not in data
+    [listed] = [each async for each in stage.client.list(MetadataOf(ConfigMap), namespace="default")]
+    assert type(listed) is type(found)
+
+
+@staged
+async def test_metadata_of_a_kind_without_a_class(stage: Stage) -> None:
+    await stage.client.create(WIDGETS)
+    await stage.client.create(Widget(metadata=ObjectMeta(name="a")))
+    found = await stage.client.get(MetadataOf(Unstructured.of("example.dev/v1", "Widget")), "a")
+    assert kind_of(found).plural == "widgets"
+
+
+def test_what_is_no_kind_is_refused() -> None:
+    client, _ = scripted(Simulation(1), in_turn(Answer()))
+    with pytest.raises(TypeError, match="is no kind: give a class"):
+        client.list("pods")  # type: ignore[arg-type]
+
+
+@staged
+async def test_unknown_options_are_refused(stage: Stage) -> None:
+    with pytest.raises(TypeError, match="unknown option 'namspace'; there are namespace, resource_version"):
+        await stage.client.get(ConfigMap, "a", namspace="x")  # type: ignore[call-overload]
+
+
+# Lists
+
+
+async def _fill(client: Client, count: int) -> None:
+    for number in range(count):
+        await client.create(config_map(f"c{number:03}"))
+
+
+@staged
+async def test_a_list_is_iterated_page_by_page(stage: Stage) -> None:
+    await _fill(stage.client, 7)
+    listing = stage.client.list(ConfigMap, namespace="default", page_size=3)
+    names = [each.metadata.name async for each in listing]
+    assert names == [f"c{number:03}" for number in range(7)]
+    assert sum("limit=3" in asked for asked in stage.transport.asked) == 3
+    assert [each.metadata.name async for each in listing] == names, "it can be iterated again"
+
+
+@staged
+async def test_the_next_page_is_asked_for_only_when_it_is_needed(stage: Stage) -> None:
+    await _fill(stage.client, 7)
+    stage.transport.requests.clear()
+    async for _ in stage.client.list(ConfigMap, namespace="default", page_size=3):
+        break
+    assert len(stage.transport.requests) == 1
+
+
+@staged
+async def test_an_awaited_list_is_whole_and_knows_its_version(stage: Stage) -> None:
+    await _fill(stage.client, 7)
+    found = await stage.client.list(CONFIG_MAPS, namespace="default", page_size=3)
+    assert [each["metadata"]["name"] for each in found] == [f"c{number:03}" for number in range(7)]
+    assert all(each["kind"] == "ConfigMap" for each in found), "built-in kinds do not say so in lists"
+    assert int(found.resource_version) == int(found[-1]["metadata"]["resourceVersion"])
+
+
+@staged
+async def test_pages_after_the_first_are_of_the_same_state(stage: Stage) -> None:
+    await _fill(stage.client, 4)
+    found = []
+    async for each in stage.client.list(ConfigMap, namespace="default", page_size=2, resource_version="0"):
+        found.append(each.metadata.name)
+        await stage.client.delete(each, missing_ok=True)
+    assert found == ["c000", "c001", "c002", "c003"]
+    assert sum("resourceVersion=0" in asked for asked in stage.transport.asked) == 1
+
+
+@staged
+async def test_a_list_selects_by_labels_and_fields(stage: Stage) -> None:
+    for name in ("a", "b"):
+        made = config_map(name)
+        made.metadata.labels = {"app": name}
+        await stage.client.create(made)
+    by_label = await stage.client.list(ConfigMap, labels={"app": "a"})
+    by_field = await stage.client.list(ConfigMap, fields={"metadata.name": "b"}, namespace="default")
+    assert [each.metadata.name for each in [*by_label, *by_field]] == ["a", "b"]
+
+
+def _page(*names: str, token: str = "", version: str = "9") -> Answer:
+    items = [{"metadata": {"name": name}} for name in names]
+    return Answer(
+        body={
+            "kind": "ConfigMapList",
+            "apiVersion": "v1",
+            "metadata": {"resourceVersion": version, "continue": token},
+            "items": items,
+        }
+    )
+
+
+def _expired(token: str = "") -> Answer:
+    error = Expired.of("The provided continue parameter is too old to display a consistent list result.").to_dict()
+    return Answer(410, {**error, "metadata": {"continue": token}})
+
+
+def test_an_awaited_list_whose_pages_expire_is_read_again_in_one_piece() -> None:
+    world = Simulation(1)
+    client, transport = scripted(
+        world, in_turn(_page("a", "b", token="t1"), _expired("t2"), _page("b", "c", version="12"))
+    )
+
+    async def main() -> None:
+        found = await client.list(ConfigMap, page_size=2, resource_version="5", resource_version_match="NotOlderThan")
+        assert [each.metadata.name for each in found] == ["b", "c"]
+        assert found.resource_version == "12"
+
+    world.run(main())
+    asked = [dict(request.query) for request in transport.requests]
+    assert asked == [
+        {"limit": "2", "resourceVersion": "5", "resourceVersionMatch": "NotOlderThan"},
+        {"limit": "2", "continue": "t1"},
+        {"resourceVersion": "5", "resourceVersionMatch": "NotOlderThan"},
+    ]
+
+
+def test_an_iterated_list_whose_pages_expire_goes_on_in_the_state_of_now() -> None:
+    world = Simulation(1)
+    client, transport = scripted(world, in_turn(_page("a", "b", token="t1"), _expired("t2"), _page("c")))
+
+    async def main() -> None:
+        assert [each.metadata.name async for each in client.list(ConfigMap)] == ["a", "b", "c"]
+
+    world.run(main())
+    assert dict(transport.requests[2].query)["continue"] == "t2"
+
+
+@pytest.mark.parametrize("answers", [[_expired("t2")], [_page("a", token="t1"), _expired()]])
+def test_an_expired_list_with_no_way_to_go_on_is_told(answers: list[Answer]) -> None:
+    world = Simulation(1)
+    client, _ = scripted(world, in_turn(*answers))
+
+    async def main() -> None:
+        with pytest.raises(Expired):
+            [each async for each in client.list(ConfigMap)]
+
+    world.run(main())
+
+
+def test_an_expired_first_page_of_an_awaited_list_is_told() -> None:
+    world = Simulation(1)
+    client, transport = scripted(world, in_turn(_expired("t")))
+
+    async def main() -> None:
+        with pytest.raises(Expired):
+            await client.list(ConfigMap)
+
+    world.run(main())
+    assert len(transport.requests) == 1
+
+
+@staged
+async def test_pages_tell_how_much_is_left(stage: Stage) -> None:
+    await _fill(stage.client, 5)
+    pages = [page async for page in stage.client.list(ConfigMap, namespace="default", page_size=2).pages()]
+    assert [(len(page.items), page.metadata.remaining_item_count) for page in pages] == [(2, 3), (2, 1), (1, None)]
+
+
+@staged
+async def test_the_door_for_caches_gives_bytes(stage: Stage) -> None:
+    await _fill(stage.client, 3)
+    source = stage.client.list_watch(ConfigMap, namespace="default")
+    page = await source.list(ListOptions(limit=2))
+    assert [type(bytes(item)) for item in page.items] == [bytes, bytes]
+    rest = await source.list(ListOptions(limit=2, continue_token=page.metadata.continue_))
+    assert len(rest.items) == 1
+    assert page.kind == "ConfigMapList"
+    assert source.gvk == GroupVersionKind("", "v1", "ConfigMap")
+    assert source.namespace == "default"
+    assert str(source) == "configmaps in namespace default"
+
+
+@staged
+async def test_the_door_for_caches_asks_for_metadata_alone(stage: Stage) -> None:
+    await stage.client.create(WIDGETS)
+    await stage.client.create(Widget(metadata=ObjectMeta(name="a")))
+    source = stage.client.list_watch(GroupVersionKind("example.dev", "v1", "Widget"), metadata_only=True, labels="a!=b")
+    page = await source.list()
+    assert page.kind == "PartialObjectMetadataList"
+    assert str(source) == "Widget.example.dev with a!=b"
+
+
+# Answers that are none
+
+
+def test_a_body_of_another_kind_is_told() -> None:
+    world = Simulation(1)
+    client, _ = scripted(world, in_turn(Answer(body={"kind": "Pod", "apiVersion": "v1"})))
+
+    async def main() -> None:
+        with pytest.raises(WrongKind, match="expected v1, Kind=ConfigMap, got v1, Kind=Pod"):
+            await client.get(ConfigMap, "a")
+
+    world.run(main())
+
+
+def test_a_success_that_says_failure_is_an_error() -> None:
+    world = Simulation(1)
+    failure = InternalError.of("the disk is full").to_dict()
+    client, _ = scripted(world, in_turn(Answer(200, failure)))
+
+    async def main() -> None:
+        with pytest.raises(InternalError, match="the disk is full"):
+            await client.get(ConfigMap, "a")
+
+    world.run(main())
+
+
+def test_an_empty_answer_is_an_error() -> None:
+    world = Simulation(1)
+    client, _ = scripted(world, in_turn(Answer(200, b"")))
+
+    async def main() -> None:
+        with pytest.raises(Unknown, match="GET /api/v1/namespaces/default/configmaps/a: the answer is empty"):
+            await client.get(ConfigMap, "a")
+
+    world.run(main())
+
+
+@pytest.mark.parametrize("body", [b"[1]", b'{"metadata":', b"{" * 300, b'{"a":' * 400 + b"1" + b"}" * 400])
+def test_bytes_that_are_no_object_are_an_object_error(body: bytes) -> None:
+    world = Simulation(1)
+    client, _ = scripted(world, in_turn(Answer(200, body)))
+
+    async def main() -> None:
+        for kind in (CONFIG_MAPS, ConfigMap, MetadataOf(ConfigMap)):
+            if kind is not CONFIG_MAPS and body.startswith(b'{"a"'):
+                continue  # what is skipped over may be nested
+            with pytest.raises(ObjectError):
+                await client.get(kind, "a")
+
+    world.run(main())
+
+
+def test_a_proxys_page_is_an_error_with_what_was_asked() -> None:
+    world = Simulation(1)
+    page = Answer(503, b"<h1>no server</h1>", {"content-type": "text/html", "retry-after": "7"})
+    client, _ = scripted(world, in_turn(page))
+
+    async def main() -> None:
+        with pytest.raises(APIError, match="currently unable to handle the request") as caught:
+            await client.get(Pod, "a")
+        assert caught.value.details.name == "a"
+        assert caught.value.retry_after == 7
+
+    world.run(main())
+
+
+def test_a_404_of_a_proxy_is_not_taken_for_a_missing_object() -> None:
+    world = Simulation(1)
+    client, _ = scripted(world, in_turn(Answer(404, b"404 page not found\n", {"content-type": "text/plain"})))
+
+    async def main() -> None:
+        with pytest.raises(NoSuchKind):
+            await client.get(Pod, "a", missing=None)
+
+    world.run(main())
+
+
+def test_time_outs_are_told_to_transport_and_server() -> None:
+    world = Simulation(1)
+    client, transport = scripted(world, in_turn(Answer(body={"metadata": {"name": "a"}})))
+
+    async def main() -> None:
+        await client.get(ConfigMap, "a", timeout=2.5)
+
+    world.run(main())
+    assert transport.requests[0].timeout == 2.5
+    assert dict(transport.requests[0].query)["timeout"] == "2.500s"
+
+
+def test_warnings_go_to_the_handler() -> None:
+    world = Simulation(1)
+    told: list[str] = []
+    client, _ = scripted(
+        world, in_turn(Answer(body={"metadata": {"name": "a"}}, warnings=["it is old"])), warn=told.append
+    )
+
+    async def main() -> None:
+        await client.get(ConfigMap, "a")
+
+    world.run(main())
+    assert told == ["it is old"]
+
+
+def test_warnings_are_logged_once_by_default(caplog: pytest.LogCaptureFixture) -> None:
+    world = Simulation(1)
+    client, _ = scripted(world, in_turn(Answer(body={"metadata": {"name": "a"}}, warnings=["it is old"])))
+
+    async def main() -> None:
+        await client.get(ConfigMap, "a")
+        await client.get(ConfigMap, "a")
+
+    world.run(main())
+    assert caplog.messages == ["it is old"]
+
+
+def test_a_client_closes_its_transport() -> None:
+    world = Simulation(1)
+    client, transport = scripted(world, in_turn(Answer()))
+
+    async def main() -> None:
+        async with client as entered:
+            assert entered is client
+
+    world.run(main())
+    assert transport.closed

@@ -1,0 +1,436 @@
+"""Writing through a client: create, update, patch, apply, delete, and what each of them keeps and refuses."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import msgspec
+import pytest
+from tests.unit.client.stage import WIDGETS, Json, Stage, Widget, WidgetSpec, WidgetStatus, config_map, staged
+
+from ostinato.api.errors import AlreadyExists, BadRequest, Conflict, Invalid, NotFound
+from ostinato.api.gvk import NamespacedName
+from ostinato.api.meta import ObjectMeta
+from ostinato.client import (
+    JsonPatch,
+    MergePatch,
+    MetadataOf,
+    NoSuchKind,
+    PartialObjectMetadata,
+    StrategicMergePatch,
+    Unstructured,
+)
+from ostinato.client.options import CreateOptions, DeletionOptions, ReadOptions, WriteOptions
+from ostinato.client.patching import difference
+from ostinato.kinds.apps_v1 import Deployment
+from ostinato.kinds.core_v1 import ConfigMap, Node, Pod, ServiceAccount
+
+WIDGET_KIND = Unstructured.of("example.dev/v1", "Widget")
+DEPLOYMENT: Json = {
+    "apiVersion": "apps/v1",
+    "kind": "Deployment",
+    "metadata": {"name": "web", "labels": {"app": "web"}},
+    "spec": {
+        "selector": {"matchLabels": {"app": "web"}},
+        "strategy": {"type": "Recreate"},
+        "template": {
+            "metadata": {"labels": {"app": "web"}},
+            "spec": {"containers": [{"name": "a", "image": "a:1"}, {"name": "b", "image": "b:1"}]},
+        },
+    },
+}
+
+
+# Create
+
+
+@staged
+async def test_create_returns_what_the_server_has_and_leaves_what_it_was_given(stage: Stage) -> None:
+    given = config_map("a", key="value")
+    created = await stage.client.create(given)
+    assert created.metadata.uid
+    assert given == config_map("a", key="value")
+
+
+@staged
+async def test_create_lets_the_server_find_a_name(stage: Stage) -> None:
+    created = await stage.client.create(ConfigMap(metadata=ObjectMeta(generate_name="a-")))
+    assert created.metadata.name.startswith("a-")
+    assert len(created.metadata.name) > 2
+
+
+@staged
+async def test_create_of_what_exists_is_told(stage: Stage) -> None:
+    await stage.client.create(config_map("a"))
+    with pytest.raises(AlreadyExists, match='configmaps "a" already exists'):
+        await stage.client.create(config_map("a"))
+
+
+@staged
+async def test_create_takes_dicts_and_gives_dicts(stage: Stage) -> None:
+    given = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"key": "value"}}
+    before = copy.deepcopy(given)
+    created = await stage.client.create(given)
+    assert created["metadata"]["namespace"] == "default"
+    assert given == before
+
+
+@pytest.mark.parametrize("wrong", [{}, {"kind": "ConfigMap"}, {"apiVersion": "v1"}])
+def test_a_dict_must_say_its_kind(wrong: Json) -> None:
+    @staged
+    async def play(stage: Stage) -> None:
+        with pytest.raises(ValueError, match="must say its apiVersion and kind"):
+            await stage.client.create(wrong)
+
+    play()
+
+
+@staged
+async def test_create_of_a_kind_without_a_resource_is_refused(stage: Stage) -> None:
+    with pytest.raises(ValueError, match="Scale: this kind has no resource of its own"):
+        await stage.client.create({"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": "a"}})
+
+
+@staged
+async def test_create_in_a_namespace_that_is_not_there_names_the_namespace(stage: Stage) -> None:
+    with pytest.raises(NotFound, match='namespaces "nope" not found') as caught:
+        await stage.client.create(ConfigMap(metadata=ObjectMeta(name="a", namespace="nope")))
+    assert not isinstance(caught.value, NoSuchKind)
+
+
+@staged
+async def test_a_dry_run_stores_nothing(stage: Stage) -> None:
+    created = await stage.client.create(config_map("a"), dry_run=True)
+    assert created.metadata.uid
+    assert await stage.client.get(ConfigMap, "a", missing=None) is None
+
+
+@staged
+async def test_strict_validation_refuses_unknown_fields(stage: Stage) -> None:
+    odd = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "dada": {}}
+    with pytest.raises(BadRequest, match="unknown field"):
+        await stage.client.create(odd, field_validation="Strict")
+    with pytest.raises(BadRequest, match="unknown field"):
+        await stage.another(field_validation="Strict").create(odd)
+    await stage.client.create(odd, field_validation="Warn")
+    assert stage.warnings == ['unknown field "dada"']
+
+
+@staged
+async def test_the_field_manager_is_the_clients_unless_said_otherwise(stage: Stage) -> None:
+    ours = await stage.client.create(config_map("a", key="value"))
+    theirs = await stage.client.create(config_map("b", key="value"), field_manager="other")
+    assert [each.metadata.managed_fields[0].manager for each in (ours, theirs)] == ["test", "other"]
+
+
+@staged
+async def test_create_has_no_subresource(stage: Stage) -> None:
+    with pytest.raises(TypeError, match="unknown option 'subresource'"):
+        await stage.client.create(config_map("a"), subresource="status")  # type: ignore[call-arg]
+
+
+# Update
+
+
+@staged
+async def test_update_keeps_what_the_class_does_not_know(stage: Stage) -> None:
+    await stage.client.create(WIDGETS)
+    raw = {"apiVersion": "example.dev/v1", "kind": "Widget", "metadata": {"name": "a"}}
+    await stage.client.create({**raw, "spec": {"replicas": 1, "colour": "red"}, "extra": [1, 2]})
+    widget = await stage.client.get(Widget, "a")
+    widget.spec.replicas = 3
+    await stage.client.update(widget)
+    found = await stage.client.get(WIDGET_KIND, "a")
+    assert found["spec"] == {"replicas": 3, "colour": "red"}
+    assert found["extra"] == [1, 2]
+
+
+@staged
+async def test_update_of_a_state_that_has_passed_is_a_conflict(stage: Stage) -> None:
+    first = await stage.client.create(config_map("a"))
+    second = copy.deepcopy(first)
+    first.data["x"] = "1"
+    await stage.client.update(first)
+    second.data["x"] = "2"
+    with pytest.raises(Conflict, match="the object has been modified"):
+        await stage.client.update(second)
+
+
+@staged
+async def test_retry_on_conflict_reads_again(stage: Stage) -> None:
+    await stage.client.create(config_map("a"))
+    tries = 0
+
+    async def change() -> str:
+        nonlocal tries
+        tries += 1
+        found = await stage.client.get(ConfigMap, "a")
+        if tries < 4:  # somebody is faster
+            await stage.client.patch(ConfigMap, "a", MergePatch({"data": {"other": str(tries)}}))
+        found.data["ours"] = "yes"
+        return (await stage.client.update(found)).data["other"]
+
+    assert await stage.client.retry_on_conflict(change) == "3"
+
+
+@staged
+async def test_update_writes_the_status_alone_if_asked(stage: Stage) -> None:
+    await stage.client.create(WIDGETS)
+    widget = await stage.client.create(Widget(metadata=ObjectMeta(name="a"), spec=WidgetSpec(replicas=1)))
+    widget.spec.replicas = 9
+    widget.status = WidgetStatus(ready=1)
+    updated = await stage.client.update(widget, subresource="status")
+    assert (updated.spec.replicas, updated.status) == (1, WidgetStatus(ready=1))
+    read = await stage.client.get(Widget, "a", subresource="status")
+    assert read.status == WidgetStatus(ready=1)
+
+
+@staged
+async def test_an_object_of_which_only_the_metadata_is_here_cannot_be_written_whole(stage: Stage) -> None:
+    await stage.client.create(config_map("a", key="value"))
+    found = await stage.client.get(MetadataOf(ConfigMap), "a")
+    for write in (stage.client.update, stage.client.create, stage.client.apply):
+        with pytest.raises(TypeError, match="ConfigMap default/a: only its metadata was read"):
+            await write(found)
+
+
+# Patch
+
+
+@staged
+async def test_the_three_kinds_of_patches(stage: Stage) -> None:
+    await stage.client.create(DEPLOYMENT)
+    image = {"spec": {"template": {"spec": {"containers": [{"name": "b", "image": "b:2"}]}}}}
+    patched = await stage.client.patch(Deployment, "web", StrategicMergePatch(image))
+    assert [each.image for each in patched.spec.template.spec.containers] == ["a:1", "b:2"]
+    patched = await stage.client.patch(Deployment, "web", MergePatch({"metadata": {"labels": {"app": None, "x": "y"}}}))
+    assert patched.metadata.labels == {"x": "y"}
+    operation = {"op": "replace", "path": "/metadata/labels/x", "value": "z"}
+    patched = await stage.client.patch(Deployment, NamespacedName("default", "web"), JsonPatch([operation]))
+    assert patched.metadata.labels == {"x": "z"}
+
+
+@staged
+async def test_a_patch_of_another_view_comes_back_in_it(stage: Stage) -> None:
+    await stage.client.create(config_map("a", key="value"))
+    change = MergePatch({"metadata": {"labels": {"x": "y"}}})
+    found = await stage.client.patch(MetadataOf(ConfigMap), "a", change)
+    assert isinstance(found, PartialObjectMetadata)
+    assert found.metadata.labels == {"x": "y"}
+    raw = await stage.client.patch(Unstructured.of("v1", "ConfigMap"), "a", change, namespace="default")
+    assert raw["data"] == {"key": "value"}
+
+
+@staged
+async def test_what_has_changed_in_a_built_in_object_is_sent_as_a_strategic_merge_patch(stage: Stage) -> None:
+    await stage.client.create(DEPLOYMENT)
+    found = await stage.client.get(Deployment, "web")
+    await stage.client.patch(Deployment, "web", MergePatch({"spec": {"replicas": 4}}))  # somebody else, elsewhere
+    found.spec.template.spec.containers[1].image = "b:2"
+    patched = await stage.client.patch(found)
+    assert patched.spec.replicas == 4
+    assert [each.image for each in patched.spec.template.spec.containers] == ["a:1", "b:2"]
+    sent = stage.transport.requests[-1]
+    assert dict(sent.headers)["Content-Type"] == "application/strategic-merge-patch+json"
+
+
+@staged
+async def test_what_has_changed_in_a_custom_object_is_sent_as_a_merge_patch(stage: Stage) -> None:
+    await stage.client.create(WIDGETS)
+    widget = await stage.client.create(Widget(metadata=ObjectMeta(name="a"), spec=WidgetSpec(replicas=1)))
+    widget.spec.image = "x"
+    await stage.client.patch(widget)
+    sent = stage.transport.requests[-1]
+    assert dict(sent.headers)["Content-Type"] == "application/merge-patch+json"
+    assert sent.body == b'{"spec":{"image":"x"}}'
+
+
+@staged
+async def test_nothing_changed_is_nothing_sent(stage: Stage) -> None:
+    await stage.client.create(DEPLOYMENT)
+    found = await stage.client.get(Deployment, "web")
+    stage.transport.requests.clear()
+    assert await stage.client.patch(found, optimistic_lock=True) is found
+    assert stage.transport.requests == []
+
+
+@staged
+async def test_an_optimistic_lock_makes_another_write_a_conflict(stage: Stage) -> None:
+    found = await stage.client.create(config_map("a", x="1"))
+    found.data["x"] = "2"
+    await stage.client.patch(ConfigMap, "a", MergePatch({"data": {"y": "1"}}))
+    with pytest.raises(Conflict):
+        await stage.client.patch(found, optimistic_lock=True)
+    assert (await stage.client.patch(found)).data == {"x": "2", "y": "1"}
+
+
+@staged
+async def test_the_change_of_a_dict_needs_its_original(stage: Stage) -> None:
+    original = await stage.client.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}})
+    changed = {**original, "data": {"x": "1"}}
+    with pytest.raises(ValueError, match="it is not known how it was read"):
+        await stage.client.patch(changed)
+    assert (await stage.client.patch(changed, original=original))["data"] == {"x": "1"}
+
+
+def test_an_optimistic_lock_needs_a_version() -> None:
+    with pytest.raises(ValueError, match="an optimistic lock needs a resourceVersion"):
+        difference(config_map("a", x="1"), config_map("a"), optimistic_lock=True)
+
+
+def test_an_object_that_was_made_here_has_no_change() -> None:
+    with pytest.raises(ValueError, match="ConfigMap a: it is not known how it was read"):
+        difference(config_map("a"))
+
+
+@staged
+async def test_metadata_that_was_read_alone_can_be_patched(stage: Stage) -> None:
+    await stage.client.create(config_map("a", key="value"))
+    found = await stage.client.get(MetadataOf(ConfigMap), "a")
+    found.metadata.labels["x"] = "y"
+    patched = await stage.client.patch(found)
+    assert patched.metadata.labels == {"x": "y"}
+    assert (await stage.client.get(ConfigMap, "a")).data == {"key": "value"}
+
+
+@staged
+async def test_a_patch_of_the_status_leaves_the_rest(stage: Stage) -> None:
+    await stage.client.create(WIDGETS)
+    widget = await stage.client.create(Widget(metadata=ObjectMeta(name="a"), spec=WidgetSpec(replicas=1)))
+    widget.status = WidgetStatus(ready=1)
+    patched = await stage.client.patch(widget, subresource="status")
+    assert patched.status == WidgetStatus(ready=1)
+
+
+# Apply
+
+
+@staged
+async def test_apply_creates_then_owns_and_gives_up(stage: Stage) -> None:
+    applied = await stage.client.apply(config_map("a", x="1", y="1"))
+    assert applied.data == {"x": "1", "y": "1"}
+    applied = await stage.client.apply(config_map("a", x="2"))
+    assert applied.data == {"x": "2"}
+    entry = applied.metadata.managed_fields[0]
+    assert (entry.manager, entry.operation) == ("test", "Apply")
+
+
+@staged
+async def test_a_conflict_of_appliers_names_field_and_manager_and_force_wins(stage: Stage) -> None:
+    await stage.client.apply(config_map("a", x="1"))
+    with pytest.raises(Conflict, match=r'conflict with "test": \.data\.x'):
+        await stage.client.apply(config_map("a", x="2"), field_manager="other")
+    forced = await stage.client.apply(config_map("a", x="2"), field_manager="other", force=True)
+    assert forced.data == {"x": "2"}
+
+
+@staged
+async def test_apply_takes_dicts_and_the_status(stage: Stage) -> None:
+    await stage.client.create(WIDGETS)
+    raw: Json = {"apiVersion": "example.dev/v1", "kind": "Widget", "metadata": {"name": "a"}}
+    await stage.client.apply({**raw, "spec": {"replicas": 1}})
+    applied = await stage.client.apply({**raw, "status": {"ready": 1}}, subresource="status")
+    assert (applied["spec"], applied["status"]) == ({"replicas": 1}, {"ready": 1})
+
+
+@staged
+async def test_apply_needs_a_field_manager(stage: Stage) -> None:
+    with pytest.raises(ValueError, match="ConfigMap a: apply needs a field_manager"):
+        await stage.another(field_manager="").apply(config_map("a"))
+
+
+@staged
+async def test_what_was_read_cannot_be_applied(stage: Stage) -> None:
+    typed = await stage.client.create(config_map("a", x="1"))
+    untyped = await stage.client.get(Unstructured.of("v1", "ConfigMap"), "a")
+    for read in (typed, untyped):
+        with pytest.raises(ValueError, match="ConfigMap default/a: it was read from the server"):
+            await stage.client.apply(read)
+
+
+# Delete
+
+
+@staged
+async def test_delete_by_name_and_by_object(stage: Stage) -> None:
+    await stage.client.create(config_map("a"))
+    second = await stage.client.create(config_map("b"))
+    await stage.client.delete(ConfigMap, "a")
+    await stage.client.delete(second)
+    assert await stage.client.list(ConfigMap, namespace="default") == []
+
+
+@staged
+async def test_delete_of_what_is_not_there_is_told_or_not(stage: Stage) -> None:
+    with pytest.raises(NotFound):
+        await stage.client.delete(ConfigMap, "a")
+    await stage.client.delete(ConfigMap, "a", missing_ok=True)
+    with pytest.raises(NoSuchKind):
+        await stage.client.delete(Widget, "a", missing_ok=True)
+
+
+@staged
+async def test_an_object_is_not_mistaken_for_its_namesake(stage: Stage) -> None:
+    first = await stage.client.create(config_map("a"))
+    await stage.client.delete(first)
+    await stage.client.create(config_map("a"))
+    with pytest.raises(Conflict, match="the UID in the precondition"):
+        await stage.client.delete(first)
+    await stage.client.delete(ConfigMap, "a")
+
+
+@staged
+async def test_preconditions_and_propagation_of_a_deletion(stage: Stage) -> None:
+    made = await stage.client.create(config_map("a"))
+    with pytest.raises(Conflict):
+        await stage.client.delete(ConfigMap, "a", resource_version="1")
+    await stage.client.delete(ConfigMap, "a", dry_run=True, propagation="Background")
+    await stage.client.delete(ConfigMap, "a", propagation="Foreground", uid=made.metadata.uid)
+    left = await stage.client.get(ConfigMap, "a")
+    assert left.metadata.finalizers == ["foregroundDeletion"]
+
+
+@staged
+async def test_the_grace_period_of_a_deletion(stage: Stage) -> None:
+    await stage.client.create(ServiceAccount(metadata=ObjectMeta(name="default")))
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}}
+    await stage.client.create({**pod, "spec": {"nodeName": "n", "containers": [{"name": "a", "image": "a"}]}})
+    await stage.client.delete(Pod, "a", grace_period=7)
+    assert (await stage.client.get(Pod, "a")).metadata.deletion_grace_period_seconds == 7
+
+
+@staged
+async def test_delete_all_of_a_selection(stage: Stage) -> None:
+    for name in ("a", "b", "c"):
+        made = config_map(name)
+        made.metadata.labels = {"app": "x" if name != "c" else "y"}
+        await stage.client.create(made)
+    await stage.client.delete_all_of(ConfigMap, namespace="default", labels="app=x")
+    assert [each.metadata.name for each in await stage.client.list(ConfigMap, namespace="default")] == ["c"]
+
+
+@staged
+async def test_delete_all_of_needs_a_namespace_where_there_are_any(stage: Stage) -> None:
+    with pytest.raises(ValueError, match="ConfigMap: name the namespace in which all are to be deleted"):
+        await stage.client.delete_all_of(ConfigMap)
+    await stage.client.create(Node(metadata=ObjectMeta(name="n")))
+    await stage.client.delete_all_of(Node)
+    assert await stage.client.list(Node) == []
+
+
+@staged
+async def test_refusals_name_the_object(stage: Stage) -> None:
+    with pytest.raises(Invalid, match=r'ConfigMap "UPPER" is invalid: metadata\.name'):
+        await stage.client.create(config_map("UPPER"))
+
+
+@pytest.mark.parametrize("options", [CreateOptions, WriteOptions, ReadOptions, DeletionOptions])
+def test_every_option_is_described(options: Any) -> None:
+    described = options.__doc__ + (CreateOptions.__doc__ or "" if options is WriteOptions else "")
+    assert [name for name in options.__annotations__ if f"`{name}`" not in described] == []
+
+
+def test_patches_are_values() -> None:
+    assert MergePatch({"a": 1}) == MergePatch({"a": 1})
+    assert msgspec.json.decode(JsonPatch([{"op": "remove", "path": "/a"}]).body()) == [{"op": "remove", "path": "/a"}]
