@@ -184,6 +184,14 @@ class Scheme:
             f'{_path(type(instance))} is not suitable for converting to "{version}" in scheme "{self.name}"'
         )
 
+    def convertible(self, source: Kind, target: Kind) -> bool:
+        """Whether a chain of conversions leads from the one class to the other."""
+        try:
+            self._chain(source, target)
+        except NoConversion:
+            return False
+        return True
+
     def _chain(self, source: Kind, target: Kind) -> list[Callable[[Any], Any]]:
         """The shortest chain of conversions, by breadth-first search."""
         chains: dict[Kind, list[Callable[[Any], Any]]] = {source: []}

@@ -174,6 +174,11 @@ def test_an_object_is_converted_to_another_version(scheme: Scheme) -> None:
     assert with_conversions(scheme).convert(Widget(size=3), V2) == WidgetV2(length=3)
 
 
+def test_it_says_what_can_be_converted_into_what(scheme: Scheme) -> None:
+    assert not scheme.convertible(Widget, WidgetBeta)
+    assert with_conversions(scheme).convertible(Widget, WidgetBeta)
+
+
 def test_spokes_are_converted_through_the_hub(scheme: Scheme) -> None:
     assert with_conversions(scheme).convert(Widget(size=3), BETA) == WidgetBeta(text="3")
 
