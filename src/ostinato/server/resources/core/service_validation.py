@@ -307,9 +307,15 @@ def _validate_kept_families(spec: Json, old: Json) -> list[FieldError]:
             for new, family in zip(families, before, strict=True)
             if new != family
         ]
+    errors: list[FieldError] = []
+    if len(before) > len(families) and not spec.get("clusterIPs"):
+        errors.append(FieldError.invalid(path, families or None, "primary ipFamily can not be unset"))
     if before and families and families[0] != before[0]:
-        return [FieldError.invalid(path, spec.get("clusterIPs"), "may not change once set")]
-    return []
+        errors.append(FieldError.invalid(path, spec.get("clusterIPs"), "may not change once set"))
+    if len(before) > len(families) == 1 and spec.get("ipFamilyPolicy") != "SingleStack":
+        detail = "must be set to 'SingleStack' when releasing the secondary ipFamily"
+        errors.append(FieldError.invalid(_SPEC.child("ipFamilyPolicy"), spec.get("ipFamilyPolicy"), detail))
+    return errors
 
 
 def validate_load_balancer(service: Json, old: Json) -> list[FieldError]:
