@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
 from tests.unit.client.stage import Answer, Stage, Streamed, config_map, in_turn, scripted, staged
 
@@ -93,9 +96,7 @@ async def test_objects_without_a_namespace_are_waited_for_too(stage: Stage) -> N
 @staged
 async def test_the_end_of_patience_says_what_was_waited_for_and_how_it_stands(stage: Stage) -> None:
     wait_for = stage.client.wait_for
-    with pytest.raises(
-        WaitTimedOut, match="Deployment default/web: waited 5 s for its condition Available; it do"
-    ):
+    with pytest.raises(WaitTimedOut, match="Deployment default/web: waited 5 s for its condition Available; it do"):
         await wait_for(Deployment, "web", "Available", timeout=5)
     await _deployment(stage)
     with pytest.raises(WaitTimedOut, match="it has no such condition"):
@@ -165,6 +166,17 @@ def _waits(backoff: Backoff, count: int) -> list[float]:
 )
 def test_waits_grow_by_their_factor_up_to_their_cap(backoff: Backoff, waits: list[float]) -> None:
     assert _waits(backoff, len(waits)) == waits
+
+
+@pytest.mark.parametrize(
+    "case",
+    msgspec.json.decode((Path(__file__).parents[2] / "data" / "client" / "client_go.json").read_bytes())["backoff"],
+)
+def test_steps_are_those_of_apimachinery(case: dict[str, Any]) -> None:
+    backoff = Backoff(duration=case["duration"], factor=case["factor"], steps=case["steps"], cap=case["cap"])
+    steps = backoff.start(Rng(1))
+    found = [(steps.next(), steps.left) for _ in case["waits"]]
+    assert found == [(pytest.approx(wait), left) for wait, left in zip(case["waits"], case["left"], strict=True)]
 
 
 def test_jitter_adds_a_part_of_a_wait_and_is_not_carried_on() -> None:
