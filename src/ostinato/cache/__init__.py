@@ -1,0 +1,69 @@
+"""Caches: the objects of a server at hand, kept up to date by watching, and told to whoever wants to hear.
+
+    informers = Informers(client)
+    pods = informers.of(Pod)
+    pods.add_index(by_field("spec.nodeName"))
+    pods.add_handler(lambda event: queue.add(event.key))
+    informers.start()
+    await informers.synced(timeout=60)
+    pod = await CachedClient(client, informers).get(Pod, "web-0")
+
+From the server to a handler: `Reflector`, `Fifo`, `Store`, `Listener`; an `Informer` is all of them together.
+"""
+
+from ostinato.cache.client import CachedClient
+from ostinato.cache.entry import Entry
+from ostinato.cache.events import Added, Deleted, Event, Updated, filtered
+from ostinato.cache.feed import FeedOptions
+from ostinato.cache.freshness import StaleCache
+from ostinato.cache.indexes import NAMESPACE, OWNER, IndexBy, by, by_field, by_label, by_namespace, by_owner
+from ostinato.cache.informer import Informer, InformerStopped, Registration
+from ostinato.cache.informers import Informers, Settings
+from ostinato.cache.intake import Transform
+from ostinato.cache.lister import Lister
+from ostinato.cache.metrics import CacheMetrics, Gauge
+from ostinato.cache.own_writes import OwnWrites, own_writes
+from ostinato.cache.reader import CachedListing, CachedReader, NotWatched
+from ostinato.cache.reflector import ReflectorOptions
+from ostinato.cache.source import Source
+from ostinato.cache.store import NoSuchIndex, Store
+from ostinato.cache.syncing import SyncError
+
+__all__ = [
+    "NAMESPACE",
+    "OWNER",
+    "Added",
+    "CacheMetrics",
+    "CachedClient",
+    "CachedListing",
+    "CachedReader",
+    "Deleted",
+    "Entry",
+    "Event",
+    "FeedOptions",
+    "Gauge",
+    "IndexBy",
+    "Informer",
+    "InformerStopped",
+    "Informers",
+    "Lister",
+    "NoSuchIndex",
+    "NotWatched",
+    "OwnWrites",
+    "ReflectorOptions",
+    "Registration",
+    "Settings",
+    "Source",
+    "StaleCache",
+    "Store",
+    "SyncError",
+    "Transform",
+    "Updated",
+    "by",
+    "by_field",
+    "by_label",
+    "by_namespace",
+    "by_owner",
+    "filtered",
+    "own_writes",
+]

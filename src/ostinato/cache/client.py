@@ -1,0 +1,165 @@
+"""The cached client: reads from caches, writes to the server, and reads what it wrote.
+
+    client = CachedClient(Client.connect(), informers)
+    pod = await client.get(Pod, request, missing=None)     # from the cache, if Pods are watched
+    pods = await client.list(Pod, namespace="default", fields={"spec.nodeName": "node-1"})
+    await client.update(pod)                               # to the server
+    pod = await client.get(Pod, request)                   # waits until the cache has seen the update
+    pod = await client.live.get(Pod, request)              # from the server, always
+
+- What is read is the caller's own. Nothing that is done to it changes the cache.
+- After a write through this client, reads of that object, and lists that it may be in, wait until the cache has seen
+  the write; `StaleCache` if that takes too long. `fresh=False` takes what is there.
+- After a conflict, a read of the object waits until the cache has seen what it was in conflict with.
+- A kind that nothing watches is read from the server, or refused, as was said when the client was made. No read ever
+  starts a watch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, Literal, TypeVar, Unpack, overload
+
+from ostinato.api import access
+from ostinato.api.access import AnyObject
+from ostinato.api.errors import Conflict
+from ostinato.cache.informers import Informers
+from ostinato.cache.noting import Noting
+from ostinato.cache.reader import PATIENCE, CachedReader
+from ostinato.client.backoff import CONFLICTS, Backoff
+from ostinato.client.client import Client
+from ostinato.client.options import CreateOptions, DeletionOptions, FieldSelection, LabelSelection, WriteOptions
+from ostinato.client.patching import Patch
+from ostinato.client.paths import Key
+from ostinato.client.requests import view_like
+from ostinato.client.views import Kind, MetadataOf, View, view_of
+
+T = TypeVar("T")
+A = TypeVar("A", bound=AnyObject)
+
+_MODIFIED: Final = "the object has been modified"  # what a server says of a conflict of versions
+
+
+class CachedClient(CachedReader):
+    def __init__(
+        self,
+        live: Client,
+        informers: Informers,
+        *,
+        unwatched: Literal["server", "refuse"] = "server",
+        patience: float = PATIENCE,
+    ) -> None:
+        """
+        - `live`: reads and writes at the server.
+        - `informers`: the caches.
+        - `unwatched`: what to do about reads of what no cache has. Defaults to asking the server.
+        - `patience`: seconds that a read waits for a cache to be filled, or to see a write. Defaults to 10.
+        """
+        super().__init__(live, informers, unwatched=unwatched, patience=patience)
+        self._noting = Noting(informers, live.world.clock)
+
+    async def create(self, instance: A, **options: Unpack[CreateOptions]) -> A:
+        """As `Client.create`."""
+        return self._written(await self.live.create(instance, **options), options)
+
+    async def update(self, instance: A, **options: Unpack[WriteOptions]) -> A:
+        """As `Client.update`."""
+        try:
+            return self._written(await self.live.update(instance, **options), options)
+        except Conflict as error:
+            self._conflicted(instance, error)
+            raise
+
+    async def apply(self, instance: A, *, force: bool = False, **options: Unpack[WriteOptions]) -> A:
+        """As `Client.apply`."""
+        return self._written(await self.live.apply(instance, force=force, **options), options)
+
+    @overload
+    async def patch(
+        self, target: A, /, *, original: A | None = None, optimistic_lock: bool = False, **options: Unpack[WriteOptions]
+    ) -> A: ...
+    @overload
+    async def patch(
+        self,
+        target: Kind[T],
+        name: Key,
+        patch: Patch,
+        /,
+        *,
+        namespace: str | None = None,
+        **options: Unpack[WriteOptions],
+    ) -> T: ...
+    async def patch(self, target: Any, name: Any = None, patch: Any = None, /, **options: Any) -> Any:
+        """As `Client.patch`."""
+        if patch is not None:
+            return self._written(await self.live.patch(target, name, patch, **options), options)
+        try:
+            return self._written(await self.live.patch(target, **options), options)
+        except Conflict as error:
+            self._conflicted(target, error)
+            raise
+
+    @overload
+    async def delete(
+        self, target: AnyObject, /, *, missing_ok: bool = False, **options: Unpack[DeletionOptions]
+    ) -> None: ...
+    @overload
+    async def delete(
+        self,
+        target: Kind[Any],
+        name: Key,
+        /,
+        *,
+        namespace: str | None = None,
+        missing_ok: bool = False,
+        **options: Unpack[DeletionOptions],
+    ) -> None: ...
+    async def delete(
+        self,
+        target: Any,
+        name: Key | None = None,
+        /,
+        *,
+        namespace: str | None = None,
+        missing_ok: bool = False,
+        **options: Unpack[DeletionOptions],
+    ) -> None:
+        """As `Client.delete`."""
+        view: View[Any]
+        if name is None:
+            await self.live.delete(target, missing_ok=missing_ok, **options)
+            view, found, uid = view_like(target), access.key(target), access.uid(target)
+            name, namespace = found.name, found.namespace or None
+        else:
+            await self.live.delete(target, name, namespace=namespace, missing_ok=missing_ok, **options)
+            view, uid = view_of(target), options.get("uid", "")
+        if not options.get("dry_run"):
+            for informer in self._reads.watching(MetadataOf(view)):
+                self._noting.deleted(informer, self._key(view, name, namespace, informer), uid)
+
+    async def delete_all_of(
+        self,
+        kind: Kind[Any],
+        *,
+        namespace: str = "",
+        labels: LabelSelection = None,
+        fields: FieldSelection = None,
+        **options: Unpack[DeletionOptions],
+    ) -> None:
+        """As `Client.delete_all_of`."""
+        await self.live.delete_all_of(kind, namespace=namespace, labels=labels, fields=fields, **options)
+        if fields is None and not options.get("dry_run"):
+            self._noting.deleted_all(view_of(kind).gvk, namespace, labels)
+
+    async def retry_on_conflict(self, function: Callable[[], Awaitable[T]], backoff: Backoff = CONFLICTS) -> T:
+        """As `Client.retry_on_conflict`. What `function` reads through this client is what it was in conflict with."""
+        return await self.live.retry_on_conflict(function, backoff)
+
+    def _written(self, answer: A, options: Any) -> A:  # Any: one of the typed dicts above
+        if not options.get("dry_run"):
+            self._noting.written(answer)
+        return answer
+
+    def _conflicted(self, instance: AnyObject, error: Conflict) -> None:
+        if _MODIFIED in error.message:
+            self._noting.outdated(instance)

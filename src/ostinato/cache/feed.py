@@ -1,0 +1,179 @@
+"""A feed: keeps one store equal to one collection on a server, and tells what changes.
+
+Reflector, FIFO and store, joined together. The store decides what has happened: an object that it has is updated, one
+that it has not is added, whatever the event was called. It is changed first, and then handlers are told: who reads the
+store from a handler sees a state that is not older than what the handler was told.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import NoReturn
+
+import msgspec
+
+from ostinato.api.object import KindInfo
+from ostinato.cache.entry import Entry, Form
+from ostinato.cache.events import Added, Deleted, Event, Updated
+from ostinato.cache.fifo import Bookmark, Change, Fifo, Put, ReplacedAll, SyncAll
+from ostinato.cache.freshness import Freshness
+from ostinato.cache.indexes import IndexBy
+from ostinato.cache.intake import Intake, Transform
+from ostinato.cache.listener import Listener
+from ostinato.cache.metrics import PROCESSING_LATENCY, QUEUED_ITEMS, STORE_VERSION, CacheMetrics, Gauge, version_number
+from ostinato.cache.reflector import Reflector, ReflectorOptions
+from ostinato.cache.source import Source
+from ostinato.cache.store import Replacement, Store
+from ostinato.world import World
+
+
+class FeedOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """
+    - `indexes`: kept besides that by namespace.
+    - `transform`: what to hold of an object. Defaults to all but its managedFields.
+    - `keep_managed_fields`: hold them, too.
+    - `metadata_only`: the source gives nothing but metadata.
+    - `reflector`: how the server is asked.
+    - `metrics`: is told what happens. Defaults to nobody.
+    - `name`: whose cache it is, in the metrics.
+    """
+
+    indexes: tuple[IndexBy, ...] = ()
+    transform: Transform | None = None
+    keep_managed_fields: bool = False
+    metadata_only: bool = False
+    reflector: ReflectorOptions = ReflectorOptions()
+    metrics: CacheMetrics | None = None
+    name: str = ""
+
+
+class FeedWatcher(msgspec.Struct, frozen=True):
+    """Who is told what a feed does."""
+
+    tell: Callable[[list[Event]], object]
+    synced: Callable[[], object]
+    failed: Callable[[Exception], object]
+
+
+class Feed:
+    def __init__(self, source: Source, world: World, options: FeedOptions, watcher: FeedWatcher) -> None:
+        self.source = source
+        self.store = Store(options.indexes)
+        self.fresh = Freshness(self.store, source)
+        self.has_synced = False  # whether the first list is in the store, and its events are told
+        self.last_error: Exception | None = None  # since the last time that all was well
+        self._options = options
+        self._watcher = watcher
+        self._clock = world.clock
+        self.info: KindInfo | None = None  # what the server calls the kind; known when the first list is asked for
+        self._fifo = Fifo()
+        self._labels = _labels(options.name, source)
+        self.reflector = Reflector(source, self._fifo, self, world, options.reflector, self._failed)
+
+    def gauges(self) -> list[Gauge]:
+        """What is the case now, for whoever keeps metrics."""
+        return [
+            Gauge(QUEUED_ITEMS, self._labels, len(self._fifo)),
+            Gauge(STORE_VERSION, self._labels, version_number(self.store.resource_version)),
+        ]
+
+    async def run(self) -> None:
+        """Until it is cancelled; returns after all of it has ended."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._consume(), name=f"cache of {self.source}")
+                group.create_task(self.reflector.run(), name=f"reflector of {self.source}")
+        finally:
+            self.fresh.give_up()
+
+    def resync(self, listener: Listener) -> None:
+        """Tell a listener of everything once more, after what has already come from the server."""
+        if self.has_synced:
+            self._fifo.put(SyncAll(listener))
+
+    # What the reflector needs
+
+    def intake(self, info: KindInfo) -> Intake:
+        self.info = info
+        self._labels["resource"] = info.plural
+        return Intake(
+            Form(info, self._options.metadata_only),
+            keep_managed_fields=self._options.keep_managed_fields,
+            transform=self._options.transform,
+        )
+
+    def replacement(self) -> Replacement:
+        return self.store.replacement()
+
+    def _failed(self, error: Exception) -> None:
+        self.last_error = error
+        self._watcher.failed(error)
+
+    # From the FIFO into the store
+
+    async def _consume(self) -> NoReturn:
+        while True:
+            taken = await self._fifo.pop()
+            began = self._clock.monotonic()
+            self.last_error = None
+            if isinstance(taken, list):
+                self._tell(self._changed(taken))
+            elif isinstance(taken, ReplacedAll):
+                self._tell(self._replaced(taken))
+                if not self.has_synced:
+                    self.has_synced = True
+                    self._watcher.synced()
+            elif isinstance(taken, Bookmark):
+                self.store.bookmark(taken.resource_version)
+            else:
+                taken.listener.tell_again(self.store.entries())
+            self.fresh.look()
+            if self._options.metrics is not None:
+                self._options.metrics.observe(PROCESSING_LATENCY, self._clock.monotonic() - began, self._labels)
+
+    def _tell(self, events: list[Event]) -> None:
+        if events:
+            self._watcher.tell(events)
+
+    def _changed(self, changes: list[Change]) -> list[Event]:
+        store, events = self.store, list[Event]()
+        for change in changes:
+            entry = change.entry
+            if isinstance(change, Put):
+                known = store.put(entry)
+                if known is None:
+                    events.append(Added(entry))
+                else:
+                    events += _differences(known, entry)
+            elif store.remove(entry) is not None:
+                events.append(Deleted(entry))
+        return events
+
+    def _replaced(self, delta: ReplacedAll) -> list[Event]:
+        before = self.store.replace(delta.replacement, delta.resource_version)
+        after = delta.replacement.contents.entries
+        initial = not self.has_synced
+        gone = [entry for key, entry in before.items() if key not in after]
+        events: list[Event] = [Deleted(entry, final_state_known=False) for entry in gone]
+        for key, entry in after.items():
+            known = before.get(key)
+            if known is None:
+                events.append(Added(entry, initial))
+            elif known is not entry:
+                events += _differences(known, entry)
+        return events
+
+
+def _differences(known: Entry, entry: Entry) -> tuple[Event, ...]:
+    """What has happened to an object that the store had."""
+    if known.same_state(entry):
+        return ()
+    if known.uid != entry.uid:
+        return Deleted(known, final_state_known=False), Added(entry)
+    return (Updated(known, entry),)
+
+
+def _labels(name: str, source: Source) -> dict[str, str]:
+    gvk = source.gvk
+    return {"name": name, "group": gvk.group, "version": gvk.version, "resource": ""}

@@ -1,0 +1,161 @@
+"""Freshness: what this process has written, and the store has not seen yet.
+
+A store is behind the server by as long as an event takes. Who writes an object and then reads it from the cache would
+read what was there before; so the store is told of the write, and reads wait until it has come.
+
+- A write has come when the store is at its version, or at a later one: events come in the order of versions.
+- A deletion has come when the object is gone, is another one of the same name, or waits for its finalizers.
+- A conflict says that what the store has is outdated: it has come when the store has something else.
+- A server that went back to an earlier state, or a cache that stops, ends all waiting.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+
+import msgspec
+
+from ostinato.api.gvk import NamespacedName
+from ostinato.cache.store import Store
+from ostinato.cache.versions import is_version, order, reached
+from ostinato.world import Clock
+
+
+class StaleCache(TimeoutError):  # noqa: N818 - what is the matter
+    """The cache has not seen a write of this process in time. Try again later, or read from the server."""
+
+
+class Written(msgspec.Struct, frozen=True):
+    """The object was written, and had this version then."""
+
+    key: NamespacedName
+    version: str
+
+    def is_met(self, store: Store) -> bool:
+        return reached(store.resource_version, self.version)
+
+    def __str__(self) -> str:
+        return f"version {self.version} of {self.key}"
+
+
+class Gone(msgspec.Struct, frozen=True):
+    """The object with this uid, or whichever there was, was deleted."""
+
+    key: NamespacedName
+    uid: str = ""
+
+    def is_met(self, store: Store) -> bool:
+        entry = store.get(self.key)
+        return entry is None or entry.is_being_deleted or self.uid not in ("", entry.uid)
+
+    def __str__(self) -> str:
+        return f"the deletion of {self.key}"
+
+
+class Outdated(msgspec.Struct, frozen=True):
+    """The object has another version than this."""
+
+    key: NamespacedName
+    version: str
+
+    def is_met(self, store: Store) -> bool:
+        entry = store.get(self.key)
+        return entry is None or entry.resource_version != self.version
+
+    def __str__(self) -> str:
+        return f"what came after version {self.version} of {self.key}"
+
+
+Fact = Written | Gone | Outdated
+
+
+class Expectation:
+    """Something that is the case on the server, and that the store is to see."""
+
+    __slots__ = ("_come", "about", "fact")
+
+    def __init__(self, about: object, fact: Fact) -> None:
+        self.about = about
+        self.fact = fact
+        self._come = asyncio.Event()
+
+    @property
+    def has_come(self) -> bool:
+        return self._come.is_set()
+
+    def release(self) -> None:
+        self._come.set()
+
+    async def wait(self) -> None:
+        await self._come.wait()
+
+
+class Freshness:
+    """The writes to one collection."""
+
+    def __init__(self, store: Store, about: object) -> None:
+        self._store = store
+        self._about = about
+        self._pending: dict[NamespacedName, list[Expectation]] = {}  # none of them has come
+        self._version = ""  # of the store, when it was last looked at
+
+    def expect(self, fact: Fact) -> Expectation:
+        expectation = Expectation(self._about, fact)
+        if fact.is_met(self._store):
+            expectation.release()
+        else:
+            self._pending.setdefault(fact.key, []).append(expectation)
+        return expectation
+
+    def pending(self, key: NamespacedName | None = None, namespace: str = "") -> list[Expectation]:
+        """The writes that have not come: of an object, or in a namespace, or all."""
+        if key is not None:
+            return list(self._pending.get(key, ()))
+        return [
+            each
+            for known, expectations in self._pending.items()
+            if not namespace or known.namespace == namespace
+            for each in expectations
+        ]
+
+    def look(self) -> None:
+        """The store has changed: release those whose write has come."""
+        before, self._version = self._version, self._store.resource_version
+        if not self._pending:
+            return
+        if is_version(before) and is_version(self._version) and order(self._version) < order(before):
+            self.give_up()  # what was written is lost, or will come under another version
+            return
+        for key, expectations in list(self._pending.items()):
+            left = [each for each in expectations if not each.fact.is_met(self._store)]
+            if len(left) == len(expectations):
+                continue
+            for each in expectations:
+                if each not in left:
+                    each.release()
+            if left:
+                self._pending[key] = left
+            else:
+                del self._pending[key]
+
+    def give_up(self) -> None:
+        """Nobody is to wait any longer."""
+        for expectations in self._pending.values():
+            for each in expectations:
+                each.release()
+        self._pending.clear()
+
+
+async def wait_for(expectations: Iterable[Expectation], timeout: float, clock: Clock) -> None:  # noqa: ASYNC109
+    """Return when all writes have come; `StaleCache` after `timeout` seconds."""
+    late = [each for each in expectations if not each.has_come]
+    if not late:
+        return
+    try:
+        async with clock.timeout(timeout):
+            for each in late:
+                await each.wait()
+    except TimeoutError:
+        missing = next(each for each in late if not each.has_come)
+        raise StaleCache(f"{missing.about}: the cache has not seen {missing.fact} after {timeout:g} s") from None

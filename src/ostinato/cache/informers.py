@@ -1,0 +1,150 @@
+"""Informers: all the caches of one process, one for each kind and selection.
+
+    informers = Informers(client, settings={Secret: Settings(namespaces=("widgets",), labels="owner=widgets")})
+    pods = informers.of(Pod)          # whoever asks for the same gets the same
+    informers.start()
+    await informers.synced(timeout=60)
+
+- Nothing starts by itself: `start` starts those that have not started, and may be called again after others came.
+- What is cached of a kind is said once, in its `Settings`; `of` gives that unless it is asked for something else.
+- The whole of a kind serves those who need its metadata alone; there is no second store for them.
+- `stop` returns when all have ended; then nothing can be started any more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any, Protocol, cast
+
+import msgspec
+
+from ostinato.api.gvk import GroupVersionKind
+from ostinato.api.object import Object
+from ostinato.cache.feed import FeedOptions
+from ostinato.cache.informer import Informer, InformerStopped
+from ostinato.cache.lister import selector_of
+from ostinato.cache.source import Source
+from ostinato.cache.syncing import SyncError
+from ostinato.client.list_watch import ListWatch
+from ostinato.client.options import FieldSelection, LabelSelection, selection_query
+from ostinato.client.views import MetadataOf, View, view_of
+from ostinato.world import World
+
+AnyKind = type[Object] | View[Any] | GroupVersionKind
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """What is cached of a kind.
+
+    - `namespaces`: those whose objects are cached. Defaults to all.
+    - `labels`, `fields`: which objects. Defaults to all.
+    - `feed`: indexes, transforms, and how the server is asked.
+    """
+
+    namespaces: tuple[str, ...] = ("",)
+    labels: LabelSelection = None
+    fields: FieldSelection = None
+    feed: FeedOptions = FeedOptions()
+
+
+class Sources(Protocol):
+    """What gives the collections to follow: a client."""
+
+    @property
+    def world(self) -> World: ...
+
+    def list_watch(
+        self, kind: AnyKind, *, namespace: str = "", labels: LabelSelection = None, fields: FieldSelection = None
+    ) -> ListWatch: ...
+
+
+class _Scope(msgspec.Struct, frozen=True):
+    """What makes two informers the same."""
+
+    gvk: GroupVersionKind
+    metadata_only: bool
+    namespaces: tuple[str, ...]
+    selection: tuple[tuple[str, str], ...]
+
+
+_DEFAULTS = Settings()
+
+
+class Informers:
+    def __init__(
+        self, client: Sources, *, settings: Mapping[AnyKind, Settings] | None = None, defaults: Settings = _DEFAULTS
+    ) -> None:
+        """
+        - `settings`: what is cached of which kind.
+        - `defaults`: what is cached of the others. Defaults to all objects.
+        """
+        self._client = client
+        self._world = client.world
+        self._settings = {view_of(kind).gvk: each for kind, each in (settings or {}).items()}
+        self._defaults = defaults
+        self._informers: dict[_Scope, Informer] = {}
+        self._stopped = False
+
+    def of(self, kind: AnyKind, settings: Settings | None = None) -> Informer:
+        """The informer of a kind, made if there is none. `settings` are taken in place of the kind's own."""
+        view: View[Any] = view_of(kind)
+        wanted = settings or self._settings.get(view.gvk, self._defaults)
+        metadata_only = isinstance(view, MetadataOf)
+        scope = _scope(view.gvk, wanted, metadata_only=False)
+        if metadata_only and scope not in self._informers:
+            scope = _scope(view.gvk, wanted, metadata_only=True)
+        informer = self._informers.get(scope)
+        if informer is None:
+            if self._stopped:
+                raise InformerStopped(f"an informer of {view.gvk}, after all have stopped")
+            informer = self._informers[scope] = self._made(view, wanted)
+        return informer
+
+    def all(self, gvk: GroupVersionKind | None = None) -> list[Informer]:
+        """All, or those of a kind, in the order in which they were made."""
+        return [each for scope, each in self._informers.items() if gvk is None or scope.gvk == gvk]
+
+    def start(self) -> None:
+        """Start those that have not started. After `stop` it does nothing."""
+        if not self._stopped:
+            for informer in self.all():
+                informer.start()
+
+    async def synced(self, timeout: float | None = None) -> None:  # noqa: ASYNC109 - the error says what was waited for
+        """Return when the first lists of all that were started are in their stores; `SyncError` if one fails."""
+        started = [each for each in self.all() if each.has_started]
+        try:
+            async with asyncio.TaskGroup() as group:
+                for informer in started:
+                    group.create_task(informer.synced(timeout))
+        except ExceptionGroup as failed:
+            error = failed.exceptions[0]
+            if not isinstance(error, SyncError):
+                raise
+            others = sorted(str(each) for each in started if not each.has_synced and str(each) not in str(error))
+            waiting = f"; also waiting for {', '.join(others)}" if others else ""
+            raise SyncError(f"{error}{waiting}", error.cause) from None
+
+    async def stop(self) -> None:
+        """Stop all of them. Returns when nothing of them runs any more."""
+        self._stopped = True
+        for informer in self.all():
+            await informer.stop()
+
+    def _made(self, view: View[Any], settings: Settings) -> Informer:
+        feed = msgspec.structs.replace(settings.feed, metadata_only=isinstance(view, MetadataOf))
+        sources = [
+            cast(
+                "Source",
+                self._client.list_watch(view, namespace=namespace, labels=settings.labels, fields=settings.fields),
+            )
+            for namespace in settings.namespaces
+        ]
+        selector = None if settings.labels is None else selector_of(settings.labels)
+        return Informer(sources, self._world, feed, selector=selector, complete=settings.fields is None)
+
+
+def _scope(gvk: GroupVersionKind, settings: Settings, *, metadata_only: bool) -> _Scope:
+    selection = tuple(selection_query(settings.labels, settings.fields))
+    return _Scope(gvk, metadata_only, tuple(sorted(settings.namespaces)), selection)

@@ -1,0 +1,78 @@
+"""Listers: objects from a store, in a form of the reader's choice.
+
+    pods = Lister(informer.store, Pod, info)
+    pods.get("web-0", "default")
+    pods.list(namespace="default", labels="app=web")
+    pods.by_index("spec.nodeName", "node-1")
+
+Each object is decoded when it is asked for, and is the caller's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Generic, TypeVar
+
+from ostinato.api import labels as label_selectors
+from ostinato.api.errors import NotFound
+from ostinato.api.gvk import NamespacedName
+from ostinato.api.object import KindInfo
+from ostinato.cache.entry import Entry
+from ostinato.cache.readable import Readable
+from ostinato.client.options import LabelSelection, selection_query
+from ostinato.client.paths import Key
+from ostinato.client.views import Kind
+
+T = TypeVar("T")
+
+
+class Lister(Generic[T]):
+    def __init__(self, store: Readable, kind: Kind[T], info: KindInfo) -> None:
+        self._store = store
+        self._kind = kind
+        self._info = info
+
+    def get(self, name: Key, namespace: str = "") -> T:
+        """One object; NotFound, in the words of a server, if there is none."""
+        found = self.find(name, namespace)
+        if found is None:
+            key = key_of(name, namespace)
+            raise NotFound.of(self._info.gvr.group_resource, key.name)
+        return found
+
+    def find(self, name: Key, namespace: str = "") -> T | None:
+        """One object, or None."""
+        entry = self._store.get(key_of(name, namespace))
+        return None if entry is None else entry.read(self._kind)
+
+    def list(self, namespace: str = "", labels: LabelSelection = None) -> list[T]:
+        """All objects, or those of a namespace, or with labels."""
+        return self._read(selected(self._store, namespace, selector_of(labels)))
+
+    def by_index(self, index: str, value: str) -> list[T]:  # type: ignore[valid-type]  # the method above, to mypy
+        """The objects that have a value in an index; `NoSuchIndex` if there is none."""
+        return self._read(self._store.by_index(index, value))
+
+    def _read(self, entries: Iterable[Entry]) -> list[T]:  # type: ignore[valid-type]
+        return [entry.read(self._kind) for entry in entries]
+
+
+def key_of(name: Key, namespace: str = "") -> NamespacedName:
+    """A name in a namespace, or what has both."""
+    return NamespacedName(namespace, name) if isinstance(name, str) else NamespacedName(name.namespace, name.name)
+
+
+def selected(store: Readable, namespace: str, selector: label_selectors.Selector) -> list[Entry]:
+    """The objects of a namespace, or of all (""), whose labels match. Without a selector no labels are looked at."""
+    if selector.selects_nothing:
+        return []
+    entries = store.entries(namespace)
+    return entries if selector.empty else [entry for entry in entries if selector.matches(entry.labels)]
+
+
+def selector_of(labels: LabelSelection) -> label_selectors.Selector:
+    """What is meant by a selection of labels: a text, a mapping, or a selector in one of its forms."""
+    if isinstance(labels, label_selectors.Selector):
+        return labels
+    query = selection_query(labels, None)
+    return label_selectors.parse(query[0][1]) if query else label_selectors.everything()

@@ -1,0 +1,80 @@
+"""Noting writes: tells the caches of a kind what is now the case on the server.
+
+A cache that could not see a write is not told of it, or its readers would wait in vain: one that has other namespaces,
+and one that has objects with other labels or fields, unless the object is in it and so will leave it.
+"""
+
+from __future__ import annotations
+
+from ostinato.api import access
+from ostinato.api.access import AnyObject
+from ostinato.api.gvk import GroupVersionKind, NamespacedName
+from ostinato.api.object import Object
+from ostinato.cache.freshness import Fact, Gone, Outdated, Written
+from ostinato.cache.informer import Informer
+from ostinato.cache.informers import Informers
+from ostinato.cache.lister import selected, selector_of
+from ostinato.cache.own_writes import record
+from ostinato.client.options import LabelSelection
+from ostinato.world import Clock
+
+
+class Noting:
+    def __init__(self, informers: Informers, clock: Clock) -> None:
+        self._informers = informers
+        self._clock = clock
+
+    def written(self, instance: AnyObject) -> None:
+        """The server answered a write with this object."""
+        key, gvk = access.key(instance), access.gvk(instance)
+        version = access.resource_version(instance)
+        if _has_gone(instance):
+            self._expect(gvk, Gone(key, access.uid(instance)))
+        elif version:
+            for informer in self._watching(gvk):
+                if _will_see(informer, key, instance):
+                    self._tell(informer, Written(key, version))
+
+    def deleted(self, informer: Informer, key: NamespacedName, uid: str) -> None:
+        """The server agreed to delete the object with this uid, or (""), whichever there was."""
+        known = informer.store.get(key)
+        self._tell(informer, Gone(key, uid or (known.uid if known else "")))
+
+    def deleted_all(self, gvk: GroupVersionKind, namespace: str, labels: LabelSelection) -> None:
+        """The server agreed to delete all objects of a namespace that have these labels."""
+        for informer in self._watching(gvk):
+            for entry in selected(informer.store, namespace, selector_of(labels)):
+                self._tell(informer, Gone(entry.key, entry.uid))
+
+    def outdated(self, instance: AnyObject) -> None:
+        """The server refused a write of this object: it is no longer what it was."""
+        version = access.resource_version(instance)
+        if version:
+            self._expect(access.gvk(instance), Outdated(access.key(instance), version))
+
+    def _expect(self, gvk: GroupVersionKind, fact: Fact) -> None:
+        for informer in self._watching(gvk):
+            self._tell(informer, fact)
+
+    def _watching(self, gvk: GroupVersionKind) -> list[Informer]:
+        return [each for each in self._informers.all(gvk) if each.has_started and not each.has_stopped]
+
+    def _tell(self, informer: Informer, fact: Fact) -> None:
+        feed = informer.feed_of(fact.key.namespace)
+        if feed is not None:
+            record(feed.fresh.expect(fact), self._clock)
+
+
+def _will_see(informer: Informer, key: NamespacedName, instance: AnyObject) -> bool:
+    if key in informer.store:
+        return True
+    return informer.complete and (informer.selector is None or informer.selector.matches(access.labels(instance)))
+
+
+def _has_gone(instance: AnyObject) -> bool:
+    """Whether the write took away the last thing that the deletion of the object waited for."""
+    if not access.is_being_deleted(instance) or access.finalizers(instance):
+        return False
+    if isinstance(instance, Object):
+        return not instance.metadata.deletion_grace_period_seconds
+    return not instance["metadata"].get("deletionGracePeriodSeconds")

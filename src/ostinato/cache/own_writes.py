@@ -1,0 +1,57 @@
+"""Own writes: what was written in a stretch of code, and whether the caches have seen it.
+
+    with own_writes() as writes:
+        await reconcile(request)
+    ...
+    await writes.seen(timeout=10)      # before the next reconcile of the same key
+
+A reconcile that runs before its last writes are in the cache decides on what was there before them. So whoever runs it
+keeps the writes of each run and lets the next one wait for them. Tasks that are started in the block count too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+from ostinato.cache.freshness import Expectation, wait_for
+from ostinato.world import Clock
+
+_recording: ContextVar[OwnWrites | None] = ContextVar("ostinato.cache.own_writes", default=None)
+
+
+class OwnWrites:
+    def __init__(self) -> None:
+        self._expectations: list[tuple[Expectation, Clock]] = []
+
+    def add(self, expectation: Expectation, clock: Clock) -> None:
+        if not expectation.has_come:
+            self._expectations.append((expectation, clock))
+
+    @property
+    def have_been_seen(self) -> bool:
+        return all(expectation.has_come for expectation, _ in self._expectations)
+
+    async def seen(self, timeout: float) -> None:  # noqa: ASYNC109 - the error says what was waited for
+        """Return when the caches have seen all of them; `StaleCache` after `timeout` seconds."""
+        if not self.have_been_seen:
+            await wait_for([each for each, _ in self._expectations], timeout, self._expectations[0][1])
+
+
+@contextmanager
+def own_writes() -> Iterator[OwnWrites]:
+    """Record the writes of the block that go through cached clients."""
+    writes = OwnWrites()
+    token = _recording.set(writes)
+    try:
+        yield writes
+    finally:
+        _recording.reset(token)
+
+
+def record(expectation: Expectation, clock: Clock) -> None:
+    """Note a write in the block that is running, if there is one."""
+    writes = _recording.get()
+    if writes is not None:
+        writes.add(expectation, clock)

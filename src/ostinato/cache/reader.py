@@ -1,0 +1,165 @@
+"""Reading from caches where they have the answer, and from the server, or not at all, where they have not.
+
+`CachedReader` is the half of a cached client that changes nothing; see `ostinato.cache.client`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Generator
+from typing import Any, Final, Generic, Literal, TypeVar, Unpack, overload
+
+from ostinato.api.errors import NotFound
+from ostinato.api.gvk import NamespacedName
+from ostinato.cache.informer import Informer
+from ostinato.cache.informers import Informers
+from ostinato.cache.lister import key_of
+from ostinato.cache.reads import CachedReads, Found, Question, knows_all
+from ostinato.client.client import Client
+from ostinato.client.listing import Items, Listing
+from ostinato.client.options import FieldSelection, LabelSelection, ReadOptions
+from ostinato.client.paths import Key
+from ostinato.client.views import Kind, View, view_of
+
+T = TypeVar("T")
+D = TypeVar("D")
+
+PATIENCE: Final = 10.0
+_RAISE: Final[Any] = object()  # the default of `missing`
+
+
+class NotWatched(LookupError):  # noqa: N818 - what is the matter
+    """A read of what no cache has, by a client that was told not to ask the server."""
+
+
+class CachedReader:
+    def __init__(
+        self, live: Client, informers: Informers, *, unwatched: Literal["server", "refuse"], patience: float
+    ) -> None:
+        self.live = live
+        self.world = live.world
+        self.informers = informers
+        self._unwatched = unwatched
+        self._reads = CachedReads(informers, live.world.clock, patience)
+
+    @overload
+    async def get(self, kind: Kind[T], name: Key, *, fresh: bool = True, **options: Unpack[ReadOptions]) -> T: ...
+    @overload
+    async def get(
+        self, kind: Kind[T], name: Key, *, missing: D, fresh: bool = True, **options: Unpack[ReadOptions]
+    ) -> T | D: ...
+    async def get(
+        self, kind: Kind[T], name: Key, *, missing: Any = _RAISE, fresh: bool = True, **options: Unpack[ReadOptions]
+    ) -> Any:
+        """One object; `missing` instead of NotFound if it does not exist."""
+        view = view_of(kind)
+        if not options or not (options.get("subresource") or options.get("resource_version")):
+            for informer in self._reads.watching(view):
+                key = self._key(view, name, options.get("namespace"), informer)
+                feed = await self._reads.ready(informer, key.namespace)
+                if feed is None:
+                    continue
+                if fresh:
+                    await self._reads.fresh(feed, key)
+                entry = feed.store.get(key)
+                if entry is not None:
+                    return entry.read(view)
+                if knows_all(informer):
+                    if missing is not _RAISE:
+                        return missing
+                    assert feed.info is not None, "a cache that is filled knows its kind"
+                    raise NotFound.of(feed.info.gvr.group_resource, key.name)
+        self.check_unwatched(view)
+        if missing is _RAISE:
+            return await self.live.get(view, name, **options)
+        return await self.live.get(view, name, missing=missing, **options)
+
+    def list(
+        self,
+        kind: Kind[T],
+        *,
+        namespace: str = "",
+        labels: LabelSelection = None,
+        fields: FieldSelection = None,
+        index: tuple[str, str] | None = None,
+        fresh: bool = True,
+    ) -> CachedListing[T]:
+        """The objects of a kind: `await client.list(Pod)`, or `async for pod in client.list(Pod)`.
+
+        - `fields`: from a cache, those that an index is kept of, and `metadata.name` and `metadata.namespace`.
+        - `index`: the name of an index that the cache keeps, and a value.
+        """
+        question = Question(namespace=namespace, labels=labels, fields=fields, index=index, fresh=fresh)
+        return CachedListing(self, view_of(kind), question)
+
+    async def found(self, view: View[Any], question: Question) -> Found | None:
+        """The objects of a list from a cache that has them all; None if the server is to be asked."""
+        found = await self._reads.find(view, question)
+        if found is None:
+            self.check_unwatched(view)
+            if question.index is not None:
+                raise NotWatched(f"{view.gvk.kind}: no cache that could have an index {question.index[0]!r}")
+        return found
+
+    async def fresh(self, kind: Kind[Any], name: Key | None = None, *, namespace: str | None = None) -> None:
+        """Wait until the caches have seen what was written through this client: of a kind, or one object."""
+        view = view_of(kind)
+        for informer in self._reads.watching(view):
+            if name is None:
+                for feed in informer.feeds:
+                    await self._reads.fresh(feed, namespace=namespace or "")
+                continue
+            key = self._key(view, name, namespace, informer)
+            part = informer.feed_of(key.namespace)
+            if part is not None:
+                await self._reads.fresh(part, key)
+
+    def check_unwatched(self, view: View[Any]) -> None:
+        """`NotWatched` if the server is not to be asked."""
+        if self._unwatched == "refuse":
+            raise NotWatched(
+                f"{view.gvk.kind} of {view.gvk.api_version}: nothing watches what was asked for, and this client asks "
+                "caches alone; watch it, or ask the server (client.live)"
+            )
+
+    def _key(self, view: View[Any], name: Key, namespace: str | None, informer: Informer) -> NamespacedName:
+        if not isinstance(name, str):
+            return key_of(name)
+        if namespace is not None:
+            return NamespacedName(namespace, name)
+        info = view.info or informer.info
+        return NamespacedName("" if info is not None and not info.namespaced else self.live.namespace, name)
+
+
+class CachedListing(Generic[T]):
+    """What `list` of a cached client gives. Nothing is looked up before it is awaited or iterated."""
+
+    def __init__(self, reader: CachedReader, view: View[T], question: Question) -> None:
+        self._reader = reader
+        self._view = view
+        self._question = question
+
+    def __await__(self) -> Generator[Any, None, Items[T]]:
+        return self._all().__await__()
+
+    async def _all(self) -> Items[T]:
+        found = await self._reader.found(self._view, self._question)
+        if found is None:
+            return await self._live()
+        items: Items[T] = Items(entry.read(self._view) for entry in found.entries)
+        items.resource_version = found.resource_version
+        return items
+
+    async def __aiter__(self) -> AsyncIterator[T]:
+        found = await self._reader.found(self._view, self._question)
+        if found is not None:
+            for entry in found.entries:
+                yield entry.read(self._view)
+            return
+        async for item in self._live():
+            yield item
+
+    def _live(self) -> Listing[T]:
+        question = self._question
+        return self._reader.live.list(
+            self._view, namespace=question.namespace, labels=question.labels, fields=question.fields
+        )

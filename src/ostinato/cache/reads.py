@@ -1,0 +1,154 @@
+"""Cached reads: which cache has the answer to a question, and whether it has all of it.
+
+- A cache of all objects of a kind, in the namespaces that it follows, answers every question about them: what it has
+  not does not exist.
+- A cache of some of them, by labels or fields, has an object or does not know; it answers a list only if the list asks
+  for the same labels.
+- A cache of metadata answers questions about metadata.
+- A cache that nobody has started answers nothing. One that is not synced yet is waited for.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from ostinato.api.fields import Term
+from ostinato.api.fields import parse as parse_fields
+from ostinato.api.gvk import NamespacedName
+from ostinato.api.labels import Selector
+from ostinato.cache.entry import Entry
+from ostinato.cache.feed import Feed
+from ostinato.cache.freshness import wait_for
+from ostinato.cache.informer import Informer
+from ostinato.cache.informers import Informers
+from ostinato.cache.lister import selected, selector_of
+from ostinato.cache.readable import Readable
+from ostinato.cache.store import NoSuchIndex
+from ostinato.client.options import FieldSelection, LabelSelection, selection_query
+from ostinato.client.views import MetadataOf, View
+from ostinato.world import Clock
+
+_NAME = "metadata.name"
+_NAMESPACE = "metadata.namespace"
+
+
+class Question(msgspec.Struct, frozen=True, kw_only=True):
+    """What a list asks for. `index` is the name of an index and a value; `fresh` is to wait for own writes."""
+
+    namespace: str = ""
+    labels: LabelSelection = None
+    fields: FieldSelection = None
+    index: tuple[str, str] | None = None
+    fresh: bool = True
+
+
+class Found(msgspec.Struct, frozen=True):
+    """The objects of a list, and the version of the cache that they are from."""
+
+    entries: list[Entry]
+    resource_version: str
+
+
+class CachedReads:
+    def __init__(self, informers: Informers, clock: Clock, patience: float) -> None:
+        self._informers = informers
+        self._clock = clock
+        self.patience = patience  # seconds that a read waits for a cache
+
+    def watching(self, view: View[Any]) -> list[Informer]:
+        """The caches that have objects in this form, those that have all of them first."""
+        found = [
+            each
+            for each in self._informers.all(view.gvk)
+            if each.has_started and not each.has_stopped and (not each.metadata_only or isinstance(view, MetadataOf))
+        ]
+        if len(found) > 1:
+            found.sort(key=_is_partial)
+        return found
+
+    async def ready(self, informer: Informer, namespace: str) -> Feed | None:
+        """The part of a cache that has a namespace, filled; None if it has not."""
+        feed = informer.feed_of(namespace)
+        if feed is not None and not feed.has_synced:
+            await informer.synced(self.patience)
+        return feed
+
+    async def fresh(self, feed: Feed, key: NamespacedName | None = None, namespace: str = "") -> None:
+        """Wait until a cache has seen what this process wrote."""
+        pending = feed.fresh.pending(key, namespace)
+        if pending:
+            await wait_for(pending, self.patience, self._clock)
+
+    async def find(self, view: View[Any], question: Question) -> Found | None:
+        """The objects of a list, from a cache that has all of them; None if there is no such cache."""
+        labels = selector_of(question.labels)
+        for informer in self.watching(view):
+            if not _answers(informer, labels):
+                continue
+            feed = await self.ready(informer, question.namespace)
+            if feed is None:
+                continue
+            if question.fresh:
+                await self.fresh(feed, namespace=question.namespace)
+            return Found(_select(feed.store, question, labels), feed.store.resource_version)
+        return None
+
+
+def knows_all(informer: Informer) -> bool:
+    """Whether what a cache has not, in the namespaces it follows, does not exist."""
+    return not _is_partial(informer)
+
+
+def _is_partial(informer: Informer) -> bool:
+    return informer.selector is not None or not informer.complete
+
+
+def _answers(informer: Informer, labels: Selector) -> bool:
+    """Whether all objects that a list asks for are in a cache, as far as labels and fields go."""
+    if not informer.complete:
+        return False
+    return informer.selector is None or set(informer.selector.requirements) <= set(labels.requirements)
+
+
+def _select(store: Readable, question: Question, labels: Selector) -> list[Entry]:
+    narrowed = _by_indexes(store, question)
+    if narrowed is None:
+        return selected(store, question.namespace, labels)
+    return [
+        entry
+        for entry in narrowed
+        if (not question.namespace or entry.key.namespace == question.namespace)
+        and (labels.empty or labels.matches(entry.labels))
+    ]
+
+
+def _by_indexes(store: Readable, question: Question) -> list[Entry] | None:
+    """The objects that fit all that is asked of indexes and fields; None if nothing is."""
+    parts = [store.by_index(*question.index)] if question.index is not None else []
+    for _, text in selection_query(None, question.fields):
+        parts += [_having(store, term) for term in parse_fields(text).terms]
+    if not parts:
+        return None
+    first, *others = parts
+    for other in others:
+        keys = {entry.key for entry in other}
+        first = [entry for entry in first if entry.key in keys]
+    return first
+
+
+def _having(store: Readable, term: Term) -> list[Entry]:
+    field, value = term.field, term.value
+    if term.negated:
+        raise ValueError(f"{term}: a cache finds what has a value, not what has another; ask the server (client.live)")
+    if field == _NAMESPACE:
+        return store.entries(value) if value else []
+    if field == _NAME:
+        return [entry for entry in store.entries() if entry.key.name == value]
+    try:
+        return store.by_index(field, value)
+    except NoSuchIndex:
+        raise ValueError(
+            f"{field}: the cache keeps no index of this field; add by_field({field!r}), or ask the server (client.live)"
+        ) from None

@@ -1,0 +1,287 @@
+"""The reflector: tells a FIFO all that happens in one collection on a server, for as long as it runs.
+
+- It begins with what is there, as a stream if the server can do that, else as a list, and goes on with a watch.
+- A watch that ends, breaks or falls silent is opened again where it got to; nothing is listed for that.
+- It lists again only if the server no longer has what was missed (410, in the answer or in the stream), has gone back
+  to an earlier state, or refuses to be watched.
+- It never gives up: failures are told to `on_error` and followed by a pause. The store stays as it is meanwhile.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Final, NoReturn, Protocol
+
+import msgspec
+
+from ostinato.api.codec import ObjectError
+from ostinato.api.errors import APIError, TooManyRequests
+from ostinato.api.object import KindInfo
+from ostinato.cache.fifo import Bookmark, Fifo, Put, Remove, ReplacedAll
+from ostinato.cache.intake import Intake
+from ostinato.cache.paging import Pager
+from ostinato.cache.pauses import Pauses
+from ostinato.cache.source import Source, StateWentBack, VeryShortWatch, is_expired, is_passing, is_too_large
+from ostinato.cache.store import Replacement
+from ostinato.cache.streaming import NotStreamed, read_bookmark, read_initial
+from ostinato.cache.versions import is_version, order
+from ostinato.client.backoff import WATCHES, Backoff
+from ostinato.client.list_watch import (
+    ADDED,
+    BOOKMARK,
+    DELETED,
+    ERROR,
+    MODIFIED,
+    EventStream,
+    ListOptions,
+    RawEvent,
+    WatchOptions,
+    error_of,
+)
+from ostinato.client.transport import TransportError
+from ostinato.world import World
+
+PAGE_SIZE: Final = 500
+SHORTEST_WATCH: Final = 300  # seconds after which a server is asked to end a watch; up to twice as long
+_VERY_SHORT: Final = 1.0
+_NOT_OLDER: Final = "NotOlderThan"
+_logger = logging.getLogger("ostinato.cache")
+
+OnError = Callable[[Exception], object]
+
+
+class ReflectorOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """
+    - `streaming`: ask for the initial state as a stream. Defaults to True; a server that cannot is listed.
+    - `page_size`: objects a page. Defaults to 500 where the server would otherwise read all from its disk in one go.
+    - `watch_timeout`: seconds after which a watch ends and is opened again, up to twice as long. Not below 300.
+    - `backoff`: the pauses after failures. Defaults to 0.8 s, doubled up to 30 s, and up to as much again by chance.
+    """
+
+    streaming: bool = True
+    page_size: int | None = None
+    watch_timeout: int = SHORTEST_WATCH
+    backoff: Backoff = WATCHES
+
+
+class Target(Protocol):
+    """What the reflector fills."""
+
+    def intake(self, info: KindInfo) -> Intake:
+        """Makes entries of what the server sends, now that the kind is known."""
+
+    def replacement(self) -> Replacement:
+        """Begin a new state; it comes back in a `ReplacedAll`."""
+
+
+class Reflector:
+    def __init__(
+        self,
+        source: Source,
+        fifo: Fifo,
+        target: Target,
+        world: World,
+        options: ReflectorOptions,
+        on_error: OnError,
+    ) -> None:
+        self.resource_version = ""  # up to which everything was told
+        self._unavailable = False  # the server does not have that version: ask for the latest
+        self._paged = False  # the server divides lists into pages even if any state is good enough
+        self._source = source
+        self._fifo = fifo
+        self._target = target
+        self._intake: Intake | None = None  # None as long as the kind is not known
+        self._clock = world.clock
+        self._rng = world.rng.fork(f"reflector of {source}")
+        self._options = options
+        self._on_error = on_error
+        self._pauses = Pauses(options.backoff, world.clock, self._rng)
+
+    async def run(self) -> NoReturn:
+        """Round after round, until it is cancelled."""
+        while True:
+            try:
+                await self._round()
+            except Exception as error:  # noqa: BLE001 - whatever it is, the next round may succeed
+                self._on_error(error)
+                await self._pause(error)
+
+    async def _round(self) -> None:
+        """List, then watch until only another list can help: an error says why."""
+        if self._intake is None:
+            self._intake = self._target.intake(await self._source.info())
+        intake = self._intake
+        events = await self._stream(intake) if self._options.streaming else None
+        if events is None:
+            await self._list(intake)
+        await self._watch(intake, events)
+
+    # The initial state
+
+    async def _stream(self, intake: Intake) -> EventStream | None:
+        """The stream, after all that was there has been told; None if the server has to be listed."""
+        while True:
+            try:
+                return await self._streamed(intake)
+            except (APIError, TransportError, NotStreamed) as error:
+                if not await self._stream_again(error):
+                    return None
+
+    async def _streamed(self, intake: Intake) -> EventStream:
+        replacement = self._target.replacement()
+        events = await self._source.watch(
+            WatchOptions(
+                resource_version="" if self._unavailable else self.resource_version,
+                resource_version_match=_NOT_OLDER,
+                send_initial_events=True,
+                timeout_seconds=self._watch_seconds(),
+            )
+        )
+        try:
+            version = await read_initial(events, replacement, intake, self._source, self._clock)
+        except BaseException:
+            events.close()
+            raise
+        self._replace(replacement, version)
+        return events
+
+    async def _stream_again(self, error: Exception) -> bool:
+        """Return when another try should be made, or that none should."""
+        if (is_expired(error) or is_too_large(error)) and not self._unavailable:
+            self._unavailable = True
+            return True
+        if is_passing(error):
+            self._on_error(error)
+            await self._pause(error)
+            return True
+        _logger.debug("%s: no stream of what is there, so it is listed: %s", self._source, error)
+        return False
+
+    async def _list(self, intake: Intake) -> None:
+        pager = Pager(self._source, intake, self._target.replacement, self._clock)
+        version = "" if self._unavailable else self.resource_version or "0"
+        try:
+            listed = await pager.list(self._list_options(version))
+        except APIError as error:
+            if not version or not (is_expired(error) or is_too_large(error)):
+                raise
+            self._unavailable = True
+            version = ""
+            listed = await pager.list(self._list_options(version))
+        if version == "0" and listed.pages > 1:
+            self._paged = True
+        self._replace(listed.replacement, listed.resource_version)
+
+    def _list_options(self, version: str) -> ListOptions:
+        size = self._options.page_size
+        if size is None:  # a server answers a list of a given state from memory only if it need not divide it
+            size = PAGE_SIZE if version in ("", "0") or self._paged else 0
+        return ListOptions(limit=size, resource_version=version)
+
+    def _replace(self, replacement: Replacement, version: str) -> None:
+        self._fifo.put(ReplacedAll(replacement, version))
+        self.resource_version = version
+        self._unavailable = False
+
+    # The watch
+
+    async def _watch(self, intake: Intake, events: EventStream | None) -> NoReturn:
+        """From watch to watch, until only another list can help."""
+        while True:
+            began = self._clock.monotonic()
+            telling = _Telling(self, intake)
+            try:
+                if events is None:
+                    events = await self._source.watch(
+                        WatchOptions(resource_version=self.resource_version, timeout_seconds=self._watch_seconds())
+                    )
+                async for event in events:
+                    telling.tell(event)
+                    if self._fifo.full:
+                        await self._fifo.room()
+                if not self._lasted(telling, began):
+                    raise VeryShortWatch(f"{self._source}: the watch ended at once, without an event")
+            except (TooManyRequests, TransportError) as error:
+                if isinstance(error, VeryShortWatch):
+                    raise
+                if isinstance(error, TooManyRequests) or events is None or not self._lasted(telling, began):
+                    self._on_error(error)
+                    await self._pause(error)
+                else:
+                    _logger.debug("%s: the watch broke off: %s", self._source, error)
+            finally:
+                if events is not None:
+                    events.close()
+            events = None
+
+    def _lasted(self, telling: _Telling, began: float) -> bool:
+        return telling.count > 0 or self._clock.monotonic() - began >= _VERY_SHORT
+
+    def _watch_seconds(self) -> int:
+        shortest = max(self._options.watch_timeout, SHORTEST_WATCH)
+        return int(self._rng.uniform(shortest, 2 * shortest))
+
+    async def _pause(self, error: Exception) -> None:
+        asked = error.retry_after if isinstance(error, APIError) else None
+        await self._pauses.wait(asked or 0)
+
+    def went_back(self, version: str) -> StateWentBack:
+        """The server is at an earlier state than the one that was told; its error."""
+        self._unavailable = True
+        return StateWentBack(f"{self._source}: the server went back from version {self.resource_version} to {version}")
+
+    @property
+    def source(self) -> Source:
+        return self._source
+
+    @property
+    def fifo(self) -> Fifo:
+        return self._fifo
+
+
+class _Telling:
+    """Puts the events of one watch into the FIFO, and notes up to which version everything is there."""
+
+    __slots__ = ("_fifo", "_intake", "_reflector", "_unordered", "count")
+
+    def __init__(self, reflector: Reflector, intake: Intake) -> None:
+        self.count = 0  # events so far, bookmarks too
+        self._reflector = reflector
+        self._fifo = reflector.fifo
+        self._intake = intake
+        self._unordered = reflector.resource_version in ("", "0")  # what is there comes first, in no order of versions
+
+    def tell(self, event: RawEvent) -> None:
+        """An `APIError` if that is what the event tells of."""
+        self.count += 1
+        kind = event.type
+        if kind == ERROR:
+            raise error_of(event)
+        try:
+            if kind == BOOKMARK:
+                self._bookmark(read_bookmark(event)[0])
+                return
+            entry = self._intake.entry(event.object)
+        except ObjectError as error:
+            _logger.error("%s: an event is passed over: %s", self._reflector.source, error)
+            return
+        if kind in (ADDED, MODIFIED):
+            self._fifo.put(Put(entry))
+        elif kind == DELETED:
+            self._fifo.put(Remove(entry))
+        else:
+            _logger.error("%s: an event of the unknown type %r is passed over", self._reflector.source, kind)
+        if self._unordered and kind == ADDED:
+            return
+        self._unordered = False
+        if entry.resource_version:
+            self._reflector.resource_version = entry.resource_version
+
+    def _bookmark(self, version: str) -> None:
+        told = self._reflector.resource_version
+        if is_version(told) and is_version(version) and order(version) < order(told):
+            raise self._reflector.went_back(version)
+        self._unordered = False
+        self._reflector.resource_version = version
+        self._fifo.put(Bookmark(version))

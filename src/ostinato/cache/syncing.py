@@ -1,0 +1,128 @@
+"""Syncing: waiting for the first fill of a cache, and saying what it waits for if that does not come.
+
+A server that refuses (there is no such kind, it is forbidden) will refuse until somebody does something about it, so
+the wait ends after a few seconds and says so. What may pass by itself, such as a server that does not answer, is waited
+for until the end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Final
+
+from ostinato.api.errors import APIError, TooManyRequests
+from ostinato.cache.feed import Feed
+from ostinato.cache.listener import Listener
+from ostinato.cache.source import Source, is_expired
+from ostinato.world import Clock
+
+REFUSED_FOR: Final = 5.0  # seconds after which a refusal is taken for what it is
+
+
+class SyncError(Exception):
+    """A cache was not filled. `cause` is the last error of the server or the connection, if there was one."""
+
+    def __init__(self, message: str, cause: Exception | None = None) -> None:
+        super().__init__(message)
+        self.cause = cause
+
+
+class Syncing:
+    def __init__(self, feeds: Sequence[Feed], clock: Clock) -> None:
+        self._feeds = feeds
+        self._clock = clock
+        self._refused: dict[Source, float] = {}  # since when a source has been refused, and nothing else
+        self._waiters: set[asyncio.Future[None]] = set()
+        self._state = "not started"
+        self._broken: Exception | None = None
+
+    @property
+    def has_synced(self) -> bool:
+        return all(feed.has_synced for feed in self._feeds)
+
+    # What happens
+
+    def started(self) -> None:
+        self._state = "running"
+
+    def stopped(self) -> None:
+        self._state = "stopped"
+        self._wake()
+
+    def broken(self, error: Exception) -> None:
+        self._state = "broken"
+        self._broken = error
+        self._wake()
+
+    def failed(self, source: Source, error: Exception) -> None:
+        if not _is_refusal(error):
+            self._refused.pop(source, None)
+        elif source not in self._refused:
+            self._refused[source] = self._clock.monotonic()
+            self._wake()
+
+    def feed_synced(self) -> bool:
+        """One more is; whether all are now."""
+        self._wake()
+        return self.has_synced
+
+    # Waiting
+
+    async def wait(self, timeout: float | None, listener: Listener | None = None) -> None:  # noqa: ASYNC109
+        """Until the store is filled, and, if one is given, a listener has heard of it. `SyncError` if that fails."""
+        until = None if timeout is None else self._clock.monotonic() + timeout
+        while not self.has_synced:
+            if self._state != "running":
+                raise self._error(f"the informer is {self._state}", self._broken)
+            refused = min(self._refused.values(), default=None)
+            give_up = None if refused is None else refused + REFUSED_FOR
+            try:
+                async with self._clock.deadline(_earlier(until, give_up)):
+                    await self._news()
+            except TimeoutError:
+                if until is not None and self._clock.monotonic() >= until:
+                    raise self._error(f"not synced after {timeout:g} s") from None
+                if self._refused and min(self._refused.values()) + REFUSED_FOR <= self._clock.monotonic():
+                    raise self._error("the server refuses") from None
+        if listener is not None:
+            await self._heard(listener, until, timeout)
+
+    async def _heard(self, listener: Listener, until: float | None, timeout: float | None) -> None:  # noqa: ASYNC109
+        try:
+            async with self._clock.deadline(until):
+                await listener.wait_synced()
+        except TimeoutError:
+            raise SyncError(
+                f"handler {listener.name}: not synced after {timeout:g} s, {listener.pending} events to hear"
+            ) from None
+
+    async def _news(self) -> None:
+        waiter = asyncio.get_running_loop().create_future()
+        self._waiters.add(waiter)
+        try:
+            await waiter
+        finally:
+            self._waiters.discard(waiter)
+
+    def _wake(self) -> None:
+        for waiter in self._waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+
+    def _error(self, problem: str, cause: Exception | None = None) -> SyncError:
+        late = [feed for feed in self._feeds if not feed.has_synced]
+        cause = cause or next((feed.last_error for feed in late if feed.last_error is not None), None)
+        names = "; ".join(f"{feed.source}: {feed.last_error}" if feed.last_error else str(feed.source) for feed in late)
+        return SyncError(f"{problem}: {names}", cause)
+
+
+def _is_refusal(error: Exception) -> bool:
+    if not isinstance(error, APIError) or isinstance(error, TooManyRequests) or is_expired(error):
+        return False
+    return 400 <= error.code < 500
+
+
+def _earlier(left: float | None, right: float | None) -> float | None:
+    times = [each for each in (left, right) if each is not None]
+    return min(times) if times else None

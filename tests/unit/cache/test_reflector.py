@@ -1,0 +1,829 @@
+"""What the reflector asks of a server, and what it makes of the answers."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import msgspec
+import pytest
+from tests.unit.cache.running import Heard, names, simulate, state, truth, with_informer
+from tests.unit.cache.scripted import ScriptedServer
+
+from ostinato.api.errors import (
+    APIError,
+    Expired,
+    Forbidden,
+    Gone,
+    InternalError,
+    Invalid,
+    NotFound,
+    ServiceUnavailable,
+    Timeout,
+    TooManyRequests,
+)
+from ostinato.api.gvk import GroupKind, GroupResource
+from ostinato.cache import FeedOptions, Informer, ReflectorOptions
+from ostinato.cache.source import is_too_large
+from ostinato.client.backoff import Backoff
+from ostinato.client.list_watch import BOOKMARK, ERROR, ListOptions, RawEvent, WatchOptions
+from ostinato.client.transport import ConnectionLost
+from ostinato.world import Simulation
+
+LISTING = FeedOptions(reflector=ReflectorOptions(streaming=False))
+PODS = GroupResource("", "pods")
+INVALID = Invalid.of(GroupKind("", "ListOptions"), "", [])
+
+
+def status(error: APIError) -> RawEvent:
+    return RawEvent(ERROR, msgspec.json.encode(error.to_dict()))
+
+
+async def started(simulation: Simulation, server: ScriptedServer, options: FeedOptions = LISTING) -> Informer:
+    informer = Informer([server], simulation, options)
+    informer.start()
+    await informer.synced(timeout=1)
+    return informer
+
+
+# The list
+
+
+def test_the_first_list_asks_for_any_state_in_pages_of_500() -> None:  # 1
+    async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
+        assert server.lists == [ListOptions(limit=500, resource_version="0")]
+
+    with_informer(scenario, LISTING)
+
+
+def test_a_later_list_asks_for_what_is_not_older_than_the_last_and_lets_the_server_answer_from_memory() -> None:  # 2, 3
+    async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
+        seen = str(server.version)
+        server.send(status(Expired.of("too old")))
+        await simulation.clock.sleep(5)
+        assert server.lists[1:] == [ListOptions(limit=0, resource_version=seen)]
+
+    with_informer(scenario, LISTING)
+
+
+def test_a_server_that_divides_lists_of_any_state_is_asked_for_pages_ever_after() -> None:  # 4
+    async def scenario(simulation: Simulation, server: ScriptedServer) -> None:
+        server.pages_always = True
+        for number in range(501):
+            server.put(f"pod-{number:03}")
+        informer = await started(simulation, server)
+        assert len(server.lists) == 2
+        server.send(status(Expired.of("too old")))
+        await simulation.clock.sleep(5)
+        assert server.lists[2].limit == 500
+        assert len(informer.store) == 501
+        await informer.stop()
+
+    simulate(scenario)
+
+
+def test_a_page_size_that_was_asked_for_is_always_sent() -> None:  # 5
+    async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
+        server.send(status(Expired.of("too old")))
+        await simulation.clock.sleep(5)
+        assert [each.limit for each in server.lists] == [7, 7]
+
+    with_informer(scenario, FeedOptions(reflector=ReflectorOptions(streaming=False, page_size=7)))
+
+
+@pytest.mark.parametrize(
+    "error", [Expired.of("too old"), Gone.of("too old"), Timeout.resource_version_too_large(9, 3)], ids=str
+)
+def test_a_state_that_the_server_does_not_have_is_not_insisted_on(error: APIError) -> None:  # 6
+    async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
+        server.list_errors.append(error)
+        server.send(status(Expired.of("too old")))
+        await simulation.clock.sleep(5)
+        assert [each.resource_version for each in server.lists] == ["0", "103", ""]
+        assert server.lists[2].limit == 500
+        server.send(status(Expired.of("too old")))
+        await simulation.clock.sleep(5)
+        assert server.lists[3].resource_version == "103"  # the list that succeeded made it available again (7)
+
+    with_informer(scenario, LISTING)
+
+
+def test_a_list_that_fails_in_the_latest_state_too_is_an_error() -> None:
+    async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
+        server.list_errors += [Expired.of("too old"), Expired.of("too old still")]
+        server.send(status(Expired.of("too old")))
+        await simulation.clock.sleep(1.7)
+        assert [each.resource_version for each in server.lists] == ["0", "103", ""]
+        await simulation.clock.sleep(5)
+        assert server.lists[3].resource_version == ""
+
+    with_informer(scenario, LISTING)
+
+
+@pytest.mark.parametrize(
+    ("error", "answer"),
+    [
+        (Timeout.resource_version_too_large(9, 3), True),
+        (Timeout.of("Too large resource version: 9, current: 3", 1), True),
+        (Timeout.of("something else", 1), False),
+        (InternalError.of("Too large resource version"), False),
+        (ConnectionLost("Too large resource version"), False),
+    ],
+)
+def test_too_large_versions_are_known_by_their_cause_and_from_old_servers_by_their_words(  # 8
+    error: Exception, answer: bool
+) -> None:
+    assert is_too_large(error) is answer
+
+
+def test_pages_after_the_first_carry_the_token_and_no_version() -> None:  # 9, 11
+    async def scenario(simulation: Simulation, server: ScriptedServer) -> None:
+        server.pages_always = True
+        for number in range(25):
+            server.put(f"pod-{number:02}")
+        options = FeedOptions(reflector=ReflectorOptions(streaming=False, page_size=10))
+        informer = await started(simulation, server, options)
+        assert server.lists == [
+            ListOptions(limit=10, resource_version="0"),
+            ListOptions(limit=10, continue_token="10:125"),
+            ListOptions(limit=10, continue_token="20:125"),
+        ]
+        assert len(informer.store) == 25
+        assert informer.resource_version == "125"  # that of the first page
+        await informer.stop()
+
+    simulate(scenario)
+
+
+def test_a_token_that_expires_means_one_list_of_everything() -> None:  # 10
+    async def scenario(simulation: Simulation, server: ScriptedServer) -> None:
+        server.pages_always = True
+        server.tokens_expire = True
+        for number in range(25):
+            server.put(f"pod-{number:02}")
+        options = FeedOptions(reflector=ReflectorOptions(streaming=False, page_size=10))
+        informer = await started(simulation, server, options)
+        assert server.lists[-1] == ListOptions(limit=0, resource_version="0")
+        assert len(server.lists) == 3
+        assert len(informer.store) == 25
+        await informer.stop()
+
+    simulate(scenario)
+
+
+def test_the_version_is_published_after_the_state_is_on_its_way_to_the_store() -> None:  # 12, 112
+    async def scenario(simulation: Simulation, server: ScriptedServer) -> None:
+        server.put("a")
+        informer = Informer([server], simulation)
+        assert informer.resource_version == ""
+        informer.start()
+        await informer.synced(timeout=1)
+        assert informer.resource_version == "101"
+        assert informer.feeds[0].store.resource_version == "101"
+        await informer.stop()
+
+    simulate(scenario)
+
+
+def test_a_table_instead_of_objects_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:  # 13
+    async def scenario(simulation: Simulation, server: ScriptedServer) -> None:
+        listed = server.list
+
+        async def table(options: ListOptions) -> Any:
+            return msgspec.structs.replace(await listed(options), kind="Table")
+
+        monkeypatch.setattr(server, "list", table)
+        informer = Informer([server], simulation, LISTING)
+        informer.start()
+        with pytest.raises(Exception, match="the server sent a Table"):
+            await informer.synced(timeout=3)
+        await informer.stop()
+
+    simulate(scenario)
+
+
+def test_an_object_of_a_list_that_cannot_be_read_is_left_out_and_reported(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario(simulation: Simulation, server: ScriptedServer) -> None:
+        server.put("a")
+        server.put("b", metadata={"name": 7})
+        informer = await started(simulation, server)
+        assert names(informer) == ["a"]
+        await informer.stop()
+
+    simulate(scenario)
+    assert "pods: an object of the list is left out" in caplog.text
+
+
+def test_cancelling_a_list_ends_it_without_an_error() -> None:  # 14, 27
+    async def scenario(simulation: Simulation, server: ScriptedServer) -> None:
+        server.pause()
+        informer = Informer([server], simulation, LISTING)
+        informer.start()
+        await simulation.clock.sleep(1)
+        await informer.stop()
+        assert informer.feeds[0].last_error is None
+
+    simulate(scenario)
+
+
+# The watch
+
+
+def test_a_watch_begins_where_the_list_ends_asks_for_bookmarks_and_ends_within_ten_minutes() -> None:  # 15
+    async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
+        for _ in range(50):
+            server.bookmark()
+            server.end_watches()
+            await simulation.clock.sleep(0.01)
+        assert {each.resource_version for each in server.watches} == {"103"}
+        assert all(each.bookmarks for each in server.watches)
+        seconds = [each.timeout_seconds or 0 for each in server.watches]
+        assert min(seconds) >= 300
+        assert max(seconds) <= 600
+        assert len(set(seconds)) > 10
+
+    with_informer(scenario, LISTING)
+
+
+@pytest.mark.parametrize(("asked", "low", "high"), [(1, 300, 600), (1000, 1000, 2000)])
+def test_the_length_of_watches_can_be_raised_but_not_lowered(asked: int, low: int, high: int) -> None:
+    async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
+        assert low <= (server.watches[-1].timeout_seconds or 0) <= high
+
+    with_informer(scenario, FeedOptions(reflector=ReflectorOptions(watch_timeout=asked)))
+
+
+@pytest.mark.parametrize("error", [TooManyRequests.of("slow down", 0), ConnectionLost("refused")], ids=str)
+def test_a_watch_that_cannot_be_opened_now_is_tried_again_without_a_list(error: Exception) -> None:  # 16
+    async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
+        server.watch_errors += [error] * 3
+        server.bookmark()
+        server.end_watches()
+        server.put("d")
+        await simulation.clock.sleep(20)
+        assert state(informer) == truth(server)
+        assert len(server.lists) == 0
+        assert [each.send_initial_events for each in server.watches] == [True, None, None, None, None]
+
+    with_informer(scenario)
+
+
+def test_a_server_that_says_when_to_come_back_is_left_alone_until_then() -> None:
+    async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
+        server.watch_errors.append(TooManyRequests.of("slow down", 25))
+        server.bookmark()
+        server.end_watches()
+        await simulation.clock.sleep(24)
+        assert len(server.watches) == 2
+        await simulation.clock.sleep(2)
+        assert len(server.watches) == 3
+
+    with_informer(scenario)
+
+
+def test_a_watch_that_is_refused_is_told_and_followed_by_a_list() -> None:  # 17
+    async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
+        server.watch_errors.append(Forbidden.of(PODS, "", "no watching"))
+        server.bookmark()
+        server.end_watches()
+        await simulation.clock.sleep(0.1)
+        assert str(informer.feeds[0].last_error) == "pods is forbidden: no watching"
+        await simulation.clock.sleep(2)
+        assert len(server.lists) == 2
+        assert informer.feeds[0].last_error is None
+
+    with_informer(scenario, LISTING)
+
+
+def test_a_watch_that_ends_is_opened_again_at_once_where_it_got_to() -> None:  # 18
+    async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
+        server.put("d")
+        await simulation.clock.sleep(0.1)
+        began = simulation.clock.monotonic()
+        server.end_watches()
+        await simulation.clock.sleep(0)
+        server.put("e")
+        while len(informer.store) < 5:
+            await simulation.clock.sleep(0)
+        assert simulation.clock.monotonic() == began
+        assert server.watches[-1].resource_version == "104"
+        assert server.lists == []
+
+    with_informer(scenario)
+
+
+def test_a_watch_that_lasted_for_a_second_is_opened_again_though_nothing_happened() -> None:  # 18
+    async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
+        await simulation.clock.sleep(1)
+        server.end_watches()
+        await simulation.clock.sleep(0.01)
+        assert len(server.watches) == 2
+        assert server.lists == []
+
+    with_informer(scenario)
+
+
+def test_a_very_short_watch_that_tells_nothing_is_a_failure() -> None:  # 19
+    async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
+        server.end_watches()
+        await simulation.clock.sleep(0.7)
+        assert len(server.lists) == 1
+        assert "the watch ended at once" in str(informer.feeds[0].last_error)
+        await simulation.clock.sleep(1)
+        assert len(server.lists) == 2
+
+    with_informer(scenario, LISTING)
+
+
+def test_a_bookmark_makes_a_short_watch_a_good_one() -> None:  # 19
+    async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
+        server.bookmark()
+        server.end_watches()
+        await simulation.clock.sleep(0.01)
+        assert len(server.watches) == 2
+        assert len(server.lists) == 1
+
+    with_informer(scenario, LISTING)
+
+
+@pytest.mark.parametrize("error", [Expired.of("too old"), Gone.of("too old")], ids=repr)
+def test_a_watch_that_expires_inside_is_followed_by_a_list_of_what_is_not_older(error: APIError) -> None:  # 20
+    async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
+        server.dropping = True
+        server.put("d")
+        server.delete("a")
+        server.send(status(error))
+        await simulation.clock.sleep(2)
+        assert server.lists[-1].resource_version == "103"
+        assert state(informer) == truth(server)
+
+    with_informer(scenario, LISTING)
+
+
+def test_a_version_that_has_expired_when_the_watch_is_opened_is_followed_by_a_list() -> None:  # 20
+    async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
+        server.bookmark()
+        await simulation.clock.sleep(0.1)
+        server.end_watches()
+        server.put("d")
+        server.delete("a")
+        server.expire()
+        await simulation.clock.sleep(2)
+        assert state(informer) == truth(server)
+        assert len(server.lists) == 2
+
+    with_informer(scenario, LISTING)
+
+
+def test_too_many_requests_inside_a_watch_mean_a_pause_and_another_watch() -> None:  # 20
+    async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
+        server.send(status(TooManyRequests.of("slow down", 0)))
+        await simulation.clock.sleep(0.7)
+        assert len(server.watches) == 1
+        await simulation.clock.sleep(1)
+        assert len(server.watches) == 2
+        assert server.lists == []
+
+    with_informer(scenario)
+
+
+@pytest.mark.parametrize("error", [InternalError.of("oops"), ServiceUnavailable.of("no")], ids=repr)
+def test_other_errors_inside_a_watch_are_followed_by_a_list(error: APIError) -> None:  # 20
+    async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
+        server.send(status(error))
+        await simulation.clock.sleep(2)
+        assert len(server.lists) == 2
+
+    with_informer(scenario, LISTING)
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        b'{"apiVersion":"v1","kind":"Service","metadata":{"name":"x","resourceVersion":"900"}}',
+        b'{"apiVersion":"v2","kind":"Pod","metadata":{"name":"x","resourceVersion":"900"}}',
+        b'{"apiVersion":"meta.k8s.io/v1","kind":"Table","metadata":{"resourceVersion":"900"}}',
+        b'{"apiVersion":"v1","kind":"Pod"}',
+        b'{"apiVersion":"v1","kind":"Pod","metadata":{"resourceVersion":"900"}}',
+        b'{"apiVersion":"v1","kind":"Pod","metadata":[]}',
+        b'"text"',
+    ],
+)
+def test_an_event_with_something_else_than_the_kind_is_passed_over(  # 13, 21
+    event: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
+        server.send(RawEvent("ADDED", event))
+        await simulation.clock.sleep(0.1)
+        assert informer.resource_version == "103"
+        assert names(informer) == ["a", "b", "c"]
+        server.put("d")
+        await simulation.clock.sleep(0.1)
+        assert names(informer) == ["a", "b", "c", "d"]
+
+    with_informer(scenario)
+    assert "an event is passed over" in caplog.text
+
+
+def test_an_event_of_an_unknown_type_is_passed_over_but_moves_the_version(
+    caplog: pytest.LogCaptureFixture,
+) -> None:  # 22
+    async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
+        server.send(RawEvent("RENAMED", b'{"metadata":{"name":"x","resourceVersion":"900"}}'))
+        await simulation.clock.sleep(0.1)
+        assert informer.resource_version == "900"
+        assert names(informer) == ["a", "b", "c"]
+
+    with_informer(scenario)
+    assert "unknown type 'RENAMED'" in caplog.text
+
+
+def test_a_transform_that_fails_leaves_the_object_out_and_the_watch_going(
+    caplog: pytest.LogCaptureFixture,
+) -> None:  # 23
+    def transform(pod: dict[str, Any]) -> dict[str, Any]:
+        if pod["metadata"]["name"] == "d":
+            raise ZeroDivisionError
+        return pod
+
+    async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
+        server.put("d")
+        server.put("e")
+        await simulation.clock.sleep(0.1)
+        assert names(informer) == ["a", "b", "c", "e"]
+        assert len(server.watches) == 1
+
+    with_informer(scenario, FeedOptions(transform=transform))
+    assert "Pod default/d: the transform failed: ZeroDivisionError()" in caplog.text
+
+
+def test_a_bookmark_moves_the_version_of_reflector_and_store_and_changes_nothing_else() -> None:  # 24, 61, 71
+    async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
+        heard = Heard()
+        informer.add_handler(heard)
+        await simulation.clock.sleep(0.1)
+        heard.clear()
+        server.bookmark(version=500)
+        await simulation.clock.sleep(0.1)
+        assert informer.resource_version == "500"
+        assert informer.feeds[0].store.resource_version == "500"
+        assert heard.events == []
+        server.end_watches()
+        await simulation.clock.sleep(0.1)
+        assert server.watches[-1].resource_version == "500"
+
+    with_informer(scenario)
+
+
+def test_a_bookmark_that_is_none_is_passed_over(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
+        server.send(RawEvent(BOOKMARK, b'{"metadata":7}'))
+        await simulation.clock.sleep(0.1)
+        assert informer.resource_version == "103"
+
+    with_informer(scenario)
+    assert "an event is passed over: bookmark" in caplog.text
+
+
+def test_a_watch_from_no_version_publishes_none_before_something_happens(monkeypatch: pytest.MonkeyPatch) -> None:  # 25
+    async def scenario(simulation: Simulation, server: ScriptedServer) -> None:
+        listed = server.list
+
+        async def without_version(options: ListOptions) -> Any:
+            answer = await listed(options)
+            answer.metadata.resource_version = ""
+            return answer
+
+        monkeypatch.setattr(server, "list", without_version)
+        for name in "abc":
+            server.put(name)
+        informer = await started(simulation, server)
+        await simulation.clock.sleep(0.1)
+        assert server.watches[0].resource_version == ""
+        assert informer.resource_version == ""  # the watch told of c, b and a, in that order
+        server.put("b", spec={})
+        await simulation.clock.sleep(0.1)
+        assert informer.resource_version == "104"
+        await informer.stop()
+
+    simulate(scenario)
+
+
+def test_every_watch_is_closed_when_it_is_left() -> None:  # 26
+    async def scenario(simulation: Simulation, server: ScriptedServer) -> None:
+        opened = []
+        watch = server.watch
+
+        async def watched(options: WatchOptions) -> Any:
+            opened.append(await watch(options))
+            return opened[-1]
+
+        server.watch = watched  # type: ignore[method-assign, assignment]
+        informer = await started(simulation, server, FeedOptions())
+        for happens in (server.end_watches, server.cut, lambda: server.send(status(InternalError.of("oops")))):
+            server.bookmark()
+            await simulation.clock.sleep(0.1)
+            happens()
+            await simulation.clock.sleep(10)
+        await informer.stop()
+        assert len(opened) == 4
+        assert all(stream.closed for stream in opened)
+
+    simulate(scenario)
+
+
+def test_failures_are_told_in_the_log_and_expiry_only_to_who_listens_closely(  # 28
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.DEBUG, "ostinato.cache")
+
+    async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
+        server.send(status(Expired.of("too old")))
+        await simulation.clock.sleep(3)
+        server.send(status(InternalError.of("oops")))
+        await simulation.clock.sleep(3)
+        await simulation.clock.sleep(2)
+        server.cut()
+        await simulation.clock.sleep(3)
+
+    with_informer(scenario, LISTING)
+    levels = {record.getMessage(): record.levelname for record in caplog.records}
+    assert levels["pods: Expired: too old"] == "DEBUG"
+    assert levels["pods: InternalError: Internal error occurred: oops"] == "WARNING"
+    assert levels["pods: the watch broke off: the connection broke"] == "DEBUG"
+
+
+# Pauses
+
+
+def test_a_server_that_is_down_for_an_hour_is_asked_less_and_less_and_never_often_again() -> None:  # 29, 30
+    async def scenario(simulation: Simulation, server: ScriptedServer) -> None:
+        times: list[float] = []
+
+        async def refused(options: ListOptions) -> Any:
+            times.append(simulation.clock.monotonic())
+            raise ConnectionLost("refused")
+
+        server.list = refused  # type: ignore[method-assign, assignment]
+        informer = Informer([server], simulation, LISTING)
+        begun = simulation.clock.monotonic()
+        informer.start()
+        await simulation.clock.sleep(3600)
+        await informer.stop()
+        assert times[0] == begun  # the first round starts at once
+        waits = [after - before for before, after in zip(times, times[1:], strict=False)]
+        for number, wait in enumerate(waits):
+            shortest = min(0.8 * 2**number, 30)
+            assert shortest <= wait <= 2 * shortest
+
+    simulate(scenario)
+
+
+def test_two_good_minutes_make_the_next_failure_the_first() -> None:  # 30
+    async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
+        server.list_errors += [InternalError.of("oops")] * 4
+        server.send(status(Expired.of("too old")))
+        for _ in range(3):
+            await simulation.clock.sleep(60)
+            server.bookmark()
+        server.send(status(Expired.of("too old")))
+        before = len(server.lists)
+        await simulation.clock.sleep(1.7)
+        assert len(server.lists) == before + 1
+
+    with_informer(scenario, LISTING)
+
+
+def test_a_failure_before_two_good_minutes_goes_on_where_the_last_ones_got() -> None:  # 30
+    async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
+        server.list_errors += [InternalError.of("oops")] * 4
+        server.send(status(Expired.of("too old")))
+        await simulation.clock.sleep(60)
+        server.send(status(Expired.of("too old")))
+        before = len(server.lists)
+        await simulation.clock.sleep(12)
+        assert len(server.lists) == before
+
+    with_informer(scenario, LISTING)
+
+
+def test_the_pauses_can_be_chosen() -> None:  # 31
+    async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
+        server.list_errors += [InternalError.of("oops")] * 10
+        server.send(status(Expired.of("too old")))
+        await simulation.clock.sleep(1.05)
+        assert len(server.lists) == 11
+
+    options = ReflectorOptions(streaming=False, backoff=Backoff(duration=0.1, steps=100))
+    with_informer(scenario, FeedOptions(reflector=options))
+
+
+# Streaming lists
+
+
+def test_a_streaming_list_is_one_request_that_goes_on_as_a_watch() -> None:  # 34, 35, 38
+    async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
+        server.put("d")
+        await simulation.clock.sleep(0.1)
+        assert state(informer) == truth(server)
+        [asked] = server.asked
+        assert isinstance(asked, WatchOptions)
+        assert asked.send_initial_events is True
+        assert asked.resource_version_match == "NotOlderThan"
+        assert asked.bookmarks is True
+        assert asked.resource_version == ""
+        assert asked.timeout_seconds is not None
+
+    with_informer(scenario)
+
+
+def test_changes_inside_a_streaming_list_count_and_only_their_result_is_told() -> None:  # 36
+    async def scenario(simulation: Simulation, server: ScriptedServer) -> None:
+        server.streaming = "ignored"  # so that this test says when the end is
+        for name in "abc":
+            server.put(name)
+        informer = Informer([server], simulation)
+        heard = Heard()
+        informer.add_handler(heard)
+        informer.start()
+        await simulation.clock.sleep(0.1)
+        server.put("b", spec={})
+        server.delete("c")
+        server.send(RawEvent("RENAMED", b'{"metadata":{"name":"x"}}'))
+        server.send(RawEvent("ADDED", b"[]"))
+        await simulation.clock.sleep(0.1)
+        assert not informer.has_synced
+        server.bookmark(end=True)
+        await simulation.clock.sleep(0.1)
+        assert informer.has_synced
+        assert state(informer) == truth(server)
+        assert heard.words == ["initial b", "initial a"]
+        await informer.stop()
+
+    simulate(scenario)
+
+
+def test_a_bookmark_that_does_not_say_so_does_not_end_a_streaming_list_and_shows_an_old_server() -> None:  # 37
+    async def scenario(simulation: Simulation, server: ScriptedServer) -> None:
+        server.streaming = "ignored"
+        server.put("a")
+        informer = Informer([server], simulation)
+        informer.start()
+        await simulation.clock.sleep(0.1)
+        assert server.lists == []
+        server.bookmark()
+        await informer.synced(timeout=1)
+        assert server.lists == [ListOptions(limit=500, resource_version="0")]
+        assert names(informer) == ["a"]
+        await informer.stop()
+
+    simulate(scenario)
+
+
+@pytest.mark.parametrize("error", [TooManyRequests.of("slow down", 0), ConnectionLost("refused")], ids=str)
+def test_a_streaming_list_that_cannot_be_had_now_is_tried_again(error: Exception) -> None:  # 39
+    async def scenario(simulation: Simulation, server: ScriptedServer) -> None:
+        server.put("a")
+        server.watch_errors += [error, error]
+        informer = Informer([server], simulation)
+        informer.start()
+        await informer.synced(timeout=10)
+        assert len(server.watches) == 3
+        assert server.lists == []
+        await informer.stop()
+
+    simulate(scenario)
+
+
+@pytest.mark.parametrize("error", [Expired.of("too old"), Timeout.resource_version_too_large(9, 3)], ids=repr)
+def test_a_streaming_list_of_a_state_that_is_not_to_be_had_is_asked_for_the_latest_at_once(  # 39
+    error: APIError,
+) -> None:
+    async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
+        server.watch_errors.append(error)
+        server.send(status(Expired.of("too old")))
+        await simulation.clock.sleep(2)
+        assert [each.resource_version for each in server.watches] == ["", "103", ""]
+        assert server.lists == []
+
+    with_informer(scenario)
+
+
+@pytest.mark.parametrize("error", [INVALID, Forbidden.of(PODS, "", "no"), InternalError.of("oops")], ids=repr)
+def test_a_server_that_refuses_a_streaming_list_is_listed_in_the_same_round(error: APIError) -> None:  # 40
+    async def scenario(simulation: Simulation, server: ScriptedServer) -> None:
+        server.put("a")
+        server.watch_errors.append(error)
+        informer = Informer([server], simulation)
+        informer.start()
+        await informer.synced(timeout=0.1)
+        assert server.lists == [ListOptions(limit=500, resource_version="0")]
+        await simulation.clock.sleep(0.1)
+        assert server.watches[1].send_initial_events is None
+        assert server.watches[1].resource_version == "101"
+        await informer.stop()
+
+    simulate(scenario)
+
+
+def test_a_server_that_says_expired_of_the_latest_state_is_listed() -> None:
+    async def scenario(simulation: Simulation, server: ScriptedServer) -> None:
+        server.put("a")
+        server.watch_errors += [Expired.of("too old"), Expired.of("too old")]
+        informer = Informer([server], simulation)
+        informer.start()
+        await informer.synced(timeout=0.1)
+        assert len(server.lists) == 1
+        await informer.stop()
+
+    simulate(scenario)
+
+
+@pytest.mark.parametrize("how", ["end_watches", "cut"])
+def test_a_streaming_list_that_breaks_off_is_begun_anew_and_what_came_is_thrown_away(how: str) -> None:  # 41
+    async def scenario(simulation: Simulation, server: ScriptedServer) -> None:
+        server.streaming = "ignored"
+        server.put("a")
+        informer = Informer([server], simulation)
+        informer.start()
+        await simulation.clock.sleep(0.1)
+        getattr(server, how)()
+        server.delete("a")
+        server.put("b")
+        server.streaming = True
+        await informer.synced(timeout=5)
+        assert names(informer) == ["b"]
+        assert [each.send_initial_events for each in server.watches] == [True, True]
+        assert server.lists == []
+        await informer.stop()
+
+    simulate(scenario)
+
+
+def test_a_stream_that_ends_after_it_was_complete_is_followed_by_an_ordinary_watch() -> None:  # 42
+    async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
+        await simulation.clock.sleep(2)
+        server.end_watches()
+        await simulation.clock.sleep(0.1)
+        assert [each.send_initial_events for each in server.watches] == [True, None]
+        assert server.watches[1].resource_version == "103"
+
+    with_informer(scenario)
+
+
+def test_an_error_inside_a_streaming_list_is_as_one_before_it() -> None:
+    async def scenario(simulation: Simulation, server: ScriptedServer) -> None:
+        server.streaming = "ignored"
+        server.put("a")
+        informer = Informer([server], simulation)
+        informer.start()
+        await simulation.clock.sleep(0.1)
+        server.send(status(Forbidden.of(PODS, "", "no")))
+        await informer.synced(timeout=0.1)
+        assert len(server.lists) == 1
+        await informer.stop()
+
+    simulate(scenario)
+
+
+def test_a_streaming_list_that_takes_long_is_remarked_on(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario(simulation: Simulation, server: ScriptedServer) -> None:
+        server.streaming = "ignored"
+        server.put("a")
+        informer = Informer([server], simulation)
+        informer.start()
+        await simulation.clock.sleep(25)
+        await informer.stop()
+
+    simulate(scenario)
+    assert caplog.messages == ["pods: 1 objects so far, and more to come"] * 2
+
+
+# Kinds, and going back
+
+
+def test_a_kind_that_does_not_exist_yet_is_asked_for_until_it_does() -> None:
+    async def scenario(simulation: Simulation, server: ScriptedServer) -> None:
+        server.put("a")
+        server.info_errors += [NotFound.of(PODS, "")] * 2
+        informer = Informer([server], simulation)
+        informer.start()
+        await informer.synced(timeout=20)
+        assert informer.info == server.kind
+        await informer.stop()
+
+    simulate(scenario)
+
+
+def test_a_server_that_went_back_to_an_earlier_state_is_listed() -> None:
+    async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
+        server.version = 50
+        server.objects.clear()
+        server.dropping = True  # a watch from version 103 is told nothing of what comes before it
+        server.put("restored")
+        server.bookmark()
+        await simulation.clock.sleep(2)
+        assert state(informer) == truth(server)
+        assert informer.resource_version == "51"
+
+    with_informer(scenario)
