@@ -204,7 +204,7 @@ class Immutable(Marker):
         return Rule("self == oldSelf", message="Value is immutable").schema
 
 
-class _Members(SilentMarker):
+class MembersMarker(SilentMarker):
     """A rule about how many of some fields of a class are set. Fields are named as in Python or as on the wire."""
 
     __slots__ = ()
@@ -228,21 +228,21 @@ class _Members(SilentMarker):
         return Rule(f"[{there}].filter(x,x==true).size() {self.relation}", message=message)
 
 
-class ExactlyOneOf(_Members):
+class ExactlyOneOf(MembersMarker):
     """Of these fields, one is set and no more."""
 
     __slots__ = ()
     relation, words = "== 1", "exactly one"
 
 
-class AtMostOneOf(_Members):
+class AtMostOneOf(MembersMarker):
     """Of these fields, one is set or none."""
 
     __slots__ = ()
     relation, words = "<= 1", "at most one"
 
 
-class AtLeastOneOf(_Members):
+class AtLeastOneOf(MembersMarker):
     """Of these fields, one is set or more."""
 
     __slots__ = ()

@@ -9,6 +9,7 @@ T = TypeVar("T", bound=type)
 
 _ADDED_UP = "x-kubernetes-validations"
 _JOINED = "x-kubernetes-patch-strategy"
+_ANEW = {"minimum": "exclusiveMinimum", "maximum": "exclusiveMaximum"}  # a later bound says anew whether it counts
 
 
 class Marker:
@@ -97,6 +98,7 @@ def add_to(schema: dict[str, Any], addition: dict[str, Any]) -> None:
             schema[name] = [*schema[name], *value]
         else:
             schema[name] = value
+            schema.pop(_ANEW.get(name, ""), None)
 
 
 def marked(*markers: Marker) -> Callable[[T], T]:

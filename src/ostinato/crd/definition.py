@@ -1,0 +1,270 @@
+"""Definitions: the CustomResourceDefinition of a kind, from the classes of its versions.
+
+    crd_of(Widget)
+    crd_of(WidgetV1, WidgetV1Beta1)  # one of them is marked Stored()
+
+- Names, scope and group are the class keywords of the stored version, and must be the same in all.
+- A field `status` makes a status subresource, unless the class is marked `NoStatus()`.
+- Columns and selectable fields come from the class first, then from the fields, in the order of the class.
+- Classes that are no `CustomResource` (dataclasses, pydantic models) say their kind by `@resource(...)`.
+
+What comes out is a dict in JSON shape, the same for the same classes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, TypeVar
+
+from ostinato.api import names
+from ostinato.api.gvk import GroupVersionKind
+from ostinato.api.markers import (
+    Column,
+    DefinitionMeta,
+    Deprecated,
+    NoStatus,
+    Scale,
+    Selectable,
+    Stored,
+    Unserved,
+    markers_on,
+)
+from ostinato.api.object import KindInfo, plural_of
+from ostinato.api.version_order import by_priority
+from ostinato.crd.models import is_model
+from ostinato.crd.place import Place, SchemaError
+from ostinato.crd.schema import SchemaBuilder
+
+Json = dict[str, Any]
+T = TypeVar("T", bound=type)
+
+API_VERSION: Final = "apiextensions.k8s.io/v1"
+KIND: Final = "CustomResourceDefinition"
+_EVERY_OBJECT: Final = ("apiVersion", "kind", "metadata")
+_PROTECTED: Final = re.compile(r"(.*\.)?(k8s|kubernetes)\.io")
+_APPROVAL: Final = "api-approved.kubernetes.io"
+_WORDS_AT_ROOT: Final = frozenset(
+    {"description", "example", "externalDocs", "properties", "required", "title", "type"}
+    | {"x-kubernetes-preserve-unknown-fields", "x-kubernetes-validations"}
+)
+
+
+def resource(
+    *,
+    group: str,
+    version: str,
+    kind: str = "",
+    plural: str = "",
+    singular: str = "",
+    namespaced: bool = True,
+    short_names: Iterable[str] = (),
+    categories: Iterable[str] = (),
+) -> Callable[[T], T]:
+    """Make a dataclass or a pydantic model a kind, by the keywords that a `CustomResource` has."""
+
+    def name(cls: T) -> T:
+        told = kind or cls.__name__
+        cls.__kind__ = KindInfo(  # type: ignore[attr-defined]
+            gvk=GroupVersionKind(group, version, told),
+            plural=plural or plural_of(told),
+            singular=singular or told.lower(),
+            namespaced=namespaced,
+            short_names=tuple(short_names),
+            categories=tuple(categories),
+            list_kind=f"{told}List",
+        )
+        return cls
+
+    return name
+
+
+def crd_of(*versions: type, conversion: Mapping[str, Any] | None = None, descriptions: bool = True) -> Json:
+    """The definition of a kind, from the class of each of its versions. Raises SchemaError."""
+    if not versions:
+        raise SchemaError("crd_of needs the class of a kind")
+    infos = [_info(cls) for cls in versions]
+    stored = _stored(versions)
+    info = infos[versions.index(stored)]
+    _check_same(versions, infos)
+    _check_names(stored, info)
+    metadata: Json = {"name": f"{info.plural}.{info.gvk.group}"}
+    for marker in markers_on(stored):
+        if isinstance(marker, DefinitionMeta):
+            metadata |= marker.keywords
+    if _PROTECTED.fullmatch(info.gvk.group) and _APPROVAL not in metadata.get("annotations", {}):
+        raise _at(stored).error(
+            f"the group {info.gvk.group} is Kubernetes' own: use another, or DefinitionMeta(annotations="
+            f'{{"{_APPROVAL}": ...}}) with the link to the approval'
+        )
+    spec: Json = {
+        "group": info.gvk.group,
+        "names": _names(info),
+        "scope": "Namespaced" if info.namespaced else "Cluster",
+        "versions": [
+            _version(cls, is_stored=cls is stored, descriptions=descriptions)
+            for cls in sorted(versions, key=lambda each: by_priority(_info(each).gvk.version))
+        ],
+    }
+    if conversion is not None:
+        spec["conversion"] = dict(conversion)
+    return {"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata, "spec": spec}
+
+
+def _at(cls: type) -> Place:
+    return Place(cls.__name__)
+
+
+def _info(cls: type) -> KindInfo:
+    info = getattr(cls, "__kind__", None)
+    if not isinstance(info, KindInfo) or not is_model(cls):
+        raise SchemaError(
+            f"{getattr(cls, '__name__', cls)!s} is no kind: derive it from CustomResource, with group and version, or "
+            "use @resource(group=..., version=...)"
+        )
+    return info
+
+
+def _stored(versions: tuple[type, ...]) -> type:
+    marked = [cls for cls in versions if Stored() in markers_on(cls)]
+    if len(versions) == 1:
+        return versions[0]
+    if len(marked) != 1:
+        found = ", ".join(cls.__name__ for cls in marked) or "none"
+        raise _at(versions[0]).error(f"one of several versions is to be marked Stored(), found {found}")
+    return marked[0]
+
+
+def _check_same(versions: tuple[type, ...], infos: list[KindInfo]) -> None:
+    first = infos[0]
+    for cls, info in zip(versions[1:], infos[1:], strict=True):
+        for word, one, other in (
+            ("group", first.gvk.group, info.gvk.group),
+            ("kind", first.gvk.kind, info.gvk.kind),
+            ("plural", first.plural, info.plural),
+            ("namespaced", first.namespaced, info.namespaced),
+        ):
+            if one != other:
+                raise _at(cls).error(f"{word} is {other!r}, and {one!r} in {versions[0].__name__}: it must be the same")
+    told = [info.gvk.version for info in infos]
+    if len(set(told)) < len(told):
+        raise _at(versions[-1]).error(f"several classes are of one version: {', '.join(told)}")
+
+
+def _check_names(cls: type, info: KindInfo) -> None:
+    """What a server would refuse, said earlier."""
+    if "." not in info.gvk.group or names.is_dns1123_subdomain(info.gvk.group):
+        raise _at(cls).error(f"the group {info.gvk.group!r} must be a domain with a dot, e.g. example.dev")
+    for word, text in (
+        ("version", info.gvk.version),
+        ("plural", info.plural),
+        ("singular", info.singular),
+        ("kind", info.gvk.kind.lower()),
+        *(("short_names", text) for text in info.short_names),
+        *(("categories", text) for text in info.categories),
+    ):
+        if names.is_dns1035_label(text):
+            raise _at(cls).error(f"{word} {text!r}: only lower-case letters, digits and dashes, from a letter on")
+
+
+def _names(info: KindInfo) -> Json:
+    found: Json = {
+        "kind": info.gvk.kind,
+        "listKind": info.list_kind,
+        "plural": info.plural,
+        "singular": info.singular,
+    }
+    if info.short_names:
+        found["shortNames"] = list(info.short_names)
+    if info.categories:
+        found["categories"] = list(info.categories)
+    return found
+
+
+def _version(cls: type, *, is_stored: bool, descriptions: bool) -> Json:
+    markers = markers_on(cls)
+    builder = SchemaBuilder(descriptions=descriptions)
+    schema = _object_schema(cls, builder)
+    version: Json = {"name": _info(cls).gvk.version, "served": Unserved() not in markers, "storage": is_stored}
+    for marker in markers:
+        if isinstance(marker, Deprecated):
+            version["deprecated"] = True
+            if marker.warning:
+                version["deprecationWarning"] = marker.warning
+    version["schema"] = {"openAPIV3Schema": schema}
+    subresources: Json = {}
+    if "status" in schema["properties"] and NoStatus() not in markers:
+        subresources["status"] = {}
+        if strange := sorted(schema.keys() - _WORDS_AT_ROOT):
+            raise _at(cls).error(f"{strange[0]} cannot be said of a whole object: put it on a field")
+    for marker in markers:
+        if isinstance(marker, Scale):
+            subresources["scale"] = _scale(marker, schema, cls)
+    if subresources:
+        version["subresources"] = subresources
+    on_class = [(_at(cls), marker) for marker in markers if isinstance(marker, Column)]
+    if columns := [_column(at, marker, schema) for at, marker in (*on_class, *builder.columns)]:
+        version["additionalPrinterColumns"] = columns
+    selectable = [(_at(cls), marker) for marker in markers if isinstance(marker, Selectable)]
+    if paths := [_selectable(at, marker, schema) for at, marker in (*selectable, *builder.selectable)]:
+        version["selectableFields"] = [{"jsonPath": path} for path in paths]
+    return version
+
+
+def _object_schema(cls: type, builder: SchemaBuilder) -> Json:
+    schema = builder.struct(cls, _at(cls), skip=_EVERY_OBJECT)
+    said = {"apiVersion": {"type": "string"}, "kind": {"type": "string"}, "metadata": {"type": "object"}}
+    schema["properties"] = said | schema.get("properties", {})
+    return schema
+
+
+def _column(at: Place, marker: Column, schema: Json) -> Json:
+    path = marker.path or at.path
+    if not path:
+        raise at.error(f"{marker!r} on a class needs a path, e.g. Column({marker.name or 'Ready'!r}, '.status.ready')")
+    found = schema_at(schema, path)
+    name = marker.name or " ".join(part.capitalize() for part in at.field.split("_"))
+    column: Json = {"name": name, "type": marker.keywords.get("type") or _column_type(path, found), "jsonPath": path}
+    description = marker.keywords.get("description") or (found or {}).get("description")
+    if description:
+        column["description"] = description
+    return column | {word: marker.keywords[word] for word in ("format", "priority") if word in marker.keywords}
+
+
+def _column_type(path: str, found: Json | None) -> str:
+    if path in (".metadata.creationTimestamp", ".metadata.deletionTimestamp"):
+        return "date"
+    if found is None:
+        return "string"
+    if found.get("format") == "date-time":
+        return "date"
+    kind: str = found.get("type", "string")
+    return kind if kind in ("boolean", "integer", "number") else "string"
+
+
+def _selectable(at: Place, marker: Selectable, schema: Json) -> str:
+    path = marker.path or at.path
+    found = schema_at(schema, path) if path else None
+    if not path or found is None or found.get("type") not in ("string", "boolean", "integer"):
+        raise at.error(f"{marker!r}: there is no field that is a text, true or false, or a whole number at {path!r}")
+    return path
+
+
+def _scale(marker: Scale, schema: Json, cls: type) -> Json:
+    for word, path in marker.paths.items():
+        found = schema_at(schema, path)
+        wanted = "string" if word == "labelSelectorPath" else "integer"
+        if found is None or found.get("type") != wanted:
+            what = "a text" if wanted == "string" else "a whole number"
+            raise _at(cls).error(f"{marker!r}: there is no field that is {what} at {path}")
+    return marker.paths
+
+
+def schema_at(schema: Json, path: str) -> Json | None:
+    """The schema of the field that a path of plain names leads to; None if there is none, or many."""
+    found: Any = schema
+    for name in path.removeprefix(".").split("."):
+        found = found.get("properties", {}).get(name)
+        if found is None:
+            return None
+    return dict(found)

@@ -1,0 +1,172 @@
+"""RBAC: the roles that controllers need, from what they reconcile, own and watch.
+
+- Reconciled kinds are read and watched; their status is written, and their finalizers, so that what they own can hold
+  them back from deletion.
+- Owned kinds are read, watched, created, patched and deleted. Watched kinds are read and watched.
+- Whatever else a controller does, it declares.
+
+Rules are merged, so that a role is short and the same whatever the order: verbs of equal rules, then resources, then
+groups, then URLs. The verb `*` covers all others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from ostinato.api.gvk import NamespacedName
+from ostinato.api.object import KindInfo
+
+Json = dict[str, Any]
+
+_API_VERSION: Final = "rbac.authorization.k8s.io/v1"
+_GROUP: Final = "rbac.authorization.k8s.io"
+_READ: Final = ("get", "list", "watch")
+_LISTS: Final = ("verbs", "resources", "groups", "urls")  # the order of merging
+
+
+class Access(msgspec.Struct, frozen=True, kw_only=True):
+    """Verbs on resources of groups ("" is the core group, as is "core"), or on URLs; in one namespace or in all."""
+
+    verbs: tuple[str, ...]
+    groups: tuple[str, ...] = ()
+    resources: tuple[str, ...] = ()  # "deployments", "deployments/status"
+    names: tuple[str, ...] = ()  # of the objects, all if empty
+    urls: tuple[str, ...] = ()
+    namespace: str = ""
+
+    def __post_init__(self) -> None:
+        for word in ("verbs", "groups", "resources", "names", "urls"):
+            if isinstance(getattr(self, word), str):
+                raise TypeError(f"Access: {word} is a tuple of texts, got {getattr(self, word)!r}")
+        if not self.verbs or bool(self.resources) == bool(self.urls):
+            raise ValueError("Access needs verbs, and either resources or urls")
+        if self.resources and not self.groups:
+            raise ValueError('Access: resources need their group, groups=("",) for the core group')
+        if self.urls and (self.namespace or self.groups or self.names):
+            raise ValueError("Access: urls stand alone, in no namespace")
+
+
+class Uses(Protocol):
+    """What a controller says of itself; kinds are classes."""
+
+    @property
+    def reconciles(self) -> Iterable[type]: ...
+    @property
+    def owns(self) -> Iterable[type]: ...
+    @property
+    def watches(self) -> Iterable[type]: ...
+    @property
+    def access(self) -> Iterable[Access]: ...
+
+
+def access_of(controller: Uses, *, namespace: str = "") -> list[Access]:
+    """What a controller needs, in all namespaces or in one; what it declares itself stays as it is declared."""
+    found: list[Access] = []
+    for kind in controller.reconciles:
+        found += [
+            _access(kind, _READ, namespace),
+            _access(kind, ("patch", "update"), namespace, "status"),
+            _access(kind, ("update",), namespace, "finalizers"),
+        ]
+    found += [_access(kind, (*_READ, "create", "delete", "patch"), namespace) for kind in controller.owns]
+    found += [_access(kind, _READ, namespace) for kind in controller.watches]
+    return [*found, *controller.access]
+
+
+def recording_events(namespace: str = "") -> Access:
+    """To write events."""
+    return Access(
+        groups=("events.k8s.io",), resources=("events",), verbs=("create", "patch", "update"), namespace=namespace
+    )
+
+
+def electing_leaders(namespace: str) -> Access:
+    """To hold the lease of a leader."""
+    return Access(
+        groups=("coordination.k8s.io",),
+        resources=("leases",),
+        verbs=("create", "get", "patch", "update"),
+        namespace=namespace,
+    )
+
+
+def _access(kind: type, verbs: tuple[str, ...], namespace: str, subresource: str = "") -> Access:
+    info = getattr(kind, "__kind__", None)
+    if not isinstance(info, KindInfo):
+        raise TypeError(f"{kind!r} is no kind: it names no version, e.g. version='v1'")
+    name = f"{info.plural}/{subresource}" if subresource else info.plural
+    inside = namespace if info.namespaced else ""  # of what is in no namespace, a Role can say nothing
+    return Access(groups=(info.gvk.group,), resources=(name,), verbs=verbs, namespace=inside)
+
+
+def merged(rules: Iterable[Access]) -> list[Access]:
+    """The same rights in fewer rules, sorted."""
+    found = [_normal(rule) for rule in rules]
+    for word in _LISTS:
+        by_rest: dict[Access, set[str]] = {}
+        for rule in found:
+            rest = msgspec.structs.replace(rule, **{word: _PLACEHOLDER if getattr(rule, word) else ()})
+            by_rest.setdefault(rest, set()).update(getattr(rule, word))
+        found = [_normal(msgspec.structs.replace(rest, **{word: tuple(all_)})) for rest, all_ in by_rest.items()]
+    return sorted(
+        found, key=lambda rule: (rule.namespace, rule.groups, rule.resources, rule.names, rule.urls, rule.verbs)
+    )
+
+
+def _order(rule: Access) -> tuple[str | tuple[str, ...], ...]:
+    return rule.namespace, rule.groups, rule.resources, rule.names, rule.urls, rule.verbs
+
+
+_PLACEHOLDER: Final = ("-",)  # stands for values that are being united; rules with and without any stay apart
+
+
+def _normal(rule: Access) -> Access:
+    verbs = ("*",) if "*" in rule.verbs else _sorted(rule.verbs)
+    groups = _sorted("" if group == "core" else group for group in rule.groups)
+    resources, names, urls = _sorted(rule.resources), _sorted(rule.names), _sorted(rule.urls)
+    return msgspec.structs.replace(rule, verbs=verbs, groups=groups, resources=resources, names=names, urls=urls)
+
+
+def _sorted(values: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted(set(values)))
+
+
+def roles_of(rules: Iterable[Access], *, name: str, service_account: NamespacedName | None = None) -> list[Json]:
+    """A ClusterRole for what goes for all namespaces, a Role for each other, and bindings to the account, if one is."""
+    by_namespace: dict[str, list[Access]] = {}
+    for rule in merged(rules):
+        by_namespace.setdefault(rule.namespace, []).append(rule)
+    objects: list[Json] = []
+    for namespace, own in sorted(by_namespace.items()):
+        kind = "Role" if namespace else "ClusterRole"
+        metadata = {"name": name, "namespace": namespace} if namespace else {"name": name}
+        objects.append(
+            {"apiVersion": _API_VERSION, "kind": kind, "metadata": metadata, "rules": [_rule(each) for each in own]}
+        )
+        if service_account is not None:
+            objects.append(_binding(kind, metadata, service_account))
+    return objects
+
+
+def _binding(role: str, metadata: Json, account: NamespacedName) -> Json:
+    return {
+        "apiVersion": _API_VERSION,
+        "kind": f"{role}Binding",
+        "metadata": dict(metadata),
+        "roleRef": {"apiGroup": _GROUP, "kind": role, "name": metadata["name"]},
+        "subjects": [{"kind": "ServiceAccount", "name": account.name, "namespace": account.namespace}],
+    }
+
+
+def _rule(access: Access) -> Json:
+    said: dict[str, Sequence[str]] = {
+        "apiGroups": access.groups,
+        "resources": access.resources,
+        "resourceNames": access.names,
+        "nonResourceURLs": access.urls,
+        "verbs": access.verbs,
+    }
+    return {word: list(values) for word, values in said.items() if values}

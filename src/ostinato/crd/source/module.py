@@ -1,0 +1,279 @@
+"""A module of classes from a CustomResourceDefinition.
+
+- One class for the kind, one for each object with fields in it; the same object at several places is one class.
+- Lists and maps that are not required are empty by default; everything else that is not required is None, or has the
+  default that the schema says.
+- Known values are markers: objects of a newer definition can still be read.
+- Descriptions are docstrings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Set
+from typing import Any, Final
+
+import msgspec
+
+from ostinato.api import markers
+from ostinato.api.markers import (
+    Column,
+    Deprecated,
+    MapAtomic,
+    Marker,
+    NoStatus,
+    Nullable,
+    Scale,
+    Selectable,
+    ServerDefault,
+    Unserved,
+)
+from ostinato.api.object import plural_of
+from ostinato.api.struct import wire_name
+from ostinato.crd.source.annotation import Annotation, annotation_of, markers_of
+from ostinato.crd.source.names import attribute_name, class_name, kind_class_name, singular
+from ostinato.crd.source.text import WIDTH, docstring, literal, wrapped
+
+Json = dict[str, Any]
+
+_MAX_DEPTH: Final = 60  # classes within classes; definitions that people write have ten
+_EVERY_OBJECT: Final = ("apiVersion", "kind", "metadata")
+_PLAIN: Final = ("str", "int", "float", "bool", "int | str")
+_HOMES: Final = {  # where the names come from that classes use
+    "ostinato.api.markers": frozenset(markers.__all__),
+    "ostinato.api.object": frozenset({"CustomResource"}),
+    "ostinato.api.quantity": frozenset({"Quantity"}),
+    "ostinato.api.struct": frozenset({"Struct"}),
+    "ostinato.api.time": frozenset({"Duration", "Time"}),
+}
+_FACTORIES: Final = {"[]": "list", "{}": "dict"}
+_RESERVED: Final = frozenset({"Annotated", "Any"}).union(*_HOMES.values())
+
+
+class TypesError(ValueError):
+    """A document that no classes can be made of."""
+
+
+def types_of(crd: Mapping[str, Any], *, version: str | None = None) -> str:
+    """Python source of the classes of a kind: of the version that is asked for, else of the one that is stored."""
+    spec = crd.get("spec") if isinstance(crd, Mapping) else None
+    if crd.get("kind") != "CustomResourceDefinition" or not isinstance(spec, dict):
+        raise TypesError("this is no CustomResourceDefinition")
+    if crd.get("apiVersion") != "apiextensions.k8s.io/v1":
+        raise TypesError(f"only definitions of apiextensions.k8s.io/v1 can be read, this is of {crd.get('apiVersion')}")
+    try:
+        return _Module(spec, _chosen(spec, version)).text()
+    except TypesError:
+        raise
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        name = (crd.get("metadata") or {}).get("name", "")
+        raise TypesError(f"the definition {name!r} is not as it should be: {error!r}") from error
+
+
+def _chosen(spec: Json, version: str | None) -> Json:
+    versions: list[Json] = spec.get("versions") or []
+    for each in versions:
+        if each.get("storage") if version is None else each["name"] == version:
+            return each
+    known = ", ".join(str(each.get("name")) for each in versions) or "none"
+    raise TypesError(f"there is no version {version or 'that is stored'}; there are {known}")
+
+
+class _Module:
+    """The classes of one version, in the order in which they need each other."""
+
+    def __init__(self, spec: Json, version: Json) -> None:
+        self._spec = spec
+        self._version = version
+        self._classes: list[str] = []
+        self._made: dict[tuple[str, bytes], str] = {}  # the classes by what their schemas say
+        self._docs: dict[str, str] = {}  # of the classes
+        self._used: set[str] = set()  # the names to import
+        self._taken = set(_RESERVED)
+        self._kind = kind_class_name(spec["names"]["kind"], self._taken)
+        self._taken.add(self._kind)
+
+    def text(self) -> str:
+        self._kind_class()
+        names = self._spec["names"]
+        body = "\n\n\n".join(self._classes)
+        title = f"{names['kind']} of {self._spec['group']}/{self._version['name']}."
+        head = docstring(f"{title}\n\nMade by `ostinato types` from its definition.", 0)
+        text = f"{head}\n\n{self._imports()}\n\n\n{body}\n"
+        long = any(len(line) > WIDTH for line in text.splitlines())
+        return f"# ruff: noqa: E501 - texts of others\n{text}" if long else text
+
+    def _imports(self) -> str:
+        used = self._used
+        blocks = ["from __future__ import annotations"]
+        if typing := sorted(used & {"Annotated", "Any"}):
+            blocks.append(f"from typing import {', '.join(typing)}")
+        if "msgspec" in used:
+            blocks.append("import msgspec")
+        homes = {
+            home: sorted(used & names, key=lambda name: (name.islower(), name.lower()))
+            for home, names in _HOMES.items()
+        }
+        blocks.append("\n".join(_imported(home, names) for home, names in homes.items() if names))
+        return "\n\n".join(blocks)
+
+    # The kind
+
+    def _kind_class(self) -> None:
+        schema: Json = (self._version.get("schema") or {}).get("openAPIV3Schema") or {}
+        properties = {n: s for n, s in (schema.get("properties") or {}).items() if n not in _EVERY_OBJECT}
+        schema = {**schema, "properties": properties}
+        fields = self._fields(schema, (self._kind,))
+        names, group = self._spec["names"], self._spec["group"]
+        keywords = ["CustomResource", f"group={literal(group)}", f"version={literal(self._version['name'])}"]
+        told = {"kind": (names["kind"], self._kind)}
+        told["plural"] = (names["plural"], plural_of(names["kind"]))
+        told["singular"] = (names.get("singular") or names["kind"].lower(), names["kind"].lower())
+        told["list_kind"] = (names.get("listKind") or f"{names['kind']}List", f"{names['kind']}List")
+        keywords += [f"{word}={literal(said)}" for word, (said, usual) in told.items() if said != usual]
+        if self._spec["scope"] == "Cluster":
+            keywords.append("namespaced=False")
+        for word, values in (("short_names", names.get("shortNames")), ("categories", names.get("categories"))):
+            if values:
+                keywords.append(f"{word}={literal(values)}")
+        said = [*self._kind_markers(properties), *self._class_markers(schema)]
+        self._used.add("CustomResource")
+        head = wrapped(f"class {self._kind}(", keywords, "):", 0)
+        self._classes.append(self._class_text(head, said, schema.get("description", ""), fields))
+
+    def _kind_markers(self, properties: Json) -> list[Marker]:
+        version = self._version
+        found: list[Marker] = []
+        if not version.get("served"):
+            found.append(Unserved())
+        if version.get("deprecated"):
+            found.append(Deprecated(version.get("deprecationWarning", "")))
+        subresources = version.get("subresources") or {}
+        if "status" in properties and subresources.get("status") is None:
+            found.append(NoStatus())
+        if scale := subresources.get("scale"):
+            selector = scale.get("labelSelectorPath", "")
+            found.append(Scale(scale["specReplicasPath"], scale["statusReplicasPath"], selector))
+        found += [
+            Column(
+                each["name"],
+                each["jsonPath"],
+                type=each["type"],
+                format=each.get("format", ""),
+                description=each.get("description", ""),
+                priority=each.get("priority", 0),
+            )
+            for each in version.get("additionalPrinterColumns") or ()
+        ]
+        return found + [Selectable(each["jsonPath"]) for each in version.get("selectableFields") or ()]
+
+    # Structs
+
+    def _make_class(self, schema: Json, way: tuple[str, ...]) -> str:
+        if len(way) > _MAX_DEPTH:
+            raise TypesError(f"the schema is nested too deeply: {'.'.join(way[:5])}...")
+        shape = {word: value for word, value in schema.items() if word not in ("description", "nullable", "default")}
+        key = (way[-1], msgspec.json.encode(shape, order="deterministic"))
+        if key not in self._made:
+            name = self._made[key] = class_name(way, self._taken)
+            self._taken.add(name)
+            self._docs[name] = schema.get("description", "")
+            fields = self._fields(schema, way)
+            said = self._class_markers(schema)
+            self._used.add("Struct")
+            atomic = ", atomic=True" if MapAtomic() in said else ""
+            head = f"class {name}(Struct{atomic}):"
+            said = [marker for marker in said if marker != MapAtomic()]
+            self._classes.append(self._class_text(head, said, self._docs[name], fields))
+        return self._made[key]
+
+    def _class_markers(self, schema: Json) -> list[Marker]:
+        ours = ("type", "description", "nullable", "default", "properties", "required")
+        return markers_of({word: value for word, value in schema.items() if word not in ours}, "object")
+
+    def _class_text(self, head: str, said: list[Marker], doc: str, fields: list[str]) -> str:
+        parts = []
+        if said:
+            self._used |= {"marked", *(type(marker).__name__ for marker in said)}
+            parts.append(wrapped("@marked(", said, ")", 0))
+        parts.append(head)
+        if doc.strip():
+            parts.append(docstring(doc, 4) + ("\n" if fields else ""))
+        parts += fields or ([] if doc.strip() else ["    pass"])
+        return "\n".join(parts)
+
+    def _fields(self, schema: Json, way: tuple[str, ...]) -> list[str]:
+        required = schema.get("required") or ()
+        taken: list[str] = []
+        lines = []
+        for wire, below in (schema.get("properties") or {}).items():
+            attribute = attribute_name(wire, taken)
+            taken.append(attribute)
+            step = singular(wire) if below.get("type") == "array" else wire
+            found = annotation_of(below, (*way, step), self._make_class)
+            lines.append(self._field(attribute, wire, below, found, required=wire in required))
+            doc = below.get("description", "")
+            if doc.strip() and not (found.is_class and self._docs[found.core] == doc):
+                lines.append(docstring(doc, 4))
+        return lines
+
+    def _field(self, attribute: str, wire: str, schema: Json, found: Annotation, *, required: bool) -> str:
+        """The line, or lines, of one attribute."""
+        default = schema.get("default")
+        nullable = bool(schema.get("nullable")) and found.core != "Any"
+        none = nullable
+        if default is not None:
+            default_text = self._told_default(found, schema)
+            none = none or default_text == "None"
+            if default_text == "None" and nullable:
+                found.markers.append(Nullable())
+        elif required:
+            default_text = ""
+        elif found.core.startswith(("list[", "dict[")) and not nullable:
+            default_text = "[]" if found.core.startswith("list[") else "{}"
+        else:
+            default_text = "None"
+            none = found.core != "Any"
+            if nullable:
+                found.markers.append(Nullable())
+        assigned = _assigned(default_text, wire, attribute)
+        self._used |= found.names | ({"msgspec"} if "msgspec." in assigned else set())
+        if not found.markers:
+            return f"    {attribute}: {found.line(none=none)}{assigned}"
+        core = f"{found.core} | None" if none else found.core
+        return wrapped(f"{attribute}: Annotated[", [core, *found.markers], f"]{assigned}", 4)
+
+    def _told_default(self, found: Annotation, schema: Json) -> str:
+        """The default of the attribute; where the server's is another, a marker says so."""
+        default = schema["default"]
+        if found.is_class and default == {} and not schema.get("required"):
+            if not any("default" in below for below in (schema.get("properties") or {}).values()):
+                found.markers.append(ServerDefault(default))
+            return f"{found.core}()"
+        if found.core in _PLAIN and isinstance(default, str | int | float) and default != "":
+            return literal(float(default) if found.core == "float" and not isinstance(default, bool) else default)
+        found.markers.append(ServerDefault(default))
+        if found.core == "str":
+            return '""'
+        return "[]" if found.core.startswith("list[") else "{}" if found.core.startswith("dict[") else "None"
+
+
+def _assigned(default: str, wire: str, attribute: str) -> str:
+    if wire_name(attribute) == wire:
+        return f" = msgspec.field({_given(default)})" if default.endswith("()") else f" = {default}" if default else ""
+    name = f"name={literal(wire)}"
+    if not default:
+        return f" = msgspec.field({name})"
+    return f" = msgspec.field({name}, {_given(default)})"
+
+
+def _given(default: str) -> str:
+    """A default as an argument: what can be changed is made anew for each object."""
+    if default in _FACTORIES:
+        return f"default_factory={_FACTORIES[default]}"
+    return f"default_factory={default[:-2]}" if default.endswith("()") else f"default={default}"
+
+
+def _imported(home: str, found: Set[str]) -> str:
+    names = sorted(found, key=lambda name: (name.islower(), name.lower()))  # classes before functions
+    line = f"from {home} import {', '.join(names)}"
+    return line if len(line) <= WIDTH else wrapped(f"from {home} import (", names, ")", 0)

@@ -1,0 +1,62 @@
+"""Names: of attributes, from names on the wire; and of classes, from where they stand."""
+
+from __future__ import annotations
+
+import keyword
+import re
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+_WORDS: Final = re.compile(r"[A-Z]{2,}s(?![a-z])|[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z0-9]+|[A-Z]+")
+_TYPES: Final = frozenset({"bool", "bytes", "dict", "float", "int", "list", "msgspec", "str"})  # not to be hidden
+
+
+def attribute_name(wire: str, taken: Iterable[str] = ()) -> str:
+    """The attribute for a name on the wire: clusterIPs is cluster_ips, from is from_; never one that is taken."""
+    name = "_".join(_WORDS.findall(wire)).lower() or "field"
+    if name[0].isdigit():
+        name = f"field_{name}"
+    if keyword.iskeyword(name) or name in _TYPES:
+        name += "_"
+    return _free(name, taken)
+
+
+def class_name(way: Sequence[str], taken: Iterable[str]) -> str:
+    """The class for what stands at the end of a way from the kind: the shortest name that is free.
+
+    `("Widget", "spec", "template")` is WidgetTemplate, or WidgetSpecTemplate if that is taken.
+    """
+    first, *rest = [_camel(part) for part in way]
+    for length in range(1, len(rest) + 1):
+        name = first + "".join(rest[-length:])
+        if name not in taken:
+            return name
+    return _free(first + "".join(rest), taken)
+
+
+def kind_class_name(kind: str, taken: Iterable[str]) -> str:
+    """The class of a kind, which is its name where that can be one."""
+    name = _camel(kind)
+    return f"{name}Kind" if name in taken else name
+
+
+def singular(name: str) -> str:
+    """What one item of a list is called: containers has container."""
+    if name.endswith("ies"):
+        return name[:-3] + "y"
+    if name.endswith(("sses", "xes", "ches", "shes")):
+        return name[:-2]
+    return name[:-1] if name.endswith("s") and not name.endswith(("ss", "us", "is")) else name
+
+
+def _camel(text: str) -> str:
+    name = "".join(part[:1].upper() + part[1:] for part in re.findall("[A-Za-z0-9]+", text)) or "Field"
+    return f"Field{name}" if name[0].isdigit() else name
+
+
+def _free(name: str, taken: Iterable[str]) -> str:
+    known = set(taken)
+    candidate, number = name, 2
+    while candidate in known or keyword.iskeyword(candidate):
+        candidate, number = f"{name.rstrip('_')}_{number}", number + 1
+    return candidate

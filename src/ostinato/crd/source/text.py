@@ -1,0 +1,72 @@
+"""Texts of Python: literals, calls and docstrings, written so that nothing in them can be taken for code."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from ostinato.api.markers import Marker
+
+WIDTH: Final = 120
+_ESCAPES: Final = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"}
+
+
+def literal(value: Any) -> str:
+    """A JSON value as Python writes it."""
+    match value:
+        case str():
+            return '"' + "".join(_ESCAPES.get(each) or _shown(each) for each in value) + '"'
+        case list():
+            return f"[{', '.join(map(literal, value))}]"
+        case dict():
+            return f"{{{', '.join(f'{literal(key)}: {literal(item)}' for key, item in value.items())}}}"
+    return repr(value)
+
+
+def call(marker: Marker) -> str:
+    """A marker as it is written."""
+    return f"{type(marker).__name__}({', '.join(_arguments(marker))})"
+
+
+def wrapped(head: str, parts: Sequence[str | Marker], tail: str, indent: int) -> str:
+    """`head`, parts and `tail` in one line, or a line for each part where one is not enough."""
+    space = " " * indent
+    line = f"{space}{head}{', '.join(part if isinstance(part, str) else call(part) for part in parts)}{tail}"
+    if len(line) <= WIDTH:
+        return line
+    inner = "".join(f"{_part(part, indent + 4)},\n" for part in parts)
+    return f"{space}{head}\n{inner}{space}{tail}"
+
+
+def _part(part: str | Marker, indent: int) -> str:
+    if isinstance(part, str):
+        return " " * indent + part
+    return wrapped(f"{type(part).__name__}(", _arguments(part), ")", indent)
+
+
+def docstring(text: str, indent: int) -> str:
+    """A description below a class or an attribute, between triple quotes."""
+    space = " " * indent
+    lines = [_in_docstring(line).rstrip() for line in text.strip().splitlines()] or [""]
+    if len(lines) == 1:
+        end = " " if lines[0].endswith('"') else ""
+        return f'{space}"""{lines[0]}{end}"""'
+    body = "\n".join(f"{space}{line}".rstrip() for line in lines[1:])
+    return f'{space}"""{lines[0]}\n{body}\n{space}"""'
+
+
+def _arguments(marker: Marker) -> list[str]:
+    return [literal(each) for each in marker.arguments] + [f"{k}={literal(v)}" for k, v in marker.keywords.items()]
+
+
+def _in_docstring(line: str) -> str:
+    return "".join(each if each == '"' else _ESCAPES.get(each) or _shown(each) for each in line).replace(
+        '"""', '\\"\\"\\"'
+    )
+
+
+def _shown(character: str) -> str:
+    if character.isprintable():
+        return character
+    code = ord(character)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
