@@ -17,6 +17,7 @@ from typing import Any
 
 from ostinato.api.apply.check import TypedError, check
 from ostinato.api.apply.conflict import conflict_error
+from ostinato.api.apply.creation import Unusual, created
 from ostinato.api.apply.entries import Managed, ManagedFieldsError, cap, decode, encode, is_reset
 from ostinato.api.apply.fieldset import Filter, difference, field_path, from_paths, has, union
 from ostinato.api.apply.lastapplied import KUBECTL, refreshed, vouched_fields
@@ -86,6 +87,7 @@ class FieldManager:
         self._versions = Versions(schemas, convert)
         self._rules = self._versions.rules(self._api_version)
         self._ownership = Ownership(self._versions, self._api_version, allowed or {})
+        self._zero = zero_object(gvk)
 
     # Updates
 
@@ -94,7 +96,12 @@ class FieldManager:
 
         If ownership cannot be worked out, the object comes back without managedFields.
         """
-        before = live if live is not None else zero_object(self._gvk)
+        if live is None and "managedFields" not in _metadata(new):
+            try:
+                return self._created(new, manager, now)
+            except Unusual:
+                pass  # the long way knows what to make of it
+        before = live if live is not None else self._zero
         managed = self._managed_before_update(before, new)
         bare = _without_managed_fields(new)
         if not managed.owners and _metadata(before).get("uid"):
@@ -104,6 +111,16 @@ class FieldManager:
         except (TypedError, UnknownVersionError):
             return bare
         return _with_managed_fields(bare, managed)
+
+    def _created(self, new: Object, manager: str, now: str) -> Object:
+        """A new object with its managedFields, the short way; Unusual if that does not lead there."""
+        taken = self._ownership.filtered(created(new, self._zero, self._rules, _UNOWNED))
+        if not taken:
+            return new
+        identity = Identity(manager or "unknown", "Update", self._api_version, self._subresource)
+        managed = Managed({identity: Owned(taken, self._api_version, applied=False)}, {identity: now})
+        managed.as_read[identity] = taken  # it is in order
+        return _with_entries(new, encode(managed))
 
     def _managed_before_update(self, live: Object, new: Object) -> Managed:
         """The owners that the request brings if it brings any that can be read, else those of the live object."""
@@ -143,7 +160,7 @@ class FieldManager:
 
         Raises Conflict (409), BadRequest (400) or ApplyError.
         """
-        before = live if live is not None else zero_object(self._gvk)
+        before = live if live is not None else self._zero
         try:
             managed = decode(_metadata(before).get("managedFields"))
         except ManagedFieldsError as error:
@@ -178,7 +195,7 @@ class FieldManager:
         current = self._in_this_version(_without_managed_fields(live))
         if not managed.owners:
             try:
-                self._update(zero_object(self._gvk), current, managed, _BEFORE_FIRST_APPLY, now)
+                self._update(self._zero, current, managed, _BEFORE_FIRST_APPLY, now)
             except TypedError as error:
                 why = f"failed to convert new object ({self._named(current)}) to smd typed: {error}"
                 raise ApplyError(f"failed to create manager for existing fields: {why}") from None

@@ -95,7 +95,7 @@ class Ownership:
         owners, changes = self._without_changes(live, new, self._adapted(live, owners), manager, force=True)
         before = owners[manager].fields if manager in owners else {}
         fields = union(union(difference(before, changes.removed), changes.modified), changes.added)
-        fields = self._filtered(fields)
+        fields = self.filtered(fields)
         if fields:
             owners[manager] = Owned(fields, self._api_version, applied=False)
         else:
@@ -109,13 +109,14 @@ class Ownership:
         owners = self._adapted(live, owners)
         new: Object = merge(live, config, self._rules)
         last = owners.get(manager)
-        fields = self._filtered(fields_of(config, self._rules))
+        fields = self.filtered(fields_of(config, self._rules))
         owners[manager] = Owned(fields, self._api_version, applied=True)
         new = self._pruned(new, owners, manager, last)
         owners, _ = self._without_changes(live, new, owners, manager, force=force)
         return (None if same(live, new) else new), owners
 
-    def _filtered(self, fields: FieldSet) -> FieldSet:
+    def filtered(self, fields: FieldSet) -> FieldSet:
+        """What of a set may be owned here."""
         allowed = self._allowed.get(self._api_version)
         return fields if allowed is None else allowed(fields)
 

@@ -7,6 +7,7 @@ Where a schema says nothing, the rules are deduced from the value: maps are gran
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any, Literal
 
@@ -29,12 +30,13 @@ class ItemError(ValueError):
 class Rules:
     """What may stand at one place, and how it merges."""
 
-    __slots__ = ("list", "map", "scalar")
+    __slots__ = ("list", "map", "scalar", "walk")
 
     def __init__(self, scalar: Scalar | None, list_rules: ListRules | None, map_rules: MapRules | None) -> None:
         self.scalar = scalar
         self.list = list_rules
         self.map = map_rules
+        self.walk: Callable[[Any], dict[str, Any]] | None = None  # over new values: see `creation`
 
     def form(self, value: Any) -> Literal["map", "scalar", "list"]:
         """How to read a value: as what it is if the rules know that, else as what they would rather have."""
