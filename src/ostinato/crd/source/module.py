@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -109,11 +109,7 @@ class _Module:
             blocks.append(f"from typing import {', '.join(typing)}")
         if "msgspec" in used:
             blocks.append("import msgspec")
-        homes = {
-            home: sorted(used & names, key=lambda name: (name.islower(), name.lower()))
-            for home, names in _HOMES.items()
-        }
-        blocks.append("\n".join(_imported(home, names) for home, names in homes.items() if names))
+        blocks.append("\n".join(_imported(home, used & names) for home, names in _HOMES.items() if used & names))
         return "\n\n".join(blocks)
 
     # The kind
@@ -273,7 +269,7 @@ def _given(default: str) -> str:
     return f"default_factory={default[:-2]}" if default.endswith("()") else f"default={default}"
 
 
-def _imported(home: str, found: Set[str]) -> str:
+def _imported(home: str, found: Iterable[str]) -> str:
     names = sorted(found, key=lambda name: (name.islower(), name.lower()))  # classes before functions
     line = f"from {home} import {', '.join(names)}"
     return line if len(line) <= WIDTH else wrapped(f"from {home} import (", names, ")", 0)
