@@ -1,0 +1,119 @@
+"""Admission: one request, put to one hook.
+
+- A request about another kind than the hook's is refused: the configuration names a wrong path.
+- Operations that the hook is not declared for are allowed without asking it.
+- What a defaulter changed is sent as a JSON patch against the object as it came. What went missing only because the
+  class does not know it, or writes it differently, is left as it was.
+- A hook that fails refuses the request with code 500 and its error, and the traceback is logged.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from typing import Any
+
+from ostinato.api.access import name as name_of
+from ostinato.api.codec import ObjectError, to_json
+from ostinato.api.errors import APIError
+from ostinato.api.field_errors import FieldError
+from ostinato.api.object import Object
+from ostinato.api.overlay import overlay
+from ostinato.api.patch import create_json_patch
+from ostinato.api.quoting import quote
+from ostinato.api.wire.json import DecodeError, decode_json, encode_json
+from ostinato.webhook.answer import Answer, Denied, allowed, denied, errored, refused
+from ostinato.webhook.hooks import AdmissionHook
+from ostinato.webhook.request import OPERATIONS, AdmissionRequest
+from ostinato.world import Executor
+
+log = logging.getLogger(__name__)
+
+
+class HookFailed(Exception):  # noqa: N818 - reads as what happened
+    """A hook raised what it should not, or returned nonsense. The cause is the error, if there is one."""
+
+
+async def admit(hook: AdmissionHook, request: AdmissionRequest, executor: Executor) -> Answer:
+    """Ask the hook. HookFailed if it fails by itself."""
+    if request.kind != hook.kind.gvk:
+        return errored(400, f"{hook.path} is about {hook.kind.gvk}, not about {request.kind}")
+    if request.operation not in OPERATIONS:
+        return errored(400, f"unknown operation {quote(request.operation)}")
+    if request.operation not in hook.operations:
+        return allowed()
+    try:
+        raw = request.old_object if request.operation == "DELETE" else request.object
+        instance = hook.decode(raw)
+        old = hook.decode(request.old_object) if request.operation == "UPDATE" and request.old_object else None
+    except (ObjectError, DecodeError) as error:
+        return errored(400, f"the object cannot be read: {error}" if raw else "there is no object to decode")
+    before = to_json(instance) if hook.mutating and hook.object_class is not None else b""
+    try:
+        outcome = await hook.callback(executor, instance, old, request)
+    except Denied as refusal:
+        return denied(refusal.status(hook.kind.gvk.group_kind, _name(request, instance)))
+    except APIError as error:
+        return refused(error)
+    except (Exception, SystemExit) as error:
+        raise HookFailed(f"{hook.callback.name} failed: {type(error).__name__}: {error}") from error
+    if hook.mutating:
+        return _changed(hook, raw, before, instance if outcome is None else outcome)
+    return _judged(hook, request, instance, outcome)
+
+
+def _judged(hook: AdmissionHook, request: AdmissionRequest, instance: Any, outcome: Any) -> Answer:
+    """What a validator returned: warnings, field errors, or nothing."""
+    if outcome is None:
+        return allowed()
+    findings = [outcome] if isinstance(outcome, str | FieldError) else outcome
+    if isinstance(findings, dict) or not isinstance(findings, Iterable):
+        raise _nonsense(hook, outcome, "a validator returns warnings, field errors or nothing")
+    errors = []
+    for finding in findings:
+        if isinstance(finding, FieldError):
+            errors.append(finding)
+        elif isinstance(finding, str):
+            request.warn(finding)
+        else:
+            raise _nonsense(hook, finding, "a finding is a warning (a text) or a FieldError")
+    if errors:
+        return denied(Denied(*errors).status(hook.kind.gvk.group_kind, _name(request, instance)))
+    return allowed()
+
+
+def _changed(hook: AdmissionHook, raw: bytes, before: bytes, after: Any) -> Answer:
+    """The patch for what a defaulter made of an object."""
+    if hook.object_class is not None:
+        if not isinstance(after, hook.object_class):
+            raise _nonsense(hook, after, f"a defaulter returns nothing or a {hook.kind.gvk.kind}")
+        if to_json(after) == before:
+            return allowed()
+        original = decode_json(raw)
+        patch = create_json_patch(original, overlay(original, after))
+        return allowed(_without_losses(hook, raw, original, patch))
+    if not isinstance(after, dict):
+        raise _nonsense(hook, after, "a defaulter returns nothing or a dict")
+    try:
+        modified = decode_json(encode_json(after))  # whatever was put into it: in JSON it is lists, dicts and scalars
+    except (TypeError, DecodeError) as error:
+        raise HookFailed(f"{hook.callback.name} failed: what it made is no JSON: {error}") from error
+    return allowed(create_json_patch(decode_json(raw), modified))
+
+
+def _without_losses(
+    hook: AdmissionHook, raw: bytes, original: dict[str, Any], patch: list[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """The patch without the removals that reading and writing the untouched object makes, too."""
+    if all(operation["op"] != "remove" for operation in patch):
+        return patch
+    lost = create_json_patch(original, overlay(original, hook.decode(raw)))
+    return [operation for operation in patch if operation["op"] != "remove" or operation not in lost]
+
+
+def _nonsense(hook: AdmissionHook, outcome: Any, expected: str) -> HookFailed:
+    return HookFailed(f"{hook.callback.name} failed: it returned {type(outcome).__name__}: {expected}")
+
+
+def _name(request: AdmissionRequest, instance: Any) -> str:
+    return request.name or (name_of(instance) if isinstance(instance, Object | dict) else "")

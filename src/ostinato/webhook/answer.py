@@ -1,0 +1,113 @@
+"""Answers to admission reviews: yes with a patch, or no with the words that the user will read.
+
+Warnings are kept within what API servers pass on: no control characters, which would cost the whole warning, and not
+more text than fits into the headers of an answer.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from ostinato.api.errors import APIError, Invalid
+from ostinato.api.field_errors import FieldError, joined
+from ostinato.api.gvk import GroupKind
+
+MOST_WARNINGS_LENGTH: Final = 4096  # characters in all; servers cut everything to LONGEST_WARNING if there are more
+LONGEST_WARNING: Final = 256
+
+
+class Denied(Exception):  # noqa: N818 - reads as what happens
+    """Raised by a hook to refuse the request: `raise Denied("replicas must be even")`.
+
+    Given field errors, the answer names the fields as the server's own validation does (422 Invalid); given a text, it
+    is 403 Forbidden with that text. For anything else, raise an `ostinato.api.errors.APIError`.
+    """
+
+    def __init__(self, *reasons: str | FieldError) -> None:
+        super().__init__(*reasons)
+        self.texts = tuple(reason for reason in reasons if isinstance(reason, str))
+        self.errors = tuple(reason for reason in reasons if isinstance(reason, FieldError))
+
+    def status(self, kind: GroupKind, name: str) -> dict[str, Any]:
+        """What the user is told."""
+        if self.errors and not self.texts:
+            return Invalid.of(kind, name, self.errors).to_dict()
+        message = "; ".join((*self.texts, *map(str, self.errors)))
+        return _failure(message, 403, "Forbidden")
+
+    def __str__(self) -> str:
+        return "; ".join((*self.texts, *([joined(self.errors)] if self.errors else ())))
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """What is said to one admission request."""
+
+    allowed: bool
+    status: Mapping[str, Any]
+    patch: Sequence[Mapping[str, Any]] = ()
+
+
+def allowed(patch: Sequence[Mapping[str, Any]] = ()) -> Answer:
+    return Answer(allowed=True, status={"metadata": {}, "code": 200}, patch=patch)
+
+
+def denied(status: Mapping[str, Any]) -> Answer:
+    return Answer(allowed=False, status=status)
+
+
+def errored(code: int, message: str) -> Answer:
+    """The hook could not decide."""
+    return Answer(allowed=False, status=_failure(message, code))
+
+
+def refused(error: APIError) -> Answer:
+    return Answer(allowed=False, status=error.to_dict())
+
+
+def _failure(message: str, code: int, reason: str = "") -> dict[str, Any]:
+    status = {"metadata": {}, "status": "Failure", "message": message, "reason": reason, "code": code}
+    return {key: value for key, value in status.items() if value != ""}
+
+
+def review(
+    answer: Answer,
+    uid: str,
+    *,
+    warnings: Iterable[str] = (),
+    audit: Mapping[str, str] | None = None,
+    api_version: str = "",
+) -> bytes:
+    """The AdmissionReview that is sent back."""
+    response: dict[str, Any] = {"uid": uid, "allowed": answer.allowed, "status": answer.status}
+    if answer.patch:
+        response["patch"] = base64.b64encode(msgspec.json.encode(answer.patch)).decode("ascii")
+        response["patchType"] = "JSONPatch"
+    if audit:
+        response["auditAnnotations"] = audit
+    if shown := presentable(warnings):
+        response["warnings"] = shown
+    envelope = {"kind": "AdmissionReview", "apiVersion": api_version or "admission.k8s.io/v1", "response": response}
+    return msgspec.json.encode(envelope)
+
+
+def presentable(warnings: Iterable[str]) -> list[str]:
+    """The warnings as servers pass them on: each once, on one line, cut where together they would be too long."""
+    lines = list(dict.fromkeys(filter(None, map(_on_one_line, warnings))))
+    if sum(map(len, lines)) <= MOST_WARNINGS_LENGTH:
+        return lines
+    most = MOST_WARNINGS_LENGTH // LONGEST_WARNING
+    cut = [line if len(line) <= LONGEST_WARNING else line[: LONGEST_WARNING - 1] + "…" for line in lines]
+    if len(cut) <= most:
+        return cut
+    return [*cut[: most - 1], f"… and {len(cut) - most + 1} more warnings"]
+
+
+def _on_one_line(text: str) -> str:
+    text = text.encode("utf-8", "replace").decode("utf-8")  # halves of surrogate pairs
+    if text.isprintable():
+        return text
+    return " ".join("".join(character if character.isprintable() else " " for character in text).split())

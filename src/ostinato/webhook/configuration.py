@@ -1,0 +1,127 @@
+"""Webhook configurations: how an API server learns of hooks, as manifests in JSON shape.
+
+An endpoint says where the server is: a `ServiceEndpoint` in the cluster, or a `UrlEndpoint` anywhere. The CA bundle may
+be left out of manifests: the webhook server writes it (`ostinato.webhook.bundles`).
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import msgspec
+
+from ostinato.webhook.conversion import CONVERT
+from ostinato.webhook.hooks import AdmissionHook
+from ostinato.webhook.objects import MUTATING, VALIDATING
+
+_OPTIONAL: Final = {  # fields of a configuration, and the options that give them
+    "namespaceSelector": "namespace_selector",
+    "objectSelector": "object_selector",
+    "matchConditions": "match_conditions",
+}
+
+
+class ServiceEndpoint(msgspec.Struct, frozen=True):
+    """The webhook server behind a Service."""
+
+    namespace: str
+    name: str
+    port: int = 443  # of the Service
+
+    @property
+    def hosts(self) -> list[str]:
+        """The names under which it is called, for its certificate; API servers use the first."""
+        name = f"{self.name}.{self.namespace}"
+        return [f"{name}.svc", f"{name}.svc.cluster.local", name, self.name]
+
+    def client_config(self, path: str, authorities: bytes = b"") -> dict[str, Any]:
+        service = {"namespace": self.namespace, "name": self.name, "path": path, "port": self.port}
+        return {"service": service, **_bundle(authorities)}
+
+
+class UrlEndpoint(msgspec.Struct, frozen=True):
+    """The webhook server at a URL, `https://127.0.0.1:9443`, that API servers can reach."""
+
+    url: str
+
+    def __post_init__(self) -> None:
+        parts = urlsplit(self.url)
+        if parts.scheme != "https" or not parts.hostname or parts.query or parts.fragment or parts.username:
+            raise ValueError(f"{self.url!r} is no URL of a webhook server: it looks like https://host:port")
+
+    @property
+    def hosts(self) -> list[str]:
+        return [urlsplit(self.url).hostname or ""]
+
+    def client_config(self, path: str, authorities: bytes = b"") -> dict[str, Any]:
+        return {"url": self.url.rstrip("/") + path, **_bundle(authorities)}
+
+
+Endpoint = ServiceEndpoint | UrlEndpoint
+
+
+def webhook_configurations(
+    hooks: Iterable[AdmissionHook], name: str, endpoint: Endpoint, authorities: bytes = b""
+) -> list[dict[str, Any]]:
+    """A MutatingWebhookConfiguration and a ValidatingWebhookConfiguration of this name, as far as there are hooks."""
+    entries: dict[bool, list[dict[str, Any]]] = {True: [], False: []}
+    for hook in hooks:
+        entries[hook.mutating].append(_entry(hook, endpoint, authorities))
+    return [
+        {
+            "apiVersion": kind.api_version,
+            "kind": kind.kind,
+            "metadata": {"name": name},
+            "webhooks": sorted(entries[mutating], key=lambda entry: str(entry["name"])),
+        }
+        for mutating, kind in ((True, MUTATING), (False, VALIDATING))
+        if entries[mutating]
+    ]
+
+
+def conversion(endpoint: Endpoint, authorities: bytes = b"") -> dict[str, Any]:
+    """The `spec.conversion` of a CustomResourceDefinition whose versions are converted by the server."""
+    config = endpoint.client_config(CONVERT, authorities)
+    return {"strategy": "Webhook", "webhook": {"clientConfig": config, "conversionReviewVersions": ["v1"]}}
+
+
+def _entry(hook: AdmissionHook, endpoint: Endpoint, authorities: bytes) -> dict[str, Any]:
+    options = hook.options
+    entry: dict[str, Any] = {
+        "name": hook.name,
+        "admissionReviewVersions": ["v1"],
+        "clientConfig": endpoint.client_config(hook.path, authorities),
+        "rules": _rules(hook),
+        "failurePolicy": options.get("failure_policy", "Fail"),
+        "matchPolicy": options.get("match_policy", "Equivalent"),
+        "sideEffects": options.get("side_effects", "None"),
+        "timeoutSeconds": options.get("timeout_seconds", 10),
+    }
+    if hook.mutating:
+        entry["reinvocationPolicy"] = options.get("reinvocation_policy", "Never")
+    for field, option in _OPTIONAL.items():
+        if option in options:
+            entry[field] = msgspec.to_builtins(options[option])  # type: ignore[literal-required]
+    return entry
+
+
+def _rules(hook: AdmissionHook) -> list[dict[str, Any]]:
+    if "rules" in hook.options:
+        return [dict(rule) for rule in hook.options["rules"]]
+    kind = hook.kind
+    rule: dict[str, Any] = {
+        "apiGroups": [kind.gvk.group],
+        "apiVersions": [kind.gvk.version],
+        "operations": list(hook.operations),
+        "resources": [kind.plural],
+    }
+    if hook.object_class is not None:
+        rule["scope"] = "Namespaced" if kind.namespaced else "Cluster"
+    return [rule]
+
+
+def _bundle(authorities: bytes) -> dict[str, str]:
+    return {"caBundle": base64.b64encode(authorities).decode("ascii")} if authorities else {}

@@ -1,0 +1,221 @@
+"""Hooks: functions that decide about objects, declared by decorators.
+
+    @defaulter(Widget)
+    def fill_in(widget: Widget) -> None:
+        if not widget.spec.image:
+            widget.spec.image = "nginx"
+
+    @validator(Widget, operations=["CREATE", "UPDATE", "DELETE"])
+    async def check(widget: Widget, old: Widget | None, request: AdmissionRequest) -> list[str] | None:
+        if request.operation == "DELETE" and widget.spec.protected:
+            raise Denied("it is protected")
+        return ["spec.image: latest is a moving target"] if widget.spec.image.endswith(":latest") else None
+
+    @converter
+    def upgrade(old: WidgetV1) -> WidgetV2: ...
+
+- The kind may be left out where the annotation of the first parameter says it: `@validator` alone.
+- A validator returns nothing, or warnings (a text or several), or `FieldError`s, which refuse the object; or it yields
+  them, one by one. It may raise `Denied`, or any `ostinato.api.errors.APIError`. On DELETE the object is the one that
+  goes.
+- A defaulter changes the object in place, or returns another one. Only what it changes is sent back, so that fields
+  which the class does not know survive. A field at the default of its class is not written (see `ostinato.api.struct`).
+- A converter makes an object of one version from one of another version of its kind. With one version that all others
+  convert to and from, every pair is covered. Metadata that it leaves empty is that of the object it was given.
+- What else a hook raises is a mistake in it: it is logged, and the request refused with the words of the error.
+- A hook can still be called as the function that it was.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, Literal, TypedDict, TypeVar, Unpack, overload
+
+from ostinato.api.codec import from_json
+from ostinato.api.gvk import GroupVersionKind
+from ostinato.api.object import KindInfo, Object, kind_of, plural_of
+from ostinato.api.wire.json import decode_json
+from ostinato.webhook.callback import Callback
+from ostinato.webhook.request import OPERATIONS
+
+F = Callable[..., Any]
+A = TypeVar("A", bound=Object)
+B = TypeVar("B", bound=Object)
+AnyKind = type[Object] | GroupVersionKind
+
+_PATH: Final = re.compile(r"((/[a-zA-Z0-9-_]+)+|/)")
+
+
+class HookOptions(TypedDict, total=False):
+    """
+    - `operations`: when the hook is asked. Defaults to CREATE and UPDATE.
+    - `path`: where it is served. Defaults to controller-runtime's, such as `/validate-example-dev-v1-widget`.
+    - `name`: what refusals call it. Defaults to `validate.v1.widgets.example.dev`; three parts at least.
+    - `rules`: what it is asked about, as in a webhook configuration. Defaults to the kind in its version.
+    - `failure_policy`: what a server does when it cannot reach the hook. Defaults to Fail.
+    - `match_policy`: whether it is asked about other versions of the kind as well. Defaults to Equivalent.
+    - `side_effects`: None or NoneOnDryRun. Defaults to None.
+    - `timeout_seconds`: how long servers wait, 1 to 30. Defaults to 10.
+    - `reinvocation_policy`: whether a defaulter is asked again after others changed the object. Defaults to Never.
+    - `namespace_selector`, `object_selector`, `match_conditions`: as in a webhook configuration. Default to everything.
+    """
+
+    operations: Sequence[str]
+    path: str
+    name: str
+    rules: Sequence[Mapping[str, Any]]
+    failure_policy: Literal["Fail", "Ignore"]
+    match_policy: Literal["Equivalent", "Exact"]
+    side_effects: Literal["None", "NoneOnDryRun"]
+    timeout_seconds: int
+    reinvocation_policy: Literal["Never", "IfNeeded"]
+    namespace_selector: Mapping[str, Any]
+    object_selector: Mapping[str, Any]
+    match_conditions: Sequence[Mapping[str, str]]
+
+
+class AdmissionHook:
+    """A validator or defaulter: the function, the kind that it is for, and how it is to be called."""
+
+    def __init__(self, function: F, kind: AnyKind | None, *, mutating: bool, options: HookOptions) -> None:
+        self.function = function
+        self.callback = Callback(function)
+        self.mutating = mutating
+        self.options = options
+        self.kind = _kind_info(kind, self.callback)
+        # None if the function takes dicts
+        self.object_class = _object_class(kind, self.callback)
+        gvk = self.kind.gvk
+        verb = "mutate" if mutating else "validate"
+        named = f"{gvk.group.replace('.', '-')}-{gvk.version}-{gvk.kind.lower()}"
+        self.path = options.get("path") or f"/{verb}-{named}"
+        self.name = options.get("name") or f"{verb}.{gvk.version}.{self.kind.plural}.{gvk.group or 'core'}"
+        self.operations = tuple(options.get("operations") or ("CREATE", "UPDATE"))
+        self._check()
+
+    def decode(self, data: bytes) -> Any:
+        """The object in the form in which the function wants it. ObjectError or DecodeError, if it is none."""
+        return decode_json(data) if self.object_class is None else from_json(self.object_class, data)
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        return self.function(*arguments, **named)
+
+    def __repr__(self) -> str:
+        return f"<{'defaulter' if self.mutating else 'validator'} {self.callback.name} of {self.kind.gvk}>"
+
+    def _check(self) -> None:
+        name = self.callback.name
+        if isinstance(self.options.get("operations"), str):
+            raise TypeError(f"{name}: operations is a list, such as ['CREATE']")
+        if wrong := [each for each in self.operations if each not in OPERATIONS]:
+            raise ValueError(f"{name}: unknown operation {wrong[0]!r}: there are {', '.join(OPERATIONS)}")
+        if self.mutating and "DELETE" in self.operations:
+            raise ValueError(f"{name}: a defaulter cannot change an object that is deleted: use a validator")
+        if not _PATH.fullmatch(self.path):
+            raise ValueError(f"{name}: path {self.path!r} does not match {_PATH.pattern}")
+        if self.name.count(".") < 2:
+            raise ValueError(f"{name}: name {self.name!r} needs three parts, such as check.widgets.example.dev")
+        if not 1 <= self.options.get("timeout_seconds", 10) <= 30:
+            raise ValueError(f"{name}: timeout_seconds must be between 1 and 30")
+        if not self.mutating and "reinvocation_policy" in self.options:
+            raise ValueError(f"{name}: only defaulters are asked again, a validator has no reinvocation_policy")
+
+
+class ConversionHook:
+    """A function that makes an object of one version from one of another."""
+
+    def __init__(self, function: F, source: type[Object] | None, target: type[Object] | None) -> None:
+        self.function = function
+        self.name: str = getattr(function, "__qualname__", type(function).__name__)
+        if inspect.iscoroutinefunction(function):
+            raise TypeError(f"{self.name}: a converter is a plain function: it has nothing to wait for")
+        if source is None or target is None:
+            source, target = _converted_classes(function, self.name)
+        self.source, self.target = source, target
+        before, after = kind_of(source).gvk, kind_of(target).gvk
+        if before.group_kind != after.group_kind or before == after:
+            raise TypeError(f"{self.name}: {before} and {after} are not two versions of one kind")
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        return self.function(*arguments, **named)
+
+    def __repr__(self) -> str:
+        return f"<converter {self.name} from {kind_of(self.source).gvk} to {kind_of(self.target).gvk}>"
+
+
+@overload
+def validator(kind: F, /) -> AdmissionHook: ...
+@overload
+def validator(kind: AnyKind | None = None, /, **options: Unpack[HookOptions]) -> Callable[[F], AdmissionHook]: ...
+def validator(kind: Any = None, /, **options: Unpack[HookOptions]) -> Any:
+    """Let a function check objects of a kind before they are stored."""
+    return _declared(kind, options, mutating=False)
+
+
+@overload
+def defaulter(kind: F, /) -> AdmissionHook: ...
+@overload
+def defaulter(kind: AnyKind | None = None, /, **options: Unpack[HookOptions]) -> Callable[[F], AdmissionHook]: ...
+def defaulter(kind: Any = None, /, **options: Unpack[HookOptions]) -> Any:
+    """Let a function complete objects of a kind before they are stored."""
+    return _declared(kind, options, mutating=True)
+
+
+@overload
+def converter(source: Callable[[A], B], /) -> ConversionHook: ...
+@overload
+def converter(source: type[A], target: type[B], /) -> Callable[[Callable[[A], B]], ConversionHook]: ...
+def converter(source: Any, target: Any = None, /) -> Any:
+    """Let a function convert objects: from the class of its parameter to the class that it returns, or as given."""
+    if target is None:
+        return ConversionHook(source, None, None)
+    return lambda function: ConversionHook(function, source, target)
+
+
+def _declared(kind: Any, options: HookOptions, *, mutating: bool) -> Any:
+    if kind is None or isinstance(kind, GroupVersionKind) or (isinstance(kind, type) and issubclass(kind, Object)):
+        return lambda function: AdmissionHook(function, kind, mutating=mutating, options=options)
+    if isinstance(kind, type) or not callable(kind):
+        raise TypeError(f"{kind!r} is no kind: give a class of objects or a GroupVersionKind")
+    return AdmissionHook(kind, None, mutating=mutating, options=options)
+
+
+def _kind_info(kind: AnyKind | None, callback: Callback) -> KindInfo:
+    if isinstance(kind, GroupVersionKind):
+        if callback.object_class is not None:
+            raise TypeError(f"{callback.name}: name the class {callback.object_class.__name__}, not a GroupVersionKind")
+        return KindInfo(kind, plural_of(kind.kind), kind.kind.lower(), namespaced=True)
+    hinted = callback.object_class
+    if kind is None:
+        if hinted is None:
+            raise TypeError(
+                f"{callback.name}: annotate the first parameter with a kind, or name it: @validator(Widget)"
+            )
+        return kind_of(hinted)
+    if hinted is not None and not issubclass(kind, hinted):
+        raise TypeError(f"{callback.name}: declared for {kind.__name__}, but its parameter is a {hinted.__name__}")
+    return kind_of(kind)
+
+
+def _object_class(kind: AnyKind | None, callback: Callback) -> type[Object] | None:
+    if callback.untyped or isinstance(kind, GroupVersionKind):
+        return None
+    return callback.object_class if kind is None else kind
+
+
+def _converted_classes(function: F, name: str) -> tuple[type[Object], type[Object]]:
+    try:
+        hints = typing.get_type_hints(function)
+    except NameError as error:
+        raise TypeError(f"{name}: {error}: name the classes: @converter(WidgetV1, WidgetV2)") from None
+    parameters = list(inspect.signature(function).parameters)
+    found = [hints.get(parameters[0]) if parameters else None, hints.get("return")]
+    for each in found:
+        if not (isinstance(each, type) and issubclass(each, Object)):
+            raise TypeError(
+                f"{name}: annotate parameter and result with classes of objects, or name them in @converter"
+            )
+    return found[0], found[1]  # type: ignore[return-value]  # checked just now

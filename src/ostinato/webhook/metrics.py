@@ -1,0 +1,115 @@
+"""Metrics of webhooks and their certificates, under the names that controller-runtime gives them.
+
+| metric | labels | is |
+|---|---|---|
+| `controller_runtime_webhook_latency_seconds` | webhook | how long reviews took |
+| `controller_runtime_webhook_requests_total` | webhook, code | by HTTP status: a refusal is an answer, 200 |
+| `controller_runtime_webhook_requests_in_flight` | webhook | those under way |
+| `controller_runtime_webhook_panics_total` | | hooks that failed by themselves |
+| `controller_runtime_conversion_webhook_panics_total` | | and converters |
+| `certwatcher_read_certificate_total` | | how often the certificate was looked at |
+| `certwatcher_read_certificate_errors_total` | | and could not be used |
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from typing import Final, Literal
+
+from ostinato.queue import Family, Sample
+
+_BOUNDS: Final = tuple(10.0**exponent for exponent in range(-8, 4))  # seconds
+
+
+class WebhookStatistics:
+    """The numbers of one webhook server, kept in memory."""
+
+    def __init__(self) -> None:
+        self.panics = 0
+        self.conversion_panics = 0
+        self.certificate_reads = 0
+        self.certificate_errors = 0
+        self._paths: dict[str, _Path] = {}
+
+    def expect(self, path: str) -> None:
+        """Show the path from now on, with zeros."""
+        self._paths.setdefault(path, _Path())
+
+    def began(self, path: str) -> None:
+        self._paths[path].in_flight += 1
+
+    def ended(self, path: str, code: int, seconds: float) -> None:
+        numbers = self._paths[path]
+        numbers.in_flight -= 1
+        numbers.codes[code] = numbers.codes.get(code, 0) + 1
+        numbers.seconds += seconds
+        numbers.counts[bisect_left(_BOUNDS, seconds)] += 1
+
+    def families(self) -> list[Family]:
+        latency, requests, in_flight = [], [], []
+        for path, numbers in self._paths.items():
+            label = {"webhook": path}
+            latency += numbers.latency("controller_runtime_webhook_latency_seconds", label)
+            requests += [
+                Sample("controller_runtime_webhook_requests_total", {**label, "code": str(code)}, count)
+                for code, count in sorted(numbers.codes.items())
+            ]
+            in_flight.append(Sample("controller_runtime_webhook_requests_in_flight", label, numbers.in_flight))
+        return [
+            Family(
+                "controller_runtime_webhook_latency_seconds",
+                "histogram",
+                "Histogram of the latency of processing admission requests",
+                latency,
+            ),
+            Family(
+                "controller_runtime_webhook_requests_total",
+                "counter",
+                "Total number of admission requests by HTTP status code.",
+                requests,
+            ),
+            Family(
+                "controller_runtime_webhook_requests_in_flight",
+                "gauge",
+                "Current number of admission requests being served.",
+                in_flight,
+            ),
+            _single("controller_runtime_webhook_panics_total", "Total number of webhook panics", self.panics),
+            _single(
+                "controller_runtime_conversion_webhook_panics_total",
+                "Total number of conversion webhook panics",
+                self.conversion_panics,
+            ),
+            _single("certwatcher_read_certificate_total", "Total number of certificate reads", self.certificate_reads),
+            _single(
+                "certwatcher_read_certificate_errors_total",
+                "Total number of certificate read errors",
+                self.certificate_errors,
+            ),
+        ]
+
+
+class _Path:
+    """The numbers of one path."""
+
+    def __init__(self) -> None:
+        self.in_flight = 0
+        self.codes = {200: 0, 500: 0}  # the likely ones are there from the start, so that rates can be computed
+        self.seconds = 0.0
+        self.counts = [0] * (len(_BOUNDS) + 1)  # of each bound those above the one before; the last has no bound
+
+    def latency(self, name: str, label: dict[str, str]) -> list[Sample]:
+        found, below = [], 0
+        for bound, count in zip([*map(_shown, _BOUNDS), "+Inf"], self.counts, strict=True):
+            below += count
+            found.append(Sample(f"{name}_bucket", {**label, "le": bound}, below))
+        return [*found, Sample(f"{name}_sum", label, self.seconds), Sample(f"{name}_count", label, below)]
+
+
+def _shown(bound: float) -> str:
+    return f"{bound:g}"
+
+
+def _single(name: str, text: str, value: int) -> Family:
+    kind: Literal["counter"] = "counter"
+    return Family(name, kind, text, [Sample(name, {}, value)])

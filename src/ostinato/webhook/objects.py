@@ -1,0 +1,57 @@
+"""What keeping certificates needs of a cluster: four requests, on objects as dicts."""
+
+from __future__ import annotations
+
+from typing import Any, Final, Protocol
+
+from ostinato.api.gvk import GroupVersionKind
+from ostinato.api.object import KindInfo, plural_of
+from ostinato.client import JsonPatch, Unstructured
+
+SECRET: Final = GroupVersionKind("", "v1", "Secret")
+VALIDATING: Final = GroupVersionKind("admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration")
+MUTATING: Final = GroupVersionKind("admissionregistration.k8s.io", "v1", "MutatingWebhookConfiguration")
+DEFINITION: Final = GroupVersionKind("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
+
+
+class Objects(Protocol):
+    """Objects of a cluster. What the server refuses is an `APIError`, no answer a `TransportError`."""
+
+    async def get(self, kind: GroupVersionKind, name: str, namespace: str = "") -> dict[str, Any] | None:
+        """The object, None if it does not exist."""
+
+    async def create(self, document: dict[str, Any]) -> None:
+        """AlreadyExists if there is one."""
+
+    async def update(self, document: dict[str, Any]) -> None:
+        """Conflict if it has changed since it was read."""
+
+    async def patch(self, kind: GroupVersionKind, name: str, operations: list[dict[str, Any]]) -> None:
+        """Apply a JSON patch to an object without a namespace."""
+
+
+class ClientObjects:
+    """The objects that a client sees."""
+
+    def __init__(self, client: Any) -> None:  # ostinato.client's, or the cached one: they have the same methods
+        self._client = client
+
+    async def get(self, kind: GroupVersionKind, name: str, namespace: str = "") -> dict[str, Any] | None:
+        found: dict[str, Any] | None = await self._client.get(
+            _view(kind), name, namespace=namespace or None, missing=None
+        )
+        return found
+
+    async def create(self, document: dict[str, Any]) -> None:
+        await self._client.create(document)
+
+    async def update(self, document: dict[str, Any]) -> None:
+        await self._client.update(document)
+
+    async def patch(self, kind: GroupVersionKind, name: str, operations: list[dict[str, Any]]) -> None:
+        await self._client.patch(_view(kind), name, JsonPatch(operations))
+
+
+def _view(kind: GroupVersionKind) -> Unstructured:
+    """The kind as a client asks for it, without discovery: these names never change."""
+    return Unstructured(kind, KindInfo(kind, plural_of(kind.kind), kind.kind.lower(), namespaced=kind == SECRET))

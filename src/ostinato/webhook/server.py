@@ -1,0 +1,212 @@
+"""The webhook server: HTTPS in front of a dispatcher, with a certificate that is kept fresh.
+
+- Listens on port 9443 unless told otherwise; TLS always.
+- The certificate is looked at again and again. A new authority is first made known to the API servers, and shown only
+  some seconds later, so that no call fails in between. What goes wrong is logged and tried again; the old certificate
+  goes on.
+- Stopping lets the reviews under way finish, within a minute.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import ssl
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final, Self
+
+from ostinato.api.errors import APIError
+from ostinato.api.time import Duration, TimeError
+from ostinato.client import TransportError
+from ostinato.webhook.bundles import CaBundles
+from ostinato.webhook.certificate import Certificate, CertificateError, CertificateSource, ServerTls
+from ostinato.webhook.dispatch import BodyTooLarge, Dispatcher, Hook, Posted
+from ostinato.world import World
+
+if TYPE_CHECKING:
+    from aiohttp import web
+
+log = logging.getLogger(__name__)
+
+PORT: Final = 9443
+_IDLE_SECONDS: Final = 90.0  # after which a connection without requests is closed
+_HANDSHAKE_SECONDS: Final = 10.0
+_SPREAD_SECONDS: Final = 5.0  # until all API servers have seen a new CA bundle
+_STOP_SECONDS: Final = 60.0
+_CHECK_SECONDS: Final = 10.0
+
+
+class NotServing(Exception):  # noqa: N818 - reads as what is the case
+    """The webhook server does not answer; the message says why."""
+
+
+class WebhookServer:
+    def __init__(
+        self,
+        world: World,
+        certificates: CertificateSource,
+        *,
+        dispatcher: Dispatcher | None = None,
+        bundles: CaBundles | None = None,
+        host: str = "",
+        port: int = PORT,
+        client_authorities: bytes = b"",
+    ) -> None:
+        """
+        - `dispatcher`: has the limits. Defaults to an empty one with the usual limits.
+        - `bundles`: where the authorities are made known. Defaults to nowhere.
+        - `host`: the address to listen on. Defaults to all. `port` 0 is any that is free.
+        - `client_authorities`: PEM; callers must have a certificate of these. Defaults to none: anybody may call.
+        """
+        self.dispatcher = dispatcher or Dispatcher(world)
+        self._world = world
+        self._certificates = certificates
+        self._bundles = bundles
+        self._host = host
+        self._port = port
+        self._tls = ServerTls(client_authorities)
+        self._shown: Certificate | None = None
+        self._http: web.Server | None = None
+        self._listener: asyncio.Server | None = None
+
+    def add(self, *hooks: Hook) -> Self:
+        """Serve these hooks. A ValueError if a path is taken."""
+        self.dispatcher.add(hooks)
+        return self
+
+    @property
+    def port(self) -> int:
+        """The port that it listens on."""
+        if self._listener is None or not self._listener.sockets:
+            return self._port
+        port: int = self._listener.sockets[0].getsockname()[1]
+        return port
+
+    async def run(self) -> None:
+        """Serve until cancelled; a second cancellation, while reviews under way finish, drops them."""
+        await self.start()
+        try:
+            await self.keep_fresh()
+        finally:
+            await self.stop()
+
+    async def start(self) -> None:
+        """Listen. CertificateError if there is no certificate, OSError if the port is taken."""
+        from aiohttp import web  # noqa: PLC0415 - a tenth of a second, for those who serve webhooks alone
+
+        self.dispatcher.conversions.check()
+        self.dispatcher.statistics.certificate_reads += 1
+        self._show(await self._certificates.current())
+        self._http = web.Server(
+            self._respond, access_log=None, logger=log, keepalive_timeout=_IDLE_SECONDS, auto_decompress=False
+        )
+        self._listener = await asyncio.get_running_loop().create_server(
+            self._http,
+            self._host or None,
+            self._port,
+            ssl=self._tls.context,
+            ssl_handshake_timeout=_HANDSHAKE_SECONDS,
+        )
+        log.info("serving webhooks on port %d: %s", self.port, ", ".join(self.dispatcher.paths) or "none")
+
+    async def stop(self, seconds: float = _STOP_SECONDS) -> None:
+        """Take no more reviews, and wait so long for those under way. Harmless when it does not run."""
+        listener, http = self._listener, self._http
+        self._listener = self._http = None
+        if listener is None or http is None:
+            return
+        listener.close()
+        http.pre_shutdown()
+        try:
+            await http.shutdown(seconds)
+        finally:
+            for connection in http.connections:
+                connection.force_close()
+
+    async def check(self) -> None:
+        """For readiness: a NotServing error unless it answers on its port."""
+        if self._listener is None:
+            raise NotServing("webhook server has not been started yet")
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE  # it is asked whether it answers, not who it is
+        try:
+            async with self._world.clock.timeout(_CHECK_SECONDS):
+                _, writer = await asyncio.open_connection(self._host or "localhost", self.port, ssl=context)
+        except (OSError, TimeoutError) as error:
+            raise NotServing(f"webhook server is not reachable: {error}") from None
+        writer.close()
+        with suppress(OSError):
+            await writer.wait_closed()
+
+    # Certificates
+
+    async def keep_fresh(self) -> None:
+        """Make the authorities known, and look for new certificates, until cancelled."""
+        while True:
+            try:
+                await self._refresh()
+            except (CertificateError, APIError, TransportError) as error:
+                log.error("the certificate of the webhooks is not refreshed: %s", error)
+            await self._world.clock.sleep(self._certificates.interval)
+
+    async def _refresh(self) -> None:
+        statistics = self.dispatcher.statistics
+        statistics.certificate_reads += 1
+        try:
+            found = await self._certificates.current()
+        except CertificateError:
+            statistics.certificate_errors += 1
+            raise
+        shown = self._shown
+        written = await self._bundles.put(found.authorities) if self._bundles and found.authorities else False
+        if found == shown:
+            return
+        if written and shown is not None:
+            await self._world.clock.sleep(_SPREAD_SECONDS)
+        self._show(found)
+        log.info("the webhooks have a new certificate")
+
+    def _show(self, certificate: Certificate) -> None:
+        try:
+            self._tls.use(certificate)
+        except CertificateError:
+            self.dispatcher.statistics.certificate_errors += 1
+            raise
+        self._shown = certificate
+
+    # HTTP
+
+    async def _respond(self, request: web.BaseRequest) -> web.StreamResponse:
+        from aiohttp import web  # noqa: PLC0415
+
+        if request.method != "POST":
+            return web.Response(status=405, text="reviews are posted\n", headers={"Allow": "POST"})
+
+        async def read(most: int) -> bytes:
+            return await _body(request, most)
+
+        content_type = request.headers.get("Content-Type", "")
+        posted = Posted(request.path, content_type, read, _seconds(request.query.get("timeout", "")))
+        reply = await self.dispatcher.handle(posted)
+        return web.Response(status=reply.status, body=reply.body, content_type=reply.content_type)
+
+
+async def _body(request: web.BaseRequest, most: int) -> bytes:
+    if (request.content_length or 0) > most:
+        raise BodyTooLarge
+    body = bytearray()
+    async for chunk in request.content.iter_any():
+        body += chunk
+        if len(body) > most:
+            raise BodyTooLarge
+    return bytes(body)
+
+
+def _seconds(text: str) -> float | None:
+    """How long an API server waits: it says so in the query, `?timeout=10s`."""
+    try:
+        seconds = Duration.parse(text).seconds if text else 0.0
+    except TimeError:
+        return None
+    return seconds if seconds > 0 else None

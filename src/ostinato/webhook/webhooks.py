@@ -1,0 +1,138 @@
+"""Webhooks: hooks together with the place where they are served, ready to be run by a manager.
+
+    webhooks = Webhooks(check, fill_in, upgrade, endpoint=ServiceEndpoint("widgets-system", "widgets"))
+    Manager().add(widgets, webhooks).run()
+
+Certificates are made, kept in a Secret beside the Service, renewed, and made known to API servers; or they are read
+from files, with `certificates="/etc/webhook"`. `webhooks.configurations()` are the manifests that make servers call.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ostinato.api.object import kind_of
+from ostinato.controller.runnable import Surroundings
+from ostinato.webhook.bundles import CaBundles, Place
+from ostinato.webhook.certificate import CertificateSource
+from ostinato.webhook.certificate_files import CertificateFiles
+from ostinato.webhook.configuration import Endpoint, ServiceEndpoint, conversion, webhook_configurations
+from ostinato.webhook.conversion import Conversions
+from ostinato.webhook.dispatch import Dispatcher, Hook, Limits, not_a_hook, routes
+from ostinato.webhook.hooks import AdmissionHook, ConversionHook
+from ostinato.webhook.made_certificates import Keeper, MadeCertificates, MemoryKeeper, SecretKeeper
+from ostinato.webhook.objects import DEFINITION, MUTATING, VALIDATING, ClientObjects, Objects
+from ostinato.webhook.server import PORT, NotServing, WebhookServer
+from ostinato.world import World
+
+
+class Webhooks:
+    """A runnable: every replica serves, leader or not."""
+
+    needs_leader_election = False
+
+    def __init__(
+        self,
+        *hooks: Hook,
+        endpoint: Endpoint,
+        name: str = "webhooks",
+        host: str = "",
+        port: int = PORT,
+        certificates: Path | str | None = None,
+        conversions: Conversions | None = None,
+        limits: Limits | None = None,
+    ) -> None:
+        """
+        - `endpoint`: where API servers find it.
+        - `name`: of the runnable and of the webhook configurations; the Secret's begins with it. Unique in a cluster.
+        - `host`, `port`: where it listens. Default to all addresses, and 9443.
+        - `certificates`: a directory with `tls.crt` and `tls.key`. Defaults to making certificates: kept in the Secret
+          `<name>-certificates` beside the Service, or in memory for a URL.
+        - `conversions`: those of a scheme, to which the hooks' are added. Default to the hooks' alone.
+        - `limits`: sizes, times and numbers. Default to those of `Limits`.
+        """
+        self.name = name
+        self.endpoint = endpoint
+        self.hooks = tuple(hook for hook in hooks if isinstance(hook, AdmissionHook))
+        self._host = host
+        self._port = port
+        self._certificates = certificates
+        self._limits = limits
+        self._conversions = conversions or Conversions()
+        self._server: WebhookServer | None = None
+        routes(self.hooks)  # mistakes are noticed where they are made, not when it runs
+        for hook in hooks:
+            if isinstance(hook, ConversionHook):
+                self._conversions.add(hook)
+            elif not isinstance(hook, AdmissionHook):
+                raise not_a_hook(hook)
+        self._conversions.check()
+
+    # Manifests
+
+    def configurations(self, authorities: bytes = b"") -> list[dict[str, Any]]:
+        """The webhook configurations, as manifests. Without authorities: the running server writes them."""
+        return webhook_configurations(self.hooks, self.name, self.endpoint, authorities)
+
+    def conversion(self, authorities: bytes = b"") -> dict[str, Any]:
+        """The `spec.conversion` of the CustomResourceDefinitions in `definitions`."""
+        return conversion(self.endpoint, authorities)
+
+    @property
+    def definitions(self) -> list[str]:
+        """The names of the CustomResourceDefinitions whose versions are converted."""
+        kinds = map(kind_of, self._conversions.classes)
+        return sorted({f"{kind.plural}.{kind.gvk.group}" for kind in kinds})
+
+    @property
+    def places(self) -> list[Place]:
+        """The objects in which the authorities are written."""
+        kinds = [MUTATING if hook.mutating else VALIDATING for hook in self.hooks]
+        places = [Place(kind, self.name) for kind in dict.fromkeys(kinds)]
+        return [*places, *(Place(DEFINITION, name) for name in self.definitions)]
+
+    # Running
+
+    async def run(self, surroundings: Surroundings) -> None:
+        """Serve until cancelled."""
+        server = self.server(surroundings.world, ClientObjects(surroundings.client))
+        families = server.dispatcher.statistics.families
+        surroundings.metrics.add(families)
+        self._server = server
+        try:
+            await server.run()
+        finally:
+            self._server = None
+            surroundings.metrics.remove(families)
+
+    async def check(self) -> None:
+        """For readiness: a NotServing error unless it answers."""
+        if self._server is None:
+            raise NotServing("webhook server has not been started yet")
+        await self._server.check()
+
+    def server(self, world: World, objects: Objects) -> WebhookServer:
+        """The server as it would run in this world, on this cluster."""
+        bundles = CaBundles(objects, self.places) if self._certificates is None else None
+        return WebhookServer(
+            world,
+            self._source(world, objects),
+            dispatcher=self._dispatcher(world),
+            bundles=bundles,
+            host=self._host,
+            port=self._port,
+        )
+
+    def _dispatcher(self, world: World) -> Dispatcher:
+        dispatcher = Dispatcher(world, limits=self._limits, conversions=self._conversions)
+        dispatcher.add(self.hooks)
+        return dispatcher
+
+    def _source(self, world: World, objects: Objects) -> CertificateSource:
+        if self._certificates is not None:
+            return CertificateFiles(world, self._certificates)
+        keeper: Keeper = MemoryKeeper()
+        if isinstance(self.endpoint, ServiceEndpoint):
+            keeper = SecretKeeper(objects, self.endpoint.namespace, f"{self.name}-certificates")
+        return MadeCertificates(world, self.endpoint.hosts, keeper)
