@@ -41,13 +41,11 @@ def python_default(field: ModelField) -> Any:
 
 def json_of(value: Any) -> Any:
     """A Python value in JSON shape, sets in order."""
-    if isinstance(value, set | frozenset):
-        return sorted(json_of(item) for item in value)
     if is_pydantic(type(value)):
         return value.model_dump(mode="json", by_alias=True, exclude_defaults=True)
     if isinstance(value, msgspec.Struct):
         value = sparse(value)
-    told = msgspec.to_builtins(value, enc_hook=encode_leaf)
+    told = msgspec.json.decode(msgspec.json.encode(value, enc_hook=encode_leaf, order="deterministic"))
     return _without_nulls(told) if isinstance(told, dict) else told
 
 

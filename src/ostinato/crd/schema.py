@@ -153,11 +153,11 @@ class SchemaBuilder:
                 "floats are not the same in all languages: use Quantity, or say that you mean it, "
                 "Annotated[float, Inexact()]"
             )
+        if isinstance(core, type) and issubclass(core, Object):
+            raise at.error(f"{core.__name__} is a whole object: use AnyResource, or the struct that is its spec")
         found = scalar(core, at) or (builtin_schema(core, at) if isinstance(core, type) else None)
         if found is not None:
             return found
-        if isinstance(core, type) and issubclass(core, Object):
-            raise at.error(f"{core.__name__} is a whole object: use AnyResource, or the struct that is its spec")
         if is_model(core):
             return self.struct(core, at)
         raise at.error(
@@ -291,7 +291,8 @@ def _type_of(schema: Json) -> str:
 
 
 def _spoken(json_types: frozenset[str]) -> str:
-    return " or ".join(sorted({_PEOPLE_SAY[each] for each in json_types}))
+    told = json_types - {"int-or-string"} - ({"integer"} if "number" in json_types else set())
+    return " or ".join(sorted(_PEOPLE_SAY[each] for each in told))
 
 
 def _check_words(schema: Json, at: Place) -> None:

@@ -1,0 +1,131 @@
+"""Which defaults of a class the server is told."""
+
+from __future__ import annotations
+
+import enum
+import itertools
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import msgspec
+
+from ostinato.api.markers import ClientDefault, ListMap, ServerDefault
+from ostinato.api.quantity import Quantity
+from ostinato.api.struct import Struct
+from ostinato.api.time import Duration, Time
+from ostinato.crd import schema_of
+from ostinato.crd.defaults import misfit
+
+COUNTER = itertools.count()
+
+
+class Mode(enum.Enum):
+    FAST = "Fast"
+
+
+class Inner(Struct):
+    depth: int = 3
+    note: str = ""
+
+
+class Silent(Struct):
+    note: str = ""
+
+
+class Required(Struct):
+    name: str
+    depth: int = 3
+
+
+@dataclass
+class Point:
+    x: int = 1
+    y: int | None = None
+
+
+class Port(Struct):
+    port: int
+    protocol: str = ""
+
+
+class Sample(Struct):
+    count: int = 1
+    zero: int = 0
+    flag: bool = False
+    text: str = "nginx"
+    empty: str = ""
+    nothing: str | None = None
+    items: list[str] = []
+    more: list[str] = msgspec.field(default_factory=lambda: ["a"])
+    table: dict[str, str] = {}
+    unique: set[str] = msgspec.field(default_factory=lambda: {"b", "a"})
+    mode: Mode = Mode.FAST
+    limit: Quantity = Quantity("500m")
+    every: Duration = Duration(90 * 10**9)
+    since: Time = Time.parse("2026-01-31T12:00:00Z")
+    inner: Inner = msgspec.field(default_factory=Inner)
+    deeper: Inner = msgspec.field(default_factory=lambda: Inner(depth=5))
+    silent: Silent = msgspec.field(default_factory=Silent)
+    required: Required = msgspec.field(default_factory=lambda: Required(name="a"))
+    point: Point = msgspec.field(default_factory=Point)
+    other: Annotated[int, ServerDefault(7)] = 0
+    own: Annotated[int, ClientDefault()] = 9
+    counted: int = msgspec.field(default_factory=lambda: next(COUNTER))
+    ports: Annotated[list[Port], ListMap("port", "protocol")] = []
+
+
+def test_defaults_that_say_something_are_told() -> None:
+    told = {name: below["default"] for name, below in schema_of(Sample)["properties"].items() if "default" in below}
+    assert told == {
+        "count": 1,
+        "zero": 0,
+        "flag": False,
+        "text": "nginx",
+        "more": ["a"],
+        "unique": ["a", "b"],
+        "mode": "Fast",
+        "limit": "500m",
+        "every": "1m30s",
+        "since": "2026-01-31T12:00:00Z",
+        "inner": {},
+        "deeper": {"depth": 5},
+        "required": {"name": "a"},
+        "point": {"x": 1},
+        "other": 7,
+    }
+    assert "required" not in schema_of(Sample)
+
+
+def test_a_key_of_a_list_is_told_its_default_even_where_that_is_empty() -> None:
+    items = schema_of(Sample)["properties"]["ports"]["items"]["properties"]
+    assert items["protocol"] == {"type": "string", "default": ""}
+
+
+def test_a_default_inside_of_a_default_is_told_once() -> None:
+    inner = schema_of(Sample)["properties"]["inner"]
+    assert inner == {
+        "type": "object",
+        "properties": {"depth": {"type": "integer", "default": 3}, "note": {"type": "string"}},
+        "default": {},
+    }
+
+
+def test_values_are_compared_with_all_that_a_schema_says_inside() -> None:
+    schema: dict[str, Any] = {
+        "type": "object",
+        "properties": {
+            "a": {"type": "integer"},
+            "n": {"type": "string", "nullable": True},
+            "f": {"type": "number", "maximum": 5, "exclusiveMaximum": True},
+            "b": {"type": "boolean"},
+        },
+        "required": ["a"],
+    }
+    assert misfit(schema, {"a": 1, "n": None, "f": 4.5, "b": True}) == ""
+    assert misfit(schema, {}) == "it has no a"
+    assert misfit(schema, {"a": None}) == "a: it is null"
+    assert misfit(schema, {"a": 1, "f": 5.0}) == "f: 5.0 is too large"
+    assert misfit({"type": "object", "additionalProperties": {"type": "string"}}, {"x": 1}) == "x: 1 is no string"
+    assert misfit({"type": "array", "items": {"type": "string"}, "maxItems": 1}, ["a", "b"]) == "it has 2 of at most 1"
+    assert misfit({}, None) == ""
+    assert misfit({}, object()) == ""

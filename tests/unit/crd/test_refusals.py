@@ -1,0 +1,253 @@
+"""What no schema can say is refused, with the class, the field, and what to write instead."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import enum
+from collections.abc import Callable
+from typing import Annotated, Any, Generic, TypeVar
+
+import msgspec
+import pytest
+
+from ostinato.api.markers import (
+    Column,
+    Enum,
+    ExactlyOneOf,
+    Ge,
+    Immutable,
+    Le,
+    Len,
+    ListMap,
+    ListSet,
+    Pattern,
+    PreserveUnknown,
+    Rule,
+    Schemaless,
+    SchemaType,
+    marked,
+)
+from ostinato.api.struct import Struct
+from ostinato.crd import SchemaError, schema_of
+from ostinato.crd.patterns import _guess, pattern_problem
+from ostinato.kinds.apiextensions_v1 import JSONSchemaProps
+from ostinato.kinds.apps_v1 import Deployment
+
+T = TypeVar("T")
+
+
+class Page(Struct, Generic[T]):
+    items: list[T] = []
+
+
+class Named(Struct):
+    name: str
+    host_name: str = ""
+    tags: list[str] = []
+    nick: str | None
+    maybe: str | None = None
+
+
+class Bits(enum.Flag):
+    A = 1
+
+
+class Odd(enum.Enum):
+    A = 1.5
+
+
+class Http(Struct, tag="http"):
+    port: int
+
+
+class Web(Struct, tag="web"):
+    port: str
+
+
+@marked(Rule("self.port > 0"))
+class Ruled(Struct, tag="ruled"):
+    port: int
+
+
+class Plain: ...
+
+
+def of(annotation: Any, **default: Any) -> type[msgspec.Struct]:
+    """A class with one such field."""
+    namespace: dict[str, Any] = {"__annotations__": {"field": annotation}, "__module__": __name__}
+    if default:
+        namespace["field"] = msgspec.field(**default)
+    return type(Struct)("Sample", (Struct,), namespace)
+
+
+@pytest.mark.parametrize(
+    ("annotation", "told"),
+    [
+        (float, "use Quantity, or say that you mean it, Annotated[float, Inexact()]"),
+        (datetime.timedelta, "timedelta has no form in JSON that others read: use Duration"),
+        (datetime.time, "use str"),
+        (decimal.Decimal, "use Quantity"),
+        (object, "use Any"),
+        (None, "None alone says nothing"),
+        (Bits, "Bits is a set of flags"),
+        (Odd, "must be texts or whole numbers"),
+        (Plain, "Plain has no schema: use a Struct"),
+        (Deployment, "Deployment is a whole object: use AnyResource"),
+        (JSONSchemaProps, "JSONSchemaProps contains itself: use dict[str, Any]"),
+        (Page[int], "is generic: derive a class"),
+        (Annotated[Any, Ge], "Ge is a class of markers: write Ge(...)"),
+        (tuple[int, str], "has items of several types: use a Struct"),
+        (dict[int, str], "names in JSON are texts: use dict[str, ...]"),
+        (int | bool, "int | bool is more than a schema can say"),
+        (str | list[str], "structs with tags, or a struct with one field for each and ExactlyOneOf"),
+        (Http | Web, "port is not the same in Http and Web: rename one"),
+        (Http | Ruled, "Ruled has rules, which would hold for all of the union"),
+        (Http | Named, "Named has no tag: write class Named(Struct, tag=...)"),
+        (Annotated[str, Ge(0)], "Ge(0) is for a number, and this is a text"),
+        (Annotated[int, Len(1)], "and this is a whole number"),
+        (Annotated[int, Pattern("a")], "Pattern('a') is for"),
+        (Annotated[bool, Ge(1)], "and this is true or false"),
+        (Annotated[str, ListSet()], "is for a list, and this is a text"),
+        (Annotated[Any, Ge(1)], "and this is anything"),
+        (Annotated[str, Enum(1)], "the values [1] are not of the type string"),
+        (Annotated[int, Ge(5), Le(1)], "nothing fits: minimum is 5, maximum is 1"),
+        (Annotated[str, Pattern("(?=a)")], "the pattern (?=a) is not in RE2's syntax"),
+        (Annotated[list[Named], ListSet()], "items of a set are scalars, or structs with atomic=True"),
+        (Annotated[list[str], ListMap("name")], "items of a ListMap are structs: use ListSet for scalars"),
+        (Annotated[list[str | None], ListSet()], "items of a list that is a set cannot be None"),
+        (Annotated[list[Named], ListMap("host_name")], "it is 'hostName' on the wire"),
+        (Annotated[list[Named], ListMap("other")], "items have no such field, only name, hostName"),
+        (Annotated[list[Named], ListMap("tags")], "a key must be a scalar"),
+        (Annotated[list[Named], ListMap("nick")], "a key cannot be None"),
+        (Annotated[list[Named], ListMap("maybe")], "a key must be required or have a default"),
+        (list[Annotated[str, Immutable()]], "nobody knows which that is in a list without keys"),
+        (list[Annotated[str, Rule("oldSelf == self")]], "make it a ListMap"),
+        (list[Annotated[str, Column()]], "stands inside of a list or a map"),
+        (dict[str, Annotated[str, Column("A")]], "stands inside of a list or a map"),
+    ],
+    ids=str,
+)
+def test_an_annotation_that_makes_no_schema_says_why(annotation: Any, told: str) -> None:
+    with pytest.raises(SchemaError) as refused:
+        schema_of(of(annotation))
+    assert str(refused.value).startswith(("class Sample, field field", "class Page"))
+    assert told in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("annotation", "default", "told"),
+    [
+        (Annotated[int, Ge(1)], 0, "0 is too small"),
+        (Annotated[int, Le(1)], 5, "5 is too large"),
+        (Annotated[int, msgspec.Meta(multiple_of=5)], 7, "7 is no multiple of 5"),
+        (Annotated[str, Len(5)], "a", "it has 1 of at least 5"),
+        (Annotated[str, Len(at_most=1)], "abc", "it has 3 of at most 1"),
+        (Annotated[str, Pattern("^b")], "abc", "'abc' does not match ^b"),
+        (Annotated[str, Enum("A")], "B", "'B' is none of 'A'"),
+        (str, 5, "5 is no string"),
+        (bool, "x", "'x' is no boolean"),
+        (int, "x", "'x' is no integer"),
+        (Annotated[float, SchemaType("number")], "x", "'x' is no number"),
+        (int | str, 1.5, "1.5 is no integer or string"),
+        (list[int], ("a",), "'a' is no integer"),
+        (dict[str, int], 3, "3 is no object"),
+        (list[int], 3, "3 is no array"),
+    ],
+)
+def test_a_default_must_fit(annotation: Any, default: Any, told: str) -> None:
+    with pytest.raises(SchemaError) as refused:
+        schema_of(of(annotation, default=default))
+    assert f"class Sample, field field: its default does not fit: {told}" in str(refused.value)
+
+
+def test_a_default_that_json_cannot_hold_is_refused() -> None:
+    with pytest.raises(SchemaError, match="its default has no form in JSON"):
+        schema_of(of(Any, default=Plain()))
+
+
+def test_a_constraint_of_another_library_that_is_no_number_is_refused() -> None:
+    other = pytest.importorskip("annotated_types")
+    with pytest.raises(SchemaError, match="cannot be part of a schema: Ge needs a number"):
+        schema_of(of(Annotated[str, other.Ge("a")]))
+
+
+class Node(Struct):
+    children: list[Node] = []
+
+
+class Left(Struct):
+    right: Right | None = None
+
+
+class Right(Struct):
+    left: dict[str, Left] = {}
+
+
+class Leaf(Struct):
+    children: Annotated[list[Leaf], Schemaless()] = []
+
+
+def test_a_class_that_contains_itself_is_refused_with_the_way_it_does() -> None:
+    with pytest.raises(SchemaError, match=r"class Node: it contains itself \(Node → Node\)"):
+        schema_of(Node)
+    with pytest.raises(SchemaError, match=r"Left → Right → Left.*Schemaless"):
+        schema_of(Left)
+
+
+def test_a_class_may_contain_itself_where_anything_may_stand() -> None:
+    assert schema_of(Leaf)["properties"]["children"] == {"x-kubernetes-preserve-unknown-fields": True}
+
+
+def test_an_unknown_name_in_an_annotation_is_told() -> None:
+    class Local(Struct):
+        other: Unknown  # type: ignore[name-defined]  # noqa: F821
+
+    with pytest.raises(SchemaError, match="class Local: name 'Unknown' is not defined; what annotations name"):
+        schema_of(Local)
+
+
+def test_an_annotation_that_is_no_type_is_told() -> None:
+    class Local:
+        __dataclass_fields__: dict[str, Any] = {}
+        other: 5 | 7j  # type: ignore[valid-type]
+
+    with pytest.raises(SchemaError, match="class Local: an annotation cannot be read"):
+        schema_of(Local)
+
+
+def test_a_rule_about_fields_needs_fields_that_exist() -> None:
+    @marked(ExactlyOneOf("a", "c"))
+    class Pair(Struct):
+        a: int = 0
+
+    with pytest.raises(SchemaError, match=r"class Pair: ExactlyOneOf\('a', 'c'\): there is no field c"):
+        schema_of(Pair)
+
+
+def test_a_marker_for_structs_may_stand_on_a_class_and_others_may_not() -> None:
+    @marked(PreserveUnknown())
+    class Open(Struct):
+        a: int = 0
+
+    @marked(Ge(1))
+    class Wrong(Struct):
+        a: int = 0
+
+    assert schema_of(Open)["x-kubernetes-preserve-unknown-fields"]
+    with pytest.raises(SchemaError, match=r"class Wrong: Ge\(1\) is for .*, and this is a map or struct"):
+        schema_of(Wrong)
+
+
+@pytest.mark.parametrize("text", ["(?=a)", "(?!a)", "(?<=a)", "(?<!a)", r"(a)\1", r"a\Z", "a*+", "(?P=name)", "(?>a)"])
+@pytest.mark.parametrize("problem", [pattern_problem, _guess])
+def test_patterns_that_only_python_knows_are_found_with_and_without_re2(
+    problem: Callable[[str], str], text: str
+) -> None:
+    assert problem(text)
+
+
+@pytest.mark.parametrize("text", [r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", r"\\1", r"(?i)a+?", r"\d{3}", r"a\.b"])
+@pytest.mark.parametrize("problem", [pattern_problem, _guess])
+def test_patterns_of_re2_are_let_pass_with_and_without_it(problem: Callable[[str], str], text: str) -> None:
+    assert problem(text) == ""
