@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ostinato.api.errors import AlreadyExists, BadRequest, Conflict, Expired, Invalid, NotFound
+from ostinato.api.errors import AlreadyExists, BadRequest, Conflict, Invalid, NotFound
 from ostinato.api.gvk import GroupVersionKind
 from ostinato.api.meta import ObjectMeta
 from ostinato.api.object import CustomResource
@@ -238,14 +238,6 @@ def test_a_watch_tells_what_is_there_and_what_happens(run: Callable[[Play], None
                     case ("DELETED", "a"):
                         break
         assert told == [("ADDED", "a"), ("ADDED", "b"), ("MODIFIED", "b"), ("DELETED", "a")]
-
-    run(play)
-
-
-def test_a_version_long_ago_is_expired(run: Callable[[Play], None]) -> None:
-    async def play(client: Client) -> None:
-        with pytest.raises(Expired, match="too old resource version"):
-            await anext(client.watch(ConfigMap, namespace=client.namespace, since="1"))
 
     run(play)
 
