@@ -60,6 +60,7 @@ class Listener:
         self._wanted = options.wanted
         self._clock = clock
         self._queue: deque[Event | _Marker] = deque()
+        self._markers = 0  # of them, markers
         self._waiter: asyncio.Future[None] | None = None  # set while there is nothing to tell
         self._synced = asyncio.Event()
         self._resyncing = 0  # resyncs that the handler has still to hear to their end
@@ -73,7 +74,7 @@ class Listener:
     @property
     def pending(self) -> int:
         """How many events it has still to hear."""
-        return len(self._queue)
+        return len(self._queue) - self._markers
 
     @property
     def removed(self) -> bool:
@@ -89,20 +90,20 @@ class Listener:
 
     def end_initial(self) -> None:
         """What comes now was not there at the beginning."""
-        self._queue.append(_SYNCED)
-        self._wake()
+        self._mark(_SYNCED)
 
     def remove(self) -> None:
         """Tell it nothing more, not even what is waiting."""
         self._removed = True
         self._queue.clear()
+        self._markers = 0
         self._wake()
 
     def tell_again(self, entries: Iterable[Entry]) -> None:
         """A resync: these objects, as if they had changed."""
         self._resyncing += 1
         self.tell(Updated(entry, entry) for entry in entries)
-        self._queue.append(_RESYNCED)
+        self._mark(_RESYNCED)
 
     @property
     def resyncing(self) -> bool:
@@ -125,7 +126,13 @@ class Listener:
             if told % _TURN == 0:
                 await self._clock.sleep(0)
 
+    def _mark(self, marker: _Marker) -> None:
+        self._markers += 1
+        self._queue.append(marker)
+        self._wake()
+
     def _pass(self, marker: _Marker) -> None:
+        self._markers -= 1
         if marker is _SYNCED:
             self._synced.set()
         else:

@@ -94,7 +94,7 @@ class Syncing:
                 await listener.wait_synced()
         except TimeoutError:
             raise SyncError(
-                f"handler {listener.name}: not synced after {timeout:g} s, {listener.pending} events to hear"
+                f"handler {listener.name}: not synced after {timeout:g} s, {listener.pending} more events to hear"
             ) from None
 
     async def _news(self) -> None:

@@ -12,6 +12,9 @@ from ostinato.cache import Added, Deleted, Event, FeedOptions, Informer, Updated
 from ostinato.world import Simulation
 
 
+DEFAULTS = FeedOptions()
+
+
 def simulate(scenario: Callable[[Simulation, ScriptedServer], Awaitable[Any]], seed: int = 1, **server: Any) -> None:
     simulation = Simulation(seed)
 
@@ -23,7 +26,7 @@ def simulate(scenario: Callable[[Simulation, ScriptedServer], Awaitable[Any]], s
 
 def with_informer(
     scenario: Callable[[Simulation, ScriptedServer, Informer], Awaitable[Any]],
-    options: FeedOptions = FeedOptions(),
+    options: FeedOptions = DEFAULTS,
     **server: Any,
 ) -> None:
     """Run a scenario with an informer that has synced with three Pods, a, b and c."""
@@ -45,7 +48,7 @@ def key(name: str, namespace: str = "default") -> NamespacedName:
 
 
 def names(informer: Informer) -> list[str]:
-    return sorted(each.name for each in informer.store.keys())
+    return sorted(entry.key.name for entry in informer.store.entries())
 
 
 def state(informer: Informer) -> dict[str, str]:

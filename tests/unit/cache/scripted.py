@@ -1,4 +1,4 @@
-"""A collection on a server that does as it is told: keeps history, drops events, ends watches, expires, refuses, pauses."""
+"""A collection on a server that does as it is told: keeps history, drops events, ends watches, expires, pauses."""
 
 from __future__ import annotations
 
@@ -29,6 +29,8 @@ from ostinato.kinds.core_v1 import Pod
 from ostinato.world import World
 
 Json = dict[str, Any]
+ANY = ListOptions()
+ALL = WatchOptions()
 
 
 class Stream:
@@ -115,7 +117,7 @@ class ScriptedServer:
             raise self.info_errors.popleft()
         return self.kind
 
-    async def list(self, options: ListOptions = ListOptions()) -> RawList:
+    async def list(self, options: ListOptions = ANY) -> RawList:
         self.asked.append(options)
         await self._going.wait()
         await self.world.clock.sleep(0)
@@ -137,7 +139,7 @@ class ScriptedServer:
             metadata["continue"] = f"{end}:{at}"
         return raw_list_from_json(_encode({"kind": "List", "metadata": metadata, "items": items[start:end]}))
 
-    async def watch(self, options: WatchOptions = WatchOptions()) -> Stream:
+    async def watch(self, options: WatchOptions = ALL) -> Stream:
         self.asked.append(options)
         await self._going.wait()
         await self.world.clock.sleep(0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from itertools import pairwise
 from typing import Any
 
 import msgspec
@@ -571,7 +572,7 @@ def test_a_server_that_is_down_for_an_hour_is_asked_less_and_less_and_never_ofte
         await simulation.clock.sleep(3600)
         await informer.stop()
         assert times[0] == begun  # the first round starts at once
-        waits = [after - before for before, after in zip(times, times[1:], strict=False)]
+        waits = [after - before for before, after in pairwise(times)]
         for number, wait in enumerate(waits):
             shortest = min(0.8 * 2**number, 30)
             assert shortest <= wait <= 2 * shortest

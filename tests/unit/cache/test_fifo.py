@@ -1,0 +1,102 @@
+"""The FIFO between reflector and store: order, batches, back-pressure."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from tests.unit.cache.test_store import pod
+
+from ostinato.cache.fifo import BATCH, CAPACITY, Bookmark, Fifo, Put, Remove, ReplacedAll
+from ostinato.cache.store import Store
+from ostinato.world import Simulation
+
+
+def run(scenario: Any) -> None:
+    simulation = Simulation(1)
+    simulation.run(scenario(simulation))
+
+
+def test_everything_comes_out_in_the_order_in_which_it_went_in_and_nothing_is_merged() -> None:  # 54, 55
+    async def scenario(simulation: Simulation) -> None:
+        fifo = Fifo()
+        a, b = pod("a"), pod("b")
+        deltas = [Put(a), Put(a), Remove(a), Remove(a), Put(b), Remove(pod("unknown"))]
+        for delta in deltas:
+            fifo.put(delta)
+        assert len(fifo) == 6
+        assert await fifo.pop() == deltas
+        assert len(fifo) == 0
+
+    run(scenario)
+
+
+def test_what_concerns_the_whole_store_comes_out_alone() -> None:  # 59, 61, 64
+    async def scenario(simulation: Simulation) -> None:
+        fifo = Fifo()
+        whole = ReplacedAll(Store().replacement(), "5")
+        for delta in (Put(pod("a")), Bookmark("3"), Put(pod("b")), Put(pod("c")), whole, Bookmark("6")):
+            fifo.put(delta)
+        sizes = []
+        for _ in range(5):
+            taken = await fifo.pop()
+            sizes.append(len(taken) if isinstance(taken, list) else type(taken).__name__)
+        assert sizes == [1, "Bookmark", 2, "ReplacedAll", "Bookmark"]
+
+    run(scenario)
+
+
+def test_a_batch_has_a_thousand_changes_at_most() -> None:  # 64
+    async def scenario(simulation: Simulation) -> None:
+        fifo = Fifo()
+        for _ in range(BATCH + 1):
+            fifo.put(Put(pod("a")))
+        assert [len(await fifo.pop()), len(await fifo.pop())] == [1000, 1]  # type: ignore[arg-type]
+
+    run(scenario)
+
+
+def test_a_taker_waits_until_something_comes() -> None:
+    async def scenario(simulation: Simulation) -> None:
+        fifo = Fifo()
+        taker = asyncio.ensure_future(fifo.pop())
+        await simulation.clock.sleep(1)
+        assert not taker.done()
+        fifo.put(Bookmark("1"))
+        fifo.put(Bookmark("2"))
+        assert await taker == Bookmark("1")
+
+    run(scenario)
+
+
+def test_a_taker_that_is_cancelled_takes_nothing_with_it() -> None:
+    async def scenario(simulation: Simulation) -> None:
+        fifo = Fifo()
+        taker = asyncio.ensure_future(fifo.pop())
+        await simulation.clock.sleep(0)
+        taker.cancel()
+        fifo.put(Bookmark("1"))
+        await asyncio.wait([taker])
+        assert await fifo.pop() == Bookmark("1")
+
+    run(scenario)
+
+
+def test_who_puts_waits_for_room_when_two_thousand_are_waiting() -> None:  # 63
+    async def scenario(simulation: Simulation) -> None:
+        fifo = Fifo()
+        entry = pod("a")
+        for _ in range(CAPACITY - 1):
+            fifo.put(Put(entry))
+        assert not fifo.full
+        await fifo.room()
+        fifo.put(Bookmark("1"))
+        assert fifo.full
+        putter = asyncio.ensure_future(fifo.room())
+        await simulation.clock.sleep(1)
+        assert not putter.done()
+        await fifo.pop()
+        await putter
+        assert not fifo.full
+
+    run(scenario)

@@ -1,0 +1,352 @@
+"""The store and its indexes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ostinato.api.gvk import NamespacedName
+from ostinato.api.object import kind_of
+from ostinato.cache import by, by_field, by_label, by_namespace, by_owner
+from ostinato.cache.entry import Entry, Form
+from ostinato.cache.indexes import Index, IndexBy
+from ostinato.cache.intake import Intake
+from ostinato.cache.readable import together
+from ostinato.cache.store import NoSuchIndex, Store
+from ostinato.kinds.core_v1 import Pod
+
+INTAKE = Intake(Form(kind_of(Pod)))
+
+
+def pod(name: str, version: int = 1, namespace: str = "default", uid: str = "", **fields: Any) -> Entry:
+    metadata = {
+        "name": name,
+        "namespace": namespace,
+        "uid": uid or name,
+        "resourceVersion": str(version),
+        **fields.pop("metadata", {}),
+    }
+    return INTAKE.entry(msgspec.json.encode({"metadata": metadata, **fields}))
+
+
+def on(node: str) -> dict[str, Any]:
+    return {"spec": {"nodeName": node}}
+
+
+def named(entries: list[Entry]) -> list[str]:
+    return [entry.key.name for entry in entries]
+
+
+def key(name: str, namespace: str = "default") -> NamespacedName:
+    return NamespacedName(namespace, name)
+
+
+# Keys
+
+
+def test_keys_are_written_in_one_way() -> None:  # 73, 74, 75
+    assert str(key("a")) == "default/a"
+    assert NamespacedName.parse("default/a") == key("a")
+    with pytest.raises(ValueError, match="a/b/c"):
+        NamespacedName.parse("a/b/c")
+
+
+# Contents
+
+
+def test_putting_what_is_there_replaces_it_and_gives_it_back() -> None:  # 77
+    store = Store()
+    first, second = pod("a", 1), pod("a", 2)
+    assert store.put(first) is None
+    assert store.put(second) is first
+    assert store.get(key("a")) is second
+    assert len(store) == 1
+    assert key("a") in store
+    assert key("b") not in store
+    assert store.get(key("b")) is None
+
+
+def test_a_store_gives_things_in_the_order_in_which_they_came() -> None:  # 84
+    store = Store()
+    for name in "cab":
+        store.put(pod(name))
+    store.put(pod("c", 2))
+    assert named(store.entries()) == ["c", "a", "b"]
+    assert named(list(store)) == ["c", "a", "b"]
+    assert [each.name for each in store.keys()] == ["c", "a", "b"]  # noqa: SIM118 - no dict
+
+
+def test_removing_gives_back_what_there_was() -> None:
+    store = Store()
+    known = pod("a", 1)
+    store.put(known)
+    assert store.remove(pod("a", 2)) is known
+    assert store.remove(pod("a", 3)) is None
+    assert len(store) == 0
+
+
+def test_the_version_of_a_store_is_that_of_the_last_thing_it_was_told() -> None:  # 87
+    store = Store()
+    assert store.resource_version == ""
+    store.put(pod("a", 5))
+    assert store.resource_version == "5"
+    store.put(pod("b", 4))
+    assert store.resource_version == "4"
+    store.remove(pod("a", 9))
+    assert store.resource_version == "9"
+    store.bookmark("12")
+    assert store.resource_version == "12"
+    store.put(INTAKE.entry(b'{"metadata":{"name":"without"}}'))
+    store.remove(INTAKE.entry(b'{"metadata":{"name":"without"}}'))
+    assert store.resource_version == "12"
+    store.replace(store.replacement(), "20")
+    assert store.resource_version == "20"
+    assert len(store) == 0
+
+
+def test_a_new_state_takes_the_place_of_the_old_one_at_once() -> None:  # 77
+    store = Store([by_field("spec.nodeName")])
+    store.put(pod("a", 1, **on("node-1")))
+    store.put(pod("b", 2, **on("node-1")))
+    replacement = store.replacement()
+    replacement.put(pod("b", 3, **on("node-2")))
+    replacement.put(pod("c", 4, **on("node-2")))
+    replacement.put(pod("d", 5, **on("node-3")))
+    replacement.remove(key("d"))
+    assert len(replacement) == 2
+    assert named(store.by_index("spec.nodeName", "node-1")) == ["a", "b"]
+    before = store.replace(replacement, "6")
+    assert list(before) == [key("a"), key("b")]
+    assert named(store.entries()) == ["b", "c"]
+    assert store.index_values("spec.nodeName") == ["node-2"]
+
+
+def test_what_a_new_state_has_in_common_with_the_old_one_is_taken_over() -> None:
+    calls: list[str] = []
+
+    def function(entry: Entry) -> str:
+        calls.append(entry.key.name)
+        return entry.key.name.upper()
+
+    store = Store([by("upper", function)])
+    known = pod("a", 1)
+    store.put(known)
+    replacement = store.replacement()
+    replacement.put(pod("a", 1))
+    replacement.put(pod("b", 2))
+    store.replace(replacement, "3")
+    assert store.get(key("a")) is known
+    assert calls == ["a", "b"]
+    assert store.index_keys("upper", "A") == [key("a")]
+
+
+def test_the_same_version_of_another_object_is_not_the_same() -> None:
+    store = Store()
+    store.put(pod("a", 1, uid="old"))
+    replacement = store.replacement()
+    replacement.put(pod("a", 1, uid="new"))
+    store.replace(replacement, "2")
+    found = store.get(key("a"))
+    assert found is not None
+    assert found.uid == "new"
+
+
+# Indexes
+
+
+def test_every_store_has_an_index_by_namespace() -> None:  # 85, 92
+    store = Store()
+    store.put(pod("a", namespace="one"))
+    store.put(pod("b", namespace="two"))
+    assert named(store.entries("one")) == ["a"]
+    assert named(store.entries("")) == ["a", "b"]
+    assert store.entries("three") == []
+    assert by_namespace() not in store.indexes  # functions are compared by identity
+    assert [each.name for each in store.indexes] == ["namespace"]
+
+
+def test_an_object_has_none_one_or_many_values() -> None:  # 78
+    store = Store([by("letters", lambda entry: entry.key.name)])
+    store.add_index(by("each letter", lambda entry: list(entry.key.name)))
+    store.add_index(by("none", lambda entry: None))
+    store.put(pod("abba"))
+    assert store.index_values("letters") == ["abba"]
+    assert store.index_values("each letter") == ["a", "b"]
+    assert store.values_of("each letter", key("abba")) == ("a", "b")
+    assert store.values_of("letters", key("abba")) == ("abba",)
+    assert store.index_values("none") == []
+    assert store.index_keys("each letter", "b") == [key("abba")]
+
+
+def test_the_empty_text_is_a_value_too() -> None:
+    store = Store([by("empty", lambda entry: ""), by("empty in a list", lambda entry: [""])])
+    store.put(INTAKE.entry(b'{"metadata":{"name":"node"}}'))
+    for index in ("empty", "empty in a list", "namespace"):
+        assert store.index_keys(index, "") == [key("node", "")]
+    store.remove(INTAKE.entry(b'{"metadata":{"name":"node"}}'))
+    assert store.index_values("empty") == []
+
+
+def test_an_object_that_changes_moves_in_the_indexes() -> None:  # 79
+    store = Store([by_field("spec.nodeName")])
+    store.put(pod("a", 1, **on("node-1")))
+    store.put(pod("a", 2, **on("node-2")))
+    assert store.index_keys("spec.nodeName", "node-1") == []
+    assert store.index_keys("spec.nodeName", "node-2") == [key("a")]
+    store.put(pod("a", 3))
+    assert store.index_values("spec.nodeName") == []
+    store.put(pod("a", 4, **on("node-3")))
+    assert store.index_keys("spec.nodeName", "node-3") == [key("a")]
+
+
+def test_a_value_that_nothing_has_any_more_takes_no_memory() -> None:  # 80, 81
+    index = Index(by_field("spec.nodeName"))
+    index.put(pod("a", **on("node-1")))
+    index.put(pod("b", **on("node-1")))
+    index.remove(key("a"))
+    assert list(index.keys("node-1")) == [key("b")]
+    index.remove(key("b"))
+    index.remove(key("b"))
+    assert list(index.values()) == []
+    assert index._values == {}
+    assert index._keys == {}
+
+
+@pytest.mark.parametrize(
+    "function", [lambda entry: 1 / 0, lambda entry: 7, lambda entry: [["not hashable"]]], ids=["raises", "7", "lists"]
+)
+def test_a_function_that_fails_is_reported_and_the_object_left_out(  # 82
+    function: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = Store([by("broken", function), by_label("app")])
+    store.put(pod("a", metadata={"labels": {"app": "web"}}))
+    assert named(store.entries()) == ["a"]
+    assert store.index_values("broken") == []
+    assert store.index_keys("label:app", "web") == [key("a")]
+    assert "index 'broken': the function failed for Pod default/a" in caplog.text
+
+
+def test_an_index_that_nobody_keeps_is_an_error_that_names_those_that_are() -> None:  # 82
+    store = Store([by_owner()])
+    with pytest.raises(NoSuchIndex, match="there is no index 'missing'; kept are namespace, owner"):
+        store.by_index("missing", "x")
+
+
+def test_an_index_that_comes_late_has_what_is_there_and_names_are_taken_once() -> None:  # 83
+    store = Store()
+    store.put(pod("a", **on("node-1")))
+    replacement = store.replacement()
+    replacement.put(pod("b", **on("node-2")))
+    store.add_index(by_field("spec.nodeName"))
+    assert store.index_keys("spec.nodeName", "node-1") == [key("a")]
+    store.replace(replacement, "5")
+    assert store.index_keys("spec.nodeName", "node-2") == [key("b")]
+    with pytest.raises(ValueError, match=r"there is an index 'spec\.nodeName' already"):
+        store.add_index(by_field("spec.nodeName"))
+
+
+def test_objects_that_share_a_value_are_found_from_one_of_them() -> None:  # 84
+    store = Store([by("letters", lambda entry: list(entry.key.name))])
+    for name in ("ab", "bc", "cd", "x"):
+        store.put(pod(name))
+    assert named(store.sharing("letters", key("bc"))) == ["ab", "bc", "cd"]
+    assert named(store.by_index("letters", "c")) == ["bc", "cd"]
+    assert store.sharing("letters", key("missing")) == []
+
+
+OWNED = {"metadata": {"ownerReferences": [{"apiVersion": "v1", "kind": "X", "name": "x", "uid": uid} for uid in "12"]}}
+
+
+@pytest.mark.parametrize(
+    ("index", "fields", "values"),
+    [
+        (by_owner(), OWNED, ("1", "2")),
+        (by_owner(), {}, ()),
+        (by_label("app"), {"metadata": {"labels": {"app": "web"}}}, ("web",)),
+        (by_label("app"), {}, ()),
+        (by_field("spec.nodeName"), on("node-1"), ("node-1",)),
+        (by_field("spec.nodeName"), {"spec": {"nodeName": ""}}, ("",)),
+        (by_field("spec.nodeName"), {"spec": {"nodeName": None}}, ()),
+        (by_field("spec.nodeName"), {"spec": None}, ()),
+        (by_field("spec.nodeName"), {"spec": "odd"}, ()),
+        (by_field("spec.nodeName"), {"spec": {"nodeName": {"a": "b"}}}, ()),
+        (by_field("spec.priority"), {"spec": {"priority": 7}}, ("7",)),
+        (by_field("spec.hostNetwork"), {"spec": {"hostNetwork": True}}, ("true",)),
+        (by_field("spec.weight"), {"spec": {"weight": 1.5}}, ("1.5",)),
+        (by_field("spec.volumes[*].name"), {"spec": {"volumes": [{"name": "b"}, {"name": "a"}]}}, ("b", "a")),
+        (by_field("spec.volumes[*].name"), {"spec": {"volumes": [{"name": "b"}, {}, {"name": "b"}]}}, ("b",)),
+        (by_field("spec.volumes[*].name"), {"spec": {"volumes": [{"name": "b"}, "odd", None]}}, ("b",)),
+        (by_field("spec.volumes[*].name"), {"spec": {"volumes": None}}, ()),
+        (by_field("spec.finalizers[*]"), {"spec": {"finalizers": ["x", "y", 1]}}, ("x", "y", "1")),
+        (by_field("spec.a[*].b[*]"), {"spec": {"a": [{"b": ["1"]}, {"b": ["2", "3"]}]}}, ("1", "2", "3")),
+        (by_field("metadata.name"), {}, ("a",)),
+    ],
+)
+def test_values_of_the_indexes_there_are(index: IndexBy, fields: dict[str, Any], values: tuple[str, ...]) -> None:
+    store = Store([index])
+    store.put(pod("a", **fields))
+    assert store.values_of(index.name, key("a")) == values
+
+
+@pytest.mark.parametrize("path", ["", ".", "spec.", "[*]", "spec.a[0]", "spec.a[*]b", "a..b"])
+def test_what_is_no_path_to_a_field_is_refused(path: str) -> None:
+    with pytest.raises(ValueError, match="is no path to a field"):
+        by_field(path)
+
+
+NAMES = st.sampled_from(["a", "b", "c", "d"])
+STEPS = st.lists(
+    st.tuples(st.sampled_from(["put", "remove", "replace"]), NAMES, st.lists(st.sampled_from("xyz"), max_size=3)),
+    max_size=25,
+)
+
+
+@given(STEPS)
+@settings(max_examples=100)
+def test_indexes_kept_change_by_change_equal_those_made_anew(steps: list[tuple[str, str, list[str]]]) -> None:
+    definition = by("letters", lambda entry: entry.labels.get("letters", "").split())
+    store = Store([definition])
+    for version, (what, name, letters) in enumerate(steps, 1):
+        entry = pod(name, version, metadata={"labels": {"letters": " ".join(letters)}})
+        if what == "put":
+            store.put(entry)
+        elif what == "remove":
+            store.remove(entry)
+        else:
+            replacement = store.replacement()
+            for known in store.entries()[: len(letters)]:
+                replacement.put(known)
+            replacement.put(entry)
+            store.replace(replacement, str(version))
+        anew = Store([definition])
+        for known in store.entries():
+            anew.put(known)
+        assert {value: set(store.index_keys("letters", value)) for value in store.index_values("letters")} == {
+            value: set(anew.index_keys("letters", value)) for value in anew.index_values("letters")
+        }
+
+
+# Several stores as one
+
+
+def test_several_stores_are_read_as_one() -> None:
+    one, two = Store([by_label("app")]), Store([by_label("app")])
+    one.put(pod("a", namespace="one", metadata={"labels": {"app": "web"}}))
+    two.put(pod("b", namespace="two", metadata={"labels": {"app": "web"}}))
+    both = together([one, two])
+    assert len(both) == 2
+    assert key("a", "one") in both
+    assert key("a", "two") not in both
+    assert both.get(key("b", "two")) is two.entries()[0]
+    assert both.get(key("b", "one")) is None
+    assert both.keys() == [key("a", "one"), key("b", "two")]
+    assert named(both.entries()) == ["a", "b"]
+    assert named(both.entries("two")) == ["b"]
+    assert both.index_keys("label:app", "web") == both.keys()
+    assert named(both.by_index("label:app", "web")) == ["a", "b"]
+    assert both.index_values("label:app") == ["web"]
+    assert together([one]) is one
