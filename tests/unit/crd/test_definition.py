@@ -1,0 +1,327 @@
+"""Definitions: what is made of kinds, and that a server takes it and acts by it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import pytest
+from tests.unit.crd.sample_kinds import Gadget, OldSpec, Widget, WidgetSpec, WidgetV1Alpha1, WidgetV1Beta1
+from tests.unit.server.asking import Api, asking
+
+from ostinato.api.codec import from_dict, to_dict
+from ostinato.api.markers import (
+    Column,
+    DefinitionMeta,
+    Deprecated,
+    NoStatus,
+    PreserveUnknown,
+    RawSchema,
+    Scale,
+    Selectable,
+    Stored,
+    marked,
+)
+from ostinato.api.meta import ObjectMeta
+from ostinato.api.object import CustomResource, Object
+from ostinato.api.quantity import Quantity
+from ostinato.api.struct import Struct
+from ostinato.crd import Endpoint, SchemaError, conversion_by_webhook, crd_of, resource
+
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+WIDGETS = "/apis/example.dev/v1/namespaces/default/widgets"
+
+
+def test_a_definition_has_the_names_of_its_class() -> None:
+    crd = crd_of(Widget)
+    assert crd["apiVersion"] == "apiextensions.k8s.io/v1"
+    assert crd["kind"] == "CustomResourceDefinition"
+    assert crd["metadata"] == {
+        "name": "widgets.example.dev",
+        "labels": {"app": "widgets"},
+        "annotations": {"note": "made of types"},
+    }
+    spec = crd["spec"]
+    assert (spec["group"], spec["scope"]) == ("example.dev", "Namespaced")
+    assert spec["names"] == {
+        "kind": "Widget",
+        "listKind": "WidgetList",
+        "plural": "widgets",
+        "singular": "widget",
+        "shortNames": ["wd"],
+        "categories": ["all", "toys"],
+    }
+
+
+def test_a_version_has_subresources_columns_and_fields_to_select_by() -> None:
+    version = crd_of(Widget)["spec"]["versions"][0]
+    assert (version["name"], version["served"], version["storage"]) == ("v1", True, True)
+    assert version["subresources"] == {
+        "status": {},
+        "scale": {
+            "specReplicasPath": ".spec.replicas",
+            "statusReplicasPath": ".status.replicas",
+            "labelSelectorPath": ".status.selector",
+        },
+    }
+    assert version["additionalPrinterColumns"] == [
+        {"name": "Image", "type": "string", "jsonPath": ".spec.image", "description": "what runs"},
+        {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},
+        {"name": "Desired", "type": "integer", "jsonPath": ".spec.replicas", "description": "How many there are."},
+        {"name": "Color", "type": "string", "jsonPath": ".spec.color", "priority": 1},
+        {"name": "Ready", "type": "date", "jsonPath": ".status.readySince"},
+    ]
+    assert version["selectableFields"] == [{"jsonPath": ".spec.image"}, {"jsonPath": ".spec.color"}]
+
+
+def test_the_schema_has_what_every_object_has() -> None:
+    schema = crd_of(Widget)["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    assert schema["description"] == "A widget."
+    assert schema["required"] == ["spec"]
+    assert list(schema["properties"]) == ["apiVersion", "kind", "metadata", "spec", "status"]
+    assert schema["properties"]["metadata"] == {"type": "object"}
+    assert "default" not in schema["properties"]["status"]
+
+
+def test_a_kind_without_status_has_no_subresource() -> None:
+    assert "subresources" not in crd_of(Gadget)["spec"]["versions"][0]
+    assert crd_of(Gadget)["spec"]["scope"] == "Cluster"
+
+
+def test_several_versions_are_in_the_order_of_preference_and_one_is_stored() -> None:
+    versions = crd_of(WidgetV1Alpha1, WidgetV1Beta1, Widget)["spec"]["versions"]
+    assert [(each["name"], each["served"], each["storage"]) for each in versions] == [
+        ("v1", True, True),
+        ("v1beta1", True, False),
+        ("v1alpha1", False, False),
+    ]
+    assert versions[1]["deprecated"]
+    assert versions[1]["deprecationWarning"] == "use example.dev/v1"
+
+
+def test_the_status_may_be_written_with_the_rest() -> None:
+    @marked(NoStatus(), Deprecated())
+    class Thing(CustomResource, group="example.dev", version="v1"):
+        status: OldSpec | None = None
+
+    version = crd_of(Thing)["spec"]["versions"][0]
+    assert "subresources" not in version
+    assert version["deprecated"]
+    assert "deprecationWarning" not in version
+
+
+def test_a_conversion_by_webhook_is_part_of_the_definition() -> None:
+    conversion = conversion_by_webhook(Endpoint(service="hooks", namespace="ops"))
+    assert crd_of(Widget, conversion=conversion)["spec"]["conversion"] == {
+        "strategy": "Webhook",
+        "webhook": {
+            "clientConfig": {"service": {"name": "hooks", "namespace": "ops", "path": "/convert", "port": 443}},
+            "conversionReviewVersions": ["v1"],
+        },
+    }
+
+
+def test_the_same_classes_give_the_same_definition() -> None:
+    assert crd_of(Widget) == crd_of(Widget)
+    assert "What a widget should be." in str(crd_of(Widget))
+    assert "What a widget should be." not in str(crd_of(Widget, descriptions=False))
+
+
+@asking
+async def test_a_server_takes_what_is_made_and_acts_by_it(api: Api) -> None:
+    crd = crd_of(Widget, WidgetV1Beta1, WidgetV1Alpha1)
+    made = await api.post(f"{DEFINITIONS}?fieldValidation=Strict", crd)
+    assert made.code == 201, made.message
+    assert made.warnings == ()
+    widget = Widget(metadata=ObjectMeta(name="a"), spec=WidgetSpec(size="big", ports=[], color="red"))
+    made = await api.post(f"{WIDGETS}?fieldValidation=Strict", to_dict(widget))
+    assert made.code == 201, made.message
+    assert made.body["spec"] == {
+        "size": "big",
+        "color": "red",
+        "replicas": 1,
+        "image": "nginx",
+        "even": 2,
+        "memory": "64Mi",
+        "interval": "30s",
+        "target": 80,
+        "range": {"least": 0, "most": 10},
+        "level": 3,
+        "notRoot": "nobody",
+    }
+    read = from_dict(Widget, made.body)
+    assert (read.spec.memory, read.spec.range.most) == (Quantity("64Mi"), 10)
+    rows = await api.cells(WIDGETS)
+    assert rows[0][:2] == ["a", "nginx"]
+    found = await api.get(f"{WIDGETS}?fieldSelector=spec.color%3Dred")
+    assert [each["metadata"]["name"] for each in found.body["items"]] == ["a"]
+    assert (await api.get(f"{WIDGETS}/a/scale")).body["spec"] == {"replicas": 1}
+    old = await api.get("/apis/example.dev/v1beta1/namespaces/default/widgets")
+    assert "use example.dev/v1" in old.warnings[0]
+
+
+@asking
+async def test_a_server_refuses_what_the_types_do_not_allow(api: Api) -> None:
+    assert (await api.post(DEFINITIONS, crd_of(Widget))).code == 201
+
+    async def told(**spec: Any) -> str:
+        body = {"apiVersion": "example.dev/v1", "kind": "Widget", "metadata": {"name": "a"}}
+        answer = await api.post(f"{WIDGETS}?dryRun=All", body | {"spec": {"size": "big"} | spec})
+        assert answer.code in (201, 422), answer.message
+        return answer.message
+
+    assert not await told()
+    assert "spec.replicas in body should be greater than or equal to 0" in await told(replicas=-1)
+    assert "spec.even in body should be a multiple of 2" in await told(even=3)
+    assert "spec.image in body should match" in await told(image="Nginx")
+    assert 'spec.color: Unsupported value: "green"' in await told(color="green")
+    assert "spec.interval in body should match" in await told(interval="soon")
+    assert "spec.memory in body should match" in await told(memory="much")
+    assert "spec.check" in await told(check={"type": "http"})
+    assert not await told(check={"type": "http", "port": 80})
+    assert "spec.check" in await told(check={"type": "other"})
+    assert "Duplicate value" in await told(ports=[{"port": 80}, {"port": 80, "protocol": "TCP"}])
+    assert not await told(ports=[{"port": 80}, {"port": 80, "protocol": "UDP"}])
+    assert "spec.notRoot" in await told(notRoot="root")
+    assert "spec.size: Required value" in await told(size=None)
+    assert not await told(nothingOrText=["a", None], nullable=None)
+    assert "spec.embedded.kind" in await told(embedded={"apiVersion": "v1"})
+    assert not await told(target="http", address="10.0.0.1")
+
+
+@dataclass
+class Loop:
+    size: int
+    tags: list[str] | None = None
+
+
+@resource(group="example.dev", version="v1", short_names=["hp"], namespaced=False)
+@dataclass
+class Hoop:
+    """A hoop."""
+
+    spec: Loop
+    metadata: dict[str, Any] | None = None
+
+
+@asking
+async def test_a_dataclass_can_be_a_kind(api: Api) -> None:
+    crd = crd_of(Hoop)
+    assert crd["metadata"]["name"] == "hoops.example.dev"
+    assert (await api.post(DEFINITIONS, crd)).code == 201
+    schema = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    assert schema["description"] == "A hoop."
+    assert schema["properties"]["spec"] == {
+        "type": "object",
+        "properties": {"size": {"type": "integer"}, "tags": {"type": "array", "items": {"type": "string"}}},
+        "required": ["size"],
+    }
+    body = {"apiVersion": "example.dev/v1", "kind": "Hoop", "metadata": {"name": "a"}, "spec": {"size": 1}}
+    assert (await api.post("/apis/example.dev/v1/hoops", body)).code == 201
+
+
+# What is refused
+
+
+def kind(name: str = "Thing", **keywords: Any) -> type[Object]:
+    namespace = {"__annotations__": {"spec": OldSpec}, "__module__": __name__}
+    return type(CustomResource)(name, (CustomResource,), namespace, **{"group": "a.dev", "version": "v1"} | keywords)
+
+
+class Bare(CustomResource):
+    spec: OldSpec
+
+
+class Wide(Struct):
+    text: str = ""
+    number: int = 0
+    items: list[str] = []
+
+
+def wide(*markers: Any) -> type[Object]:
+    namespace = {"__annotations__": {"spec": Wide, "status": Wide | None}, "__module__": __name__, "status": None}
+    made = type(CustomResource)("Thing", (CustomResource,), namespace, group="a.dev", version="v1")
+    return marked(*markers)(made)
+
+
+@pytest.mark.parametrize(
+    ("classes", "told"),
+    [
+        ([], "crd_of needs the class of a kind"),
+        ([Bare], "Bare is no kind: derive it from CustomResource"),
+        ([OldSpec], "OldSpec is no kind"),
+        (["text"], "text is no kind"),
+        ([kind(group="dev")], "class Thing: the group 'dev' must be a domain with a dot"),
+        ([kind(group="A.dev")], "the group 'A.dev' must be a domain with a dot"),
+        ([kind(version="1")], "version '1': only lower-case letters"),
+        ([kind(plural="Things")], "plural 'Things'"),
+        ([kind(short_names=["T"])], "short_names 'T'"),
+        ([kind(categories=["all things"])], "categories 'all things'"),
+        ([kind(group="x.k8s.io")], "the group x.k8s.io is Kubernetes' own"),
+        ([Widget, kind()], "class Thing: group is 'a.dev', and 'example.dev' in Widget: it must be the same"),
+        ([kind(), kind(version="v2")], "one of several versions is to be marked Stored(), found none"),
+        (
+            [marked(Stored())(kind()), marked(Stored())(kind(version="v2"))],
+            "to be marked Stored(), found Thing, Thing",
+        ),
+        ([marked(Stored())(kind()), kind()], "several classes are of one version: v1, v1"),
+        ([marked(Stored())(kind()), kind(version="v2", namespaced=False)], "namespaced is False, and True in Thing"),
+        ([wide(Column("A"))], "Column('A') on a class needs a path, e.g. Column('A', '.status.ready')"),
+        ([wide(Selectable())], "Selectable(): there is no field that is a text"),
+        ([wide(Selectable("spec.items"))], "there is no field that is a text, true or false, or a whole number at"),
+        ([wide(Scale("spec.text", "status.number"))], "there is no field that is a whole number at .spec.text"),
+        ([wide(Scale("spec.number", "status.other"))], "there is no field that is a whole number at .status.other"),
+        (
+            [wide(Scale("spec.number", "status.number", "status.number"))],
+            "there is no field that is a text at .status.number",
+        ),
+        ([wide(RawSchema({"minProperties": 1}))], "minProperties cannot be said of a whole object"),
+    ],
+)
+def test_a_kind_that_makes_no_definition_says_why(classes: list[Any], told: str) -> None:
+    with pytest.raises(SchemaError) as refused:
+        crd_of(*classes)
+    assert told in str(refused.value)
+
+
+def test_a_group_of_kubernetes_needs_an_approval() -> None:
+    approved = marked(DefinitionMeta(annotations={"api-approved.kubernetes.io": "https://example.dev"}))
+    assert crd_of(approved(kind(group="x.k8s.io")))["metadata"]["annotations"]
+
+
+def test_columns_take_the_type_of_what_they_show() -> None:
+    found = crd_of(
+        wide(
+            Column("A", "spec.text"),
+            Column("B", "spec.number", format="int64"),
+            Column("C", "spec.items"),
+            Column("D", "spec.items[0]"),
+            Column("E", "spec.number", type="string"),
+            PreserveUnknown(),
+        )
+    )["spec"]["versions"][0]["additionalPrinterColumns"]
+    assert [(each["name"], each["type"]) for each in found] == [
+        ("A", "string"),
+        ("B", "integer"),
+        ("C", "string"),
+        ("D", "string"),
+        ("E", "string"),
+    ]
+    assert found[1]["format"] == "int64"
+
+
+class Local(Struct):
+    count: Annotated[int, Column()] = 0
+
+
+class Twice(CustomResource, group="example.dev", version="v1", kind="Twice"):
+    spec: Local
+    other: Local
+
+
+def test_a_struct_at_two_places_has_a_column_at_each() -> None:
+    columns = crd_of(Twice)["spec"]["versions"][0]["additionalPrinterColumns"]
+    assert [(each["name"], each["jsonPath"]) for each in columns] == [
+        ("Count", ".spec.count"),
+        ("Count", ".other.count"),
+    ]
