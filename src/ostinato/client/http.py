@@ -169,7 +169,7 @@ class HttpTransport:
                 silence_ends=silence_ends,
             )
             code = str(answer.status)
-            return HttpAnswer(answer, what, self._clock, self._on_close(request, pool))
+            return HttpAnswer(answer, what, self._clock, self._on_close(request, answer, pool))
         except (Broken, aiohttp.ClientError, OSError) as error:
             failed = error.error if isinstance(error, Broken) else error
         finally:
@@ -190,11 +190,11 @@ class HttpTransport:
                 socket = await pool.websocket(self._base + request.target, headers, protocols)
             return HttpWebSocket(socket, what)
         except UpgradeRefused as error:
-            refused = error
+            message = f"{what}: the server answered {error.status} instead of opening a WebSocket"
+            raise UpgradeRefused(message, error.status, error.headers, error.body) from None
         except (Broken, aiohttp.ClientError, OSError) as error:
-            raise failure(error.error if isinstance(error, Broken) else error, what) from None
-        message = f"{what}: the server answered {refused.status} instead of opening a WebSocket"
-        raise UpgradeRefused(message, refused.status, refused.headers, refused.body)
+            failed = error.error if isinstance(error, Broken) else error
+        raise failure(failed, what)  # here and not above, for the same reason as in _attempt
 
     def _headers(self, request: Request, credential: Credential) -> CIMultiDict[str]:
         headers = CIMultiDict(request.headers)
@@ -216,10 +216,9 @@ class HttpTransport:
         if at is not None and self._clock.monotonic() > at:
             raise DeadlinePassed(f"{self.host}: not sent: the time in which this process may write is over")
 
-    def _on_close(self, request: Request, pool: HttpPool) -> OnClose:
+    def _on_close(self, request: Request, answer: aiohttp.ClientResponse, pool: HttpPool) -> OnClose:
         def closed(size: int | None) -> None:
-            if not request.stream:
-                pool.release()
+            pool.release(answer)
             if size is not None:
                 self._observe(names.RESPONSE_SIZE, size, request.method)
 

@@ -58,9 +58,11 @@ class HttpPool:
         """`check` is called at the last moment before each request is sent, and raises if it must not be."""
         self._short = _session(_SHORT, MOST_CONNECTIONS, check, traces)
         self._streams = _session(_STREAM, 0, check, traces)
-        self._open = 0  # short requests whose answers are not closed
+        self._short_open = 0  # short requests that are under way, or whose answers are not closed
         self._unused = asyncio.Event()  # set while there are none
         self._unused.set()
+        # Answers that are not closed. aiohttp forgets about who reads one when its connection is closed by us.
+        self._answers: dict[aiohttp.ClientResponse, Request] = {}
         self._end: asyncio.Task[None] | None = None  # closes everything when it is unused
         self._options: dict[str, Any] = {  # of every request
             "ssl": context if context is not None else False,
@@ -78,17 +80,15 @@ class HttpPool:
     async def send(
         self, request: Request, url: str, headers: CIMultiDict[str], *, silence_ends: bool
     ) -> aiohttp.ClientResponse:
-        """Send it. Unless it is a stream, `release` must be called when its answer is closed."""
+        """Send it. `release` must be called when its answer is closed."""
         session = self._streams if request.stream else self._short
-        if not request.stream:
-            self._open += 1
-            self._unused.clear()
+        self._begin(request)
         headers.update(self._headers)
         body: bytes | AsyncIterable[bytes] | io.BytesIO = request.body
         if isinstance(body, bytes) and len(body) > _LARGEST_AT_ONCE:
             body = io.BytesIO(body)  # is sent piece by piece
         try:
-            return await session.request(
+            answer = await session.request(
                 request.method,
                 URL(url, encoded=True),
                 headers=headers,
@@ -98,14 +98,26 @@ class HttpPool:
                 **self._options,
             )
         except BaseException:
-            if not request.stream:
-                self.release()
+            self._done(request)
             raise
+        self._answers[answer] = request
+        return answer
 
-    def release(self) -> None:
-        self._open -= 1
-        if not self._open:
-            self._unused.set()
+    def release(self, answer: aiohttp.ClientResponse) -> None:
+        request = self._answers.pop(answer, None)
+        if request is not None:
+            self._done(request)
+
+    def _begin(self, request: Request) -> None:
+        if not request.stream:
+            self._short_open += 1
+            self._unused.clear()
+
+    def _done(self, request: Request) -> None:
+        if not request.stream:
+            self._short_open -= 1
+            if not self._short_open:
+                self._unused.set()
 
     async def websocket(
         self, url: str, headers: CIMultiDict[str], protocols: tuple[str, ...]
@@ -121,6 +133,8 @@ class HttpPool:
         self._end = asyncio.get_running_loop().create_task(self._wind_down(), name="retired connections")
 
     async def close(self) -> None:
+        for answer in self._answers:
+            answer.close()
         self._unused.set()
         if self._end is not None:
             await self._end
@@ -128,6 +142,9 @@ class HttpPool:
         await self._short.close()
 
     async def _wind_down(self) -> None:
+        for answer, request in self._answers.items():
+            if request.stream:
+                answer.close()
         await self._streams.close()
         await self._unused.wait()
         await self._short.close()

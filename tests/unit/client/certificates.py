@@ -22,8 +22,12 @@ class Pair(NamedTuple):
     key: ec.EllipticCurvePrivateKey
 
 
-@cache
 def authority(name: str = "authority") -> Pair:
+    return _authority(name)  # one for each name, however it is asked for
+
+
+@cache
+def _authority(name: str) -> Pair:
     return _made(name, None, [x509.BasicConstraints(ca=True, path_length=None)])
 
 
