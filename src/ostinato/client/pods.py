@@ -99,11 +99,7 @@ class Pods:
         async with await self.exec(
             name, command, namespace=namespace, container=container, stdin=stdin is not None
         ) as started:
-            if stdin is not None:
-                if stdin:
-                    await started.write(stdin)
-                await started.close_stdin()
-            return await started.complete()
+            return await (started.complete() if stdin is None else started.communicate(stdin))
 
     async def port_forward(self, name: Key, port: int, *, namespace: str | None = None) -> PortForward:
         """A connection to a port of a Pod."""

@@ -13,16 +13,21 @@ command ended. Output is read only as fast as it is taken.
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from types import TracebackType
 from typing import Final, Literal, NamedTuple, Self
 
 import msgspec
 
 from ostinato.api.errors import APIError, InternalError, from_response
-from ostinato.client.transport import ConnectionLost, WebSocket
+from ostinato.client.transport import ConnectionLost, TransportError, WebSocket
 
 PROTOCOLS: Final = ("v5.channel.k8s.io", "v4.channel.k8s.io")
-_STDIN, _STDOUT, _STDERR, _ERROR, _RESIZE, _CLOSE = 0, 1, 2, 3, 4, 255
+_STDIN, _RESIZE, _CLOSE = 0, 4, 255
+_OUTPUT: Final[dict[bytes, Literal["stdout", "stderr"]]] = {b"\x01": "stdout", b"\x02": "stderr"}
+_ERROR: Final = b"\x03"
+_LONGEST_MESSAGE: Final = 32 * 1024  # bytes of input; what servers take depends on what is behind them
 _NON_ZERO: Final = "NonZeroExitCode"
 
 
@@ -49,13 +54,17 @@ class Process:
 
     async def write(self, data: bytes) -> None:
         """To standard input, which must have been asked for."""
-        await self._socket.send(bytes((_STDIN,)) + data)
+        for start in range(0, len(data), _LONGEST_MESSAGE):
+            await self._socket.send(bytes((_STDIN,)) + data[start : start + _LONGEST_MESSAGE])
 
     async def close_stdin(self) -> None:
         """Say that no more input comes. Servers before 1.30 cannot be told so."""
+        self._check_input_ends()
+        await self._socket.send(bytes((_CLOSE, _STDIN)))
+
+    def _check_input_ends(self) -> None:
         if self._socket.protocol != PROTOCOLS[0]:
             raise NotImplementedError(f"{self._about}: the server speaks {self._socket.protocol}, which ends no stdin")
-        await self._socket.send(bytes((_CLOSE, _STDIN)))
 
     async def resize(self, width: int, height: int) -> None:
         """Tell the size of the terminal, in characters."""
@@ -72,12 +81,29 @@ class Process:
             if message is None:
                 raise ConnectionLost(f"{self._about}: the connection ended before the command did")
             stream, data = message[:1], message[1:]
-            if stream == b"\x03":
+            if not data:  # says that the connection is made
+                continue
+            if stream == _ERROR:
                 self.exit_code = self._ended(data)
-            elif data and stream in (b"\x01", b"\x02"):
-                return Output("stdout" if stream == b"\x01" else "stderr", data)
+            elif stream in _OUTPUT:
+                return Output(_OUTPUT[stream], data)
         await self.close()
         raise StopAsyncIteration
+
+    async def communicate(self, stdin: bytes) -> Completed:
+        """Write all input while collecting all output: either could wait for the other."""
+        self._check_input_ends()
+        writing = asyncio.ensure_future(self._feed(stdin))
+        try:
+            return await self.complete()
+        finally:
+            writing.cancel()
+            with contextlib.suppress(asyncio.CancelledError, TransportError):  # a command may end without reading it
+                await writing
+
+    async def _feed(self, stdin: bytes) -> None:
+        await self.write(stdin)
+        await self.close_stdin()
 
     async def complete(self) -> Completed:
         """Wait for the end, and collect the output."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime
 from typing import Any
 
@@ -100,6 +101,7 @@ class Socket:
         self.sent.append(message)
 
     async def receive(self) -> bytes | None:
+        await asyncio.sleep(0)  # lets others run, as a network does
         return self._messages.pop(0) if self._messages else None
 
     async def close(self) -> None:
@@ -130,7 +132,7 @@ def _client(world: Simulation, socket: Socket | Exception) -> tuple[Client, Scri
 @pytest.mark.parametrize("code", [0, 3, 255])
 def test_a_command_is_run_to_its_end(code: int) -> None:
     world = Simulation(1)
-    socket = Socket(b"\x01", b"\x01out", b"\x02err", b"\x01 more", b"\x09odd", b"", _ended(code))
+    socket = Socket(b"\x03", b"\x01", b"\x01out", b"\x02err", b"\x01 more", b"\x09odd", b"", _ended(code))
     client, transport = _client(world, socket)
     done = world.run(client.pods.run("web", ["sh", "-c", "exit"], container="a"))
     assert done == (code, b"out more", b"err")
@@ -149,11 +151,54 @@ def test_a_command_is_run_to_its_end(code: int) -> None:
 def test_input_is_written_and_ended() -> None:
     world = Simulation(1)
     for given, sent in ((b"hello", [b"\x00hello", b"\xff\x00"]), (b"", [b"\xff\x00"])):
-        socket = Socket(_ended(0))
+        socket = Socket(*[b"\x01"] * 9, _ended(0))
         client, transport = _client(world, socket)
         world.run(client.pods.run("web", ["cat"], stdin=given))
         assert socket.sent == sent
         assert ("stdin", "true") in transport.requests[0].query
+
+
+class Cat(Socket):
+    """A command that writes what it reads, and reads no more before that has been taken."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._pipe: asyncio.Queue[bytes] = asyncio.Queue(1)
+
+    async def send(self, message: bytes) -> None:
+        self.sent.append(message)
+        ended = message == b"\xff\x00"
+        await self._pipe.put(_ended(0) if ended else b"\x01" + message[1:])
+
+    async def receive(self) -> bytes | None:
+        return await self._pipe.get()
+
+
+def test_input_and_output_do_not_wait_for_each_other() -> None:
+    world = Simulation(1)
+    client, _ = _client(world, Cat())
+    assert len(world.run(client.pods.run("web", ["cat"], stdin=b"x" * 1_000_000)).stdout) == 1_000_000
+
+
+class Closed(Socket):
+    """A command that ends without reading its input."""
+
+    async def send(self, message: bytes) -> None:
+        raise ConnectionLost("closed")
+
+
+def test_a_command_may_end_without_reading_its_input() -> None:
+    world = Simulation(1)
+    client, _ = _client(world, Closed(b"\x01out", _ended(4)))
+    assert world.run(client.pods.run("web", ["false"], stdin=b"x")) == (4, b"out", b"")
+
+
+def test_long_input_is_written_in_pieces() -> None:
+    world = Simulation(1)
+    socket = Socket(*[b"\x01"] * 9, _ended(0))
+    client, _ = _client(world, socket)
+    world.run(client.pods.run("web", ["cat"], stdin=b"x" * 70_000))
+    assert [len(message) - 1 for message in socket.sent] == [32_768, 32_768, 4_464, 1]
 
 
 def test_an_older_server_cannot_be_told_that_the_input_has_ended() -> None:
