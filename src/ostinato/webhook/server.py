@@ -33,6 +33,7 @@ _IDLE_SECONDS: Final = 90.0  # after which a connection without requests is clos
 _HANDSHAKE_SECONDS: Final = 10.0
 _SPREAD_SECONDS: Final = 5.0  # until all API servers have seen a new CA bundle
 _STOP_SECONDS: Final = 60.0
+_FLUSH_SECONDS: Final = 1.0  # for the last bytes of answers, when it stops
 _CHECK_SECONDS: Final = 10.0
 
 
@@ -116,12 +117,17 @@ class WebhookServer:
         if listener is None or http is None:
             return
         listener.close()
+        transports = [each.transport for each in http.connections if each.transport is not None]
         http.pre_shutdown()
         try:
             await http.shutdown(seconds)
+            with suppress(TimeoutError):
+                async with self._world.clock.timeout(_FLUSH_SECONDS):
+                    while any(transport.get_write_buffer_size() for transport in transports):
+                        await self._world.clock.sleep(_FLUSH_SECONDS / 100)
         finally:
-            for connection in http.connections:
-                connection.force_close()
+            for transport in transports:  # without waiting for the other side to say good-bye
+                transport.abort()
 
     async def check(self) -> None:
         """For readiness: a NotServing error unless it answers on its port."""

@@ -1,0 +1,233 @@
+"""A kube-apiserver calls our webhooks: what they change, warn of, refuse and convert arrives at the user."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+import pytest
+
+from ostinato.api.errors import APIError, InternalError, Invalid
+from ostinato.api.field_errors import FieldError
+from ostinato.api.field_errors import Path as FieldPath
+from ostinato.api.meta import ObjectMeta
+from ostinato.api.object import CustomResource
+from ostinato.api.struct import Struct
+from ostinato.client import Client, Config, HttpTransport, Unstructured
+from ostinato.controller.runnable import Surroundings
+from ostinato.webhook import AdmissionRequest, Denied, UrlEndpoint, Webhooks, converter, defaulter, validator
+from ostinato.world import World
+
+GROUP = "webhooks.example.dev"
+NAME = "ostinato-test-webhooks"
+
+
+class WidgetSpec(Struct):
+    replicas: int | None = None
+    image: str = ""
+
+
+class Widget(CustomResource, group=GROUP, version="v1"):
+    spec: WidgetSpec = msgspec.field(default_factory=WidgetSpec)
+
+
+class WidgetV2Spec(Struct):
+    count: int = 0
+
+
+class WidgetV2(CustomResource, group=GROUP, version="v2", kind="Widget"):
+    spec: WidgetV2Spec = msgspec.field(default_factory=WidgetV2Spec)
+
+
+@defaulter(Widget)
+def fill_in(widget: Widget, request: AdmissionRequest) -> None:
+    if widget.spec.replicas is None:
+        widget.spec.replicas = 2
+    widget.metadata.annotations = {**(widget.metadata.annotations or {}), "example.dev/user": request.user.username}
+
+
+@validator(Widget, operations=["CREATE", "UPDATE", "DELETE"])
+def check(widget: Widget, old: Widget | None, request: AdmissionRequest) -> Iterator[FieldError | str]:
+    labels = widget.metadata.labels or {}
+    if request.operation == "DELETE":
+        if "protected" in labels:
+            raise Denied("it is protected")
+        return
+    if "broken" in labels:
+        raise ZeroDivisionError("division by zero")
+    if request.dry_run:
+        yield "it is a dry run"
+    if widget.spec.image.endswith(":latest"):
+        yield "spec.image: latest moves,\nname a version"
+    replicas = widget.spec.replicas or 0
+    if replicas % 2:
+        yield FieldError.invalid(FieldPath("spec", "replicas"), replicas, "must be even")
+    if old is not None and replicas < (old.spec.replicas or 0):
+        raise Denied("replicas cannot shrink")
+
+
+@converter
+def up(old: Widget) -> WidgetV2:
+    if old.spec.image == "inconvertible":
+        raise ValueError("no such image in v2")
+    return WidgetV2(metadata=old.metadata, spec=WidgetV2Spec(count=old.spec.replicas or 0))
+
+
+@converter
+def down(new: WidgetV2) -> Widget:
+    return Widget(spec=WidgetSpec(replicas=new.spec.count))  # its metadata is taken over
+
+
+def definition(webhooks: Webhooks) -> dict[str, Any]:
+    def version(name: str, **properties: Any) -> dict[str, Any]:
+        spec = {"type": "object", "properties": properties}
+        schema = {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}}
+        return {"name": name, "served": True, "storage": name == "v1", "schema": schema}
+
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"widgets.{GROUP}"},
+        "spec": {
+            "group": GROUP,
+            "scope": "Namespaced",
+            "names": {"plural": "widgets", "singular": "widget", "kind": "Widget"},
+            "conversion": webhooks.conversion(),
+            "versions": [
+                version("v1", replicas={"type": "integer"}, image={"type": "string"}, unknown={"type": "string"}),
+                version("v2", count={"type": "integer"}),
+            ],
+        },
+    }
+
+
+async def eventually(ask: Callable[[], Awaitable[bool]]) -> None:
+    """Wait for what an API server does in its own time."""
+    async with asyncio.timeout(30):
+        while not await ask():  # noqa: ASYNC110 - it tells nobody when it has done it
+            await asyncio.sleep(0.1)
+
+
+@asynccontextmanager
+async def serving(client: Client, world: World) -> AsyncIterator[None]:
+    """The hooks, served and known to the API server; all certificates are made, and made known, by themselves."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    endpoint = UrlEndpoint(f"https://127.0.0.1:{port}")
+    webhooks = Webhooks(fill_in, check, up, down, endpoint=endpoint, name=NAME, host="127.0.0.1", port=port)
+    documents = [definition(webhooks), *webhooks.configurations()]
+    kinds = [Unstructured.of(document["apiVersion"], document["kind"]) for document in documents]
+    for document in documents:
+        await client.create(document)
+    running = asyncio.create_task(webhooks.run(Surroundings(client=client, informers=None, world=world)))
+
+    async def all_is_known() -> bool:
+        found = [await client.get(kind, each["metadata"]["name"]) for kind, each in zip(kinds, documents, strict=True)]
+        return all(msgspec.json.encode(each).count(b'"caBundle"') > 0 for each in found)
+
+    async def hooks_are_called() -> bool:
+        odd = Widget(metadata=ObjectMeta(name="odd"), spec=WidgetSpec(replicas=3))
+        try:
+            await client.create(odd, dry_run=True)
+        except Invalid:
+            return True
+        except APIError:
+            pass
+        return False
+
+    try:
+        await eventually(all_is_known)
+        await eventually(hooks_are_called)
+        yield
+    finally:
+        for kind, document in zip(kinds[::-1], documents[::-1], strict=True):
+            await client.delete(kind, document["metadata"]["name"])
+        running.cancel()
+        await asyncio.wait([running])
+
+
+async def conversation(kubeconfig: Path, namespace: str) -> None:
+    world = World.real()
+    warnings: list[str] = []
+    config = Config.load(path=kubeconfig)
+    transport = HttpTransport(config, world)
+    client = Client(transport, world=world, namespace=namespace, warn=warnings.append)
+    async with client, serving(client, world):
+        warnings.clear()
+        await changes_and_warnings(client, warnings)
+        await refusals(client)
+        await conversions(client)
+    world.executor.close()
+
+
+async def changes_and_warnings(client: Client, warnings: list[str]) -> None:
+    document = {
+        "apiVersion": f"{GROUP}/v1",
+        "kind": "Widget",
+        "metadata": {"name": "a"},
+        "spec": {"image": "nginx:latest", "unknown": "kept"},
+    }
+    made = await client.create(document)
+    assert made["spec"] == {"replicas": 2, "image": "nginx:latest", "unknown": "kept"}
+    assert made["metadata"]["annotations"]["example.dev/user"]
+    assert warnings == ["spec.image: latest moves, name a version"]
+    warnings.clear()
+    await client.create(Widget(metadata=ObjectMeta(name="dry")), dry_run=True)
+    assert warnings == ["it is a dry run"]
+
+
+async def refusals(client: Client) -> None:
+    with pytest.raises(Invalid) as invalid:
+        await client.create(Widget(metadata=ObjectMeta(name="odd"), spec=WidgetSpec(replicas=3)))
+    assert str(invalid.value) == (
+        f'admission webhook "validate.v1.widgets.{GROUP}" denied the request: '
+        f'Widget.{GROUP} "odd" is invalid: spec.replicas: Invalid value: 3: must be even'
+    )
+    assert invalid.value.causes[0].field == "spec.replicas"
+    widget = await client.get(Widget, "a")
+    widget.spec.replicas = 0
+    with pytest.raises(APIError, match=f'"validate.v1.widgets.{GROUP}" denied the request: replicas cannot') as denied:
+        await client.update(widget)
+    assert (denied.value.code, denied.value.reason) == (403, "Forbidden")
+    with pytest.raises(APIError, match=r"check failed: ZeroDivisionError: division by zero") as failed:
+        await client.create(Widget(metadata=ObjectMeta(name="broken", labels={"broken": ""})))
+    assert failed.value.code == 500
+    await client.create(Widget(metadata=ObjectMeta(name="protected", labels={"protected": ""})))
+    with pytest.raises(APIError, match="denied the request: it is protected"):
+        await client.delete(Widget, "protected")
+
+
+async def conversions(client: Client) -> None:
+    assert (await client.get(WidgetV2, "a")).spec.count == 2
+    # Hooks for v1 are asked about v2 as well: the server converts.
+    with pytest.raises(Invalid, match="must be even"):
+        await client.create(WidgetV2(metadata=ObjectMeta(name="odd"), spec=WidgetV2Spec(count=5)))
+    await client.create(WidgetV2(metadata=ObjectMeta(name="b", labels={"by": "v2"}), spec=WidgetV2Spec(count=4)))
+    stored = await client.get(Widget, "b")
+    assert (stored.spec.replicas, stored.metadata.labels) == (4, {"by": "v2"})
+    assert stored.metadata.annotations  # the defaulter saw it too
+    listed = [widget.spec.count async for widget in client.list(WidgetV2, namespace=client.namespace)]
+    assert listed == [2, 4, 2]
+    await client.create(Widget(metadata=ObjectMeta(name="v1-only"), spec=WidgetSpec(image="inconvertible")))
+    with pytest.raises(InternalError) as failed:
+        await client.get(WidgetV2, "v1-only")
+    assert str(failed.value).endswith(
+        f"conversion webhook for {GROUP}/v1, Kind=Widget failed: "
+        f"Widget {client.namespace}/v1-only: ValueError: no such image in v2"
+    )
+
+
+def test_a_kube_apiserver_is_served(request: pytest.FixtureRequest) -> None:
+    if not request.config.getoption("--cluster"):
+        pytest.skip("the embedded server calls no webhooks yet: run with --cluster KUBECONFIG")
+    kubeconfig: Path = request.getfixturevalue("kubeconfig")
+    if urlsplit(Config.load(path=kubeconfig).url).hostname not in ("127.0.0.1", "localhost", "::1"):
+        pytest.skip("an API server on another machine cannot call a webhook on this one")
+    asyncio.run(conversation(kubeconfig, request.getfixturevalue("namespace")))
