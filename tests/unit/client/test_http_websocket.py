@@ -138,3 +138,19 @@ def test_a_server_that_shakes_hands_wrongly_is_refused() -> None:
                 await sender.websocket(EXEC, PROTOCOLS)
 
     run(main())
+
+
+def test_closing_the_transport_ends_what_is_awaited_of_a_websocket() -> None:
+    async def main() -> None:
+        async with serving(echo) as served, transport(served.config()) as sender:
+            socket = await sender.websocket(EXEC, PROTOCOLS)
+            waiting = asyncio.ensure_future(socket.receive())
+            await socket.send(b"hello")
+            assert await waiting == b"hello"
+            waiting = asyncio.ensure_future(socket.receive())
+            await asyncio.sleep(0)
+            await sender.close()
+            with pytest.raises(ConnectionLost):
+                await waiting
+
+    run(main())
