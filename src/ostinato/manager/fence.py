@@ -1,0 +1,83 @@
+"""The fence: until when this process may write.
+
+A leader that is cut off does not know that it was replaced. So its right to write ends by itself: `renew_deadline`
+seconds after the latest renewal that succeeded was *sent*. Others wait longer than that before they take over, and no
+clock is compared with another.
+
+- Before leadership, `deadline` is None, so that anybody may read; writes are refused by `FencedTransport`.
+- From then on `deadline` is a time on the monotonic clock. It moves with each renewal, and never comes back once it
+  was `closed`.
+
+The election's thread moves the fence and the event loop reads it: each is one assignment or one read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from ostinato.client.transport import DeadlinePassed, Request, Response, Transport, WebSocket
+from ostinato.world import Clock
+
+_READS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+
+
+class Fence:
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._until: float | None = None
+        self._closed = False
+
+    def deadline(self) -> float | None:
+        """The time after which nothing may be sent; None as long as this process has never led."""
+        return self._until
+
+    @property
+    def is_open(self) -> bool:
+        """Whether this process may write now."""
+        until = self._until
+        return until is not None and self._clock.monotonic() <= until
+
+    def extend(self, until: float) -> None:
+        """Allow writes until then. After `close` it does nothing."""
+        if not self._closed:
+            self._until = until
+
+    def close(self) -> None:
+        """Allow nothing from now on."""
+        self._closed = True
+        self._until = float("-inf")
+
+
+class FencedTransport:
+    """A transport that does not write before its process leads. The end is its inner transport's `deadline`."""
+
+    def __init__(self, inner: Transport, fence: Fence) -> None:
+        self._inner = inner
+        self._fence = fence
+
+    @property
+    def host(self) -> str:
+        return self._inner.host
+
+    async def request(self, request: Request) -> Response:
+        self._check(request)
+        return await self._inner.request(request)
+
+    async def websocket(self, request: Request, protocols: Sequence[str]) -> WebSocket:
+        if not self._fence.is_open:
+            raise self._refusal(request)
+        return await self._inner.websocket(request, protocols)
+
+    async def close(self) -> None:
+        await self._inner.close()
+
+    def _check(self, request: Request) -> None:
+        if request.method not in _READS and not self._fence.is_open:
+            raise self._refusal(request)
+
+    def _refusal(self, request: Request) -> DeadlinePassed:
+        return DeadlinePassed(
+            f"{request.method} {self.host}{request.path}: not sent: this process does not lead, and only the leader "
+            "writes; what must be written by all is for a runnable that needs no leader election"
+        )
