@@ -10,11 +10,11 @@ from ostinato.api import access
 from ostinato.api.access import AnyObject
 from ostinato.api.gvk import GroupVersionKind, NamespacedName
 from ostinato.api.object import Object
-from ostinato.cache.freshness import Fact, Gone, Outdated, Written
+from ostinato.cache.freshness import BeingDeleted, Fact, Gone, Outdated, Written
 from ostinato.cache.informer import Informer
 from ostinato.cache.informers import Informers
 from ostinato.cache.lister import selected, selector_of
-from ostinato.cache.own_writes import record
+from ostinato.cache.own_writes import record, tell
 from ostinato.client.options import LabelSelection
 from ostinato.world import Clock
 
@@ -26,6 +26,7 @@ class Noting:
 
     def written(self, instance: AnyObject) -> None:
         """The server answered a write with this object."""
+        tell(instance)
         key, gvk = access.key(instance), access.gvk(instance)
         version = access.resource_version(instance)
         if _has_gone(instance):
@@ -38,13 +39,13 @@ class Noting:
     def deleted(self, informer: Informer, key: NamespacedName, uid: str) -> None:
         """The server agreed to delete the object with this uid, or (""), whichever there was."""
         known = informer.store.get(key)
-        self._tell(informer, Gone(key, uid or (known.uid if known else "")))
+        self._tell(informer, BeingDeleted(key, uid or (known.uid if known else "")))
 
     def deleted_all(self, gvk: GroupVersionKind, namespace: str, labels: LabelSelection) -> None:
         """The server agreed to delete all objects of a namespace that have these labels."""
         for informer in self._watching(gvk):
             for entry in selected(informer.store, namespace, selector_of(labels)):
-                self._tell(informer, Gone(entry.key, entry.uid))
+                self._tell(informer, BeingDeleted(entry.key, entry.uid))
 
     def outdated(self, instance: AnyObject) -> None:
         """The server refused a write of this object: it is no longer what it was."""

@@ -11,10 +11,11 @@ keeps the writes of each run and lets the next one wait for them. Tasks that are
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
+from ostinato.api.access import AnyObject
 from ostinato.cache.freshness import Expectation, wait_for
 from ostinato.world import Clock
 
@@ -22,7 +23,9 @@ _recording: ContextVar[OwnWrites | None] = ContextVar("ostinato.cache.own_writes
 
 
 class OwnWrites:
-    def __init__(self) -> None:
+    def __init__(self, tell: Callable[[AnyObject], object] | None = None) -> None:
+        """`tell` is called with each object as the server answered its write. Defaults to nobody."""
+        self.tell = tell
         self._expectations: list[tuple[Expectation, Clock]] = []
 
     def add(self, expectation: Expectation, clock: Clock) -> None:
@@ -40,14 +43,21 @@ class OwnWrites:
 
 
 @contextmanager
-def own_writes() -> Iterator[OwnWrites]:
-    """Record the writes of the block that go through cached clients."""
-    writes = OwnWrites()
+def own_writes(tell: Callable[[AnyObject], object] | None = None) -> Iterator[OwnWrites]:
+    """Record the writes of the block that go through cached clients; `tell` is called with each object written."""
+    writes = OwnWrites(tell)
     token = _recording.set(writes)
     try:
         yield writes
     finally:
         _recording.reset(token)
+
+
+def tell(instance: AnyObject) -> None:
+    """Show an object that was written to the block that is running, if there is one that wants to know."""
+    writes = _recording.get()
+    if writes is not None and writes.tell is not None:
+        writes.tell(instance)
 
 
 def record(expectation: Expectation, clock: Clock) -> None:

@@ -19,7 +19,7 @@ stale and nothing has to be stopped.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from typing import Final, Generic, Literal, NamedTuple, Protocol, TypeVar
 
 from ostinato.world import Clock
@@ -69,15 +69,16 @@ class Family(NamedTuple):
 
 
 class Histogram:
-    """How many observations were up to each of some bounds."""
+    """How many observations were up to each of some bounds. They default to those of the times in queues."""
 
-    def __init__(self) -> None:
+    def __init__(self, bounds: Sequence[float] = _BOUNDS) -> None:
         self.sum = 0.0
-        self.counts = [0] * (len(_BOUNDS) + 1)  # of each bound those above the one before; the last has no bound
+        self.counts = [0] * (len(bounds) + 1)  # of each bound those above the one before; the last has no bound
+        self._bounds = bounds
 
     def observe(self, value: float) -> None:
         self.sum += value
-        self.counts[bisect_left(_BOUNDS, value)] += 1
+        self.counts[bisect_left(self._bounds, value)] += 1
 
     @property
     def count(self) -> int:
@@ -85,7 +86,7 @@ class Histogram:
 
     def samples(self, name: str, labels: dict[str, str]) -> list[Sample]:
         found, below = [], 0
-        for bound, count in zip([*map(str, _BOUNDS), "+Inf"], self.counts, strict=True):
+        for bound, count in zip([*map(str, self._bounds), "+Inf"], self.counts, strict=True):
             below += count
             found.append(Sample(f"{name}_bucket", {**labels, "le": bound}, below))
         return [*found, Sample(f"{name}_sum", labels, self.sum), Sample(f"{name}_count", labels, below)]
