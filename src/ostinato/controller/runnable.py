@@ -1,7 +1,7 @@
 """Runnable: what a manager runs, and the surroundings that it gives to it.
 
-- `run(surroundings)` works until its task is cancelled. The first cancellation asks it to stop: it takes nothing new on,
-  finishes what is under way, and ends. A second one, sent when the time for that is over, drops what is under way.
+- `run(surroundings)` works until its task is cancelled. The first cancellation asks it to stop: it takes nothing new
+  on, finishes what is under way, and ends. A second one, sent when the time for that is over, drops what is under way.
   For most runnables that comes by itself: a cancelled `await` ends them at once.
 - Ending, returning or raising: a runnable that returns by itself is done; an error that it raises ends the manager.
 - `needs_leader_election`: whether only the leader may run it. What has no such attribute needs it, to be safe.

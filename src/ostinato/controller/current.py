@@ -1,0 +1,48 @@
+"""The reconcile that is running: for logs and traces, which say on their own whose they are.
+
+`current_reconcile()` is None outside of one. Tasks and threads that a reconcile starts belong to it too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+import msgspec
+
+from ostinato.api.gvk import GroupVersionKind
+from ostinato.controller.reasons import Why
+
+
+class Reconcile(msgspec.Struct, frozen=True, kw_only=True):
+    """One run of a reconciler."""
+
+    id: str  # of this run alone
+    controller: str
+    request: Hashable
+    gvk: GroupVersionKind | None  # of what it is about, if that is an object
+    why: Why
+    attempt: int  # 1, and one more after each failure in a row
+
+
+_current: ContextVar[Reconcile | None] = ContextVar("ostinato.controller.reconcile", default=None)
+
+
+def current_reconcile() -> Reconcile | None:
+    return _current.get()
+
+
+def reconcile_id() -> str:
+    """Of the reconcile that is running, "" outside of one."""
+    found = _current.get()
+    return "" if found is None else found.id
+
+
+@contextmanager
+def running(reconcile: Reconcile) -> Iterator[None]:
+    token = _current.set(reconcile)
+    try:
+        yield
+    finally:
+        _current.reset(token)

@@ -1,0 +1,168 @@
+"""The kind source: objects of a kind, as an informer tells of them.
+
+- It shares the informer with everybody else who watches the same, and starts it if nobody has.
+- It is ready when its handler has heard of every object that was there.
+- A server that refuses (no such kind, forbidden) is reported within seconds and asked again, since a definition may
+  come later; when the time for the first sync is over, the error says what the server said. `optional=True` does not
+  wait for a kind that does not exist: its objects are told when it does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Hashable, Iterable, Sequence
+from inspect import isawaitable
+from typing import Any, Final
+
+import msgspec
+
+from ostinato.api.errors import NotFound
+from ostinato.cache.events import Added, Event, Updated
+from ostinato.cache.informer import Informer, Registration
+from ostinato.cache.informers import AnyKind, Settings
+from ostinato.cache.syncing import SyncError
+from ostinato.client.views import MetadataOf, View, view_of
+from ostinato.controller.handlers import Handler, Keys
+from ostinato.controller.predicates import EventFunction
+from ostinato.controller.reasons import Cause
+from ostinato.controller.sources import Sink
+from ostinato.queue import LOW_PRIORITY
+
+_PAUSE: Final = 1.0  # seconds between looks at a server that refuses
+
+
+class KindOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """
+    - `predicates`: which events count; all must agree. Defaults to all events.
+    - `resync`: seconds after which everything is told once more. Defaults to 0, never.
+    - `settings`: what is cached of the kind. Defaults to the informers' own.
+    - `metadata_only`: watch the metadata alone.
+    - `optional`: do not wait for a kind that does not exist yet.
+    """
+
+    predicates: tuple[EventFunction, ...] = ()
+    resync: float = 0.0
+    settings: Settings | None = None
+    metadata_only: bool = False
+    optional: bool = False
+
+
+_DEFAULTS = KindOptions()
+
+
+class KindSource:
+    def __init__(self, kind: AnyKind, handler: Handler, options: KindOptions = _DEFAULTS) -> None:
+        view: View[Any] = view_of(kind)
+        self.view: View[Any] = MetadataOf(kind) if options.metadata_only and not isinstance(view, MetadataOf) else view
+        self._handler = handler
+        self._options = options
+
+    def __str__(self) -> str:
+        return f"{self.view.gvk.kind} of {self.view.gvk.api_version}"
+
+    def with_filters(self, filters: Sequence[EventFunction]) -> KindSource:
+        """The same, with predicates that are asked before its own."""
+        options = msgspec.structs.replace(self._options, predicates=(*filters, *self._options.predicates))
+        source = KindSource(self.view, self._handler, options)
+        source.view = self.view
+        return source
+
+    async def run(self, sink: Sink) -> None:
+        await self._handler.prepare(self.view, sink.surroundings)
+        informer: Informer = sink.surroundings.informers.of(self.view, self._options.settings)
+        hearing = _Hearing(self.view, self._handler, self._options.predicates, sink)
+        registration = informer.add_handler(
+            hearing.hear, resync=self._options.resync, name=f"controller {sink.controller}"
+        )
+        try:
+            informer.start()
+            await self._synced(registration, sink)
+            sink.ready()
+            await asyncio.get_running_loop().create_future()
+        finally:
+            registration.remove()
+
+    async def _synced(self, registration: Registration, sink: Sink) -> None:
+        clock = sink.surroundings.world.clock
+        until = clock.monotonic() + sink.sync_timeout
+        told = ""
+        while True:
+            left = until - clock.monotonic()
+            try:
+                await registration.synced(max(left, 0.0))
+                return
+            except SyncError as error:
+                if self._options.optional and isinstance(error.cause, NotFound):
+                    sink.logger.warning("controller %s: %s does not exist yet: %s", sink.controller, self, error)
+                    return
+                if left <= 0 or error.cause is None:
+                    raise SyncError(f"controller {sink.controller}: {error}", error.cause) from None
+                if str(error) != told:
+                    told = str(error)
+                    sink.logger.warning("controller %s waits for %s: %s", sink.controller, self, error)
+            await clock.sleep(min(_PAUSE, max(left, 0.0)))
+
+
+class _Hearing:
+    """One controller's ear at an informer."""
+
+    def __init__(self, view: View[Any], handler: Handler, predicates: tuple[EventFunction, ...], sink: Sink) -> None:
+        self._gvk = view.gvk
+        self._handler = handler
+        self._predicates = predicates
+        self._sink = sink
+        kind = view.gvk.kind
+        self._found, self._resynced = f"{kind} found", f"{kind} resynced"
+        self._happened = {name: f"{kind} {name.lower()}" for name in ("Added", "Updated", "Deleted")}
+
+    def hear(self, event: Event) -> Awaitable[None] | None:
+        if not all(self._passes(each, event) for each in self._predicates):
+            return None
+        try:
+            keys = self._handler.keys(event)
+        except Exception as error:  # noqa: BLE001 - whatever the user's function does
+            self._failed(error, event)
+            return None
+        if isawaitable(keys):
+            return self._add_later(keys, event)
+        self._add(keys, event)
+        return None
+
+    async def _add_later(self, keys: Awaitable[Keys], event: Event) -> None:
+        try:
+            self._add(await keys, event)
+        except Exception as error:  # noqa: BLE001
+            self._failed(error, event)
+
+    def _add(self, keys: Iterable[Hashable], event: Event) -> None:
+        reason, priority = self._happened[type(event).__name__], 0
+        if isinstance(event, Added) and event.initial:
+            reason, priority = self._found, LOW_PRIORITY
+        elif isinstance(event, Updated) and event.old.resource_version == event.new.resource_version:
+            reason, priority = self._resynced, LOW_PRIORITY
+        cause = Cause(self._gvk, event.key, event.object.resource_version)
+        for key in dict.fromkeys(keys):
+            self._sink.add(key, reason, priority, cause)
+
+    def _passes(self, predicate: EventFunction, event: Event) -> bool:
+        try:
+            return bool(predicate(event))
+        except Exception:  # whatever the user's function does
+            self._sink.logger.exception(
+                "controller %s: predicate %s failed on %s; the event counts all the same",
+                self._sink.controller,
+                predicate,
+                event.object,
+            )
+            return True
+
+    def _failed(self, error: Exception, event: Event) -> None:
+        self._sink.logger.error(
+            "controller %s: the handler for %s failed on %s, which nobody reconciles now: %s: %s",
+            self._sink.controller,
+            self._gvk.kind,
+            event.object,
+            type(error).__name__,
+            error,
+            exc_info=error,
+        )

@@ -1,0 +1,61 @@
+"""Timed sources: keys at the beginning, and at certain times.
+
+    CronSource("0 6 * * mon-fri", [Request("", "report")], time_zone="Europe/Paris")
+    StartupSource([Request("", "bootstrap")])
+
+A time that passes while the process is down, or not the leader, is not made up for; a time that comes while the last
+one is still worked on counts once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Hashable, Iterable
+
+from ostinato.api.cron import Schedule, parse_schedule
+from ostinato.controller.reasons import SCHEDULE, STARTUP
+from ostinato.controller.sources import Sink
+
+KeySource = Iterable[Hashable] | Callable[[], Iterable[Hashable]]
+"""Keys, or a function that gives them when their time has come."""
+
+
+class CronSource:
+    def __init__(self, schedule: str, keys: KeySource, *, time_zone: str = "UTC") -> None:
+        """`time_zone` is the IANA name of the zone whose clocks count. Defaults to UTC."""
+        self._text = schedule
+        self._schedule: Schedule = parse_schedule(schedule, time_zone)
+        self._keys = keys
+
+    def __str__(self) -> str:
+        return f"the schedule {self._text!r}"
+
+    async def run(self, sink: Sink) -> None:
+        sink.ready()
+        clock = sink.surroundings.world.clock
+        moment = self._schedule.next(clock.now())
+        while moment is not None:
+            await clock.sleep((moment - clock.now()).total_seconds())
+            if clock.now() < moment:  # the date was set back
+                continue
+            _tell(self._keys, SCHEDULE, sink)
+            moment = self._schedule.next(clock.now())
+        sink.logger.warning("controller %s: %s has no next time", sink.controller, self)
+
+
+class StartupSource:
+    def __init__(self, keys: KeySource) -> None:
+        self._keys = keys
+
+    def __str__(self) -> str:
+        return "the startup"
+
+    async def run(self, sink: Sink) -> None:
+        _tell(self._keys, STARTUP, sink)
+        sink.ready()
+        await asyncio.get_running_loop().create_future()
+
+
+def _tell(keys: KeySource, reason: str, sink: Sink) -> None:
+    for key in keys() if callable(keys) else keys:
+        sink.add(key, reason, 0, None)
