@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-import logging
+import asyncio
 from collections.abc import Iterable
 from typing import Any
 
@@ -26,8 +26,6 @@ from ostinato.webhook.answer import Answer, Denied, allowed, denied, errored, re
 from ostinato.webhook.hooks import AdmissionHook
 from ostinato.webhook.request import OPERATIONS, AdmissionRequest
 from ostinato.world import Executor
-
-log = logging.getLogger(__name__)
 
 
 class HookFailed(Exception):  # noqa: N818 - reads as what happened
@@ -55,6 +53,10 @@ async def admit(hook: AdmissionHook, request: AdmissionRequest, executor: Execut
         return denied(refusal.status(hook.kind.gvk.group_kind, _name(request, instance)))
     except APIError as error:
         return refused(error)
+    except asyncio.CancelledError as error:
+        if (task := asyncio.current_task()) is not None and task.cancelling():
+            raise
+        raise HookFailed(f"{hook.callback.name} failed: what it waited for was cancelled") from error
     except (Exception, SystemExit) as error:
         raise HookFailed(f"{hook.callback.name} failed: {type(error).__name__}: {error}") from error
     if hook.mutating:

@@ -66,9 +66,14 @@ Endpoint = ServiceEndpoint | UrlEndpoint
 def webhook_configurations(
     hooks: Iterable[AdmissionHook], name: str, endpoint: Endpoint, authorities: bytes = b""
 ) -> list[dict[str, Any]]:
-    """A MutatingWebhookConfiguration and a ValidatingWebhookConfiguration of this name, as far as there are hooks."""
+    """A MutatingWebhookConfiguration and a ValidatingWebhookConfiguration of this name, as far as there are hooks.
+
+    A ValueError if two hooks in one of them have the same name.
+    """
     entries: dict[bool, list[dict[str, Any]]] = {True: [], False: []}
     for hook in hooks:
+        if any(entry["name"] == hook.name for entry in entries[hook.mutating]):
+            raise ValueError(f"{hook.callback.name}: there is a hook named {hook.name} already: give one of them name=")
         entries[hook.mutating].append(_entry(hook, endpoint, authorities))
     return [
         {
@@ -116,7 +121,7 @@ def _rules(hook: AdmissionHook) -> list[dict[str, Any]]:
         "apiGroups": [kind.gvk.group],
         "apiVersions": [kind.gvk.version],
         "operations": list(hook.operations),
-        "resources": [kind.plural],
+        "resources": [kind.plural, *(f"{kind.plural}/{each}" for each in hook.options.get("subresources", ()))],
     }
     if hook.object_class is not None:
         rule["scope"] = "Namespaced" if kind.namespaced else "Cluster"

@@ -54,6 +54,7 @@ class HookOptions(TypedDict, total=False):
     - `operations`: when the hook is asked. Defaults to CREATE and UPDATE.
     - `path`: where it is served. Defaults to controller-runtime's, such as `/validate-example-dev-v1-widget`.
     - `name`: what refusals call it. Defaults to `validate.v1.widgets.example.dev`; three parts at least.
+    - `subresources`: that are asked about as well, such as status. Defaults to none.
     - `rules`: what it is asked about, as in a webhook configuration. Defaults to the kind in its version.
     - `failure_policy`: what a server does when it cannot reach the hook. Defaults to Fail.
     - `match_policy`: whether it is asked about other versions of the kind as well. Defaults to Equivalent.
@@ -66,6 +67,7 @@ class HookOptions(TypedDict, total=False):
     operations: Sequence[str]
     path: str
     name: str
+    subresources: Sequence[str]
     rules: Sequence[Mapping[str, Any]]
     failure_policy: Literal["Fail", "Ignore"]
     match_policy: Literal["Equivalent", "Exact"]
@@ -110,6 +112,8 @@ class AdmissionHook:
         name = self.callback.name
         if isinstance(self.options.get("operations"), str):
             raise TypeError(f"{name}: operations is a list, such as ['CREATE']")
+        if "rules" in self.options and "subresources" in self.options:
+            raise ValueError(f"{name}: rules name their subresources themselves")
         if wrong := [each for each in self.operations if each not in OPERATIONS]:
             raise ValueError(f"{name}: unknown operation {wrong[0]!r}: there are {', '.join(OPERATIONS)}")
         if self.mutating and "DELETE" in self.operations:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
@@ -339,6 +340,12 @@ async def stopping_later(thing: Any) -> None:
     raise SystemExit(3)
 
 
+async def waiting_in_vain(thing: Any) -> None:
+    other = asyncio.get_running_loop().create_future()
+    other.cancel()
+    await other
+
+
 async def broken_later(thing: Any) -> None:
     raise KeyError("spec")
 
@@ -354,6 +361,7 @@ def endless_generator(thing: Any) -> Iterator[str]:
         (broken, "broken failed: ZeroDivisionError: division by zero"),
         (broken_later, "broken_later failed: KeyError: 'spec'"),
         (stopping, "stopping failed: RuntimeError: it called sys.exit(3)"),
+        (waiting_in_vain, "waiting_in_vain failed: what it waited for was cancelled"),
         (stopping_later, "stopping_later failed: SystemExit: 3"),
         (endless_generator, "endless_generator failed: TimeoutError: "),
         (lambda thing: False, "it returned bool: a validator returns warnings, field errors or nothing"),

@@ -105,6 +105,21 @@ def test_a_declaration_becomes_a_configuration() -> None:
     assert "reinvocationPolicy" not in widgets
 
 
+def test_subresources_may_be_asked_about_too() -> None:
+    hook = validator(Widget, subresources=["status", "scale"])(lambda widget: None)
+    (configuration,) = webhook_configurations([hook], "widgets", SERVICE)
+    resources = ["widgets", "widgets/status", "widgets/scale"]
+    assert configuration["webhooks"][0]["rules"][0]["resources"] == resources
+    with pytest.raises(ValueError, match="rules name their subresources themselves"):
+        validator(Widget, subresources=["status"], rules=[])(lambda widget: None)
+
+
+def test_two_hooks_of_one_name_are_refused() -> None:
+    hooks = [validator(Widget)(lambda widget: None), validator(Widget, path="/again")(lambda widget: None)]
+    with pytest.raises(ValueError, match=r"there is a hook named validate\.v1\.widgets\.example\.dev already"):
+        webhook_configurations(hooks, "widgets", SERVICE)
+
+
 def test_rules_may_be_given() -> None:
     rule = {
         "apiGroups": ["apps"],
