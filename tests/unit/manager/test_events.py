@@ -1,0 +1,281 @@
+from __future__ import annotations
+
+import itertools
+import logging
+from typing import Any
+
+import pytest
+from tests.unit.manager.stage import Stage, staged
+
+from ostinato.api.meta import ObjectMeta
+from ostinato.client.transport import ConnectionLost, Request
+from ostinato.kinds.core_v1 import ConfigMap, Node
+from ostinato.kinds.events_v1 import Event
+from ostinato.manager.event_series import MOST_REMEMBERED, SeriesBook, SpamFilter
+from ostinato.manager.events import Events
+from ostinato.world import Simulation
+
+A = ConfigMap(metadata=ObjectMeta(name="a", namespace="default", uid="u1"))
+
+
+class Told:
+    """Events on a stage, and what the server knows of them."""
+
+    def __init__(self, stage: Stage) -> None:
+        self.stage = stage
+        self.events = Events(stage.client, stage.world)
+        self.recorder = self.events.recorder("widgets")
+        self.events.start()
+
+    async def settled(self, seconds: float = 1.0) -> list[Event]:
+        await self.stage.clock.sleep(seconds)
+        return [event async for event in self.stage.client.list(Event) if event.reason != "Ready"]
+
+
+@staged
+async def test_an_event_says_who_did_what_to_which_object(stage: Stage) -> None:
+    told = Told(stage)
+    node = Node(metadata=ObjectMeta(name="n", uid="u2"))
+    told.recorder.event(A, "Scaled", "3 now", kind="Warning", action="Scale", related=node)
+    [event] = await told.settled()
+    assert (event.type, event.reason, event.action, event.note) == ("Warning", "Scaled", "Scale", "3 now")
+    assert event.regarding is not None
+    assert event.related is not None
+    about = event.regarding
+    assert (about.kind, about.api_version, about.namespace, about.name, about.uid) == (
+        "ConfigMap",
+        "v1",
+        "default",
+        "a",
+        "u1",
+    )
+    assert (event.related.kind, event.related.name, event.related.namespace) == ("Node", "n", None)
+    assert event.reporting_controller == "widgets"
+    assert str(event.reporting_instance).startswith("widgets-")
+    assert event.series is None
+    assert event.metadata.namespace == "default"
+    assert event.metadata.name.startswith("a.")
+    await told.events.stop()
+
+
+@staged
+async def test_events_of_objects_without_a_namespace_are_in_the_default_one(stage: Stage) -> None:
+    told = Told(stage)
+    told.recorder.event({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}, "Slow", "x")
+    [event] = await told.settled()
+    assert event.metadata.namespace == "default"
+    assert event.action == "Slow", "the action defaults to the reason"
+    await told.events.stop()
+
+
+@staged
+async def test_the_second_makes_a_series_and_further_ones_are_only_counted(stage: Stage) -> None:
+    told = Told(stage)
+    for number in range(5):
+        told.recorder.event(A, "Scaled", f"{number} now")
+        await stage.clock.sleep(1)
+    [event] = await told.settled()
+    assert event.series is not None
+    assert event.series.count == 2
+    assert event.note == "0 now"
+    assert stage.wire.asked.count("POST events") == 1
+    [event] = await told.settled(720)
+    assert event.series is not None
+    assert event.series.count == 5, "told when the series is over"
+    told.recorder.event(A, "Scaled", "again")
+    assert len(await told.settled()) == 2, "a new one begins"
+    await told.events.stop()
+
+
+@staged
+async def test_a_long_series_is_told_every_half_hour(stage: Stage) -> None:
+    told = Told(stage)
+    for _ in range(40):
+        told.recorder.event(A, "Scaled", "x")
+        await stage.clock.sleep(60)
+    [event] = await told.settled()
+    assert event.series is not None
+    assert 25 <= event.series.count <= 36
+    await told.events.stop()
+
+
+@staged
+async def test_a_series_whose_event_is_gone_is_made_again(stage: Stage) -> None:
+    told = Told(stage)
+    told.recorder.event(A, "Scaled", "x")
+    [event] = await told.settled()
+    await stage.client.delete(event)
+    told.recorder.event(A, "Scaled", "x")
+    [event] = await told.settled()
+    assert event.series is not None
+    assert event.series.count == 2
+    await told.events.stop()
+
+
+@staged
+async def test_spam_about_one_object_is_cut_and_others_are_told(stage: Stage) -> None:
+    told = Told(stage)
+    for number in range(100):
+        told.recorder.event(A, f"Reason{number}", "x")
+    told.recorder.event(ConfigMap(metadata=ObjectMeta(name="b", namespace="default")), "Other", "x")
+    events = await told.settled()
+    assert len(events) == 26
+    await stage.clock.sleep(301)
+    told.recorder.event(A, "Later", "x")
+    assert len(await told.settled()) == 27
+    await told.events.stop()
+
+
+@staged
+async def test_what_is_left_is_told_at_the_end_with_the_counts_of_series(stage: Stage) -> None:
+    told = Told(stage)
+    for _ in range(3):
+        told.recorder.event(A, "Scaled", "x")
+    await stage.clock.sleep(1)
+    told.recorder.event(A, "Scaled", "x")
+    told.recorder.event(A, "Stopped", "x")
+    await told.events.stop()
+    counts = {event.reason: event.series.count if event.series else 1 for event in await told.settled()}
+    assert counts == {"Scaled": 4, "Stopped": 1}
+    told.recorder.event(A, "TooLate", "x")
+    await told.events.stop()
+    assert len(await told.settled()) == 2
+
+
+@staged
+async def test_recorded_but_never_started_is_no_error(stage: Stage) -> None:
+    events = Events(stage.client, stage.world)
+    events.recorder("x").event(A, "Scaled", "x")
+    await events.stop()
+
+
+@staged
+async def test_a_server_that_cannot_be_reached_is_asked_again_twelve_times(stage: Stage) -> None:
+    told = Told(stage)
+    times: list[float] = []
+
+    def cut(request: Request) -> None:
+        times.append(stage.clock.monotonic())
+        raise ConnectionLost("cut off")
+
+    stage.wire.before = cut
+    told.recorder.event(A, "Scaled", "x")
+    await stage.clock.sleep(200)
+    assert len(times) == 12
+    gaps = [later - earlier for earlier, later in itertools.pairwise(times)]
+    assert all(10 <= gap <= 12.5 for gap in gaps)
+    stage.wire.before = lambda _: None
+    told.recorder.event(A, "Scaled", "y")
+    [event] = await told.settled()
+    assert event.note == "y", "what was given up does not count"
+    await told.events.stop()
+
+
+@staged
+async def test_an_event_under_way_at_the_end_is_told_once_more(stage: Stage) -> None:
+    told = Told(stage)
+    fails = [ConnectionLost("cut off")]
+
+    def once(request: Request) -> None:
+        if fails:
+            raise fails.pop()
+
+    stage.wire.before = once
+    told.recorder.event(A, "Scaled", "x")
+    await stage.clock.sleep(1)
+    await told.events.stop()
+    [event] = await told.settled()
+    assert event.series is None
+
+
+@staged
+async def test_a_lost_answer_makes_no_second_event(stage: Stage) -> None:
+    told = Told(stage)
+    fails = [ConnectionLost("lost")]
+
+    def once(request: Request) -> None:
+        if fails:
+            raise fails.pop()
+
+    stage.wire.after = once
+    told.recorder.event(A, "Scaled", "x")
+    assert len(await told.settled(30)) == 1
+    assert stage.wire.asked.count("POST events") == 2
+    await told.events.stop()
+
+
+@staged
+async def test_the_end_does_not_wait_for_a_slow_server(stage: Stage) -> None:
+    told = Told(stage)
+    stage.wire.before = lambda _: stage.clock.sleep(100)
+    told.recorder.event(A, "Scaled", "x")
+    await stage.clock.sleep(1)
+    began = stage.clock.monotonic()
+    await told.events.stop()
+    assert stage.clock.monotonic() - began == 5
+    stage.wire.before = lambda _: None
+
+
+@staged
+async def test_what_a_server_refuses_is_dropped_and_the_next_is_told(stage: Stage) -> None:
+    told = Told(stage)
+    told.recorder.event(ConfigMap(metadata=ObjectMeta(name="a", namespace="missing")), "Scaled", "x")
+    told.recorder.event(A, "Scaled", "x")
+    [event] = await told.settled(60)
+    assert event.metadata.namespace == "default"
+    assert stage.wire.asked.count("POST events") == 2, "a refusal is final"
+    await told.events.stop()
+
+
+@staged
+async def test_too_many_are_dropped_and_nobody_waits(stage: Stage) -> None:
+    told = Told(stage)
+    began = stage.clock.monotonic()
+    for number in range(1500):
+        told.recorder.event(ConfigMap(metadata=ObjectMeta(name=f"c{number}", namespace="default")), "Scaled", "x")
+    assert stage.clock.monotonic() == began
+    assert len(await told.settled(5)) == 1000
+    await told.events.stop()
+
+
+@pytest.mark.parametrize(
+    "about", [None, 3, {}, {"kind": "Pod"}, {"apiVersion": "a/b/c", "kind": "X", "metadata": {"name": "a"}}]
+)
+def test_recording_never_raises(about: Any, caplog: pytest.LogCaptureFixture) -> None:
+    @staged
+    async def play(stage: Stage) -> None:
+        told = Told(stage)
+        told.recorder.event(about, "Scaled", "x")
+        told.recorder.event(A, "Scaled", "x", kind="Odd")
+        assert await told.settled() == []
+        await told.events.stop()
+
+    play()
+    assert "there is no type 'Odd'" in caplog.text
+    assert caplog.records[0].levelno == logging.ERROR
+
+
+@staged
+async def test_long_texts_and_odd_names_are_made_to_fit(stage: Stage) -> None:
+    told = Told(stage)
+    recorder = told.events.recorder("my controllers/of many: things" + "x" * 100)
+    recorder.event(A, "R" * 200, "é" * 2000, action="A" * 200)
+    odd = {"apiVersion": "v1", "kind": "Odd", "metadata": {"name": "Not_A:Name", "namespace": "default"}}
+    recorder.event(odd, "Odd", "x")
+    events = {event.reason: event for event in await told.settled()}
+    assert set(events) == {"R" * 125 + "...", "Odd"}
+    assert len(str(events["R" * 125 + "..."].note).encode()) <= 1024
+    assert len(events["Odd"].metadata.name) == 36, "a uid"
+    assert events["Odd"].reporting_controller == ("my-controllers-of-many--things" + "x" * 100)[:63]
+    assert told.events.recorder(":")._controller == "ostinato"
+    await told.events.stop()
+
+
+def test_what_is_remembered_is_bounded() -> None:
+    world = Simulation(1)
+    book, spam = SeriesBook(world.clock), SpamFilter(world.clock)
+    for number in range(MOST_REMEMBERED + 10):
+        spam.admits(number)
+        book.note(Event(event_time=world.clock.now(), reporting_controller=str(number)))  # type: ignore[arg-type]
+    assert len(book) == MOST_REMEMBERED
+    assert len(spam._buckets) == MOST_REMEMBERED
