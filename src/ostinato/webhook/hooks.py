@@ -34,7 +34,7 @@ import typing
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Literal, TypedDict, TypeVar, Unpack, overload
 
-from ostinato.api.codec import from_json
+from ostinato.api.codec import ObjectError, from_json
 from ostinato.api.gvk import GroupVersionKind
 from ostinato.api.object import KindInfo, Object, kind_of, plural_of
 from ostinato.api.wire.json import decode_json
@@ -100,7 +100,12 @@ class AdmissionHook:
 
     def decode(self, data: bytes) -> Any:
         """The object in the form in which the function wants it. ObjectError or DecodeError, if it is none."""
-        return decode_json(data) if self.object_class is None else from_json(self.object_class, data)
+        if self.object_class is not None:
+            return from_json(self.object_class, data)
+        document = decode_json(data)
+        if not isinstance(document, dict):
+            raise ObjectError(f"{self.kind.gvk.kind}: expected an object, got {type(document).__name__}")
+        return document
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         return self.function(*arguments, **named)

@@ -246,6 +246,14 @@ def test_an_object_that_cannot_be_read_is_a_bad_request(document: Json | None, w
     assert words in answer.message
 
 
+def test_a_dict_that_is_none_is_a_bad_request() -> None:
+    @validator(Widget)
+    def check(thing: dict[str, Any]) -> None: ...
+
+    answer = asked(check, msgspec.json.encode(admission_review(widget(), object=[1])))
+    assert answer.message == "the object cannot be read: Widget: expected an object, got list"
+
+
 # Defaulters
 
 
