@@ -40,7 +40,21 @@ class Written(msgspec.Struct, frozen=True):
 
 
 class Gone(msgspec.Struct, frozen=True):
-    """The object with this uid, or whichever there was, was deleted."""
+    """The object with this uid, or whichever there was, does not exist any more."""
+
+    key: NamespacedName
+    uid: str = ""
+
+    def is_met(self, store: Store) -> bool:
+        entry = store.get(self.key)
+        return entry is None or self.uid not in ("", entry.uid)
+
+    def __str__(self) -> str:
+        return f"the end of {self.key}"
+
+
+class BeingDeleted(msgspec.Struct, frozen=True):
+    """The object with this uid, or whichever there was, is gone, or waits for its finalizers to be so."""
 
     key: NamespacedName
     uid: str = ""
@@ -67,7 +81,7 @@ class Outdated(msgspec.Struct, frozen=True):
         return f"what came after version {self.version} of {self.key}"
 
 
-Fact = Written | Gone | Outdated
+Fact = Written | Gone | BeingDeleted | Outdated
 
 
 class Expectation:

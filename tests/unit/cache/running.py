@@ -11,7 +11,6 @@ from ostinato.api.gvk import NamespacedName
 from ostinato.cache import Added, Deleted, Event, FeedOptions, Informer, Updated
 from ostinato.world import Simulation
 
-
 DEFAULTS = FeedOptions()
 
 

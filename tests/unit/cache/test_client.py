@@ -1,0 +1,483 @@
+"""The cached client: what it reads from where, and that it reads what it wrote."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from tests.unit.cache.lagging import Scene, Settings, played
+from tests.unit.client.stage import WIDGETS, Widget, config_map
+
+from ostinato.api.errors import Conflict, NotFound
+from ostinato.api.gvk import NamespacedName
+from ostinato.api.meta import ObjectMeta
+from ostinato.cache import (
+    CachedClient,
+    FeedOptions,
+    NoSuchIndex,
+    NotWatched,
+    StaleCache,
+    by_field,
+    by_label,
+    own_writes,
+)
+from ostinato.client import MergePatch, MetadataOf, Unstructured
+from ostinato.kinds.core_v1 import ConfigMap, Namespace
+
+MAPS = Unstructured.of("v1", "ConfigMap")
+
+
+def labelled(name: str, **labels: str) -> ConfigMap:
+    return ConfigMap(metadata=ObjectMeta(name=name, labels=labels))
+
+
+# Reading
+
+
+@played
+async def test_a_watched_kind_is_read_from_the_cache_in_every_form(scene: Scene) -> None:
+    await scene.live.create(config_map("a", key="value"))
+    client = await scene.watching(ConfigMap)
+    assert (await client.get(ConfigMap, "a")).data == {"key": "value"}
+    assert (await client.get(MAPS, "a"))["data"] == {"key": "value"}
+    assert (await client.get(MetadataOf(ConfigMap), "a")).metadata.name == "a"
+    assert (await client.get(ConfigMap, NamespacedName("default", "a"))).metadata.name == "a"
+    assert (await client.get(ConfigMap, "a", namespace="default")).metadata.name == "a"
+    assert scene.reads == []
+
+
+@played
+async def test_a_cached_object_is_as_the_server_gives_it_but_for_managed_fields(scene: Scene) -> None:
+    await scene.live.create(config_map("a", key="value"))
+    client = await scene.watching(ConfigMap)
+    live = await client.live.get(ConfigMap, "a")
+    assert live.metadata.managed_fields
+    live.metadata.managed_fields = []
+    assert await client.get(ConfigMap, "a") == live
+
+
+@played
+async def test_changing_what_was_read_changes_nothing_in_the_cache(scene: Scene) -> None:  # 86
+    await scene.live.create(config_map("a", key="value"))
+    client = await scene.watching(ConfigMap)
+    mine = await client.get(ConfigMap, "a")
+    mine.data["key"] = "changed"
+    mine.metadata.labels["new"] = "label"
+    for listed in await client.list(ConfigMap):
+        listed.data.clear()
+    assert (await client.get(ConfigMap, "a")).data == {"key": "value"}
+    assert (await client.get(ConfigMap, "a")).metadata.labels == {}
+
+
+@played
+async def test_what_is_missing_in_the_cache_does_not_exist(scene: Scene) -> None:  # 93
+    client = await scene.watching(ConfigMap)
+    with pytest.raises(NotFound, match='configmaps "x" not found'):
+        await client.get(ConfigMap, "x")
+    assert await client.get(ConfigMap, "x", missing=None) is None
+    assert scene.reads == []
+
+
+@played
+async def test_objects_without_a_namespace_are_found_by_their_name(scene: Scene) -> None:  # 94
+    client = await scene.watching(Namespace)
+    assert (await client.get(Namespace, "default")).metadata.name == "default"
+    assert (await client.get(Unstructured.of("v1", "Namespace"), "default"))["metadata"]["name"] == "default"
+    assert scene.reads == []
+
+
+@played
+async def test_a_kind_that_nothing_watches_is_read_from_the_server_and_no_watch_begins(scene: Scene) -> None:
+    await scene.live.create(config_map("a", key="value"))
+    client = await scene.watching(Namespace)
+    assert (await client.get(ConfigMap, "a")).data == {"key": "value"}
+    assert await client.get(ConfigMap, "x", missing=None) is None
+    assert "a" in [each.metadata.name for each in await client.list(ConfigMap)]
+    assert "a" in [each.metadata.name async for each in client.list(ConfigMap)]
+    assert len(scene.reads) == 4
+    assert [str(each) for each in scene.informers.all()] == ["namespaces"]
+
+
+@played
+async def test_a_kind_that_nothing_watches_is_refused_if_that_was_asked_for(scene: Scene) -> None:
+    client = await scene.watching(Namespace, unwatched="refuse")
+    with pytest.raises(NotWatched, match="ConfigMap of v1: nothing watches what was asked for"):
+        await client.get(ConfigMap, "a")
+    with pytest.raises(NotWatched, match="ConfigMap of v1: nothing watches what was asked for"):
+        await client.list(ConfigMap)
+    assert (await client.live.list(ConfigMap)).resource_version
+
+
+@played
+async def test_an_informer_that_nobody_started_does_not_count(scene: Scene) -> None:
+    await scene.live.create(config_map("a"))
+    client = await scene.watching(Namespace)
+    scene.informers.of(ConfigMap)
+    await client.get(ConfigMap, "a")
+    assert len(scene.reads) == 1
+
+
+@played
+async def test_a_cache_that_is_being_filled_is_waited_for(scene: Scene) -> None:
+    await scene.live.create(config_map("a"))
+    scene.late.lag = 3
+    scene.informers.of(ConfigMap)
+    scene.informers.start()
+    client = CachedClient(scene.live, scene.informers)
+    assert (await client.get(ConfigMap, "a")).metadata.name == "a"
+    assert scene.world.clock.monotonic() >= 3
+
+
+@played
+async def test_subresources_and_states_of_the_past_are_asked_of_the_server(scene: Scene) -> None:
+    await scene.live.create(WIDGETS)
+    await scene.live.create(Widget(metadata=ObjectMeta(name="w")))
+    client = await scene.watching(Widget)
+    await client.get(Widget, "w", subresource="status")
+    await client.get(Widget, "w", resource_version="0")
+    assert len(scene.reads) == 2
+
+
+@played
+async def test_lists_come_from_the_cache_by_namespace_labels_fields_and_indexes(scene: Scene) -> None:  # 91, 92
+    await scene.live.create(Namespace(metadata=ObjectMeta(name="other")))
+    await scene.live.create(labelled("a", app="web"))
+    await scene.live.create(labelled("b", app="web", tier="front"))
+    await scene.live.create(labelled("c", app="db"))
+    await scene.other.create(ConfigMap(metadata=ObjectMeta(name="d", namespace="other", labels={"app": "web"})))
+    feed = FeedOptions(indexes=(by_label("app"), by_field("metadata.labels.tier")))
+    client = await scene.watching((ConfigMap, Settings(feed=feed)))
+
+    async def names(**options: Any) -> list[str]:
+        return sorted(each.metadata.name for each in await client.list(ConfigMap, **options))
+
+    assert await names() == ["a", "b", "c", "d"]
+    assert await names(namespace="default") == ["a", "b", "c"]
+    assert await names(labels="app=web") == ["a", "b", "d"]
+    assert await names(labels={"app": "web"}, namespace="other") == ["d"]
+    assert await names(labels="app=web,tier!=front") == ["a", "d"]
+    assert await names(fields={"metadata.labels.tier": "front"}) == ["b"]
+    assert await names(fields="metadata.name=a") == ["a"]
+    assert await names(fields="metadata.name=a,metadata.namespace=other") == []
+    assert await names(fields="metadata.namespace=other") == ["d"]
+    assert await names(fields="metadata.namespace=") == []
+    assert await names(index=("label:app", "web")) == ["a", "b", "d"]
+    assert await names(index=("label:app", "web"), namespace="default", labels="tier") == ["b"]
+    assert await names(index=("label:app", "web"), fields="metadata.name=a") == ["a"]
+    assert [each.metadata.name async for each in client.list(ConfigMap, labels="app=db")] == ["c"]
+    assert (await client.list(ConfigMap)).resource_version == scene.informers.of(ConfigMap).resource_version
+    assert scene.reads == []
+    with pytest.raises(ValueError, match=r"data\.x: the cache keeps no index of this field; add by_field\('data\.x'\)"):
+        await names(fields={"data.x": "y"})
+    with pytest.raises(ValueError, match="a cache finds what has a value"):
+        await names(fields="metadata.name!=a")
+    with pytest.raises(NoSuchIndex):
+        await names(index=("missing", "x"))
+    with pytest.raises(NotWatched, match="no cache that could have an index 'x'"):
+        await client.list(Namespace, index=("x", "y"))
+
+
+# Caches of a part
+
+
+@played
+async def test_a_cache_of_some_namespaces_answers_for_those(scene: Scene) -> None:
+    await scene.live.create(Namespace(metadata=ObjectMeta(name="other")))
+    await scene.live.create(config_map("a"))
+    await scene.live.create(ConfigMap(metadata=ObjectMeta(name="b", namespace="other")))
+    client = await scene.watching((ConfigMap, Settings(namespaces=("default", "kube-system"))))
+    assert (await client.get(ConfigMap, "a")).metadata.name == "a"
+    assert len(await client.list(ConfigMap, namespace="default")) == 1
+    assert scene.reads == []
+    assert (await client.get(ConfigMap, "b", namespace="other")).metadata.name == "b"
+    assert len(await client.list(ConfigMap, namespace="other")) == 1
+    assert len(await client.list(ConfigMap)) >= 2
+    assert len(scene.reads) == 3
+
+
+@played
+async def test_a_cache_of_some_labels_answers_for_what_it_has_and_asks_for_the_rest(scene: Scene) -> None:
+    await scene.live.create(labelled("a", app="web"))
+    await scene.live.create(labelled("b", app="db"))
+    client = await scene.watching((ConfigMap, Settings(labels="app=web")))
+    assert (await client.get(ConfigMap, "a")).metadata.name == "a"
+    assert len(await client.list(ConfigMap, labels="app=web")) == 1
+    assert len(await client.list(ConfigMap, labels="tier!=front,app=web")) == 1
+    assert scene.reads == []
+    assert (await client.get(ConfigMap, "b")).metadata.name == "b"
+    assert await client.get(ConfigMap, "x", missing=None) is None
+    assert len(await client.list(ConfigMap, labels="app=db")) == 1
+    assert len(scene.reads) == 3
+
+
+@played
+async def test_a_cache_of_some_fields_answers_no_list(scene: Scene) -> None:
+    await scene.live.create(config_map("a"))
+    client = await scene.watching((ConfigMap, Settings(fields={"metadata.name": "a"})))
+    assert (await client.get(ConfigMap, "a")).metadata.name == "a"
+    assert scene.reads == []
+    await client.list(ConfigMap)
+    assert len(scene.reads) == 1
+
+
+@played
+async def test_of_several_caches_the_one_that_has_all_is_asked_first(scene: Scene) -> None:
+    await scene.live.create(labelled("b", app="db"))
+    client = await scene.watching((ConfigMap, Settings(labels="app=web")), ConfigMap)
+    assert (await client.get(ConfigMap, "b")).metadata.name == "b"
+    assert await client.get(ConfigMap, "x", missing=None) is None
+    assert scene.reads == []
+
+
+@played
+async def test_a_cache_of_metadata_answers_for_metadata(scene: Scene) -> None:
+    await scene.live.create(config_map("a", key="value"))
+    client = await scene.watching(MetadataOf(ConfigMap))
+    assert (await client.get(MetadataOf(ConfigMap), "a")).metadata.name == "a"
+    assert scene.reads == []
+    assert (await client.get(ConfigMap, "a")).data == {"key": "value"}
+    assert len(scene.reads) == 1
+    entry = scene.informers.of(MetadataOf(ConfigMap)).store.get(NamespacedName("default", "a"))
+    assert entry is not None
+    assert b"value" not in entry.data
+
+
+@played
+async def test_metadata_that_was_read_can_be_used_to_delete(scene: Scene) -> None:
+    await scene.live.create(WIDGETS)
+    await scene.live.create(Widget(metadata=ObjectMeta(name="w")))
+    kind = MetadataOf(Unstructured.of("example.dev/v1", "Widget"))
+    client = await scene.watching(kind)
+    await client.delete(await client.get(kind, "w"))
+    assert await client.get(kind, "w", missing=None) is None
+
+
+# Own writes
+
+
+@played
+async def test_a_read_after_a_write_waits_until_the_cache_has_seen_it(scene: Scene) -> None:
+    client = await scene.watching(ConfigMap)
+    scene.late.lag = 2
+    created = await client.create(config_map("a", key="1"))
+    assert (await client.get(ConfigMap, "a")).metadata.resource_version == created.metadata.resource_version
+    assert scene.world.clock.monotonic() == pytest.approx(2)
+    created.data["key"] = "2"
+    await client.update(created)
+    assert (await client.get(ConfigMap, "a")).data == {"key": "2"}
+    await client.patch(ConfigMap, "a", MergePatch({"data": {"key": "3"}}))
+    assert (await client.get(ConfigMap, "a")).data == {"key": "3"}
+    read = await client.get(ConfigMap, "a")
+    read.data["key"] = "4"
+    await client.patch(read)
+    assert (await client.get(ConfigMap, "a")).data == {"key": "4"}
+    await client.apply(config_map("a", other="5"))
+    assert (await client.get(ConfigMap, "a")).data == {"key": "4", "other": "5"}
+    await client.delete(ConfigMap, "a")
+    assert await client.get(ConfigMap, "a", missing=None) is None
+    assert all(line.startswith(("POST", "PUT", "PATCH", "DELETE")) for line in scene.reads)
+
+
+@played
+async def test_a_list_after_a_write_waits_too(scene: Scene) -> None:
+    client = await scene.watching(ConfigMap)
+    scene.late.lag = 2
+    await client.create(config_map("a"))
+    assert [each.metadata.name for each in await client.list(ConfigMap, namespace="default")] == ["a"]
+    await client.create(config_map("b"))
+    began = scene.world.clock.monotonic()
+    assert await client.list(ConfigMap, namespace="kube-system") == []  # that namespace has nothing to wait for
+    assert scene.world.clock.monotonic() == began
+    assert len([each async for each in client.list(ConfigMap)]) == 2
+
+
+@played
+async def test_who_does_not_want_to_wait_need_not(scene: Scene) -> None:
+    client = await scene.watching(ConfigMap)
+    scene.late.lag = 2
+    await client.create(config_map("a"))
+    assert await client.get(ConfigMap, "a", missing=None, fresh=False) is None
+    assert await client.list(ConfigMap, fresh=False) == []
+    assert scene.world.clock.monotonic() == 0
+
+
+@played
+async def test_other_objects_are_read_without_waiting(scene: Scene) -> None:
+    await scene.live.create(config_map("b"))
+    client = await scene.watching(ConfigMap)
+    scene.late.lag = 2
+    await client.create(config_map("a"))
+    await client.get(ConfigMap, "b")
+    assert scene.world.clock.monotonic() == 0
+
+
+@played
+async def test_a_cache_that_does_not_see_a_write_in_time_is_an_error_that_names_it(scene: Scene) -> None:
+    client = await scene.watching(ConfigMap)
+    scene.late.lag = 60
+    created = await client.create(config_map("a"))
+    version = created.metadata.resource_version
+    with pytest.raises(StaleCache) as caught:
+        await client.get(ConfigMap, "a")
+    assert str(caught.value) == f"configmaps: the cache has not seen version {version} of default/a after 10 s"
+    assert scene.world.clock.monotonic() == pytest.approx(10)
+    await client.delete(created)
+    with pytest.raises(StaleCache, match="configmaps: the cache has not seen"):
+        await client.list(ConfigMap)
+
+
+@played
+async def test_a_dry_run_is_not_waited_for(scene: Scene) -> None:
+    await scene.live.create(config_map("b"))
+    client = await scene.watching(ConfigMap)
+    scene.late.lag = 2
+    await client.create(config_map("a"), dry_run=True)
+    await client.delete(ConfigMap, "b", dry_run=True)
+    await client.delete_all_of(ConfigMap, namespace="default", dry_run=True)
+    assert await client.get(ConfigMap, "a", missing=None) is None
+    assert (await client.get(ConfigMap, "b")).metadata.name == "b"
+    assert scene.world.clock.monotonic() == 0
+
+
+@played
+async def test_a_deletion_is_waited_for_be_it_by_object_or_by_name(scene: Scene) -> None:
+    for name in "abcd":
+        await scene.live.create(config_map(name))
+    client = await scene.watching(ConfigMap)
+    scene.late.lag = 2
+    await client.delete(await client.get(ConfigMap, "a"))
+    assert await client.get(ConfigMap, "a", missing=None) is None
+    await client.delete({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "b"}})
+    assert await client.get(ConfigMap, "b", missing=None) is None
+    await client.delete(ConfigMap, "missing", missing_ok=True)
+    assert await client.get(ConfigMap, "missing", missing=None) is None
+    await client.delete_all_of(ConfigMap, namespace="default")
+    assert await client.list(ConfigMap, namespace="default") == []
+
+
+@played
+async def test_an_object_that_waits_for_its_finalizers_was_deleted_as_far_as_reads_go(scene: Scene) -> None:
+    held = ConfigMap(metadata=ObjectMeta(name="a", finalizers=["example.dev/hold"]))
+    await scene.live.create(held)
+    client = await scene.watching(ConfigMap)
+    scene.late.lag = 2
+    await client.delete(ConfigMap, "a")
+    found = await client.get(ConfigMap, "a")
+    assert found.metadata.deletion_timestamp is not None
+    found.metadata.finalizers = []
+    await client.update(found)
+    assert await client.get(ConfigMap, "a", missing=None) is None
+
+
+@played
+async def test_an_object_that_was_made_anew_after_its_deletion_is_not_taken_for_the_old_one(scene: Scene) -> None:
+    await scene.live.create(config_map("a", key="old"))
+    client = await scene.watching(ConfigMap)
+    scene.late.lag = 2
+    await client.delete(ConfigMap, "a")
+    await client.create(config_map("a", key="new"))
+    assert (await client.get(ConfigMap, "a")).data == {"key": "new"}
+
+
+@played
+async def test_a_write_that_the_cache_will_not_see_is_not_waited_for(scene: Scene) -> None:
+    await scene.live.create(labelled("a", app="web"))
+    settings = Settings(labels="app=web", namespaces=("default",))
+    client = await scene.watching((ConfigMap, settings), (ConfigMap, Settings(fields={"metadata.name": "z"})))
+    scene.late.lag = 2
+    await client.create(labelled("b", app="db"))
+    await client.get(ConfigMap, "b")
+    assert scene.world.clock.monotonic() == 0
+    await client.patch(ConfigMap, "a", MergePatch({"metadata": {"labels": {"app": "db"}}}))
+    assert (await client.get(ConfigMap, "a")).metadata.labels == {"app": "db"}  # it left the cache, and was asked for
+    assert scene.world.clock.monotonic() == pytest.approx(2)
+
+
+@played
+async def test_after_a_conflict_a_read_waits_for_what_it_was_in_conflict_with(scene: Scene) -> None:
+    await scene.live.create(config_map("a", count="0"))
+    client = await scene.watching(ConfigMap)
+    scene.late.lag = 2
+    await scene.other.patch(ConfigMap, "a", MergePatch({"data": {"count": "10"}}))
+    tries = 0
+
+    async def increment() -> None:
+        nonlocal tries
+        tries += 1
+        found = await client.get(ConfigMap, "a")
+        found.data["count"] = str(int(found.data["count"]) + 1)
+        await client.update(found)
+
+    await client.retry_on_conflict(increment)
+    assert tries == 2
+    assert (await scene.other.get(ConfigMap, "a")).data == {"count": "11"}
+    read = await client.get(ConfigMap, "a")
+    await scene.other.patch(ConfigMap, "a", MergePatch({"data": {"count": "20"}}))
+    read.data["count"] = "21"
+    with pytest.raises(Conflict):
+        await client.patch(read, optimistic_lock=True)
+    assert (await client.get(ConfigMap, "a")).data == {"count": "20"}
+
+
+@played
+async def test_a_conflict_of_another_kind_is_not_waited_for(scene: Scene) -> None:
+    await scene.live.create(config_map("a"))
+    client = await scene.watching(ConfigMap)
+    read = await client.get(ConfigMap, "a")
+    read.metadata.uid = "0f9a3b62-6f0e-4f6c-9a76-0c5a3d8f1b2e"
+    with pytest.raises(Conflict):
+        await client.update(read)
+    await client.get(ConfigMap, "a")
+    assert scene.world.clock.monotonic() == 0
+
+
+@played
+async def test_a_caller_can_wait_for_its_writes_by_kind_and_by_object(scene: Scene) -> None:
+    client = await scene.watching(ConfigMap, (ConfigMap, Settings(namespaces=("kube-system",))))
+    scene.late.lag = 2
+    await client.create(config_map("a"))
+    await client.fresh(ConfigMap, "a")
+    assert scene.world.clock.monotonic() == pytest.approx(2)
+    await client.create(config_map("b"))
+    await client.fresh(ConfigMap, namespace="kube-system")
+    await client.fresh(ConfigMap, "a")
+    assert scene.world.clock.monotonic() == pytest.approx(2)
+    await client.fresh(ConfigMap)
+    assert scene.world.clock.monotonic() == pytest.approx(4)
+
+
+@played
+async def test_the_writes_of_a_reconcile_are_known_and_can_be_waited_for(scene: Scene) -> None:
+    client = await scene.watching(ConfigMap, Namespace)
+    scene.late.lag = 2
+
+    async def child() -> None:
+        await client.create(config_map("b"))
+
+    with own_writes() as writes:
+        assert writes.have_been_seen
+        await client.create(config_map("a"))
+        await asyncio.create_task(child())
+    await client.create(config_map("not recorded"[:3]))
+    assert not writes.have_been_seen
+    with pytest.raises(StaleCache):
+        await writes.seen(timeout=1)
+    await writes.seen(timeout=10)
+    assert writes.have_been_seen
+    store = scene.informers.of(ConfigMap).store
+    assert NamespacedName("default", "a") in store
+    assert NamespacedName("default", "b") in store
+    await writes.seen(timeout=0)
+
+
+@played
+async def test_who_waits_when_the_cache_stops_waits_no_longer(scene: Scene) -> None:
+    client = await scene.watching(ConfigMap)
+    scene.late.lag = 60
+    await client.create(config_map("a"))
+    reader = asyncio.ensure_future(client.get(ConfigMap, "a", missing=None))
+    await scene.world.clock.sleep(1)
+    await scene.informers.stop()
+    assert await reader is None
+    assert (await client.get(ConfigMap, "a")).metadata.name == "a"  # a cache that has stopped is not asked

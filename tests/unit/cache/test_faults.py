@@ -1,0 +1,346 @@
+"""After everything that can go wrong the cache equals the server, and an idle hour lists nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import msgspec
+import pytest
+from tests.unit.cache.running import Heard, key, names, simulate, state, truth, with_informer
+from tests.unit.cache.scripted import ScriptedServer
+
+from ostinato.api.errors import APIError, Expired, Gone, InternalError, Timeout, TooManyRequests
+from ostinato.cache import Added, Deleted, Event, FeedOptions, Informer, ReflectorOptions, Updated, by_field
+from ostinato.client.list_watch import ERROR, RawEvent
+from ostinato.client.transport import ConnectionLost
+from ostinato.world import Rng, Simulation
+
+
+def status(error: APIError) -> RawEvent:
+    return RawEvent(ERROR, msgspec.json.encode(error.to_dict()))
+
+
+async def idle_hour(simulation: Simulation, server: ScriptedServer) -> None:
+    """Nothing happens; watches end after their time, and bookmarks come once a minute."""
+    asked = len(server.asked)
+    for minute in range(60):
+        await simulation.clock.sleep(60)
+        server.bookmark()
+        if minute % 7 == 6:
+            await simulation.clock.sleep(0.01)
+            server.end_watches()
+    new = server.asked[asked:]
+    assert server.lists == [each for each in server.asked[:asked] if each in server.lists]
+    assert all(getattr(each, "send_initial_events", None) is None for each in new), "an idle hour streams nothing"
+    assert len(new) <= 9
+
+
+def faulty(happens: Callable[[Simulation, ScriptedServer], Awaitable[Any]], **options: Any) -> None:
+    async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
+        await happens(simulation, server)
+        await simulation.clock.sleep(200)
+        assert state(informer) == truth(server)
+        assert informer.resource_version == informer.feeds[0].store.resource_version
+        await idle_hour(simulation, server)
+        assert state(informer) == truth(server)
+
+    for streaming in (True, False):
+        with_informer(scenario, FeedOptions(reflector=ReflectorOptions(streaming=streaming)), **options)
+
+
+def test_a_server_that_is_paused_without_a_word_is_noticed_and_nothing_is_listed() -> None:
+    async def happens(simulation: Simulation, server: ScriptedServer) -> None:
+        server.bookmark()
+        await simulation.clock.sleep(0.1)
+        before = len(server.lists), len(server.watches)
+        server.pause()
+        server.put("d")
+        server.delete("a")
+        await simulation.clock.sleep(75)
+        server.resume()
+        await simulation.clock.sleep(1)
+        assert len(server.lists) == before[0]
+        assert len(server.watches) == before[1] + 1
+        assert server.watches[-1].send_initial_events is None
+
+    faulty(happens)
+
+
+@pytest.mark.parametrize("error", [Expired.of("too old"), Gone.of("too old")], ids=repr)
+@pytest.mark.parametrize("where", ["answer", "stream"])
+def test_both_forms_of_too_old(error: APIError, where: str) -> None:
+    async def happens(simulation: Simulation, server: ScriptedServer) -> None:
+        server.dropping = True
+        server.put("a", spec={"x": 1})
+        server.put("d")
+        server.delete("b")
+        server.dropping = False
+        server.expire()
+        if where == "stream":
+            server.send(status(error))
+        else:
+            server.watch_errors.append(error)
+            server.bookmark(version=103)
+            server.end_watches()
+
+    faulty(happens)
+
+
+def test_a_server_that_comes_back_with_an_older_state() -> None:
+    async def happens(simulation: Simulation, server: ScriptedServer) -> None:
+        server.put("x")
+        server.put("y")
+        await simulation.clock.sleep(1)
+        server.cut()
+        server.objects = {key("a"): server.objects[key("a")]}
+        server.version = 101
+        server.history.clear()
+        await simulation.clock.sleep(60)
+        server.bookmark()
+        await simulation.clock.sleep(10)
+
+    faulty(happens)
+
+
+def test_a_server_that_comes_back_with_a_newer_state() -> None:
+    async def happens(simulation: Simulation, server: ScriptedServer) -> None:
+        server.cut()
+        server.dropping = True
+        server.version = 5000
+        server.put("d")
+        server.delete("a")
+        server.dropping = False
+        server.expire()
+
+    faulty(happens)
+
+
+def test_storms_of_too_many_requests() -> None:
+    async def happens(simulation: Simulation, server: ScriptedServer) -> None:
+        for _ in range(10):
+            server.watch_errors += [TooManyRequests.of("slow down", 1)] * 3
+            server.list_errors += [TooManyRequests.of("slow down", 1)] * 3
+            server.send(status(TooManyRequests.of("slow down", 1)))
+            server.put("a", spec={"x": server.version})
+            await simulation.clock.sleep(20)
+        server.list_errors.clear()
+        server.watch_errors.clear()
+
+    faulty(happens)
+
+
+def test_a_state_that_a_server_behind_others_has_not_seen() -> None:
+    async def happens(simulation: Simulation, server: ScriptedServer) -> None:
+        for errors in (server.watch_errors, server.list_errors):
+            errors.append(Timeout.resource_version_too_large(103, 90))
+        server.send(status(Expired.of("too old")))
+        await simulation.clock.sleep(30)
+        server.list_errors.clear()
+
+    faulty(happens)
+
+
+def test_clocks_that_jump_change_nothing() -> None:
+    """Everything waits on the monotonic clock; the date may be anything."""
+    simulation = Simulation(1)
+    machine = simulation.machine("odd", offset=-1e8, wall_rate=50.0)
+
+    async def main() -> None:
+        server = ScriptedServer(machine)
+        server.put("a")
+        informer = Informer([server], machine)
+        informer.start()
+        await informer.synced(timeout=1)
+        asked = len(server.asked)
+        await machine.clock.sleep(60)
+        server.put("b")
+        await machine.clock.sleep(1)
+        assert names(informer) == ["a", "b"]
+        assert len(server.asked) == asked
+        await informer.stop()
+
+    simulation.run(main())
+
+
+def test_a_hundred_thousand_objects_in_one_namespace() -> None:
+    async def scenario(simulation: Simulation, server: ScriptedServer) -> None:
+        count = 100_000
+        for number in range(count):
+            server.put(f"pod-{number}", spec={"nodeName": f"node-{number % 100}"})
+        informer = Informer([server], simulation, FeedOptions(indexes=(by_field("spec.nodeName"),)))
+        heard = 0
+
+        def count_events(event: Event) -> None:
+            nonlocal heard
+            heard += 1
+
+        registration = informer.add_handler(count_events)
+        informer.start()
+        await registration.synced(timeout=10)
+        assert heard == len(informer.store) == count
+        assert len(informer.store.index_keys("spec.nodeName", "node-7")) == count // 100
+        await informer.stop()
+
+    simulate(scenario)
+
+
+class Mirror:
+    """A handler that keeps a copy of the store from nothing but what it is told."""
+
+    def __init__(self) -> None:
+        self.known: dict[str, tuple[str, str]] = {}  # uid and version of each key
+
+    def __call__(self, event: Event) -> None:
+        name = str(event.key)
+        entry = event.object
+        match event:
+            case Added():
+                assert name not in self.known, f"{name} was added twice"
+                self.known[name] = (entry.uid, entry.resource_version)
+            case Updated(old=old):
+                assert self.known[name] == (old.uid, old.resource_version), f"{name} was updated from another state"
+                assert entry.uid == old.uid
+                self.known[name] = (entry.uid, entry.resource_version)
+            case Deleted():
+                assert self.known.pop(name)[0] == entry.uid, f"another {name} was deleted"
+
+    @property
+    def state(self) -> dict[str, str]:
+        return {name: version for name, (_, version) in self.known.items()}
+
+
+class Chaos:
+    """Changes objects, and breaks things, as a seed says."""
+
+    def __init__(self, simulation: Simulation, server: ScriptedServer, rng: Rng) -> None:
+        self.simulation = simulation
+        self.server = server
+        self.rng = rng
+
+    async def run(self, steps: int) -> None:
+        for _ in range(steps):
+            self._change()
+            if self.rng.random() < 0.15:
+                await self._break()
+            if self.rng.random() < 0.5:
+                await self.simulation.clock.sleep(self.rng.random() * 3)
+
+    def _change(self) -> None:
+        server, name = self.server, self.rng.choice("abcdefghij")
+        if key(name) not in server.objects:
+            server.put(name)
+            return
+        match self.rng.randrange(4):
+            case 0:
+                server.delete(name)
+            case 1:
+                server.delete(name)
+                server.put(name)
+            case _:
+                server.put(name, spec={"x": self.rng.randrange(100)})
+
+    async def _break(self) -> None:
+        server, rng = self.server, self.rng
+        match rng.randrange(11):
+            case 0:
+                server.end_watches()
+            case 1:
+                server.cut()
+            case 2:
+                server.expire()
+                server.cut()
+            case 3:
+                server.dropping = True
+                for _ in range(rng.randrange(1, 4)):
+                    self._change()
+                server.dropping = False
+                server.expire()
+                server.send(status(Expired.of("too old")))
+                server.streams.clear()
+            case 4:
+                server.pause()
+                for _ in range(rng.randrange(1, 4)):
+                    self._change()
+                await self.simulation.clock.sleep(rng.random() * 100)
+                server.resume()
+            case 5:
+                server.watch_errors += [TooManyRequests.of("slow down", rng.randrange(3))] * rng.randrange(1, 4)
+            case 6:
+                server.list_errors += [InternalError.of("oops")] * rng.randrange(1, 4)
+            case 7:
+                server.watch_errors += [ConnectionLost("refused")] * rng.randrange(1, 4)
+            case 8:
+                server.send(status(InternalError.of("oops")))
+                server.streams.clear()
+            case 9:
+                server.streaming = rng.random() < 0.5
+            case _:
+                server.bookmark()
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_whatever_happens_the_cache_and_every_handler_end_with_the_state_of_the_server(
+    seed: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    simulation = Simulation(seed, interleave=True)
+
+    async def main() -> None:
+        server = ScriptedServer(simulation)
+        for name in "abc":
+            server.put(name)
+        informer = Informer([server], simulation, FeedOptions(indexes=(by_field("spec.x"),)))
+        early, late, slow = Mirror(), Mirror(), Mirror()
+
+        async def slowly(event: Event) -> None:
+            await simulation.clock.sleep(0.01)
+            slow(event)
+
+        informer.add_handler(early)
+        informer.add_handler(slowly, resync=7)
+        informer.start()
+        chaos = Chaos(simulation, server, simulation.rng.fork("chaos"))
+        await chaos.run(40)
+        informer.add_handler(late, wanted=lambda entry: True)
+        await chaos.run(40)
+        server.list_errors.clear()
+        server.watch_errors.clear()
+        server.resume()
+        server.bookmark()
+        await simulation.clock.sleep(300)
+        assert state(informer) == truth(server)
+        assert early.state == late.state == slow.state == truth(server)
+        assert [each for each in caplog.messages if each.startswith("handler")] == [], "a handler heard nonsense"
+        assert len(server.watches) >= 3
+        indexed = {
+            str(each)
+            for value in informer.store.index_values("spec.x")
+            for each in informer.store.index_keys("spec.x", value)
+        }
+        assert indexed == {str(each) for each, value in server.objects.items() if "spec" in value}
+        await informer.stop()
+        assert server.streams == []
+
+    simulation.run(main())
+
+
+def test_a_run_with_faults_is_the_same_every_time() -> None:
+    def run() -> list[str]:
+        simulation = Simulation(7)
+        heard = Heard()
+
+        async def main() -> None:
+            server = ScriptedServer(simulation)
+            informer = Informer([server], simulation)
+            informer.add_handler(heard)
+            informer.start()
+            await Chaos(simulation, server, simulation.rng.fork("chaos")).run(50)
+            await simulation.clock.sleep(100)
+            await informer.stop()
+
+        simulation.run(main())
+        return heard.words
+
+    first = run()
+    assert first
+    assert run() == first

@@ -1,0 +1,187 @@
+"""All caches of a process, and listers."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from tests.unit.cache.lagging import Scene, Settings, played
+from tests.unit.cache.running import Heard, key
+from tests.unit.cache.test_store import pod
+from tests.unit.client.stage import Widget, config_map
+
+from ostinato.api.errors import NotFound
+from ostinato.api.labels import nothing
+from ostinato.api.meta import LabelSelector
+from ostinato.api.object import kind_of
+from ostinato.cache import FeedOptions, Informers, InformerStopped, Lister, Store, SyncError, by_label
+from ostinato.client import MetadataOf, NoSuchKind, Unstructured
+from ostinato.kinds.core_v1 import ConfigMap, Namespace, Pod, Secret
+
+MAPS = Unstructured.of("v1", "ConfigMap")
+
+
+@played
+async def test_whoever_asks_for_the_same_gets_the_same(scene: Scene) -> None:  # 114
+    informers = scene.informers
+    maps = informers.of(ConfigMap)
+    assert informers.of(MAPS) is maps
+    assert informers.of(kind_of(ConfigMap).gvk) is maps
+    assert informers.of(MetadataOf(ConfigMap)) is maps  # the whole serves those who need a part
+    assert informers.of(ConfigMap, Settings(namespaces=("default",))) is not maps
+    one = informers.of(ConfigMap, Settings(labels="a=b", namespaces=("x", "y")))
+    assert informers.of(ConfigMap, Settings(labels={"a": "b"}, namespaces=("y", "x"))) is one
+    assert informers.of(ConfigMap, Settings(fields="metadata.name=a")) is not maps
+    assert len(informers.all()) == 4
+    assert informers.all(kind_of(Namespace).gvk) == []
+
+
+@played
+async def test_metadata_alone_has_a_cache_of_its_own_if_there_is_no_whole_one(scene: Scene) -> None:
+    partial = scene.informers.of(MetadataOf(ConfigMap))
+    assert partial.metadata_only
+    assert scene.informers.of(MetadataOf(ConfigMap)) is partial
+    assert not scene.informers.of(ConfigMap).metadata_only
+
+
+@played
+async def test_what_is_cached_of_a_kind_is_said_once(scene: Scene) -> None:  # 115
+    await scene.live.create(config_map("a"))
+    feed = FeedOptions(indexes=(by_label("app"),))
+    informers = Informers(
+        scene.live,
+        settings={ConfigMap: Settings(namespaces=("default",), feed=feed)},
+        defaults=Settings(namespaces=("kube-system", "default")),
+    )
+    maps, secrets = informers.of(MAPS), informers.of(Secret)
+    assert maps.namespaces == ("default",)
+    assert secrets.namespaces == ("kube-system", "default")
+    informers.start()
+    await informers.synced(timeout=5)
+    assert maps.store.index_values("label:app") == []
+    assert "pods" not in str(maps)
+    await informers.stop()
+
+
+@played
+async def test_start_starts_those_that_have_not_started_and_stop_ends_all(scene: Scene) -> None:  # 114
+    informers = scene.informers
+    maps = informers.of(ConfigMap)
+    informers.start()
+    secrets = informers.of(Secret)
+    assert maps.has_started
+    assert not secrets.has_started
+    await informers.synced(timeout=5)  # looks at those that were started alone
+    informers.start()
+    await informers.synced(timeout=5)
+    assert secrets.has_synced
+    before = len(asyncio.all_tasks())
+    await informers.stop()
+    assert len(asyncio.all_tasks()) < before
+    informers.start()  # does nothing
+    assert maps.has_stopped
+    assert informers.of(ConfigMap) is maps
+    with pytest.raises(InformerStopped, match="an informer of /v1, Kind=Namespace, after all have stopped"):
+        informers.of(Namespace)
+
+
+@played
+async def test_a_kind_that_the_server_does_not_have_surfaces_by_name_within_seconds(scene: Scene) -> None:
+    informers = scene.informers
+    informers.of(ConfigMap)
+    informers.of(Widget, Settings(namespaces=("default",)))
+    informers.start()
+    with pytest.raises(SyncError) as caught:
+        await informers.synced(timeout=60)
+    assert str(caught.value) == (
+        "the server refuses: widgets.example.dev in namespace default: "
+        'no matches for kind "Widget" in version "example.dev/v1"'
+    )
+    assert isinstance(caught.value.cause, NoSuchKind)
+    assert scene.world.clock.monotonic() < 7
+
+
+@played
+async def test_a_kind_without_a_class_that_the_server_does_not_have_surfaces_too(scene: Scene) -> None:
+    informers = scene.informers
+    informers.of(Unstructured.of("example.dev/v1", "Widget"))
+    informers.start()
+    with pytest.raises(SyncError, match=r'Widget\.example\.dev: no matches for kind "Widget"'):
+        await informers.synced()
+    assert scene.world.clock.monotonic() < 10
+
+
+@played
+async def test_waiting_in_vain_names_all_that_are_late(scene: Scene) -> None:  # 104
+    scene.late.lag = 60
+    for kind in (Secret, ConfigMap, Namespace):
+        scene.informers.of(kind)
+    scene.informers.start()
+    with pytest.raises(SyncError) as caught:
+        await scene.informers.synced(timeout=5)
+    assert str(caught.value) == "not synced after 5 s: secrets; also waiting for configmaps, namespaces"
+
+
+@played
+async def test_handlers_hear_what_a_real_server_tells(scene: Scene) -> None:
+    await scene.live.create(config_map("a"))
+    heard = Heard()
+    scene.informers.of(ConfigMap, Settings(namespaces=("default",))).add_handler(heard)
+    scene.informers.start()
+    await scene.informers.synced(timeout=5)
+    made = await scene.live.create(config_map("b"))
+    made.data["key"] = "value"
+    await scene.live.update(made)
+    await scene.live.delete(made)
+    await scene.world.clock.sleep(1)
+    assert heard.words == ["initial a", "added b", "updated b", "deleted b"]
+
+
+# Listers
+
+
+def lister(*names: str) -> Lister[Pod]:
+    store = Store([by_label("app")])
+    for name in names:
+        namespace, _, rest = name.rpartition("/")
+        labels = {"app": rest[0]}
+        store.put(pod(rest, namespace=namespace, metadata={"labels": labels}))
+    return Lister(store, Pod, kind_of(Pod))
+
+
+def found(pods: list[Pod]) -> list[str]:
+    return [f"{each.metadata.namespace}/{each.metadata.name}" for each in pods]
+
+
+def test_a_lister_lists_by_namespace_and_labels() -> None:  # 91, 92
+    pods = lister("x/a1", "x/b1", "y/a2")
+    assert found(pods.list()) == ["x/a1", "x/b1", "y/a2"]
+    assert found(pods.list("x")) == ["x/a1", "x/b1"]
+    assert found(pods.list(labels="app=a")) == ["x/a1", "y/a2"]
+    assert found(pods.list("y", {"app": "a"})) == ["y/a2"]
+    assert found(pods.list(labels=LabelSelector(match_labels={"app": "b"}))) == ["x/b1"]
+    assert found(pods.list(labels=LabelSelector())) == ["x/a1", "x/b1", "y/a2"]
+    assert found(pods.by_index("label:app", "a")) == ["x/a1", "y/a2"]
+
+
+def test_the_selector_that_selects_nothing_looks_at_nothing(monkeypatch: pytest.MonkeyPatch) -> None:  # 91
+    pods = lister("x/a1")
+    monkeypatch.setattr(Store, "entries", lambda *_: pytest.fail("looked"))
+    assert pods.list(labels=nothing()) == []
+
+
+def test_a_selector_that_selects_everything_looks_at_no_labels(monkeypatch: pytest.MonkeyPatch) -> None:  # 91
+    pods = lister("x/a1")
+    monkeypatch.setattr("ostinato.cache.entry.labels_from", lambda *_: pytest.fail("looked"))
+    assert found(pods.list(labels="")) == ["x/a1"]
+
+
+def test_a_lister_gets_one_object_and_says_not_found_as_a_server_does() -> None:  # 93, 94
+    pods = lister("x/a1", "node")
+    assert pods.get("a1", "x").metadata.name == "a1"
+    assert pods.get(key("a1", "x")).metadata.name == "a1"
+    assert pods.get("node").metadata.name == "node"
+    assert pods.find("a2", "x") is None
+    with pytest.raises(NotFound, match='pods "a2" not found') as caught:
+        pods.get("a2", "x")
+    assert caught.value.code == 404
