@@ -1,8 +1,10 @@
 """Defaults: which defaults of a class a server is told, and whether they fit.
 
 A default is told where it says something: numbers, booleans, texts and whatever is not empty. None and what is empty
-(`""`, `[]`, `{}`) are not: leaving the field out means the same to every reader, and objects stay small. A struct by
-default is told as `{}` where fields inside of it have defaults, which would not be set otherwise.
+(`""`, `[]`, `{}`) are not: leaving the field out means the same to every reader, and objects stay small.
+
+A struct by default is told as `{}` where fields inside of it have defaults, which would not be set otherwise; with
+rules in it, it is told in full, since a server tries the rules on the default as it stands.
 """
 
 from __future__ import annotations
@@ -23,9 +25,17 @@ def told_default(field: ModelField, schema: dict[str, Any]) -> Any:
     if value is MISSING:
         return MISSING
     told = json_of(value)
-    if told == {} and _defaults_below(schema):
-        return told
+    if isinstance(told, dict) and "properties" in schema:
+        return told_struct(schema, told)
     return MISSING if told is None or told in ("", [], {}) else told
+
+
+def told_struct(schema: dict[str, Any], value: dict[str, Any] | None = None) -> Any:
+    """What is told of a struct by default, which holds the value, or nothing that its own fields do not say."""
+    told = value or {}
+    if _has_rules(schema):
+        told = filled(schema, told)
+    return told if told or _defaults_below(schema) else MISSING
 
 
 def python_default(field: ModelField) -> Any:
@@ -54,6 +64,21 @@ def _without_nulls(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _without_nulls(item) for name, item in value.items() if item is not None}
     return value
+
+
+def filled(schema: dict[str, Any], value: dict[str, Any]) -> dict[str, Any]:
+    """A value with the defaults inside of it, as a server would set them."""
+    full = dict(value)
+    for name, below in schema.get("properties", {}).items():
+        if name not in full and "default" in below:
+            full[name] = below["default"]
+        if isinstance(full.get(name), dict):
+            full[name] = filled(below, full[name])
+    return full
+
+
+def _has_rules(schema: dict[str, Any]) -> bool:
+    return "x-kubernetes-validations" in schema or any(map(_has_rules, schema.get("properties", {}).values()))
 
 
 def _defaults_below(schema: dict[str, Any]) -> bool:

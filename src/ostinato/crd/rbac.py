@@ -104,7 +104,7 @@ def _access(kind: type, verbs: tuple[str, ...], namespace: str, subresource: str
 
 def merged(rules: Iterable[Access]) -> list[Access]:
     """The same rights in fewer rules, sorted."""
-    found = [_normal(rule) for rule in rules]
+    found = [single for rule in rules for single in _singles(_normal(rule))]
     for word in _LISTS:
         by_rest: dict[Access, set[str]] = {}
         for rule in found:
@@ -114,6 +114,15 @@ def merged(rules: Iterable[Access]) -> list[Access]:
     return sorted(
         found, key=lambda rule: (rule.namespace, rule.groups, rule.resources, rule.names, rule.urls, rule.verbs)
     )
+
+
+def _singles(rule: Access) -> list[Access]:
+    """A rule for each resource of each group: the same rules, however they were put together."""
+    return [
+        msgspec.structs.replace(rule, groups=(group,), resources=(resource,))
+        for group in rule.groups
+        for resource in rule.resources
+    ] or [msgspec.structs.replace(rule, urls=(url,)) for url in rule.urls]
 
 
 def _order(rule: Access) -> tuple[str | tuple[str, ...], ...]:

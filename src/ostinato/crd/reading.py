@@ -71,8 +71,9 @@ def _markers(item: Any, at: Place) -> list[Marker]:
         raise at.error(f"{item.__name__} is a class of markers: write {item.__name__}(...)")
     if type(item).__module__.partition(".")[0] not in _OTHERS:
         return []  # a remark of somebody else
+    nested = getattr(item, "metadata", None)  # what pydantic's Field(...) holds
     try:
-        return list(_foreign(item))
+        return [*_foreign(item), *(marker for each in nested or () for marker in _foreign(each))]
     except (TypeError, ValueError) as error:
         raise at.error(f"{item!r} cannot be part of a schema: {error}") from None
 

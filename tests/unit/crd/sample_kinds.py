@@ -83,7 +83,7 @@ class Command(Struct, tag="command"):
 
 @marked(
     Rule("self.least <= self.most", message="least is above most"),
-    Rule("!has(self.step) || self.step > 0", message_expression="'step is ' + string(self.step)", field_path=".step"),
+    Rule("!has(self.step) || self.step > 0", message_expression="'step must be above 0'", field_path=".step"),
 )
 class Range(Struct):
     """A range of numbers; both ends count."""

@@ -271,7 +271,7 @@ def test_a_class_is_described_by_its_docstrings_and_has_its_rules() -> None:
             {"rule": "self.min <= self.max", "message": "min is above max"},
             {
                 "rule": "[has(self.hostName),has(self.IP)].filter(x,x==true).size() <= 1",
-                "message": "at most one of the fields in [hostName IP] must be set",
+                "message": "at most one of the fields in [hostName IP] may be set",
             },
             {
                 "rule": "!has(oldSelf.hostName) || has(self.hostName)",

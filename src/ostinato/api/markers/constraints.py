@@ -210,7 +210,7 @@ class MembersMarker(SilentMarker):
     __slots__ = ()
     types = frozenset({"object"})
     relation: ClassVar[str]
-    words: ClassVar[str]
+    words: ClassVar[tuple[str, str]]
 
     def __init__(self, *fields: str) -> None:
         if len(fields) < 2:
@@ -224,7 +224,7 @@ class MembersMarker(SilentMarker):
     def rule(self, wire: list[str], shown: list[str]) -> Rule:
         """The rule, which the class makes, as it knows the names: `wire` as CEL writes them, `shown` as people do."""
         there = ",".join(f"has(self.{name})" for name in wire)
-        message = f"{self.words} of the fields in [{' '.join(shown)}] must be set"
+        message = f"{self.words[0]} of the fields in [{' '.join(shown)}] {self.words[1]} be set"
         return Rule(f"[{there}].filter(x,x==true).size() {self.relation}", message=message)
 
 
@@ -232,18 +232,18 @@ class ExactlyOneOf(MembersMarker):
     """Of these fields, one is set and no more."""
 
     __slots__ = ()
-    relation, words = "== 1", "exactly one"
+    relation, words = "== 1", ("exactly one", "must")
 
 
 class AtMostOneOf(MembersMarker):
     """Of these fields, one is set or none."""
 
     __slots__ = ()
-    relation, words = "<= 1", "at most one"
+    relation, words = "<= 1", ("at most one", "may")
 
 
 class AtLeastOneOf(MembersMarker):
     """Of these fields, one is set or more."""
 
     __slots__ = ()
-    relation, words = ">= 1", "at least one"
+    relation, words = ">= 1", ("at least one", "must")

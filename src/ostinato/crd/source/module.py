@@ -29,6 +29,7 @@ from ostinato.api.markers import (
 )
 from ostinato.api.object import plural_of
 from ostinato.api.struct import wire_name
+from ostinato.crd.defaults import filled, told_struct
 from ostinato.crd.source.annotation import Annotation, annotation_of, markers_of
 from ostinato.crd.source.names import attribute_name, class_name, kind_class_name, singular
 from ostinato.crd.source.text import WIDTH, docstring, literal, wrapped
@@ -241,8 +242,8 @@ class _Module:
     def _told_default(self, found: Annotation, schema: Json) -> str:
         """The default of the attribute; where the server's is another, a marker says so."""
         default = schema["default"]
-        if found.is_class and default == {} and not schema.get("required"):
-            if not any("default" in below for below in (schema.get("properties") or {}).values()):
+        if found.is_class and default in ({}, filled(schema, {})) and not schema.get("required"):
+            if default != told_struct(schema):
                 found.markers.append(ServerDefault(default))
             return f"{found.core}()"
         if found.core in _PLAIN and isinstance(default, str | int | float) and default != "":
