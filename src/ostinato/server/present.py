@@ -63,11 +63,13 @@ def list_response(resource: Resource, entries: Sequence[Entry], metadata: Json, 
     if resource.custom:
         metadata = {"continue": "", **metadata}  # lists of custom objects always say so
     head = {"kind": resource.list_kind, "apiVersion": resource.gvk.api_version, "metadata": metadata}
-    item = resource.item
-    parts = [b","] * (2 * len(entries) + 1)  # every other is an item; the first and the last are what surrounds them
-    parts[1::2] = [item(entry.data) for entry in entries]
-    parts[0] = msgspec.json.encode(head)[:-1] + b',"items":['
-    parts[-1] = b"]}\n" if entries else parts[0] + b"]}\n"
+    parts = [entry.data for entry in entries] if resource.items_as_stored else [resource.item(e.data) for e in entries]
+    before = msgspec.json.encode(head)[:-1] + b',"items":['
+    if parts:
+        parts[0] = before + parts[0]
+        parts[-1] += b"]}\n"
+    else:
+        parts = [before + b"]}\n"]
     response = Response(200, parts)
     if form == PLAIN:
         return response

@@ -22,6 +22,8 @@ from ostinato.client.warning import warning_texts
 from ostinato.server.core import Server
 from ostinato.server.request import Request, Response, Stream
 
+_PIECE = 1 << 16  # bytes of an answer that are handed over at a time, about
+
 ADMINISTRATOR = ("kubernetes-admin", ("system:masters",))
 
 
@@ -126,7 +128,7 @@ class InProcessAnswer:
         self.warnings: Sequence[str] = warning_texts(warnings) if warnings else ()
         self._transport = transport
         self._what = what
-        self._parts = answer.parts if isinstance(answer, Response) else []
+        self._whole = answer if isinstance(answer, Response) else None
         self._chunks = answer.chunks if isinstance(answer, Stream) else None  # None when it is closed, too
         self._reader: asyncio.Task[Any] | None = None  # who waits for the next chunk
         self._interrupted = False
@@ -136,14 +138,15 @@ class InProcessAnswer:
     async def read(self) -> bytes:
         if self._chunks is not None:
             return b"".join([chunk async for chunk in self])
-        return self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
+        return b"" if self._whole is None else self._whole.body
 
     def chunks(self) -> AsyncIterator[bytes]:
-        return self if self._chunks is not None else self._all_parts()
+        return self if self._chunks is not None else self._pieces()
 
-    async def _all_parts(self) -> AsyncIterator[bytes]:
-        for part in self._parts:
-            yield part
+    async def _pieces(self) -> AsyncIterator[bytes]:
+        if self._whole is not None:
+            for piece in self._whole.pieces(_PIECE):
+                yield piece
 
     def __aiter__(self) -> Self:
         return self

@@ -37,6 +37,55 @@ def test_a_timeout_that_is_no_duration_is_refused(timeout: str) -> None:
 
 
 @asking
+async def test_what_is_answered_at_once_is_what_would_be_answered_later(api: Api) -> None:
+    await api.post(MAPS, {"metadata": {"name": "a"}, "data": {"b": "c"}})
+    paths = [
+        (f"{MAPS}/a", ""),
+        (f"{MAPS}/a/", ""),
+        ("/api/v1/namespaces/default", ""),
+        ("/apis/rbac.authorization.k8s.io/v1/clusterroles/admin", ""),
+    ]
+    for path, query in paths:
+        for accept in ("", "*/*", "application/yaml", "application/json;as=Table;v=v1;g=meta.k8s.io"):
+            told = {"authorization": "Bearer admin", "accept": accept}
+            at_once = api.server.at_once(Request("GET", path, query, told))
+            later = await ask(api.server, path, query, accept=accept)
+            assert at_once is not None
+            found = (at_once.status, at_once.body, at_once.content_type, list(at_once.headers))
+            assert found == (later.status, later.body, later.content_type, list(later.headers))
+    text = (await ask(api.server, "/metrics")).body.decode()
+    assert 'resource="configmaps",scope="resource",subresource="",verb="GET",version="v1"} 16' in text
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "query", "token"),
+    [
+        ("GET", f"{MAPS}/a", "pretty=1", "admin"),
+        ("GET", f"{MAPS}/b", "", "admin"),
+        ("GET", f"{MAPS}/a", "", "nobody"),
+        ("GET", f"{MAPS}/a", "", ""),
+        ("HEAD", f"{MAPS}/a", "", "admin"),
+        ("DELETE", f"{MAPS}/a", "", "admin"),
+        ("GET", MAPS, "", "admin"),
+        ("GET", f"{MAPS}/a/status", "", "admin"),
+        ("GET", "/api/v1/watch/namespaces/default/configmaps/a", "", "admin"),
+        ("GET", "/api/v1/namespaces/default/endpoints/kubernetes", "", "admin"),
+        ("GET", "/api/v1/componentstatuses/etcd-0", "", "admin"),
+        ("GET", "/apis/apps/v1/namespaces/default/nothings/a", "", "admin"),
+        ("GET", "/healthz", "", "admin"),
+    ],
+)
+def test_all_but_the_plain_read_of_an_object_waits(method: str, path: str, query: str, token: str) -> None:
+    @asking
+    async def talk(api: Api) -> None:
+        await api.post(MAPS, {"metadata": {"name": "a"}})
+        told = {"authorization": f"Bearer {token}"} if token else {}
+        assert api.server.at_once(Request(method, path, query, told)) is None
+
+    talk()
+
+
+@asking
 async def test_a_request_that_takes_longer_than_its_client_waits_is_given_up(api: Api) -> None:
     resource = api.server.registry.get("", "v1", "configmaps")
     assert resource is not None

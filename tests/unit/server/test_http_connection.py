@@ -61,6 +61,10 @@ class Core:
         self.world = world
         self.handler = handler
         self.requests: list[Request] = []
+        self.ready: dict[str, Response] = {}  # what is answered at once, by path
+
+    def at_once(self, request: Request) -> Response | None:
+        return self.ready.get(request.path)
 
     async def handle(self, request: Request) -> Response | Stream:
         self.requests.append(request)
@@ -202,6 +206,50 @@ def test_head_gets_the_length_without_the_body_and_304_neither() -> None:
         await stage.settle()
         assert wire.sent.startswith(b"HTTP/1.1 304 Not Modified\r\n")
         assert b"Content-Length" not in wire.sent
+
+
+def test_what_can_be_answered_at_once_is_written_before_anything_else_happens() -> None:
+    @play(echo)
+    async def _(stage: Stage) -> None:
+        stage.core.ready = {"/now": Response(200, b"abc"), "/long": Response(200, b"x" * 100_000)}
+        connection, wire = stage.connect()
+        connection.data_received(b"GET /now HTTP/1.1\r\n" + HEAD)
+        assert [(code, body) for code, _, body in answers(wire.sent)] == [(200, b"abc")]
+        assert not stage.core.requests
+        wire.sent = b""
+        names = (b"now", b"later", b"now", b"long", b"now")
+        connection.data_received(b"".join(b"GET /%b HTTP/1.1\r\n" % name + HEAD for name in names))
+        await stage.settle()
+        assert [body for _, _, body in answers(wire.sent)] == [b"abc", b"", b"abc", b"x" * 100_000, b"abc"]
+        assert [request.path for request in stage.core.requests] == ["/later"]
+        wire.sent = b""
+        connection.data_received(b"GET /now HTTP/1.1\r\nConnection: close\r\n" + HEAD)
+        assert wire.closed
+        assert b"Connection: close\r\n" in wire.sent
+
+
+def test_nothing_is_answered_at_once_to_a_client_that_does_not_read() -> None:
+    @play(echo)
+    async def _(stage: Stage) -> None:
+        stage.core.ready = {"/now": Response(200, b"abc")}
+        connection, wire = stage.connect()
+        connection.pause_writing()
+        connection.data_received(b"GET /now HTTP/1.1\r\n" + HEAD)
+        connection.data_received(b"GET /now HTTP/1.1\r\n" + HEAD)
+        await stage.settle()
+        assert len(answers(wire.sent)) == 1
+        connection.resume_writing()
+        await stage.settle()
+        assert len(answers(wire.sent)) == 2
+
+
+@pytest.mark.parametrize("parts", [[b"a"], [b""], [b"a", b"b"], [b"x" * 9, b"", b"y" * 40], [b"ab"] * 100])
+@pytest.mark.parametrize("size", [1, 10, 64])
+def test_the_pieces_of_an_answer_are_its_body(parts: list[bytes], size: int) -> None:
+    answer = Response(200, parts)
+    pieces = list(answer.pieces(size))
+    assert b"".join(pieces) == answer.body == b",".join(parts)
+    assert answer.size == len(answer.body)
 
 
 @pytest.mark.parametrize(

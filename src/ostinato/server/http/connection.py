@@ -188,7 +188,15 @@ class Connection(asyncio.BufferedProtocol):
                 self._feed_body()
                 if self._over:  # it was refused
                     return
-        self._task = self._loop.create_task(self._serve(head))
+        request = Request(head.method, head.path, head.query, head.headers, self._read)
+        request.peer = self._peer
+        request.repeated = head.repeated
+        answer = self._core.at_once(request) if self._body is None and self._writable is None else None
+        if answer is None or len(answer.parts[0]) > WRITTEN:
+            self._task = self._loop.create_task(self._serve(head, request, answer))
+            return
+        self._transport.write(b"".join([*self._first_lines(head, answer), _length(answer.parts[0]), answer.parts[0]]))
+        self._next()
 
     def _feed_body(self) -> None:
         body = self._body
@@ -237,12 +245,10 @@ class Connection(asyncio.BufferedProtocol):
         assert body.data is not None
         return bytes(body.data)
 
-    async def _serve(self, head: Head) -> None:
-        request = Request(head.method, head.path, head.query, head.headers, self._read)
-        request.peer = self._peer
-        request.repeated = head.repeated
+    async def _serve(self, head: Head, request: Request, answer: Response | Stream | None) -> None:
+        """Answer a request, to which there may be an answer already."""
         try:
-            answer = await self._core.handle(request)
+            answer = answer or await self._core.handle(request)
             if isinstance(answer, Stream):
                 await self._stream(head, answer)
             else:
@@ -326,41 +332,37 @@ class Connection(asyncio.BufferedProtocol):
         return not head.expects and body.size + body.remaining <= DRAINED
 
     async def _write(self, head: Head, answer: Response) -> None:
-        parts = answer.parts
-        size = len(parts[0]) if len(parts) == 1 else sum(map(len, parts))
+        size = answer.size
         lines = self._first_lines(head, answer)
         if size > COMPRESSED and _accepts_gzip(head, answer):
             whole = answer.body
-            parts = [await self._core.world.executor.run(_gzip, whole) if size > OFFLOADED else _gzip(whole)]
-            size = len(parts[0])
+            whole = await self._core.world.executor.run(_gzip, whole) if size > OFFLOADED else _gzip(whole)
+            size = len(whole)
             lines.append(b"Content-Encoding: gzip\r\n")
             if ("Vary", "Accept-Encoding") not in answer.headers:
                 lines.append(b"Vary: Accept-Encoding\r\n")
+            answer = Response(answer.status, whole, answer.content_type, answer.headers)
         if answer.status not in (204, 304):
             lines.append(b"Content-Length: %d\r\n" % size)
         lines.append(b"\r\n")
-        if head.method == "HEAD" or answer.status in (204, 304):
-            parts, size = [], 0
-        if size <= WRITTEN:
-            lines += parts
-            parts = []
+        bodiless = head.method == "HEAD" or answer.status in (204, 304)
+        if size <= WRITTEN and not bodiless:
+            lines.append(answer.body)
         if not self._lost:
             self._transport.write(b"".join(lines))
-        if parts:
-            await self._write_long(parts, size)
+        if size > WRITTEN and not bodiless:
+            await self._write_long(answer)
         elif self._writable is not None:
             await self._writable
 
-    async def _write_long(self, parts: list[bytes], size: int) -> None:
+    async def _write_long(self, answer: Response) -> None:
         """Write a body piece by piece, as the client reads it: large buffers cost more than what is in them."""
-        count = max(1, WRITTEN * len(parts) // size)  # parts that make a piece of about the right size
-        for start in range(0, len(parts), count):
-            piece = parts[start] if count == 1 else b"".join(parts[start : start + count])
+        for piece in answer.pieces(WRITTEN):
             view = memoryview(piece)
-            for at in range(0, len(piece), WRITTEN):
+            for at in range(0, len(piece), 2 * WRITTEN):
                 if self._lost:
                     return
-                self._transport.write(view[at : at + WRITTEN])
+                self._transport.write(view[at : at + 2 * WRITTEN])
                 if self._writable is not None:
                     await self._writable
 
@@ -422,6 +424,11 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.write(answer)
         if closed:
             self._transport.close()
+
+
+def _length(body: bytes) -> bytes:
+    """The end of a head."""
+    return b"Content-Length: %d\r\n\r\n" % len(body)
 
 
 def _peer(certificate: Any) -> tuple[str, tuple[str, ...]] | None:

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 
 MOST_HEAD = 1 << 17  # bytes of a request line and its headers
 _MOST_LINE = 4096  # bytes of a chunk's size with its extensions
 _MOST_TRAILER = 1 << 16
+_REMEMBERED = 1024  # bytes of header fields up to which they are read once and remembered
 
 _TOKEN = rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]"
 _REQUEST_LINE = re.compile(rb"(" + _TOKEN + rb"+) ([!-~\x80-\xff]+) HTTP/([0-9])\.([0-9])")
@@ -33,6 +35,29 @@ class Malformed(Exception):  # noqa: N818 - it is not an error of ours
         self.why = why  # what the client may know
 
 
+class Fields:
+    """The header fields of a request, and what they say about it. Many requests may share them: they never change."""
+
+    __slots__ = ("chunked", "expects", "headers", "keep_alive", "length", "repeated", "upgrade")
+
+    def __init__(self, data: bytes, *, old: bool) -> None:
+        """`old`: of HTTP/1.0."""
+        self.headers: dict[str, str] = {}  # by name in lower case, the first of each
+        self.repeated: Mapping[str, list[str]] = {}  # all values of those that came more than once
+        self.length = 0  # of the body, if it is not chunked
+        self.chunked = False
+        self.keep_alive = True
+        self.expects = False  # the client waits for "100 Continue" before it sends the body
+        self.upgrade = False  # the client asks for WebSocket
+        if data:
+            _read_fields(self, data)
+        _read_framing(self, old=old)
+
+
+# A client sends the same fields with nearly every request that has no body.
+_remembered_fields = lru_cache(maxsize=512)(lambda data, old: Fields(data, old=old))
+
+
 class Head:
     """A request line and its headers."""
 
@@ -49,17 +74,17 @@ class Head:
         "upgrade",
     )
 
-    def __init__(self, method: str, path: str, query: str, headers: dict[str, str]) -> None:
+    def __init__(self, method: str, path: str, query: str, fields: Fields) -> None:
         self.method = method
         self.path = path  # as it came
         self.query = query
-        self.headers = headers  # by name in lower case, the first of each
-        self.repeated: Mapping[str, list[str]] = {}  # all values of those that came more than once
-        self.length = 0  # of the body, if it is not chunked
-        self.chunked = False
-        self.keep_alive = True
-        self.expects = False  # the client waits for "100 Continue" before it sends the body
-        self.upgrade = False  # the client asks for WebSocket
+        self.headers: Mapping[str, str] = fields.headers
+        self.repeated = fields.repeated
+        self.length = fields.length
+        self.chunked = fields.chunked
+        self.keep_alive = fields.keep_alive
+        self.expects = fields.expects
+        self.upgrade = fields.upgrade
 
 
 def parse_head(data: bytes) -> Head:
@@ -74,11 +99,9 @@ def parse_head(data: bytes) -> Head:
     path, _, query = _origin(target.decode("utf-8", "replace")).partition("?")
     if "%" in path and _BAD_ESCAPE.search(path):
         raise Malformed
-    head = Head(method.decode(), path, query, {})
-    if fields:
-        _read_fields(head, fields)
-    _read_framing(head, old=minor == b"0")
-    return head
+    old = minor == b"0"
+    read = _remembered_fields(fields, old) if len(fields) <= _REMEMBERED else Fields(fields, old=old)
+    return Head(method.decode(), path, query, read)
 
 
 def _origin(target: str) -> str:
@@ -92,10 +115,10 @@ def _origin(target: str) -> str:
     return rest if rest.startswith("/") else "/" + rest
 
 
-def _read_fields(head: Head, fields: bytes) -> None:
+def _read_fields(into: Fields, fields: bytes) -> None:
     if _FIELDS.fullmatch(fields + b"\r\n") is None:
         raise _fault(fields)
-    headers = head.headers
+    headers = into.headers
     repeated: dict[str, list[str]] = {}
     for line in fields.decode("utf-8", "replace").split("\r\n"):
         name, _, value = line.partition(":")
@@ -106,7 +129,7 @@ def _read_fields(head: Head, fields: bytes) -> None:
         else:
             repeated.setdefault(name, [headers[name]]).append(value)
     if repeated:
-        head.repeated = repeated
+        into.repeated = repeated
 
 
 def _fault(fields: bytes) -> Malformed:
@@ -115,9 +138,9 @@ def _fault(fields: bytes) -> Malformed:
     return Malformed(400, "invalid header name" if spaced else "")
 
 
-def _read_framing(head: Head, *, old: bool) -> None:
+def _read_framing(into: Fields, *, old: bool) -> None:
     """Where the body ends, and what becomes of the connection after it."""
-    headers, repeated = head.headers, head.repeated
+    headers, repeated = into.headers, into.repeated
     host = headers.get("host")
     if host is None:
         if not old:
@@ -132,27 +155,27 @@ def _read_framing(head: Head, *, old: bool) -> None:
             raise Malformed
         if not (length.isascii() and length.isdigit()) or len(length) > 18:
             raise Malformed
-        head.length = int(length)
-    head.keep_alive = not old
+        into.length = int(length)
+    into.keep_alive = not old
     coding = headers.get("transfer-encoding")
     if coding is not None and not old:
         if coding.lower() != "chunked" or "transfer-encoding" in repeated:
             raise Malformed(501)
-        head.chunked = True
-        head.length = 0
+        into.chunked = True
+        into.length = 0
         if length is not None:  # chunked wins; who sends both may be up to something
-            head.keep_alive = False
+            into.keep_alive = False
     connection = headers.get("connection")
     if connection is not None:
         words = {word.strip().lower() for line in repeated.get("connection", [connection]) for word in line.split(",")}
         if "close" in words:
-            head.keep_alive = False
-        head.upgrade = "upgrade" in words and headers.get("upgrade", "").lower() == "websocket"
+            into.keep_alive = False
+        into.upgrade = "upgrade" in words and headers.get("upgrade", "").lower() == "websocket"
     expect = headers.get("expect")
     if expect is not None and not old:
         if expect.lower() != "100-continue":
             raise Malformed(417)
-        head.expects = True
+        into.expects = True
 
 
 class Body:

@@ -55,6 +55,10 @@ class Metrics:
     def end(self, method: str, route: Route | None, code: int, seconds: float) -> None:
         """A request is answered. `route` is given if it asked for something that there is."""
         self._inflight["readOnly" if method in _READING else "mutating"] -= 1
+        self.count(method, route, code, seconds)
+
+    def count(self, method: str, route: Route | None, code: int, seconds: float) -> None:
+        """The same for a request that was answered as soon as it came: nobody has seen it under way."""
         if route is None:
             what = (method if method in _METHODS else "other", "", "", "", "", "")
         else:

@@ -81,6 +81,11 @@ class Resource:
             data = msgspec.json.encode(self.from_storage(msgspec.json.decode(data)))
         return self._head + data[1:]
 
+    @property
+    def items_as_stored(self) -> bool:
+        """Whether `item` gives back what it gets."""
+        return not self.custom and self.from_storage is None
+
     def item(self, data: bytes) -> bytes:
         """Stored data as an item of a list: only custom resources name their kind there."""
         if self.custom:

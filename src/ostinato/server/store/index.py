@@ -142,6 +142,7 @@ class Collection:
         self.history: deque[Event] = deque()  # the recent writes, oldest first
         self.pending: dict[str, Entry | None] = {}  # written but not durable yet; None: deleted
         self._pending_versions: dict[str, int] = {}  # of the newest write of each key that is pending
+        self._selected: tuple[str, list[Entry]] | None = None  # the last answer of `select`, until it is an old one
         self.hub = Hub()
 
     def newest(self, key: str) -> Entry | None:
@@ -151,12 +152,19 @@ class Collection:
         return self.entries.get(key)
 
     def select(self, prefix: str = "", after: str = "") -> list[Entry]:
-        """The present objects whose key starts with the prefix, from the key `after` (exclusive) on, in order."""
+        """The present objects whose key starts with the prefix, from the key `after` (exclusive) on, in order.
+
+        The list is not to be changed.
+        """
+        if not after and self._selected is not None and self._selected[0] == prefix:
+            return self._selected[1]
         keys = self.keys
         start = bisect_right(keys, after) if after > prefix else bisect_left(keys, prefix)
         end = bisect_left(keys, prefix[:-1] + chr(ord(prefix[-1]) + 1)) if prefix else len(keys)
-        entries = self.entries
-        return [entries[key] for key in keys[start:end]]
+        found = list(map(self.entries.__getitem__, keys[start:end]))
+        if not after:
+            self._selected = prefix, found
+        return found
 
     def select_at(self, version: int, prefix: str = "", after: str = "") -> list[Entry]:
         """The same as it was at a version of the recent past."""
@@ -194,6 +202,8 @@ class Collection:
     def apply(self, event: Event) -> None:
         """Let readers see an event, which is durable."""
         key, entry = event.key, event.entry
+        if self._selected is not None and key.startswith(self._selected[0]):
+            self._selected = None
         if entry is None:
             del self.entries[key]
             del self.keys[bisect_left(self.keys, key)]

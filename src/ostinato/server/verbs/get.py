@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ostinato.api.errors import BadRequest, NotFound, Timeout, Unknown
 from ostinato.api.quoting import quote
-from ostinato.server.negotiate import form_of
+from ostinato.server.negotiate import Form, form_of
 from ostinato.server.options import boolean
 from ostinato.server.present import object_response
 from ostinato.server.request import Response
@@ -16,9 +16,18 @@ PATIENCE = 3.0  # seconds for which a read waits for a version that is yet to co
 
 
 async def get(context: Context) -> Response:
-    resource = context.resource
-    form = form_of(context.request, resource)
+    form = form_of(context.request, context.resource)
     await check_get_options(context)
+    return _found(context, form)
+
+
+def get_at_once(context: Context) -> Response:
+    """The same for a request without options, which needs not wait."""
+    return _found(context, form_of(context.request, context.resource))
+
+
+def _found(context: Context, form: Form) -> Response:
+    resource = context.resource
     entry = context.collection.entries.get(context.key)
     if entry is None:
         raise NotFound.of(resource.group_resource, context.route.name)
