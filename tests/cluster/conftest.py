@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import http.client
 import itertools
@@ -10,11 +11,22 @@ import os
 import ssl
 import tempfile
 import urllib.parse
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
 import pytest
 import yaml
+
+from ostinato.api.meta import ObjectMeta
+from ostinato.client import Client, Config
+from ostinato.kinds.core_v1 import Namespace
+from ostinato.server.core import Server
+from ostinato.server.store.log_memory import MemoryLog
+from ostinato.server.transport import InProcessTransport
+from ostinato.world import World
+
+SECONDS = 60
+Play = Callable[[Client], Awaitable[None]]
 
 _numbers = itertools.count(1)
 
@@ -62,3 +74,33 @@ def namespace(kubeconfig: Path) -> Iterator[str]:
     assert admin("POST", "/api/v1/namespaces", {"metadata": {"name": name}}) == 201
     yield name
     admin("DELETE", f"/api/v1/namespaces/{name}")
+
+
+@pytest.fixture(params=["over HTTP", "in one process"])
+def run(request: pytest.FixtureRequest) -> Iterator[Callable[[Play], None]]:
+    """Runs a test with a client that has a namespace of its own."""
+    if request.param == "over HTTP":
+        kubeconfig, namespace = request.getfixturevalue("kubeconfig"), request.getfixturevalue("namespace")
+
+        async def over_http(play: Play) -> None:
+            config = Config.load(path=kubeconfig, namespace=namespace)
+            async with Client.connect(config, field_manager="test") as client, asyncio.timeout(SECONDS):
+                await play(client)
+
+        yield lambda play: asyncio.run(over_http(play))
+        return
+    if request.config.getoption("--cluster"):
+        pytest.skip("another server is not in this process")
+
+    async def in_process(play: Play) -> None:
+        world = World.real()
+        server = Server(world, MemoryLog())
+        await server.start()
+        transport = InProcessTransport(server)
+        async with Client(transport, world=world, namespace="test", field_manager="test") as client:
+            await client.create(Namespace(metadata=ObjectMeta(name="test")))
+            async with asyncio.timeout(SECONDS):
+                await play(client)
+        await server.close()
+
+    yield lambda play: asyncio.run(in_process(play))

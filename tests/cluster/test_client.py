@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import os
-from collections.abc import Awaitable, Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 
@@ -17,7 +16,6 @@ from ostinato.api.object import CustomResource
 from ostinato.api.struct import Struct
 from ostinato.client import (
     Client,
-    Config,
     JsonPatch,
     MergePatch,
     MetadataOf,
@@ -29,14 +27,9 @@ from ostinato.client import (
 )
 from ostinato.client.list_watch import INITIAL_EVENTS_END, ListOptions, WatchOptions
 from ostinato.kinds.apps_v1 import Deployment
-from ostinato.kinds.core_v1 import ConfigMap, Namespace
-from ostinato.server.core import Server
-from ostinato.server.store.log_memory import MemoryLog
-from ostinato.server.transport import InProcessTransport
-from ostinato.world import World
+from ostinato.kinds.core_v1 import ConfigMap
+from tests.cluster.conftest import Play
 
-SECONDS = 60
-Play = Callable[[Client], Awaitable[None]]
 _numbers = itertools.count(1)
 
 DEPLOYMENT = {
@@ -56,36 +49,6 @@ DEPLOYMENT = {
 
 def _config_map(name: str, **data: str) -> ConfigMap:
     return ConfigMap(metadata=ObjectMeta(name=name), data=data)
-
-
-@pytest.fixture(params=["over HTTP", "in one process"])
-def run(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[Play], None]]:
-    """Runs a test with a client that has a namespace of its own."""
-    if request.param == "over HTTP":
-        kubeconfig, namespace = request.getfixturevalue("kubeconfig"), request.getfixturevalue("namespace")
-
-        async def over_http(play: Play) -> None:
-            config = Config.load(path=kubeconfig, namespace=namespace)
-            async with Client.connect(config, field_manager="test") as client, asyncio.timeout(SECONDS):
-                await play(client)
-
-        yield lambda play: asyncio.run(over_http(play))
-        return
-    if request.config.getoption("--cluster"):
-        pytest.skip("another server is not in this process")
-
-    async def in_process(play: Play) -> None:
-        world = World.real()
-        server = Server(world, MemoryLog())
-        await server.start()
-        transport = InProcessTransport(server)
-        async with Client(transport, world=world, namespace="test", field_manager="test") as client:
-            await client.create(Namespace(metadata=ObjectMeta(name="test")))
-            async with asyncio.timeout(SECONDS):
-                await play(client)
-        await server.close()
-
-    yield lambda play: asyncio.run(in_process(play))
 
 
 def test_objects_are_made_read_changed_and_deleted(run: Callable[[Play], None]) -> None:
