@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import enum
-import uuid
 from typing import Any, Final
 
 from ostinato.api.quantity import Quantity
@@ -27,7 +26,6 @@ _SCALARS: Final[dict[type, dict[str, Any]]] = {
     bytes: {"type": "string", "format": "byte"},
     datetime.datetime: {"type": "string", "format": "date-time"},
     datetime.date: {"type": "string", "format": "date"},
-    uuid.UUID: {"type": "string", "format": "uuid"},
     Time: {"type": "string", "format": "date-time"},
     MicroTime: {"type": "string", "format": "date-time"},
     Duration: {"type": "string", "pattern": DURATION_PATTERN},
@@ -53,7 +51,9 @@ def scalar(cls: Any, at: Place) -> dict[str, Any] | None:
         return {**_SCALARS[cls]}
     if cls in _INSTEAD:
         raise at.error(f"{cls.__name__} has no form in JSON that others read: use {_INSTEAD[cls]}")
-    if cls.__module__ == "decimal" and cls.__name__ == "Decimal":
+    if (cls.__module__, cls.__name__) == ("uuid", "UUID"):
+        return {"type": "string", "format": "uuid"}
+    if (cls.__module__, cls.__name__) == ("decimal", "Decimal"):
         raise at.error("Decimal has no form in JSON that others read: use Quantity, or a text with a Pattern")
     if issubclass(cls, enum.Flag):
         raise at.error(f"{cls.__name__} is a set of flags: use set[...] of an enumeration with texts")

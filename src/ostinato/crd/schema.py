@@ -128,6 +128,8 @@ class SchemaBuilder:
         else:
             schema = self._plain(reading, at)
         self._mark(schema, markers, at)
+        if schema.get("nullable"):
+            _allow_null(schema)
         return schema
 
     def _plain(self, reading: Reading, at: Place) -> Json:
@@ -192,8 +194,8 @@ class SchemaBuilder:
         """The schema of items or values, where None cannot be left out."""
         reading = read(annotation, at)
         schema = self.value(reading, at)
-        if reading.none and "type" in schema:
-            schema["nullable"] = True
+        if reading.none:
+            _allow_null(schema)
         return schema
 
     def _mark(self, schema: Json, markers: Sequence[Marker], at: Place) -> None:
@@ -226,8 +228,8 @@ class SchemaBuilder:
     def _settle(self, field: ModelField, reading: Reading, schema: Json, at: Place) -> None:
         """What the default of a field says: what is told to the server, and whether null is a value."""
         self._describe(schema, "" if any(isinstance(marker, Doc) for marker in reading.markers) else field.doc)
-        if reading.none and field.default is not None and field.default is not msgspec.UNSET and "type" in schema:
-            schema["nullable"] = True
+        if reading.none and field.default is not None and field.default is not msgspec.UNSET:
+            _allow_null(schema)
         own = any(isinstance(marker, ServerDefault) for marker in reading.markers)
         if not own and ClientDefault() not in reading.markers and at.path != ".status":
             try:
@@ -242,6 +244,15 @@ class SchemaBuilder:
     def _describe(self, schema: Json, text: str) -> None:
         if text and self._descriptions:
             schema["description"] = text
+
+
+def _allow_null(schema: Json) -> None:
+    """Let null stand where the schema names a type. Null is in no enumeration, but is not asked of those in allOf."""
+    if _type_of(schema) == "any":
+        return
+    schema["nullable"] = True
+    if "enum" in schema:
+        schema["allOf"] = [*schema.get("allOf", ()), {"enum": schema.pop("enum")}]
 
 
 def _class_markers(cls: type, fields: list[ModelField], at: Place) -> list[Marker]:

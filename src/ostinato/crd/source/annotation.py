@@ -198,6 +198,10 @@ def _texts(rest: Json, kind: str) -> list[Marker]:
         found.append(Format(rest.pop("format")))
     if kind == "string" and isinstance(rest.get("pattern"), str) and rest["pattern"]:
         found.append(Pattern(rest.pop("pattern")))
+    match rest.get("allOf"):
+        case [{"enum": values, **others}] if not others and "enum" not in rest:  # as it is where null may stand, too
+            del rest["allOf"]
+            rest["enum"] = values
     values, wanted = rest.get("enum"), {"string": str, "integer": int}.get(kind)
     if wanted and isinstance(values, list) and values and all(type(value) is wanted for value in values):
         found.append(Enum(*rest.pop("enum")))

@@ -56,8 +56,8 @@ class TypesError(ValueError):
 
 def types_of(crd: Mapping[str, Any], *, version: str | None = None) -> str:
     """Python source of the classes of a kind: of the version that is asked for, else of the one that is stored."""
-    spec = crd.get("spec") if isinstance(crd, Mapping) else None
-    if crd.get("kind") != "CustomResourceDefinition" or not isinstance(spec, dict):
+    spec = crd.get("spec") if isinstance(crd, Mapping) and crd.get("kind") == "CustomResourceDefinition" else None
+    if not isinstance(spec, dict):
         raise TypesError("this is no CustomResourceDefinition")
     if crd.get("apiVersion") != "apiextensions.k8s.io/v1":
         raise TypesError(f"only definitions of apiextensions.k8s.io/v1 can be read, this is of {crd.get('apiVersion')}")
@@ -205,7 +205,7 @@ class _Module:
         for wire, below in (schema.get("properties") or {}).items():
             attribute = attribute_name(wire, taken)
             taken.append(attribute)
-            step = singular(wire) if below.get("type") == "array" else wire
+            step = singular(wire) if below.get("items") or below.get("additionalProperties") else wire
             found = annotation_of(below, (*way, step), self._make_class)
             lines.append(self._field(attribute, wire, below, found, required=wire in required))
             doc = below.get("description", "")

@@ -14,6 +14,8 @@ _ESCAPES: Final = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\
 def literal(value: Any) -> str:
     """A JSON value as Python writes it."""
     match value:
+        case str() if "\\" in value and value.isprintable() and '"' not in value and not value.endswith("\\"):
+            return f'r"{value}"'  # easier to read: most are patterns
         case str():
             return '"' + "".join(_ESCAPES.get(each) or _shown(each) for each in value) + '"'
         case list():
