@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -159,6 +161,26 @@ def test_a_class_has_one_view() -> None:
     assert view_of(Pod) is view_of(Pod)
     with pytest.raises(TypeError, match="names no version"):
         view_of(PartialObjectMetadata)
+
+
+def test_a_client_connects_to_the_server_that_kubectl_would(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    kubeconfig = {
+        "current-context": "c",
+        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u", "namespace": "apps"}}],
+        "clusters": [{"name": "c", "cluster": {"server": "http://127.0.0.1:1"}}],
+        "users": [{"name": "u", "user": {}}],
+    }
+    (tmp_path / "config").write_bytes(msgspec.json.encode(kubeconfig))
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "config"))
+
+    async def main() -> None:
+        async with ostinato.client.Client.connect(field_manager="me", field_validation="Strict") as client:
+            assert client.namespace == "apps"
+            assert client.transport.host == "127.0.0.1:1"
+            with pytest.raises(ostinato.client.ConnectionLost):
+                await client.get(Pod, "a")
+
+    asyncio.run(main())
 
 
 @pytest.mark.parametrize("name", ostinato.client.__all__)
