@@ -25,6 +25,7 @@ from ostinato.api.gvk import GroupKind, GroupVersion, NamespacedName
 from ostinato.api.meta import OwnerReference
 from ostinato.cache.entry import Entry
 from ostinato.cache.events import Event, Updated
+from ostinato.cache.indexes import IndexBy, by_owner
 from ostinato.cache.informers import AnyKind
 from ostinato.client.views import View, view_of
 
@@ -39,6 +40,8 @@ EventMapFunction = Callable[[Event], Keys]
 
 
 class Handler(ABC):
+    index: IndexBy | None = None  # that the cache of what is watched is to keep
+
     async def prepare(self, watched: View[Any], surroundings: Surroundings) -> None:  # noqa: B027 - most need nothing
         """Called once, before the first event."""
 
@@ -56,6 +59,8 @@ class ForObject(Handler):
 
 class ForOwner(Handler):
     """The owner of the object, if it is of this kind."""
+
+    index = by_owner()  # for `prune`, which looks for what an owner manages
 
     def __init__(self, kind: AnyKind, *, every_owner: bool = False) -> None:
         """`every_owner`: all owners of the kind. Defaults to the one that manages the object."""

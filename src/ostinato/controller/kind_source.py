@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Hashable, Iterable, Sequence
+from contextlib import suppress
 from inspect import isawaitable
 from typing import Any, Final
 
@@ -70,6 +71,9 @@ class KindSource:
     async def run(self, sink: Sink) -> None:
         await self._handler.prepare(self.view, sink.surroundings)
         informer: Informer = sink.surroundings.informers.of(self.view, self._options.settings)
+        if self._handler.index is not None:
+            with suppress(ValueError):  # somebody else has asked for it
+                informer.add_index(self._handler.index)
         hearing = _Hearing(self.view, self._handler, self._options.predicates, sink)
         registration = informer.add_handler(
             hearing.hear, resync=self._options.resync, name=f"controller {sink.controller}"

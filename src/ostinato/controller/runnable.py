@@ -13,17 +13,25 @@ A surrounding holds all that a runnable may need, so that nothing is global and 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from logging import Logger, getLogger
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from ostinato.api.access import AnyObject
+from ostinato.cache.client import CachedClient
+from ostinato.cache.informers import Informers
+from ostinato.controller.options import ControllerOptions
 from ostinato.queue import Family
 from ostinato.world import World
 
 Families = Callable[[], Iterable[Family]]
 """Metrics of something, as they are when it is called."""
+
+
+Span = Callable[[str, Mapping[str, str]], AbstractContextManager[object]]
+"""`with span("reconcile", {"controller": "widgets"}):` is a stretch of work that a trace shows."""
 
 
 class Metrics(Protocol):
@@ -79,6 +87,10 @@ class NoRecorder:
     ) -> None: ...
 
 
+def _no_span(name: str, attributes: Mapping[str, str]) -> AbstractContextManager[object]:  # noqa: ARG001
+    return nullcontext()
+
+
 @dataclass(frozen=True, kw_only=True)
 class Surroundings:
     """
@@ -86,14 +98,18 @@ class Surroundings:
     - `informers`: the watches of the manager, one a kind.
     - `world`: time, randomness, ids, threads.
     - `metrics`, `recorder`, `logger`: where to say what happens. Default to nowhere, nowhere and Python's logging.
+    - `span`: a context around each piece of work, for traces. Defaults to nothing.
+    - `controllers`: options for controllers that do not give their own.
     """
 
-    client: Any  # ostinato.cache's client; its class is settled there
-    informers: Any  # ostinato.cache's registry of informers
+    client: CachedClient
+    informers: Informers
     world: World
     metrics: Metrics = field(default_factory=NoMetrics)
     recorder: Recorder = field(default_factory=NoRecorder)
-    logger: Logger = field(default_factory=lambda: getLogger("ostinato"))
+    logger: Logger = field(default_factory=lambda: getLogger("ostinato.controller"))
+    span: Span = _no_span
+    controllers: ControllerOptions = field(default_factory=ControllerOptions)
 
 
 class Runnable(Protocol):

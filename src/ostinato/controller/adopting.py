@@ -1,0 +1,61 @@
+"""Adoption: taking over an object that nobody manages, and letting go of one.
+
+A write of either kind happens only if nobody has changed the object since it was read: of two who would adopt it one
+gets a `Conflict`, and sees at its next reconcile who was faster.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import TypeVar
+
+from ostinato.api import access
+from ostinato.api.access import AnyObject
+from ostinato.api.codec import to_dict
+from ostinato.api.owners import (
+    OwnerError,
+    is_controlled_by,
+    owner_references,
+    remove_owner_reference,
+    set_controller_reference,
+)
+from ostinato.cache.client import CachedClient
+from ostinato.client.patching import MergePatch
+from ostinato.client.requests import view_like
+
+A = TypeVar("A", bound=AnyObject)
+
+
+async def adopt(client: CachedClient, instance: A, owner: AnyObject, field_manager: str) -> A:
+    """Make the owner the one that manages the object; `AlreadyOwned` if another one does. The object as it is then."""
+    if is_controlled_by(instance, owner):
+        return instance
+    for what in (owner, instance):
+        if access.is_being_deleted(what):
+            raise OwnerError(
+                f"{access.describe(instance)} cannot be adopted by {access.describe(owner)}: "
+                f"{access.describe(what)} is being deleted"
+            )
+    adopted = copy.deepcopy(instance)
+    set_controller_reference(owner, adopted)
+    return await _write(client, adopted, field_manager)
+
+
+async def release(client: CachedClient, instance: A, owner: AnyObject, field_manager: str) -> A:
+    """The owner no longer manages the object, nor keeps it alive. The object as it is then."""
+    released = copy.deepcopy(instance)
+    if not remove_owner_reference(owner, released):
+        return instance
+    return await _write(client, released, field_manager)
+
+
+async def _write(client: CachedClient, instance: A, field_manager: str) -> A:
+    references = [to_dict(each) for each in owner_references(instance)]
+    change = {"metadata": {"ownerReferences": references or None, "resourceVersion": access.resource_version(instance)}}
+    written: A = await client.patch(
+        view_like(instance),
+        access.key(instance),
+        MergePatch(change),
+        field_manager=field_manager,
+    )
+    return written

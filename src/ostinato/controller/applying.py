@@ -1,0 +1,184 @@
+"""Applying: objects as their owner wants them, with no request where nothing is to be done.
+
+- An object is applied (server-side apply) in the name of the controller, which takes the fields that it sets.
+- With an owner, the object refers to it as the one that manages it, and goes when it goes. One that exists already and
+  that the owner does not manage is refused (`ForeignObject`) unless it is to be adopted.
+- What was applied before, and is as it was applied, is not sent again. That is known if the kind is watched: the object
+  has still the version or the generation that it had, or all fields that were applied have their values.
+- `prune` deletes what the owner manages and no longer wants.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections import OrderedDict
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from ostinato.api import access
+from ostinato.api.access import AnyObject
+from ostinato.api.codec import to_dict, to_json
+from ostinato.api.gvk import GroupVersionKind, NamespacedName
+from ostinato.api.object import Object, kind_of
+from ostinato.api.owners import AlreadyOwned, OwnerError, controller_of, set_controller_reference
+from ostinato.cache.client import CachedClient
+from ostinato.cache.entry import Entry
+from ostinato.cache.indexes import OWNER
+from ostinato.cache.reader import NotWatched
+from ostinato.cache.store import NoSuchIndex
+from ostinato.client.requests import view_like
+from ostinato.client.views import MetadataOf, PartialObjectMetadata, View
+
+A = TypeVar("A", bound=AnyObject)
+
+_MOST_REMEMBERED: Final = 200_000
+_METADATA: Final = ("labels", "annotations", "ownerReferences", "finalizers")
+
+
+class ForeignObject(OwnerError):  # noqa: N818 - what is the matter
+    """The object exists, and is not managed by who wants to apply it."""
+
+    def __init__(self, instance: AnyObject, owner: AnyObject) -> None:
+        super().__init__(
+            f"{access.describe(instance)} exists and is not managed by {access.describe(owner)}; "
+            "apply it with adopt=True, delete it, or take another name"
+        )
+
+
+class _Applied(msgspec.Struct, frozen=True, gc=False):
+    """What was applied, and what the object was then."""
+
+    document: bytes
+    uid: str
+    resource_version: str
+    generation: int
+
+
+class Applier:
+    """The applies of one controller."""
+
+    def __init__(self, client: CachedClient, field_manager: str) -> None:
+        self._client = client
+        self._manager = field_manager
+        self._applied: OrderedDict[tuple[GroupVersionKind, NamespacedName], _Applied] = OrderedDict()
+
+    async def apply(self, instance: A, *, owner: AnyObject | None, force: bool, adopt: bool) -> A:
+        wanted = self._owned(instance, owner)
+        view = view_like(wanted)
+        key = access.key(wanted)
+        known, entry = await self._cached(view, key)
+        if owner is not None and not adopt:
+            await self._check_owner(wanted, owner, view, known=known, entry=entry)
+        place = (view.gvk, key)
+        document = _document(wanted)
+        if entry is not None and self._is_applied(self._applied.get(place), document, entry, wanted):
+            unchanged: A = entry.read(view)
+            return unchanged
+        answer = await self._client.apply(wanted, force=force, field_manager=self._manager)
+        self._remember(place, document, answer)
+        return answer
+
+    async def prune(self, owner: AnyObject, keep: Iterable[AnyObject], kinds: Iterable[View[Any]]) -> list[AnyObject]:
+        """Delete the objects of these kinds that the owner manages, but for those to keep. Those that were deleted."""
+        kept = {(view_like(each).gvk.group_kind, access.name(each)) for each in keep}
+        uid, gone = access.uid(owner), list[AnyObject]()
+        for view in kinds:
+            for found in await self._managed(view, owner):
+                controller = controller_of(found)
+                if controller is None or controller.uid != uid or access.is_being_deleted(found):
+                    continue
+                if (view.gvk.group_kind, access.name(found)) not in kept:
+                    await self._client.delete(found, uid=access.uid(found), propagation="Background", missing_ok=True)
+                    self._applied.pop((view.gvk, access.key(found)), None)
+                    gone.append(found)
+        return gone
+
+    async def _managed(self, view: View[Any], owner: AnyObject) -> list[PartialObjectMetadata]:
+        metadata = MetadataOf(view)
+        with suppress(NoSuchIndex, NotWatched):
+            return list(await self._client.list(metadata, index=(OWNER, access.uid(owner))))
+        return list(await self._client.list(metadata, namespace=access.namespace(owner)))
+
+    def _owned(self, instance: A, owner: AnyObject | None) -> A:
+        """A copy, in the namespace of its owner if it names none, and with a reference to it."""
+        wanted = copy.deepcopy(instance)
+        if owner is None:
+            return wanted
+        namespace = access.namespace(owner)
+        if namespace and not access.namespace(wanted):
+            if not isinstance(wanted, Object):
+                access.writable_metadata(wanted)["namespace"] = namespace
+            elif kind_of(wanted).namespaced:
+                wanted.metadata.namespace = namespace
+        set_controller_reference(owner, wanted)
+        return wanted
+
+    async def _cached(self, view: View[Any], key: NamespacedName) -> tuple[bool, Entry | None]:
+        """Whether the cache knows of the object, and what it has of it."""
+        await self._client.fresh(view, key)
+        for informer in self._client.informers.all(view.gvk):
+            if informer.has_synced and not informer.has_stopped and not informer.metadata_only:
+                entry = informer.store.get(key)
+                complete = (
+                    informer.complete and informer.selector is None and informer.feed_of(key.namespace) is not None
+                )
+                if entry is not None or complete:
+                    return True, entry
+        return False, None
+
+    async def _check_owner(
+        self, wanted: AnyObject, owner: AnyObject, view: View[Any], *, known: bool, entry: Entry | None
+    ) -> None:
+        if known:
+            if entry is None:
+                return
+            controller = entry.controller
+        else:
+            found = await self._client.live.get(MetadataOf(view), access.key(wanted), missing=None)
+            if found is None:
+                return
+            controller = controller_of(found)
+        if controller is None:
+            raise ForeignObject(wanted, owner)
+        if controller.uid != access.uid(owner):
+            raise AlreadyOwned(wanted, controller)
+
+    def _is_applied(self, applied: _Applied | None, document: bytes, entry: Entry, wanted: AnyObject) -> bool:
+        """Whether the object is as it was when the very same was applied."""
+        if applied is None or applied.document != document or applied.uid != entry.uid:
+            return False
+        if applied.resource_version == entry.resource_version:
+            return True
+        fields = to_dict(wanted) if isinstance(wanted, Object) else wanted
+        if applied.generation and applied.generation == entry.generation:
+            metadata = fields.get("metadata") or {}
+            fields = {"metadata": {name: metadata[name] for name in _METADATA if name in metadata}}
+        return contains(entry.dict(), fields)
+
+    def _remember(self, place: tuple[GroupVersionKind, NamespacedName], document: bytes, answer: AnyObject) -> None:
+        self._applied[place] = _Applied(
+            document, access.uid(answer), access.resource_version(answer), access.generation(answer)
+        )
+        self._applied.move_to_end(place)
+        if len(self._applied) > _MOST_REMEMBERED:
+            self._applied.popitem(last=False)
+
+
+def contains(actual: Any, wanted: Any) -> bool:
+    """Whether all fields that are wanted have their values. Lists have the same length, and contain item by item."""
+    if isinstance(wanted, dict):
+        if not isinstance(actual, dict):
+            return False
+        return all(name in actual and contains(actual[name], value) for name, value in wanted.items())
+    if isinstance(wanted, list):
+        if not isinstance(actual, list) or len(actual) != len(wanted):
+            return False
+        return all(contains(one, other) for one, other in zip(actual, wanted, strict=True))
+    return bool(actual == wanted) and isinstance(actual, bool) == isinstance(wanted, bool)
+
+
+def _document(wanted: AnyObject) -> bytes:
+    return to_json(wanted) if isinstance(wanted, Object) else msgspec.json.encode(wanted)

@@ -1,0 +1,336 @@
+"""The controller: sources tell it keys, and its workers reconcile them, one key at a time.
+
+- Sources start together. No reconcile runs before each of them has told all that was there at the beginning.
+- Workers take keys from a queue; a key is never with two of them. What they make of a result is said in `result`.
+- A reconcile that fails, however it fails, is its own failure: others go on, and it is tried again later.
+- A key whose last writes the cache has not seen yet waits until it has.
+- It is stopped by cancelling `run`: sources end, what is under way finishes, what is queued is dropped. A second
+  cancellation drops what is under way too. It runs once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Hashable, Sequence
+from contextlib import suppress
+from logging import Logger
+from typing import Any
+
+from ostinato.cache.entry import Entry
+from ostinato.cache.own_writes import OwnWrites
+from ostinato.client.views import View
+from ostinato.controller.applying import Applier
+from ostinato.controller.hot_loop import HotLoopGuard
+from ostinato.controller.metrics import ControllerStatistics
+from ostinato.controller.options import ControllerOptions
+from ostinato.controller.reasons import Cause, Reasons
+from ostinato.controller.reconcilers import Reconciler
+from ostinato.controller.runnable import Surroundings
+from ostinato.controller.sources import Sink, Source
+from ostinato.controller.stuck import StuckDeletions
+from ostinato.controller.worker import Verdict, Worker
+from ostinato.queue import QueueShutDown, WorkQueue
+
+
+class ControllerError(Exception):
+    """A controller that cannot be made, started or go on."""
+
+
+class Controller:
+    def __init__(
+        self,
+        name: str,
+        reconciler: Any,
+        *,
+        view: View[Any] | None = None,
+        owned: Sequence[View[Any]] = (),
+        sources: Sequence[Source] = (),
+        options: ControllerOptions | None = None,
+    ) -> None:
+        """
+        - `reconciler`: a function, or an object with a method `reconcile`; see `reconcilers`.
+        - `view`: the kind that it is for. Defaults to none: keys are whatever the sources tell.
+        - `owned`: the kinds whose objects it manages.
+        """
+        self.name = name
+        self.view = view
+        self.owned = tuple(owned)
+        self.options = options or ControllerOptions()
+        self.reconciler = Reconciler(reconciler, view)
+        self._sources: list[Source] = list(sources)
+        self._loop: _Loop | None = None  # from the first start on
+        self._ran = False
+
+    def __repr__(self) -> str:
+        return f"<controller {self.name}>"
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        return tuple(self._sources)
+
+    @property
+    def needs_leader_election(self) -> bool:
+        return self.options.needs_leader_election is not False
+
+    @property
+    def statistics(self) -> ControllerStatistics | None:
+        """Its metrics, once it has started."""
+        return None if self._loop is None else self._loop.statistics
+
+    def watch(self, source: Source) -> None:
+        """Have one more source; if the controller has started, it starts at once."""
+        self._sources.append(source)
+        if self._loop is not None:
+            self._loop.start_source(source)
+
+    async def warm_up(self, surroundings: Surroundings) -> None:
+        """Start the sources, and return when all are ready. Nothing is done unless the options ask for it."""
+        if self.options.inheriting(surroundings.controllers).warm_up and self.needs_leader_election:
+            await self._start(surroundings)
+
+    async def run(self, surroundings: Surroundings) -> None:
+        if self._ran:
+            raise ControllerError(f"controller {self.name} was started more than once: was it added twice?")
+        self._ran = True
+        try:
+            loop = await self._start(surroundings)
+            await loop.work()
+        finally:
+            if self._loop is not None:
+                await self._loop.end()
+
+    async def _start(self, surroundings: Surroundings) -> _Loop:
+        """Start the sources, if nobody has, and wait until they are ready."""
+        if self._loop is None:
+            if not self._sources:
+                raise ControllerError(f"controller {self.name} watches nothing: it would never run")
+            given = self.options.inheriting(surroundings.controllers)
+            options = given.complete(None if self.view is None else self.view.gvk)
+            self._loop = _Loop(self, options, surroundings)
+            for source in self._sources:
+                self._loop.start_source(source)
+        await self._loop.ready()
+        return self._loop
+
+
+class _Loop:
+    """A controller that has started."""
+
+    def __init__(self, controller: Controller, options: ControllerOptions, surroundings: Surroundings) -> None:
+        assert options.max_concurrent is not None, "options are complete"
+        assert options.limiter is not None
+        assert options.sync_timeout is not None
+        self.name = controller.name
+        self._workers = options.max_concurrent
+        self._sync_timeout = options.sync_timeout
+        self._surroundings = surroundings
+        self._clock = surroundings.world.clock
+        self._logger: Logger = surroundings.logger
+        self._reconciler = controller.reconciler
+        executor = None if controller.reconciler.is_async else surroundings.world.executor
+        self.statistics = ControllerStatistics(self.name, self._clock, self._workers, executor)
+        self._queue: WorkQueue[Hashable] = WorkQueue(
+            self._clock, limiter=options.limiter(), metrics=self.statistics.queue
+        )
+        self._reasons = Reasons()
+        self._guard = HotLoopGuard(self._clock, surroundings.informers) if options.hot_loop_guard else None
+        self._stuck = (
+            None
+            if controller.view is None
+            else StuckDeletions(self._clock, surroundings.informers, controller.view.gvk, self._tell_stuck)
+        )
+        self._worker = Worker(
+            controller, options, surroundings, self.statistics, Applier(surroundings.client, self.name), self._guard
+        )
+        self._waits_for_writes = bool(options.wait_for_own_writes)
+        self._unseen: dict[Hashable, OwnWrites] = {}  # what keys wrote last, if the cache has not seen all of it
+        self._parked: dict[Hashable, asyncio.Task[None]] = {}  # keys that wait for that
+        self._starting: dict[Source, asyncio.Future[None]] = {}  # sources, and whether they are ready
+        self._running: dict[asyncio.Task[None], Source] = {}
+        self._stopping = False
+        self._failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        surroundings.metrics.add(self.statistics.families)
+
+    # Sources
+
+    def start_source(self, source: Source) -> None:
+        ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._starting[source] = ready
+        sink = Sink(
+            controller=self.name,
+            surroundings=self._surroundings,
+            logger=self._logger,
+            sync_timeout=self._sync_timeout,
+            add=self._add,
+            ready=lambda: None if ready.done() else ready.set_result(None),
+        )
+        task = asyncio.get_running_loop().create_task(
+            self._run_source(source, sink), name=f"controller {self.name}: {source}"
+        )
+        self._running[task] = source
+        task.add_done_callback(self._source_ended)
+
+    async def _run_source(self, source: Source, sink: Sink) -> None:
+        await source.run(sink)
+        sink.ready()
+
+    def _source_ended(self, task: asyncio.Task[None]) -> None:
+        source = self._running.pop(task)
+        ready = self._starting[source]
+        error = None if task.cancelled() else task.exception()
+        if error is not None and not self._failed.done():
+            self._failed.set_exception(error)
+            self._failed.exception()  # it is raised where somebody waits; if nobody does, the controller has ended
+        if not ready.done():
+            ready.cancel()
+
+    async def ready(self) -> None:
+        """Return when all sources are; the first error of one, or one that says which is late."""
+        waiting = [each for each in self._starting.values() if not each.done()]
+        if not waiting and not self._failed.done():
+            return
+        everything: asyncio.Future[Any] = asyncio.gather(*waiting)
+        try:
+            async with self._clock.timeout(self._sync_timeout + 1.0):  # the sources know more, and speak up before
+                await asyncio.wait([everything, self._failed], return_when=asyncio.FIRST_COMPLETED)
+        except TimeoutError:
+            late = ", ".join(str(source) for source, ready in self._starting.items() if not ready.done())
+            raise ControllerError(
+                f"controller {self.name}: not ready after {self._sync_timeout:g} s: {late}; "
+                "a source must call ready(), and must not block"
+            ) from None
+        finally:
+            everything.cancel()
+            with suppress(asyncio.CancelledError, Exception):
+                await asyncio.wait([everything])
+        if self._failed.done():
+            self._failed.result()
+
+    def _add(self, key: Hashable, reason: str, priority: int, cause: Cause | None) -> None:
+        if self._stopping:
+            return
+        self._reasons.add(key, reason, cause)
+        self._queue.add(key, priority)
+
+    # Workers
+
+    async def work(self) -> None:
+        """Reconcile until cancelled, or until a source or a worker fails."""
+        create = asyncio.get_running_loop().create_task
+        workers = [create(self._work(), name=f"controller {self.name}: worker {n}") for n in range(self._workers)]
+        try:
+            await asyncio.wait([self._failed, *workers], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            self._stopping = True
+            self._queue.shut_down()
+            await self._finish(workers)
+        if self._failed.done():
+            self._failed.result()
+        for worker in workers:
+            worker.result()
+
+    async def _finish(self, workers: list[asyncio.Task[None]]) -> None:
+        """Let what is under way finish; when cancelled once more, drop it."""
+        try:
+            await asyncio.wait(workers)
+        except asyncio.CancelledError:
+            for worker in workers:
+                worker.cancel()
+            self._reconciler.abandon()
+            await asyncio.wait(workers)
+            raise
+
+    async def _work(self) -> None:
+        while not self._stopping:
+            try:
+                key = await self._queue.get()
+            except QueueShutDown:
+                return
+            try:
+                if not self._stopping and not self._waits(key):
+                    await self._reconcile(key)
+            finally:
+                self._queue.done(key)
+
+    async def _reconcile(self, key: Hashable) -> None:
+        self.statistics.active_workers += 1
+        try:
+            verdict = await self._worker.reconcile(key, self._reasons.take(key), self._queue.requeues(key) + 1)
+        finally:
+            self.statistics.active_workers -= 1
+        if self._waits_for_writes and not verdict.writes.have_been_seen:
+            self._unseen[key] = verdict.writes
+        self._requeue(key, verdict)
+        if verdict.succeeded and self._stuck is not None:
+            self._stuck.reconciled(key)
+
+    def _requeue(self, key: Hashable, verdict: Verdict) -> None:
+        queue = self._queue
+        priority = queue.priority_of(key) if verdict.priority is None else verdict.priority
+        if verdict.delay is not None:
+            queue.forget(key)
+            self._reasons.add(key, verdict.reason)
+            queue.add_after(key, verdict.delay, priority)
+        elif verdict.retry:
+            self._reasons.add(key, verdict.reason)
+            queue.add_rate_limited(key, priority)
+        elif verdict.succeeded:
+            queue.forget(key)
+
+    # Keys that have to wait
+
+    def _waits(self, key: Hashable) -> bool:
+        """Whether the key must not run yet; it comes again when it may."""
+        wait = 0.0 if self._guard is None else self._guard.wait_of(key)
+        if wait > 0:
+            self._queue.add_after(key, wait, self._queue.priority_of(key))
+            return True
+        if key in self._parked:
+            return True
+        writes = self._unseen.pop(key, None)
+        if writes is None or writes.have_been_seen:
+            return False
+        self.statistics.stale += 1
+        task = asyncio.get_running_loop().create_task(
+            self._wait_for(key, writes, self._queue.priority_of(key)), name=f"controller {self.name}: {key} waits"
+        )
+        self._parked[key] = task
+        return True
+
+    async def _wait_for(self, key: Hashable, writes: OwnWrites, priority: int) -> None:
+        try:
+            await writes.seen(_PATIENCE)
+        except TimeoutError as error:
+            self._logger.warning("controller %s: %s runs on what may be stale: %s", self.name, key, error)
+        finally:
+            del self._parked[key]
+        self._queue.add(key, priority)
+
+    # The end
+
+    async def end(self) -> None:
+        """Stop everything that is left. Harmless when nothing is."""
+        self._stopping = True
+        self._queue.shut_down()
+        if self._stuck is not None:
+            self._stuck.stop()
+        tasks = [*self._running, *self._parked.values()]
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+        self._surroundings.metrics.remove(self.statistics.families)
+
+    # What it says
+
+    def _tell_stuck(self, entry: Entry, finalizers: tuple[str, ...]) -> None:
+        self._logger.warning(
+            "controller %s: %s is being deleted and still there, for its finalizers %s; if they are this controller's, "
+            "its reconcile must remove them (ctx.finalizer does)",
+            self.name,
+            entry,
+            ", ".join(finalizers),
+        )
+
+
+_PATIENCE = 10.0  # seconds that a key waits for the cache to see its writes

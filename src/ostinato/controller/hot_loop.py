@@ -1,0 +1,199 @@
+"""The hot-loop guard: finds reconciles that keep writing the same object, and holds them back.
+
+A good reconcile comes to rest: when all is as wanted it writes nothing. There are two ways not to:
+
+- *It wakes itself.* The only thing that happened is its own last write, and it writes the same object again: a time, a
+  random value, a list in another order. Ten such runs in a row are a loop.
+- *It fights.* It writes, into the same object, what it has written before, and somebody else undoes it in between.
+  Ten times within ten minutes are a loop.
+
+A key in a loop runs after a wait that doubles each time, from a second to a minute, until it comes to rest. What is
+reported names the object and the fields that its last write changed. Other keys are not affected.
+
+Writes that change nothing do not count: the server keeps the version then. Nor does work that is done step by step,
+as each step is another state; nor a status that follows something that goes up and down, as nobody undoes it.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from collections.abc import Hashable, Iterable
+from typing import Final
+
+import msgspec
+
+from ostinato.api import access
+from ostinato.api.access import AnyObject
+from ostinato.api.codec import to_dict
+from ostinato.api.gvk import GroupVersionKind, NamespacedName
+from ostinato.api.object import Object
+from ostinato.cache.entry import Entry
+from ostinato.cache.informers import Informers
+from ostinato.controller.differences import Json, differences, digest
+from ostinato.controller.reasons import Cause, Why
+from ostinato.world import Clock
+
+RUNS: Final = 10  # that make a loop
+WINDOW: Final = 600.0  # seconds within which a state that is written again counts
+SHORTEST_WAIT: Final = 1.0
+LONGEST_WAIT: Final = 60.0
+
+_MOST_OBJECTS: Final = 20_000  # whose last writes are remembered
+_SUSPICIOUS: Final = 4  # writes within the window after which states are compared; before, they are only counted
+
+Target = tuple[GroupVersionKind, NamespacedName]
+
+
+class Write(msgspec.Struct, frozen=True):
+    """One write that changed something: the object before, if the cache had it, and after.
+
+    `others_wrote`: somebody else had changed the object since it was last written here.
+    """
+
+    target: Target
+    before: Entry | None
+    after: AnyObject
+    others_wrote: bool
+
+    def fields(self) -> list[str]:
+        """What it changed, in words."""
+        return [] if self.before is None else differences(self.before.dict(), _json(self.after))
+
+
+class Loop(msgspec.Struct, frozen=True):
+    """What was found: the write, how often it was made, and how long the key is held back now."""
+
+    write: Write
+    times: int
+    fights: bool
+    wait: float
+
+    def __str__(self) -> str:
+        gvk, key = self.write.target
+        fields = self.write.fields()
+        changed = f"; the last write changed {', '.join(fields)}" if fields else ""
+        if self.fights:
+            said = f"writes the same into {gvk.kind} {key} again and again ({self.times} times): somebody undoes it"
+        else:
+            said = (
+                f"wakes itself: {self.times} runs in a row had no other reason than its own write of {gvk.kind} {key}"
+            )
+        return f"{said}{changed}. It is held back for {self.wait:g} s"
+
+
+class _History:
+    """What one key has written into one object."""
+
+    __slots__ = ("repeats", "streak")
+
+    def __init__(self) -> None:
+        self.streak = 0  # runs in a row that wrote it, and ran for nothing but their own writes
+        self.repeats: deque[tuple[float, bytes]] = deque(maxlen=4 * RUNS)  # when, and what; b"" was not looked at
+
+
+class HotLoopGuard:
+    def __init__(self, clock: Clock, informers: Informers) -> None:
+        self._clock = clock
+        self._informers = informers
+        self._versions: OrderedDict[Target, deque[str]] = OrderedDict()  # of objects: the last that were written here
+        self._histories: OrderedDict[Hashable, dict[Target, _History]] = OrderedDict()  # of keys that write
+        self._held: dict[Hashable, tuple[float, float]] = {}  # of keys in a loop: until when, and the wait
+
+    def wait_of(self, key: Hashable) -> float:
+        """Seconds that the key has still to wait; 0 if it may run."""
+        held = self._held.get(key)
+        return 0.0 if held is None else max(0.0, held[0] - self._clock.monotonic())
+
+    def wrote(self, instance: AnyObject) -> Write | None:
+        """A reconcile has written an object. None if that changed nothing. To be called before the cache sees it."""
+        target = (access.gvk(instance), access.key(instance))
+        version = access.resource_version(instance)
+        before = self._cached(target)
+        known = self._versions.get(target)
+        if (before is not None and before.resource_version == version) or (known is not None and version in known):
+            return None
+        others_wrote = before is not None and known is not None and before.resource_version not in known
+        if known is None:
+            known = self._versions[target] = deque(maxlen=4)
+            _forget_oldest(self._versions)
+        else:
+            self._versions.move_to_end(target)
+        known.append(version)
+        return Write(target, before, instance, others_wrote)
+
+    def finished(self, key: Hashable, why: Why, writes: Iterable[Write]) -> Loop | None:
+        """A reconcile is over, in which these writes were made. The loop that it is in, if it is in one."""
+        last = {write.target: write for write in writes}
+        histories = self._histories.get(key)
+        if not last:
+            if histories is not None:
+                self._rested(key, histories)
+            return None
+        if histories is None:
+            histories = self._histories[key] = {}
+            _forget_oldest(self._histories)
+        woke_itself = self._woke_itself(why)
+        found: Loop | None = None
+        for target, write in last.items():
+            history = histories.setdefault(target, _History())
+            history.streak = history.streak + 1 if woke_itself else 1
+            repeats = self._count_repeats(history, write)
+            if history.streak > RUNS or repeats >= RUNS:
+                times = max(history.streak, repeats)
+                found = Loop(write, times, fights=history.streak <= RUNS, wait=self._hold(key))
+        if found is None and not woke_itself:
+            self._release_when_calm(key, histories)
+        return found
+
+    def _woke_itself(self, why: Why) -> bool:
+        return bool(why.causes) and all(self._is_own(cause) for cause in why.causes or ())
+
+    def _is_own(self, cause: Cause) -> bool:
+        return cause.resource_version in self._versions.get((cause.gvk, cause.key), ())
+
+    def _count_repeats(self, history: _History, write: Write) -> int:
+        """How often this very state was written lately, over what somebody else had written."""
+        now = self._clock.monotonic()
+        recent = history.repeats
+        while recent and recent[0][0] < now - WINDOW:
+            recent.popleft()
+        state = digest(_json(write.after)) if write.others_wrote and len(recent) >= _SUSPICIOUS else b""
+        recent.append((now, state))
+        return sum(1 for _, each in recent if state and each == state)
+
+    def _hold(self, key: Hashable) -> float:
+        _, wait = self._held.get(key, (0.0, 0.0))
+        wait = min(max(SHORTEST_WAIT, 2 * wait), LONGEST_WAIT)
+        self._held[key] = (self._clock.monotonic() + wait, wait)
+        return wait
+
+    def _rested(self, key: Hashable, histories: dict[Target, _History]) -> None:
+        """A run that wrote nothing ends the loop of one that wakes itself; a fight goes on in the next."""
+        for history in histories.values():
+            history.streak = 0
+        self._release_when_calm(key, histories)
+
+    def _release_when_calm(self, key: Hashable, histories: dict[Target, _History]) -> None:
+        now = self._clock.monotonic()
+        fighting = any(
+            sum(1 for when, state in each.repeats if state and when >= now - WINDOW) >= RUNS
+            for each in histories.values()
+        )
+        if not fighting:
+            self._held.pop(key, None)
+
+    def _cached(self, target: Target) -> Entry | None:
+        gvk, key = target
+        for informer in self._informers.all(gvk):
+            if not informer.metadata_only and (entry := informer.store.get(key)) is not None:
+                return entry
+        return None
+
+
+def _json(instance: AnyObject) -> Json:
+    return to_dict(instance) if isinstance(instance, Object) else instance
+
+
+def _forget_oldest(remembered: OrderedDict[Hashable, dict[Target, _History]] | OrderedDict[Target, deque[str]]) -> None:
+    if len(remembered) > _MOST_OBJECTS:
+        remembered.popitem(last=False)

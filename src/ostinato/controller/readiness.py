@@ -1,0 +1,233 @@
+"""Readiness: whether an object is as it is wanted, in the words of kstatus.
+
+    readiness = readiness_of(deployment)
+    if not readiness:
+        return Result(requeue_after=5)
+
+| state | means |
+|---|---|
+| `Current` | what is wanted is the case |
+| `InProgress` | it is on its way |
+| `Failed` | it will not come by itself |
+| `Terminating` | the object is being deleted |
+
+Built-in kinds are judged as what they are. Of all others, as of those too, it is asked first whether the status is
+about the current generation, and what the conditions `Stalled`, `Reconciling` and `Ready` say; an object that has no
+status at all is what was wanted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, Literal, NamedTuple
+
+from ostinato.api import access
+from ostinato.api.access import AnyObject
+from ostinato.api.codec import to_dict
+from ostinato.api.gvk import GroupKind
+from ostinato.api.object import Object
+
+State = Literal["Current", "InProgress", "Failed", "Terminating"]
+Json = dict[str, Any]
+
+
+class Readiness(NamedTuple):
+    """True where the object is as it is wanted."""
+
+    state: State
+    message: str
+
+    def __bool__(self) -> bool:
+        return self.state == "Current"
+
+    def __str__(self) -> str:
+        return f"{self.state}: {self.message}"
+
+
+def readiness_of(instance: AnyObject) -> Readiness:
+    document = to_dict(instance) if isinstance(instance, Object) else instance
+    if access.is_being_deleted(document):
+        return Readiness("Terminating", "it is being deleted")
+    status = _map(document, "status")
+    conditions = _conditions(status)
+    observed, generation = status.get("observedGeneration"), access.generation(document)
+    if isinstance(observed, int) and generation and observed != generation:
+        return _waiting(f"generation {generation} is not observed yet, {observed} is")
+    if _is(conditions, "Stalled", "True"):
+        return _failed(_message(conditions["Stalled"]))
+    if _is(conditions, "Reconciling", "True"):
+        return _waiting(_message(conditions["Reconciling"]))
+    judge = _JUDGES.get(access.gvk(document).group_kind)
+    if judge is not None:
+        return judge(_map(document, "spec"), status, conditions)
+    if "Ready" in conditions and not _is(conditions, "Ready", "True"):
+        return _waiting(_message(conditions["Ready"]))
+    return _CURRENT
+
+
+_CURRENT: Final = Readiness("Current", "it is as it is wanted")
+
+
+def _deployment(spec: Json, status: Json, conditions: Json) -> Readiness:
+    if _is(conditions, "Progressing", "False") or _reason(conditions, "Progressing") == "ProgressDeadlineExceeded":
+        return _failed(_message(conditions["Progressing"]))
+    wanted = spec.get("replicas", 1)
+    for field, word in (("updatedReplicas", "updated"), ("availableReplicas", "available")):
+        if _number(status, field) < wanted:
+            return _waiting(f"{_number(status, field)} of {wanted} replicas are {word}")
+    if _number(status, "replicas") > wanted:
+        return _waiting(f"{_number(status, 'replicas') - wanted} old replicas are still there")
+    return _CURRENT
+
+
+def _replica_set(spec: Json, status: Json, conditions: Json) -> Readiness:
+    if _is(conditions, "ReplicaFailure", "True"):
+        return _failed(_message(conditions["ReplicaFailure"]))
+    wanted = spec.get("replicas", 1)
+    available = _number(status, "availableReplicas")
+    if available < wanted:
+        return _waiting(f"{available} of {wanted} replicas are available")
+    if _number(status, "replicas") > wanted:
+        return _waiting(f"{_number(status, 'replicas') - wanted} replicas too many are still there")
+    return _CURRENT
+
+
+def _stateful_set(spec: Json, status: Json, _: Json) -> Readiness:
+    wanted = spec.get("replicas", 1)
+    strategy = _map(spec, "updateStrategy")
+    if strategy.get("type") == "OnDelete":
+        return _CURRENT
+    if (ready := _number(status, "readyReplicas")) < wanted:
+        return _waiting(f"{ready} of {wanted} replicas are ready")
+    partition = _number(_map(strategy, "rollingUpdate"), "partition")
+    if partition:
+        updated = _number(status, "updatedReplicas")
+        return _CURRENT if updated >= wanted - partition else _waiting(f"{updated} replicas are updated")
+    if status.get("currentRevision") != status.get("updateRevision"):
+        return _waiting(f"{_number(status, 'updatedReplicas')} of {wanted} replicas are updated")
+    return _CURRENT
+
+
+def _daemon_set(_: Json, status: Json, __: Json) -> Readiness:
+    if "observedGeneration" not in status:
+        return _waiting("it is not observed yet")
+    wanted = _number(status, "desiredNumberScheduled")
+    for field, word in (
+        ("currentNumberScheduled", "scheduled"),
+        ("updatedNumberScheduled", "updated"),
+        ("numberAvailable", "available"),
+        ("numberReady", "ready"),
+    ):
+        if _number(status, field) < wanted:
+            return _waiting(f"{_number(status, field)} of {wanted} Pods are {word}")
+    return _CURRENT
+
+
+def _pod(_: Json, status: Json, conditions: Json) -> Readiness:
+    phase = status.get("phase")
+    if phase == "Succeeded":
+        return Readiness("Current", "it has succeeded")
+    if phase == "Failed":
+        return _failed(str(status.get("message") or status.get("reason") or "it has failed"))
+    if _is(conditions, "Ready", "True"):
+        return _CURRENT
+    for container in status.get("containerStatuses") or ():
+        waiting = _map(_map(container, "state"), "waiting")
+        if waiting.get("reason") in ("CrashLoopBackOff", "ImagePullBackOff", "ErrImagePull", "InvalidImageName"):
+            return _failed(f"container {container.get('name')}: {waiting['reason']}")
+    return _waiting(_message(conditions["Ready"]) if "Ready" in conditions else "it is not ready yet")
+
+
+def _job(spec: Json, status: Json, conditions: Json) -> Readiness:
+    if _is(conditions, "Failed", "True"):
+        return _failed(_message(conditions["Failed"]))
+    if _is(conditions, "Complete", "True"):
+        return Readiness("Current", "it is complete")
+    if spec.get("suspend"):
+        return Readiness("Current", "it is suspended")
+    if "startTime" not in status:
+        return _waiting("it has not begun")
+    return Readiness("Current", "it runs")
+
+
+def _claim(_: Json, status: Json, __: Json) -> Readiness:
+    return _CURRENT if status.get("phase") == "Bound" else _waiting("it is not bound")
+
+
+def _service(spec: Json, status: Json, _: Json) -> Readiness:
+    if spec.get("type") == "LoadBalancer" and not _map(status, "loadBalancer").get("ingress"):
+        return _waiting("it has no load balancer yet")
+    return _CURRENT
+
+
+def _namespace(_: Json, status: Json, __: Json) -> Readiness:
+    return _CURRENT if status.get("phase") == "Active" else _waiting(f"its phase is {status.get('phase')}")
+
+
+def _definition(_: Json, __: Json, conditions: Json) -> Readiness:
+    if _is(conditions, "NamesAccepted", "False"):
+        return _failed(_message(conditions["NamesAccepted"]))
+    if _is(conditions, "Established", "True"):
+        return _CURRENT
+    if _reason(conditions, "Established") not in ("", "Installing"):
+        return _failed(_message(conditions["Established"]))
+    return _waiting("it is not established")
+
+
+def _budget(_: Json, status: Json, __: Json) -> Readiness:
+    healthy, wanted = _number(status, "currentHealthy"), _number(status, "desiredHealthy")
+    return _CURRENT if healthy >= wanted else _waiting(f"{healthy} of {wanted} Pods are healthy")
+
+
+_JUDGES: Final[dict[GroupKind, Callable[[Json, Json, Json], Readiness]]] = {
+    GroupKind("apps", "Deployment"): _deployment,
+    GroupKind("apps", "ReplicaSet"): _replica_set,
+    GroupKind("apps", "StatefulSet"): _stateful_set,
+    GroupKind("apps", "DaemonSet"): _daemon_set,
+    GroupKind("", "ReplicationController"): _replica_set,
+    GroupKind("", "Pod"): _pod,
+    GroupKind("", "PersistentVolumeClaim"): _claim,
+    GroupKind("", "Service"): _service,
+    GroupKind("", "Namespace"): _namespace,
+    GroupKind("batch", "Job"): _job,
+    GroupKind("policy", "PodDisruptionBudget"): _budget,
+    GroupKind("apiextensions.k8s.io", "CustomResourceDefinition"): _definition,
+}
+
+
+def _waiting(message: str) -> Readiness:
+    return Readiness("InProgress", message)
+
+
+def _failed(message: str) -> Readiness:
+    return Readiness("Failed", message)
+
+
+def _map(parent: Any, field: str) -> Json:
+    value = parent.get(field) if isinstance(parent, dict) else None
+    return value if isinstance(value, dict) else {}
+
+
+def _number(parent: Json, field: str) -> int:
+    value = parent.get(field)
+    return value if isinstance(value, int) else 0
+
+
+def _conditions(status: Json) -> Json:
+    """By type."""
+    found = status.get("conditions")
+    return {each["type"]: each for each in found or () if isinstance(each, dict) and isinstance(each.get("type"), str)}
+
+
+def _is(conditions: Json, kind: str, status: str) -> bool:
+    return bool(kind in conditions and conditions[kind].get("status") == status)
+
+
+def _reason(conditions: Json, kind: str) -> str:
+    return str(_map(conditions, kind).get("reason") or "")
+
+
+def _message(condition: Json) -> str:
+    return str(
+        condition.get("message") or condition.get("reason") or f"{condition['type']} is {condition.get('status')}"
+    )

@@ -1,0 +1,247 @@
+"""The worker: runs a reconciler for one key, and judges what came of it.
+
+Everything that a reconciler can do wrong ends here, with a message that says what it was: an error, a programming
+error, a conflict, too long a run, a blocked event loop, a result that is none, a loop of writes. Nothing of it harms
+other keys.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Hashable
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from ostinato.api.access import AnyObject
+from ostinato.api.errors import APIError, Conflict
+from ostinato.api.gvk import NamespacedName
+from ostinato.cache.own_writes import OwnWrites, own_writes
+from ostinato.client.transport import TransportError
+from ostinato.controller import reasons
+from ostinato.controller.applying import Applier
+from ostinato.controller.context import Context
+from ostinato.controller.current import Reconcile, running
+from ostinato.controller.hot_loop import HotLoopGuard, Write
+from ostinato.controller.metrics import ControllerStatistics, Outcome
+from ostinato.controller.options import ControllerOptions
+from ostinato.controller.reasons import Why
+from ostinato.controller.result import Result, TerminalError, is_terminal
+from ostinato.controller.runnable import Surroundings
+from ostinato.controller.steps import Measured
+
+if TYPE_CHECKING:
+    from ostinato.controller.controller import Controller
+
+_MOST_QUIET_CONFLICTS = 10  # in a row, after which a conflict is worth a warning
+
+# What only a mistake in the program raises. In Go these would be panics; they come with a traceback.
+_PANICS = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    BufferError,
+    ImportError,
+    LookupError,
+    MemoryError,
+    NameError,
+    RecursionError,
+    SyntaxError,
+    SystemExit,
+    TypeError,
+)
+
+
+class ReconcileTimeout(TimeoutError):  # noqa: N818 - what happened
+    """A reconcile took longer than it may."""
+
+
+class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+    """What is to happen with the key now, and what it wrote."""
+
+    writes: OwnWrites
+    succeeded: bool = False  # its failures are forgotten
+    delay: float | None = None  # run again after so many seconds
+    retry: bool = False  # run again with backoff
+    reason: str = ""  # of that run
+    priority: int | None = None
+
+
+class Worker:
+    def __init__(
+        self,
+        controller: Controller,
+        options: ControllerOptions,
+        surroundings: Surroundings,
+        statistics: ControllerStatistics,
+        applier: Applier,
+        guard: HotLoopGuard | None,
+    ) -> None:
+        self._controller = controller
+        self._name = controller.name
+        self._gvk = None if controller.view is None else controller.view.gvk
+        self._timeout = options.reconcile_timeout or None
+        self._contain = options.contain_panics is not False
+        self._slow_step = options.slow_step or 0.0
+        self._surroundings = surroundings
+        self._world = surroundings.world
+        self._logger = surroundings.logger
+        self._statistics = statistics
+        self._applier = applier
+        self._guard = guard
+
+    async def reconcile(self, key: Hashable, why: Why, attempt: int) -> Verdict:
+        """Run the reconciler. Raises only what must end the controller."""
+        reconcile = Reconcile(
+            id=self._world.ids.uid(), controller=self._name, request=key, gvk=self._gvk, why=why, attempt=attempt
+        )
+        changes: list[Write] = []
+        context = Context(reconcile, self._surroundings, self._applier, self._controller.owned)
+        attributes = {"controller": self._name, "request": str(key), "reconcile_id": reconcile.id, "why": str(why)}
+        clock = self._world.clock
+        began = clock.monotonic()
+        with running(reconcile), own_writes(self._watch(changes)) as writes:
+            with self._surroundings.span("reconcile", attributes):
+                self._logger.debug("%s: reconcile, for %s", self._about(key), why)
+                outcome = await self._run(context)
+            verdict = self._judge(key, outcome, attempt, writes)
+            self._statistics.ran(_label(verdict, outcome), clock.monotonic() - began, why.reasons)
+            self._look_for_loop(key, why, changes)
+            self._warn_of_ignored(key, outcome)
+        return verdict
+
+    async def _run(self, context: Context) -> Result | Exception:
+        """The result, or the error. What cancels the worker is raised; what the reconciler cancels by itself is not."""
+        task = asyncio.current_task()
+        assert task is not None
+        cancelled_before = task.cancelling()
+        timeout = self._world.clock.timeout(self._timeout)
+        try:
+            async with timeout:
+                if not self._slow_step or not self._controller.reconciler.is_async:
+                    return await self._controller.reconciler.run(context)
+                run = self._controller.reconciler.run(context)
+                return await Measured(run, self._world.clock, self._slow_step, self._slow(context))
+        except asyncio.CancelledError as error:
+            if task.cancelling() > cancelled_before:
+                raise
+            return _caused(RuntimeError("the reconciler was cancelled by something that it awaited"), error)
+        except TimeoutError as error:
+            if not timeout.expired():
+                return error
+            self._statistics.timeouts += 1
+            return _caused(ReconcileTimeout(f"it took longer than {self._timeout:g} s, and was cancelled"), error)
+        except SystemExit as error:
+            return _caused(_ExitError(f"it called sys.exit({error.code!r})"), error)
+        except BaseExceptionGroup as group:
+            if not isinstance(group, ExceptionGroup):
+                raise
+            return group
+        except Exception as error:  # noqa: BLE001 - judged by the caller
+            return error
+
+    def _judge(self, key: Hashable, outcome: Result | Exception, attempt: int, writes: OwnWrites) -> Verdict:
+        if isinstance(outcome, Result):
+            if outcome.delay is not None:
+                return Verdict(
+                    writes=writes,
+                    succeeded=True,
+                    delay=outcome.delay,
+                    reason=reasons.REQUEUE_AFTER,
+                    priority=outcome.priority,
+                )
+            if outcome.retry:
+                return Verdict(writes=writes, retry=True, reason=reasons.RETRY, priority=outcome.priority)
+            return Verdict(writes=writes, succeeded=True)
+        if _is_overtaken(outcome):
+            self._statistics.conflicts += 1
+            log = self._logger.warning if attempt > _MOST_QUIET_CONFLICTS else self._logger.debug
+            log("%s: overtaken by another writer (%d in a row): %s", self._about(key), attempt, outcome)
+            return Verdict(writes=writes, retry=True, reason=reasons.CONFLICT)
+        return self._failed(key, outcome, writes)
+
+    def _failed(self, key: Hashable, error: Exception, writes: OwnWrites) -> Verdict:
+        self._statistics.errors += 1
+        is_panic = isinstance(error, (*_PANICS, _ExitError))
+        if is_panic:
+            self._statistics.panics += 1
+            if not self._contain:
+                raise error
+        terminal = is_terminal(error)
+        if terminal:
+            self._statistics.terminal_errors += 1
+        expected = isinstance(error, APIError | TransportError | TerminalError | ReconcileTimeout)
+        self._logger.error(
+            "%s: %s: %s%s",
+            self._about(key),
+            type(error).__name__,
+            error,
+            "; it is not tried again until something changes" if terminal else "",
+            exc_info=None if expected else error,
+        )
+        return Verdict(writes=writes, retry=not terminal, reason=reasons.ERROR)
+
+    def _watch(self, changes: list[Write]) -> Any:
+        guard = self._guard
+        if guard is None:
+            return None
+
+        def wrote(instance: AnyObject) -> None:
+            write = guard.wrote(instance)
+            if write is not None:
+                changes.append(write)
+
+        return wrote
+
+    def _look_for_loop(self, key: Hashable, why: Why, changes: list[Write]) -> None:
+        if self._guard is None:
+            return
+        loop = self._guard.finished(key, why, changes)
+        if loop is not None:
+            self._statistics.hot_loops += 1
+            self._logger.warning("%s: a hot loop: the reconcile %s", self._about(key), loop)
+            self._surroundings.recorder.event(
+                loop.write.after, "HotLoop", f"controller {self._name} {loop}", kind="Warning"
+            )
+
+    def _warn_of_ignored(self, key: Hashable, outcome: Result | Exception) -> None:
+        if isinstance(outcome, Result) and outcome.delay is not None and outcome.retry:
+            self._logger.warning("%s: the result has requeue_after and retry; retry is ignored", self._about(key))
+
+    def _slow(self, context: Context) -> Any:
+        def slow(seconds: float) -> None:
+            self._logger.warning(
+                "%s: the reconcile blocked the event loop for %.1f s, and with it everything else in this process; "
+                "await what takes long, or make the reconciler a plain def, which runs in a thread",
+                self._about(context.request),
+                seconds,
+            )
+
+        return slow
+
+    def _about(self, key: Hashable) -> str:
+        """Whose reconcile it is, in a message."""
+        kind = f"{self._gvk.kind} " if self._gvk is not None and isinstance(key, NamespacedName) else ""
+        return f"controller {self._name}: {kind}{key}"
+
+
+class _ExitError(RuntimeError):
+    """A reconciler wanted to end the process."""
+
+
+def _label(verdict: Verdict, outcome: Result | Exception) -> Outcome:
+    if isinstance(outcome, Exception) and verdict.reason != reasons.CONFLICT:
+        return "error"
+    if verdict.delay is not None:
+        return "requeue_after"
+    return "requeue" if verdict.retry else "success"
+
+
+def _is_overtaken(error: Exception) -> bool:
+    """A conflict of versions passes when the object is read again; one of field managers does not."""
+    return isinstance(error, Conflict) and not error.has_cause("FieldManagerConflict")
+
+
+def _caused(error: Exception, cause: BaseException) -> Exception:
+    error.__cause__ = cause
+    return error
