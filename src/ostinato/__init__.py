@@ -16,13 +16,18 @@ if TYPE_CHECKING:
     from ostinato.api.object import CustomResource
     from ostinato.api.quantity import Quantity
     from ostinato.api.struct import Struct
+    from ostinato.cache import CachedClient, Informers
+    from ostinato.client import Client
 
 __all__ = [
     "APIError",
     "AlreadyExists",
+    "CachedClient",
+    "Client",
     "Conflict",
     "CustomResource",
     "GroupVersionKind",
+    "Informers",
     "Invalid",
     "NamespacedName",
     "NotFound",
@@ -34,9 +39,12 @@ __all__ = [
 _HOME = {
     "APIError": "api.errors",
     "AlreadyExists": "api.errors",
+    "CachedClient": "cache",
+    "Client": "client",
     "Conflict": "api.errors",
     "CustomResource": "api.object",
     "GroupVersionKind": "api.gvk",
+    "Informers": "cache",
     "Invalid": "api.errors",
     "NamespacedName": "api.gvk",
     "NotFound": "api.errors",

@@ -194,6 +194,8 @@ class Client(Reader):
         query = write_query({**self._defaults, **options})
         subresource = options.get("subresource", "")
         if patch is not None:
+            if not isinstance(patch, Patch):
+                raise TypeError(f"{patch!r} is no patch: say which kind it is, e.g. MergePatch({patch!r})")
             view = view_of(target)
             info = await self._requests.resolve(view)
             where = self._requests.target(info, name, namespace, subresource)

@@ -23,6 +23,7 @@ import msgspec
 from ostinato.api.codec import RawList
 from ostinato.api.errors import APIError, from_response
 from ostinato.api.gvk import GroupVersionKind
+from ostinato.api.object import KindInfo
 from ostinato.client.transport import TransportError
 
 __all__ = [
@@ -130,6 +131,9 @@ class ListWatch(Protocol):
 
     def __str__(self) -> str:
         """What is listed, for messages: `pods in namespace default`."""
+
+    async def info(self) -> KindInfo:
+        """What the server calls the kind; it is asked if nothing here knows, and may refuse: `NoSuchKind`."""
 
     async def list(self, options: ListOptions = ...) -> RawList:
         """One page. Its items lack `apiVersion` and `kind` if the kind is built in, and have them if it is not."""

@@ -434,3 +434,9 @@ def test_every_option_is_described(options: Any) -> None:
 def test_patches_are_values() -> None:
     assert MergePatch({"a": 1}) == MergePatch({"a": 1})
     assert msgspec.json.decode(JsonPatch([{"op": "remove", "path": "/a"}]).body()) == [{"op": "remove", "path": "/a"}]
+
+
+@staged
+async def test_a_patch_must_say_of_which_kind_it_is(stage: Stage) -> None:
+    with pytest.raises(TypeError, match=r"no patch: say which kind it is, e\.g\. MergePatch"):
+        await stage.client.patch(ConfigMap, "a", {"data": {"k": "1"}})  # type: ignore[call-overload]
