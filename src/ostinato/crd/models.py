@@ -75,7 +75,7 @@ def _hints(cls: type, at: Place) -> dict[str, Any]:
 
 
 def _is_dataclass(cls: type) -> bool:
-    return "__dataclass_fields__" in vars(cls) or hasattr(cls, "__dataclass_fields__")
+    return hasattr(cls, "__dataclass_fields__")
 
 
 def _dataclass_fields(cls: type, hints: dict[str, Any], docs: dict[str, str]) -> list[ModelField]:

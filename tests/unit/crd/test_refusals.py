@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import decimal
 import enum
+import sys
 from collections.abc import Callable
 from typing import Annotated, Any, Generic, TypeVar
 
@@ -30,7 +31,7 @@ from ostinato.api.markers import (
 )
 from ostinato.api.struct import Struct
 from ostinato.crd import SchemaError, schema_of
-from ostinato.crd.patterns import _guess, pattern_problem
+from ostinato.crd.patterns import _guess, matches, pattern_problem
 from ostinato.kinds.apiextensions_v1 import JSONSchemaProps
 from ostinato.kinds.apps_v1 import Deployment
 
@@ -251,3 +252,10 @@ def test_patterns_that_only_python_knows_are_found_with_and_without_re2(
 @pytest.mark.parametrize("problem", [pattern_problem, _guess])
 def test_patterns_of_re2_are_let_pass_with_and_without_it(problem: Callable[[str], str], text: str) -> None:
     assert problem(text) == ""
+
+
+def test_without_re2_the_rest_is_left_to_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "re2", None)
+    assert "RE2 does not know" in pattern_problem("(?=a)")
+    assert pattern_problem("(") == ""
+    assert matches("^b", "a")

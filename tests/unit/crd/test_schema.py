@@ -131,6 +131,12 @@ def schema(annotation: Any) -> dict[str, Any]:
         (set[str], {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}}),
         (frozenset[int], {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "integer"}}),
         (list[str | None], {"type": "array", "items": {"type": "string", "nullable": True}}),
+        (list[Any | None], {"type": "array", "items": OPEN}),
+        (
+            list[Phase | None],
+            {"type": "array", "items": {"type": "string", "nullable": True, "allOf": [{"enum": ["Ready", "Broken"]}]}},
+        ),
+        (list[int | str | None], {"type": "array", "items": {**INT_OR_STRING, "nullable": True}}),
         (list[Annotated[str, Len(at_most=5)]], {"type": "array", "items": {"type": "string", "maxLength": 5}}),
         (dict[str, int], {"type": "object", "additionalProperties": {"type": "integer"}}),
         (Mapping[str, int], {"type": "object", "additionalProperties": {"type": "integer"}}),
