@@ -39,16 +39,25 @@ class Path:
     def child(self, *names: str) -> Path:
         path = self
         for name in names:
-            path = _below(path, f".{name}" if name else "[]")
+            below = _new(Path)
+            below._parent = path
+            below._step = f".{name}" if name else "[]"
+            path = below
         return path
 
     def index(self, index: int) -> Path:
         """An item of the list at this path."""
-        return _below(self, f"[{index}]")
+        path = _new(Path)
+        path._parent = self
+        path._step = f"[{index}]"
+        return path
 
     def key(self, key: str) -> Path:
         """An entry of the map, or an item of the keyed list, at this path."""
-        return _below(self, f"[{key}]")
+        path = _new(Path)
+        path._parent = self
+        path._step = f"[{key}]"
+        return path
 
     def __str__(self) -> str:
         steps: list[str] = []
@@ -69,11 +78,7 @@ class Path:
         return hash(str(self))
 
 
-def _below(parent: Path, step: str) -> Path:
-    path = Path.__new__(Path)
-    path._parent = parent
-    path._step = step
-    return path
+_new = Path.__new__  # past __init__, and without a function between: validation makes hundreds of paths an object
 
 
 class ErrorType(StrEnum):

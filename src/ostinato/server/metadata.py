@@ -14,6 +14,9 @@ from ostinato.server.resources.resource import Resource
 from ostinato.server.resources.strategy import Json, NameRule
 
 _META = Path("metadata")
+_NAMESPACE = _META.child("namespace")
+_MANAGED_FIELDS = _META.child("managedFields")
+_SHORT_MANAGER = names.FIELD_MANAGER_LENGTH // 4  # characters that are never too many, whatever they are
 _IMMUTABLE = ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
 _LONGEST_SUBRESOURCE = 256
 
@@ -129,12 +132,11 @@ def _validate(meta: Json, resource: Resource, rule: NameRule, parts: _Parts) -> 
 
 
 def _validate_namespace(namespace: str, *, namespaced: bool) -> list[FieldError]:
-    path = _META.child("namespace")
     if not namespaced:
-        return [FieldError.forbidden(path, "not allowed on this type")] if namespace else []
+        return [FieldError.forbidden(_NAMESPACE, "not allowed on this type")] if namespace else []
     if not namespace:
-        return [FieldError.required(path)]
-    return [FieldError.invalid(path, namespace, text) for text in names.is_dns1123_label(namespace)]
+        return [FieldError.required(_NAMESPACE)]
+    return [FieldError.invalid(_NAMESPACE, namespace, text) for text in names.is_dns1123_label(namespace)]
 
 
 def _validate_maps(meta: Json) -> list[FieldError]:
@@ -171,15 +173,16 @@ _LENIENT_GROUPS = frozenset({"admissionregistration.k8s.io", "apiextensions.k8s.
 
 def _validate_managed_fields(entries: Any) -> list[FieldError]:
     errors: list[FieldError] = []
-    path = _META.child("managedFields")
     for i, entry in enumerate(entries):
-        at = path.index(i)
+        at = _MANAGED_FIELDS.index(i)
         operation, fields_type = entry.get("operation", ""), entry.get("fieldsType", "")
         if operation not in ("Apply", "Update"):
             errors.append(FieldError.invalid(at.child("operation"), operation, "must be `Apply` or `Update`"))
         if fields_type and fields_type != "FieldsV1":
             errors.append(FieldError.invalid(at.child("fieldsType"), fields_type, "must be `FieldsV1`"))
-        errors += names.validate_field_manager(entry.get("manager", ""), at.child("manager"))
+        manager = entry.get("manager", "")
+        if len(manager) > _SHORT_MANAGER or not manager.isprintable():
+            errors += names.validate_field_manager(manager, at.child("manager"))
         if len(entry.get("subresource", "")) > _LONGEST_SUBRESOURCE:
             errors.append(FieldError.too_long(at.child("subresource"), _LONGEST_SUBRESOURCE))
     return errors

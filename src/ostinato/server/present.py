@@ -70,7 +70,7 @@ def list_response(resource: Resource, entries: Sequence[Entry], metadata: Json, 
         parts[-1] += b"]}\n"
     else:
         parts = [before + b"]}\n"]
-    response = Response(200, parts)
+    response = Response(200, parts, between=b",")
     if form == PLAIN:
         return response
     return Response(200, encode(msgspec.json.decode(response.body), form), form.content_type)

@@ -105,7 +105,7 @@ def _well_formed(query: str) -> str:
 class Response:
     """A whole answer. Its body may come in parts: a transport need not put a long list together to send it."""
 
-    __slots__ = ("_size", "content_type", "headers", "parts", "status")
+    __slots__ = ("_size", "between", "content_type", "headers", "parts", "status")
 
     def __init__(
         self,
@@ -113,31 +113,33 @@ class Response:
         body: bytes | list[bytes],
         content_type: str = "application/json",
         headers: Sequence[tuple[str, str]] = (),
+        between: bytes = b"",
     ) -> None:
         self.status = status
-        self.parts = [body] if isinstance(body, bytes) else body  # at least one; between two of them is a comma
+        self.parts = [body] if isinstance(body, bytes) else body  # at least one
+        self.between = between  # what stands between two parts
         self.content_type = content_type
         self.headers = headers
         self._size = -1  # not counted yet
 
     @property
     def body(self) -> bytes:
-        return self.parts[0] if len(self.parts) == 1 else b",".join(self.parts)
+        return self.parts[0] if len(self.parts) == 1 else self.between.join(self.parts)
 
     @property
     def size(self) -> int:
         """The bytes of the body."""
         if self._size < 0:
-            self._size = sum(map(len, self.parts)) + len(self.parts) - 1
+            self._size = sum(map(len, self.parts)) + len(self.between) * (len(self.parts) - 1)
         return self._size
 
     def pieces(self, size: int) -> Iterator[bytes]:
         """The body piece by piece, each of about a size if the parts are smaller than that."""
-        parts = self.parts
+        parts, between = self.parts, self.between
         count = max(1, size * len(parts) // (self.size or 1))
-        yield b",".join(parts[:count])
+        yield between.join(parts[:count])
         for start in range(count, len(parts), count):
-            yield b",".join([b"", *parts[start : start + count]])
+            yield between.join([b"", *parts[start : start + count]])
 
 
 class Stream:

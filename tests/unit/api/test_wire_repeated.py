@@ -52,5 +52,17 @@ def test_a_text_that_repeats_no_key_means_what_it_says() -> None:
 
 
 def test_a_repeated_key_is_noticed_wherever_it_is() -> None:
-    for text in (b'{"a": 1, "a": 2}', b'{"a": [{"b": 1, "b": 1}]}', b'{"a": {"\\u0061": 1, "a": 2}}'):
+    for text in (
+        b'{"a": 1, "a": 2}',
+        b'{"a": [{"b": 1, "b": 1}]}',
+        b'{"a": {"\\u0061": 1, "a": 2}}',
+        b'{"a": 1, "a": "\\u003a"}',  # as many colons as in what it means
+        b'{"a": ":", "a": "\\":"}',
+    ):
         assert repeats_keys(text, decode_json(text))
+
+
+def test_colons_in_values_are_not_taken_for_those_of_keys() -> None:
+    for text in (b'{"a": ":::"}', b'{"image": "a:1", "\\u003a": "b:2"}', b'{ "a" : "\\":" }', b'{"\\\\": 1}'):
+        value = decode_json(text)
+        assert not repeats_keys(text, value) or len(value) == 1

@@ -246,10 +246,11 @@ def test_nothing_is_answered_at_once_to_a_client_that_does_not_read() -> None:
 @pytest.mark.parametrize("parts", [[b"a"], [b""], [b"a", b"b"], [b"x" * 9, b"", b"y" * 40], [b"ab"] * 100])
 @pytest.mark.parametrize("size", [1, 10, 64])
 def test_the_pieces_of_an_answer_are_its_body(parts: list[bytes], size: int) -> None:
-    answer = Response(200, parts)
-    pieces = list(answer.pieces(size))
-    assert b"".join(pieces) == answer.body == b",".join(parts)
-    assert answer.size == len(answer.body)
+    for between in (b"", b","):
+        answer = Response(200, parts, between=between)
+        pieces = list(answer.pieces(size))
+        assert b"".join(pieces) == answer.body == between.join(parts)
+        assert answer.size == len(answer.body)
 
 
 @pytest.mark.parametrize(

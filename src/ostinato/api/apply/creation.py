@@ -8,6 +8,7 @@ goes. It knows what well formed objects look like; of any other it says `Unusual
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 from ostinato.api.apply.check import TypedError, check
@@ -37,7 +38,10 @@ def created(new: dict[str, Any], zero: dict[str, Any], rules: Rules, unowned: Fi
     """
     if rules.map is None or rules.map.atomic:
         raise Unusual
-    return _beyond(new, zero, rules.map, unowned)
+    try:
+        return _beyond(new, zero, rules.map, unowned)
+    except RecursionError:  # the long way needs less of the stack
+        raise Unusual from None
 
 
 def _beyond(new: dict[str, Any], zero: dict[str, Any], rules: MapRules, unowned: FieldSet) -> FieldSet:
@@ -90,6 +94,10 @@ def _walk(rules: Rules) -> Walk:
     scalars = _SCALARS[rules.scalar]
     walk_map = _unknown if rules.map is None else _atomic(rules) if rules.map.atomic else _map_walk(rules.map)
     walk_list = _unknown if rules.list is None else _atomic(rules) if rules.list.atomic else _list_walk(rules.list)
+    if rules.list is None and not scalars:
+        return walk_map
+    if rules.map is None and not scalars:
+        return walk_list
 
     def walk(value: Any) -> FieldSet:
         kind = type(value)
@@ -104,7 +112,16 @@ def _walk(rules: Rules) -> Walk:
     return walk
 
 
-def _unknown(_value: Any) -> FieldSet:
+def _unknown(value: Any) -> FieldSet:
+    if value is None:
+        return LEAF
+    raise Unusual
+
+
+def _empty(value: Any, kind: type) -> FieldSet:
+    """What is no value of a kind, or an empty one."""
+    if value is None or type(value) is kind:
+        return LEAF
     raise Unusual
 
 
@@ -119,37 +136,69 @@ def _atomic(rules: Rules) -> Walk:
     return walk_atomic
 
 
-_Plan = tuple[tuple[type, ...], Walk]  # the types of values that are owned as a whole, and what to do with others
+class _Shape:
+    """A struct with just these fields: what to do with each."""
+
+    __slots__ = ("all_leaves", "leaves", "steps")
+
+    def __init__(self, rules: MapRules, names: tuple[str, ...]) -> None:
+        self.leaves: list[tuple[type, ...]] = []  # the types of values that are leaves, in the order of the names
+        self.steps: list[tuple[str, str, tuple[type, ...], Walk]] = []  # name, path element, these types, other values
+        for name in names:
+            field = rules.field(name)
+            if field is None:
+                raise Unusual
+            self.leaves.append(_SCALARS[field.scalar])
+            self.steps.append((name, "f:" + name, _SCALARS[field.scalar], walk_of(field)))
+        self.steps.sort()
+        # What is owned if all values are leaves, as those of most structs are: the same for all of them.
+        self.all_leaves: FieldSet = {SELF: LEAF, **{element: LEAF for _, element, _, _ in self.steps}}
+
+
+_MOST_SHAPES = 64  # that are kept of a struct
+
+
+def _struct_walk(rules: MapRules) -> Walk:
+    shapes: dict[tuple[str, ...], _Shape] = {}  # by the fields of a struct, as they came
+
+    def walk_struct(value: Any) -> FieldSet:
+        if type(value) is not dict or not value:
+            return _empty(value, dict)
+        names = tuple(value)
+        shape = shapes.get(names)
+        if shape is None:
+            shape = _Shape(rules, names)
+            if len(shapes) < _MOST_SHAPES and all(map(rules.declares, names)):
+                shapes[names] = shape
+        for inner, leaves in zip(value.values(), shape.leaves, strict=True):
+            if type(inner) not in leaves:
+                break
+        else:
+            return shape.all_leaves
+        found: FieldSet = {SELF: LEAF}
+        for name, element, leaves, walk in shape.steps:
+            inner = value[name]
+            found[element] = LEAF if type(inner) in leaves else walk(inner)
+        return found
+
+    return walk_struct
 
 
 def _map_walk(rules: MapRules) -> Walk:
-    plans: dict[str, tuple[str, _Plan]] = {}  # of declared fields, with their path elements, as they were met
-    of_entries: list[_Plan] = []  # of all other entries, once one was met
-
-    def plan(field: Rules | None) -> _Plan:
-        if field is None:
-            raise Unusual
-        return _SCALARS[field.scalar], walk_of(field)
+    if rules.struct:
+        return _struct_walk(rules)
 
     def walk_map(value: Any) -> FieldSet:
-        if not value:
-            return LEAF
+        if type(value) is not dict or not value:
+            return _empty(value, dict)
+        entries = rules.values
+        if entries is None:
+            raise Unusual
+        leaves, walk = _SCALARS[entries.scalar], walk_of(entries)
         found: FieldSet = {SELF: LEAF}
         for name in sorted(value):
-            known = plans.get(name)
-            if known is not None:
-                element, (scalars, walk) = known
-            else:
-                element = "f:" + name
-                if rules.declares(name):
-                    scalars, walk = plan(rules.field(name))
-                    plans[name] = element, (scalars, walk)
-                else:
-                    if not of_entries:
-                        of_entries.append(plan(rules.values))
-                    scalars, walk = of_entries[0]
             inner = value[name]
-            found[element] = LEAF if type(inner) in scalars else walk(inner)
+            found["f:" + name] = LEAF if type(inner) in leaves else walk(inner)
         return found
 
     return walk_map
@@ -160,8 +209,8 @@ def _list_walk(rules: ListRules) -> Walk:
     key = rules.keys[0] if len(rules.keys) == 1 else None
 
     def walk_list(value: Any) -> FieldSet:
-        if not value:
-            return LEAF
+        if type(value) is not list or not value:
+            return _empty(value, list)
         if not of_items:
             of_items.append(walk_of(rules.items))
         walk = of_items[0]
@@ -181,7 +230,7 @@ def _in_order(items: list[Any], rules: ListRules, key: str | None) -> list[tuple
         named = [(item[key], item) for item in items if type(item) is dict and type(item.get(key)) is str]
         if len(named) == len(items):
             named.sort(key=_name)
-            return [(key_element([(key, name)]), item) for name, item in named]
+            return [(_element(key, name), item) for name, item in named]
     try:
         found = [(rules.element(item), item) for item in items]
     except ItemError:
@@ -192,3 +241,11 @@ def _in_order(items: list[Any], rules: ListRules, key: str | None) -> list[tuple
 
 def _name(pair: tuple[str, Any]) -> str:
     return pair[0]
+
+
+def _element(key: str, name: str) -> str:
+    return _short_element(key, name) if len(name) <= _SHORT else key_element([(key, name)])
+
+
+_SHORT = 64  # characters of a name up to which its path element is remembered: names come again and again
+_short_element = lru_cache(maxsize=4096)(lambda key, name: key_element([(key, name)]))

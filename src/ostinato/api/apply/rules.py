@@ -63,6 +63,11 @@ class MapRules:
         self._declared: dict[str, Any] = dict(schema.raw.get("properties", {})) if schema is not None else {}
         self._fields: dict[str, Rules] = {}  # of the named fields, as they were asked for
 
+    @property
+    def struct(self) -> bool:
+        """Whether the schema names any field."""
+        return bool(self._declared)
+
     def declares(self, name: str) -> bool:
         """Whether the schema names this field."""
         return name in self._declared

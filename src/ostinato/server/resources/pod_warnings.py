@@ -182,12 +182,14 @@ def _hidden_variables(variables: Any, path: Path) -> list[str]:
     found = []
     seen: set[str] = set()
     for i, variable in enumerate(variables):
-        name, value = variable.get("name", ""), variable.get("value", "")
-        reference = f"$({name})"
-        if name in seen and ("valueFrom" in variable or value == reference or reference not in value):
+        name = variable.get("name", "")
+        if name not in seen:
+            seen.add(name)
+            continue
+        value, reference = variable.get("value", ""), f"$({name})"
+        if "valueFrom" in variable or value == reference or reference not in value:
             hides = f"hides previous definition of {quote(name)}, which may be dropped when using apply"
             found.append(f"{path.index(i)}: {hides}")
-        seen.add(name)
     return found
 
 

@@ -22,7 +22,8 @@ IMMUTABLE = "field is immutable"
 
 def checked(rule: Callable[[Any], list[str]], value: Any, path: Path) -> list[FieldError]:
     """What a rule for single values finds."""
-    return [FieldError.invalid(path, value, text) for text in rule(value)]
+    found = rule(value)
+    return [FieldError.invalid(path, value, text) for text in found] if found else []
 
 
 def one_of(value: str, supported: Sequence[str], path: Path) -> list[FieldError]:

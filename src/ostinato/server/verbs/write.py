@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import unicodedata
+from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -24,7 +26,12 @@ _PRINTABLE = frozenset({"L", "M", "N", "P", "S"})  # classes of characters, as G
 
 def now(clock: Clock) -> str:
     """The time as metadata tells it."""
-    return clock.now().isoformat(timespec="seconds")[:19] + "Z"
+    return _timestamp(int(clock.wall()))
+
+
+@lru_cache(maxsize=4)  # a second has many writes
+def _timestamp(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")[:19] + "Z"
 
 
 def manager_of(request: Request, options: WriteOptions) -> str:
