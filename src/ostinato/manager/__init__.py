@@ -1,1 +1,39 @@
-"""The manager."""
+"""The manager: runs controllers, elects a leader, records events, shows health and metrics, ends in good order.
+
+Manager().add(widgets).run()
+Manager(leader_election="widgets", health=":8081", metrics=":8080").add(widgets).run()
+"""
+
+from ostinato.manager.connecting import Connect, Purpose
+from ostinato.manager.connections import CacheOptions
+from ostinato.manager.elector import LeadershipLost
+from ostinato.manager.events import EventRecorder, Events
+from ostinato.manager.group import Stopped
+from ostinato.manager.health import Check
+from ostinato.manager.leader_election import LeaderElection
+from ostinato.manager.lifecycle import ShutdownTimedOut
+from ostinato.manager.logs import JsonFormatter, ReconcileFilter, TextFormatter, configure_logging
+from ostinato.manager.manager import Manager
+from ostinato.manager.metrics import Registry
+from ostinato.manager.running import run, serve_together
+
+__all__ = [
+    "CacheOptions",
+    "Check",
+    "Connect",
+    "EventRecorder",
+    "Events",
+    "JsonFormatter",
+    "LeaderElection",
+    "LeadershipLost",
+    "Manager",
+    "Purpose",
+    "ReconcileFilter",
+    "Registry",
+    "ShutdownTimedOut",
+    "Stopped",
+    "TextFormatter",
+    "configure_logging",
+    "run",
+    "serve_together",
+]

@@ -1,0 +1,36 @@
+"""Connecting: how a manager reaches its API server, by several ways that it keeps apart.
+
+The leader's requests have a deadline, and the lease is renewed in another thread: each has a transport to itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from ostinato.client.config import Config
+from ostinato.client.metrics import ClientMetrics
+from ostinato.client.transport import Deadline, Transport
+from ostinato.world import World
+
+
+class Purpose(NamedTuple):
+    """What a transport is for."""
+
+    name: str = ""  # appears in the user agent
+    deadline: Deadline | None = None
+    metrics: ClientMetrics | None = None
+
+
+Connect = Callable[[Purpose], Transport]
+"""Makes a transport. That for leader election is made, and used, in another thread."""
+
+
+def over_http(config: Config, world: World) -> Connect:
+    from ostinato.client.http import HttpTransport  # noqa: PLC0415 - aiohttp, which a server in one process needs not
+
+    def connect(purpose: Purpose) -> Transport:
+        named = config.with_agent(purpose.name) if purpose.name else config
+        return HttpTransport(named, world, metrics=purpose.metrics, deadline=purpose.deadline)
+
+    return connect

@@ -1,0 +1,92 @@
+"""Connections: the clients, caches and events of a manager.
+
+There are two clients on the same caches. That of the leader is fenced: it writes only while its process leads. The
+other is for what runs on every replica, and for the caches themselves. Without leader election they are one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+import msgspec
+
+from ostinato.api.scheme import Scheme
+from ostinato.cache.client import CachedClient
+from ostinato.cache.informers import AnyKind, Informers, Settings
+from ostinato.client.client import Client
+from ostinato.client.transport import Transport
+from ostinato.manager.connecting import Connect, Purpose
+from ostinato.manager.events import Events
+from ostinato.manager.fence import Fence, FencedTransport
+from ostinato.manager.metrics import Tallies
+from ostinato.world import World
+
+
+class CacheOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """
+    - `settings`: what is cached of which kind.
+    - `defaults`: what is cached of the others. Defaults to all objects.
+    - `unwatched`: what to do about reads of kinds that nothing watches: ask the server, or refuse. Defaults to asking.
+    - `sync_timeout`: seconds that caches may take to be filled at the start. Defaults to two minutes.
+    """
+
+    settings: Mapping[AnyKind, Settings] = {}
+    defaults: Settings = Settings()
+    unwatched: Literal["server", "refuse"] = "server"
+    sync_timeout: float = 120.0
+
+
+class Identity(msgspec.Struct, frozen=True, kw_only=True):
+    """Who a manager is to its server: the namespace of what names none, and the owner of the fields that it sets."""
+
+    namespace: str = "default"
+    field_manager: str = "ostinato"
+    scheme: Scheme | None = None
+
+
+class Connections:
+    def __init__(
+        self, connect: Connect, world: World, identity: Identity, caches: CacheOptions, fence: Fence | None
+    ) -> None:
+        self.tallies = Tallies()
+        self._connect = connect
+        self._world = world
+        self._identity = identity
+        self._fence = fence
+        self.live = self._client(connect(Purpose(metrics=self.tallies)))
+        self._clients = [self.live]
+        settings = {kind: self._measured(each) for kind, each in caches.settings.items()}
+        self.informers = Informers(self.live, settings=settings, defaults=self._measured(caches.defaults))
+        self.everybodys = CachedClient(self.live, self.informers, unwatched=caches.unwatched)
+        self.leaders = self.everybodys
+        if fence is not None:
+            transport = connect(Purpose(deadline=fence.deadline, metrics=self.tallies))
+            fenced = self._client(FencedTransport(transport, fence))
+            self._clients.append(fenced)
+            self.leaders = CachedClient(fenced, self.informers, unwatched=caches.unwatched)
+        self.events = Events(self.live, world)
+
+    def for_election(self) -> Client:
+        """A client for the lease; made and used in the thread of the election."""
+        return self._client(self._connect(Purpose("leader-election")))
+
+    async def close(self) -> None:
+        for client in self._clients:
+            await client.close()
+
+    def _client(self, transport: Transport) -> Client:
+        identity = self._identity
+        return Client(
+            transport,
+            world=self._world,
+            scheme=identity.scheme,
+            namespace=identity.namespace,
+            field_manager=identity.field_manager,
+        )
+
+    def _measured(self, settings: Settings) -> Settings:
+        """The same settings, with metrics that are shown."""
+        if settings.feed.metrics is not None:
+            return settings
+        return msgspec.structs.replace(settings, feed=msgspec.structs.replace(settings.feed, metrics=self.tallies))

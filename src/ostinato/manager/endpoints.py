@@ -1,0 +1,91 @@
+"""Endpoints: the small HTTP servers of a manager, for health and for metrics.
+
+They are up before everything else and down after it: probes must be answered while caches are being filled and while
+work is being finished.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
+from urllib.parse import parse_qs
+
+if TYPE_CHECKING:
+    from aiohttp import web
+
+_logger = logging.getLogger("ostinato.manager")
+
+_STOP_SECONDS: Final = 1.0
+
+
+class Answer(NamedTuple):
+    status: int
+    text: str
+    content_type: str = "text/plain; charset=utf-8"
+
+
+Query = Mapping[str, Sequence[str]]
+Handler = Callable[[str, Query], Awaitable[Answer | None]]
+"""Answers a path, without a slash at its end, and a query; None if it is none of its own."""
+
+
+class Endpoint:
+    """An HTTP server for reading alone."""
+
+    def __init__(self, name: str, address: str, handler: Handler) -> None:
+        """`address` is "host:port"; ":8080" is all addresses, port 0 any that is free."""
+        self.name = name
+        self._host, self._port = parse_address(address)
+        self._handler = handler
+        self._listener: asyncio.Server | None = None
+        self._http: web.Server | None = None
+
+    @property
+    def port(self) -> int:
+        """The port that it listens on."""
+        if self._listener is None:
+            return self._port
+        port: int = self._listener.sockets[0].getsockname()[1]
+        return port
+
+    async def start(self) -> None:
+        """Listen; OSError, with the name of what is to be served, if that cannot be."""
+        from aiohttp import web  # noqa: PLC0415 - a tenth of a second, for those who serve alone
+
+        self._http = web.Server(self._respond, access_log=None, logger=_logger)
+        try:
+            self._listener = await asyncio.get_running_loop().create_server(self._http, self._host or None, self._port)
+        except OSError as error:
+            raise OSError(error.errno, f"cannot serve {self.name}: {error.strerror or error}") from None
+        _logger.info("serving %s on port %d", self.name, self.port)
+
+    async def stop(self) -> None:
+        """Answer no more. Harmless when it does not run."""
+        listener, http = self._listener, self._http
+        self._listener = self._http = None
+        if listener is None or http is None:
+            return
+        listener.close()
+        http.pre_shutdown()
+        await http.shutdown(_STOP_SECONDS)
+
+    async def _respond(self, request: web.BaseRequest) -> web.StreamResponse:
+        from aiohttp import web  # noqa: PLC0415
+
+        if request.method not in ("GET", "HEAD"):
+            return web.Response(status=405, text="only GET is answered here\n", headers={"Allow": "GET, HEAD"})
+        query = parse_qs(request.query_string, keep_blank_values=True)
+        path = "/" + "/".join([part for part in request.path.split("/") if part])
+        answer = await self._handler(path, query) or Answer(404, "404 page not found\n")
+        headers = {"Content-Type": answer.content_type, "X-Content-Type-Options": "nosniff"}
+        return web.Response(status=answer.status, body=answer.text.encode(), headers=headers)
+
+
+def parse_address(address: str) -> tuple[str, int]:
+    """Host and port of "host:port", ":port" or "[::1]:port"."""
+    host, colon, port = address.rpartition(":")
+    if not colon or not (port.isascii() and port.isdecimal()) or int(port) > 65535:
+        raise ValueError(f'{address!r} is no address to listen on: it must be like "127.0.0.1:8080" or ":8080"')
+    return host.removeprefix("[").removesuffix("]"), int(port)

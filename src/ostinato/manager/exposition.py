@@ -1,0 +1,44 @@
+"""Metrics as text, in the format that Prometheus reads (version 0.0.4)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from ostinato.queue import Family
+
+CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+
+
+def text(families: Iterable[Family]) -> str:
+    return "".join([f"{line}\n" for family in families for line in _lines(family)])
+
+
+def _lines(family: Family) -> Iterator[str]:
+    help_text = family.help.replace("\\", "\\\\").replace("\n", "\\n")
+    yield f"# HELP {family.name} {help_text}"
+    yield f"# TYPE {family.name} {family.kind}"
+    for sample in family.samples:
+        yield f"{sample.name}{_labels(sample.labels)} {number(sample.value)}"
+
+
+def _labels(labels: dict[str, str]) -> str:
+    if not labels:
+        return ""
+    # By name, but for the bound of a bucket, which stands last.
+    ordered = sorted(labels.items(), key=lambda label: (label[0] == "le", label[0]))
+    return "{" + ",".join([f'{name}="{_escaped(value)}"' for name, value in ordered]) + "}"
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')
+
+
+def number(value: float) -> str:
+    """The shortest text that is read as the same number; whole numbers without a point."""
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "+Inf" if value > 0 else "-Inf"
+    return repr(value).removesuffix(".0")

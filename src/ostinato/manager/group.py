@@ -1,0 +1,106 @@
+"""A group: runnables that start together and stop together.
+
+- What is added before the group starts starts with it; what is added later starts at once; nothing is added once it
+  stops.
+- `start` returns when all that had been added are ready. Whoever cancels it waits no longer.
+- `stop` asks all to stop, and returns when they have. `drop` insists, and does not wait for those that will not end.
+- An error of one is told to whoever made the group. That a runnable was cancelled is no error.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, Final, NamedTuple
+
+from ostinato.world import Clock
+
+_logger = logging.getLogger("ostinato.manager")
+
+_INSISTENCE: Final = 3  # how often what will not end is told to
+_STEPS: Final = 5  # of the loop in which it may do so
+
+
+class Stopped(RuntimeError):  # noqa: N818 - what is the case
+    """Too late: the manager stops."""
+
+    def __init__(self) -> None:
+        super().__init__("can't accept new runnable as stop procedure is already engaged")
+
+
+class Job(NamedTuple):
+    """Something to run, and how to know that it is ready; None if it is so at once."""
+
+    name: str
+    work: Callable[[], Coroutine[Any, Any, object]]
+    ready: Callable[[], Awaitable[object]] | None = None
+
+
+class Group:
+    def __init__(self, name: str, clock: Clock, failed: Callable[[str, Exception], object]) -> None:
+        self.name = name
+        self._clock = clock
+        self._failed = failed
+        self._waiting: list[Job] = []  # added before the start
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._started = False
+        self._stopped = False
+
+    def add(self, job: Job) -> None:
+        if self._stopped:
+            raise Stopped
+        if self._started:
+            self._launch(job)
+        else:
+            self._waiting.append(job)
+
+    async def start(self) -> None:
+        """Harmless when it has started, or stopped."""
+        if self._started or self._stopped:
+            return
+        self._started = True
+        jobs, self._waiting = self._waiting, []
+        for job in jobs:
+            self._launch(job)
+        for job in jobs:
+            if job.ready is not None:
+                await job.ready()
+
+    async def wait(self) -> None:
+        """Return when all that were started have ended by themselves."""
+        if self._tasks:
+            await asyncio.wait(set(self._tasks))
+
+    async def stop(self) -> None:
+        self.close()
+        for task in self._tasks:
+            task.cancel()
+        await self.wait()
+
+    def close(self) -> None:
+        """Start nothing any more."""
+        self._stopped = True
+        self._waiting.clear()
+
+    async def drop(self) -> None:
+        self.close()
+        for _ in range(_INSISTENCE):
+            for task in self._tasks:
+                task.cancel()
+            for _ in range(_STEPS):
+                if self._tasks:
+                    await self._clock.sleep(0)
+        for task in self._tasks:
+            _logger.error("%s does not end though it was cancelled: it is left behind", task.get_name())
+
+    def _launch(self, job: Job) -> None:
+        task = asyncio.get_running_loop().create_task(self._run(job), name=job.name)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _run(self, job: Job) -> None:
+        try:
+            await job.work()
+        except Exception as error:  # noqa: BLE001 - whatever it is, it ends the manager, not this task alone
+            self._failed(job.name, error)

@@ -1,0 +1,111 @@
+"""Groups: in which order the parts of a manager start, and in which they stop.
+
+| starts | is | stops |
+|---|---|---|
+| 1 | endpoints: health and metrics. Probes are answered before the first list, which may take long | last |
+| 2 | webhooks. A first list may need them, to convert versions | fifth |
+| 3 | caches, until they are filled | fourth |
+| 4 | others: what needs no leadership | first |
+| 5 | warm-up: what leaders-to-be can do beforehand | first |
+| 6 | leaders: what needs leadership, once it is won | third |
+
+Endpoints and caches are the manager's own; the other four are groups of runnables. A runnable is put
+
+- among the webhooks if it can be asked whether it serves (`check`) and needs no leadership;
+- among the others if it says that it needs no leadership; among the leaders if not, or if it does not say;
+- into warm-up besides, if it has one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any, Final, Protocol, runtime_checkable
+
+from ostinato.controller.runnable import Runnable, Surroundings, WarmsUp
+from ostinato.manager.group import Group, Job
+from ostinato.world import Clock
+
+_BETWEEN_CHECKS: Final = 0.1  # seconds
+
+
+@runtime_checkable
+class Serves(Protocol):
+    """A runnable that others connect to."""
+
+    async def check(self) -> None:
+        """Raise unless it serves."""
+
+
+class Groups:
+    def __init__(self, clock: Clock, failed: Callable[[str, Exception], object]) -> None:
+        self._clock = clock
+        self.webhooks = Group("webhooks", clock, failed)
+        self.others = Group("others", clock, failed)
+        self.warm_up = Group("warm-up", clock, failed)
+        self.leaders = Group("leaders", clock, failed)
+        self._names: set[str] = set()
+
+    def add(self, runnable: Runnable, surroundings: Surroundings) -> None:
+        """A ValueError if there is one of this name; `Stopped` once the manager stops."""
+        name = runnable.name
+        if name in self._names:
+            raise ValueError(f"there is a runnable {name!r} already: names are unique in a manager")
+        work = self._work(runnable, surroundings)
+        if needs_leader_election(runnable):
+            self.leaders.add(Job(name, work))
+        elif isinstance(runnable, Serves):
+            self.webhooks.add(Job(name, work, lambda: self._serves(runnable)))
+        else:
+            self.others.add(Job(name, work))
+        self._names.add(name)
+
+    async def stop(self) -> None:
+        """Ask all to stop, in order, and wait for them."""
+        self.leaders.close()  # who does not lead yet must not begin on the way down
+        await asyncio.gather(self.warm_up.stop(), self.others.stop())
+        await self.leaders.stop()
+
+    async def drop(self) -> None:
+        """Insist that all stop. For leaders first: what they do may be another's work by now."""
+        for group in (self.leaders, self.warm_up, self.others, self.webhooks):
+            await group.drop()
+
+    def _work(self, runnable: Runnable, surroundings: Surroundings) -> Callable[[], Coroutine[Any, Any, None]]:
+        if not isinstance(runnable, WarmsUp):
+            return lambda: runnable.run(surroundings)
+        warm_up = _Once(lambda: runnable.warm_up(surroundings))
+        self.warm_up.add(Job(f"{runnable.name}: warm-up", warm_up.run))
+
+        async def work() -> None:
+            await warm_up.run()
+            await runnable.run(surroundings)
+
+        return work
+
+    async def _serves(self, runnable: Serves) -> None:
+        while True:
+            try:
+                await runnable.check()
+            except Exception:  # noqa: BLE001 - not yet; if it never does, its own error ends the wait
+                await self._clock.sleep(_BETWEEN_CHECKS)
+            else:
+                return
+
+
+class _Once:
+    """A warm-up, which is part of two groups and happens once."""
+
+    def __init__(self, make: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        self._make = make
+        self._task: asyncio.Task[None] | None = None
+
+    async def run(self) -> None:
+        if self._task is None:
+            self._task = asyncio.get_running_loop().create_task(self._make())
+        await self._task
+
+
+def needs_leader_election(runnable: Runnable) -> bool:
+    """What does not say needs it, to be safe."""
+    return bool(getattr(runnable, "needs_leader_election", True))

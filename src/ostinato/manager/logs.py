@@ -1,0 +1,130 @@
+"""Logs: lines for people, or JSON for machines, that say on their own which reconcile they belong to.
+
+    2026-01-31T12:00:00.123Z INFO  ostinato.controller scaled  controller=widgets object=default/a reconcile=5f0c...
+    {"ts":"2026-01-31T12:00:00.123Z","level":"info","logger":"ostinato.controller","msg":"scaled","controller":"widgets",...}
+
+Whatever is logged while a reconcile runs, by libraries too, is marked with its controller, object and id: nobody has to
+pass a logger around. `logger.info("scaled", extra={"replicas": 3})` adds fields of one's own.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any, Final, Literal, TextIO
+
+import msgspec
+
+from ostinato.controller.current import current_reconcile
+
+Style = Literal["text", "json"]
+
+_STANDARD: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "reconcile_fields"}
+
+
+class ReconcileFilter(logging.Filter):
+    """Marks each record with the reconcile that is running where it is made."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if not hasattr(record, "reconcile_fields"):
+            record.reconcile_fields = dict(_reconcile_fields())
+        return True
+
+
+class TextFormatter(logging.Formatter):
+    """A line for people; errors with their traceback below it."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        message = record.getMessage()
+        marks = " ".join(f"{name}={_plain(value)}" for name, value in _short(record))
+        line = f"{_time(record)} {record.levelname:<7} {record.name} {message}" + (f"  {marks}" if marks else "")
+        trace = _trace(self, record)
+        return f"{line}\n{trace}" if trace else line
+
+
+class JsonFormatter(logging.Formatter):
+    """One JSON object a line, with the names that controller-runtime's logs have."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line: dict[str, Any] = {
+            "ts": _time(record),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "msg": record.getMessage(),
+            **getattr(record, "reconcile_fields", {}),
+            **dict(_extras(record)),
+        }
+        if record.exc_info and record.exc_info[1] is not None:
+            line["error"] = str(record.exc_info[1])
+        trace = _trace(self, record)
+        if trace:
+            line["stacktrace"] = trace
+        return msgspec.json.encode(line, enc_hook=str).decode()
+
+
+def configure_logging(style: Style | None = None, *, level: int | str = "INFO", stream: TextIO | None = None) -> None:
+    """Send all logs to a stream, standard error by default: as text to a terminal, as JSON elsewhere."""
+    stream = stream or sys.stderr
+    if style is None:
+        style = "text" if stream.isatty() else "json"
+    handler = logging.StreamHandler(stream)
+    handler.addFilter(ReconcileFilter())
+    handler.setFormatter(TextFormatter() if style == "text" else JsonFormatter())
+    root = logging.getLogger()
+    for old in [each for each in root.handlers if any(isinstance(f, ReconcileFilter) for f in each.filters)]:
+        root.removeHandler(old)
+    root.addHandler(handler)
+    root.setLevel(level)
+
+
+def _reconcile_fields() -> Iterator[tuple[str, str]]:
+    reconcile = current_reconcile()
+    if reconcile is None:
+        return
+    yield "controller", reconcile.controller
+    if reconcile.gvk is not None:
+        yield "controllerGroup", reconcile.gvk.group
+        yield "controllerKind", reconcile.gvk.kind
+    name = getattr(reconcile.request, "name", None)
+    if isinstance(name, str):
+        yield "namespace", getattr(reconcile.request, "namespace", "")
+        yield "name", name
+    else:
+        yield "request", str(reconcile.request)
+    yield "reconcileID", reconcile.id
+
+
+def _short(record: logging.LogRecord) -> Iterator[tuple[str, Any]]:
+    """The marks of a line for people: an object is one word."""
+    fields: dict[str, str] = getattr(record, "reconcile_fields", {})
+    if fields:
+        yield "controller", fields["controller"]
+        if "name" in fields:
+            yield "object", f"{fields['namespace']}/{fields['name']}" if fields["namespace"] else fields["name"]
+        else:
+            yield "request", fields["request"]
+        yield "reconcile", fields["reconcileID"]
+    yield from _extras(record)
+
+
+def _extras(record: logging.LogRecord) -> Iterator[tuple[str, Any]]:
+    return ((name, value) for name, value in vars(record).items() if name not in _STANDARD)
+
+
+def _plain(value: Any) -> str:
+    text = str(value)
+    return text if text and not set(text) & set(' "=\n\t') else msgspec.json.encode(text).decode()
+
+
+def _time(record: logging.LogRecord) -> str:
+    moment = datetime.fromtimestamp(record.created, UTC)
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1000:03d}Z"
+
+
+def _trace(formatter: logging.Formatter, record: logging.LogRecord) -> str:
+    parts = [formatter.formatException(record.exc_info)] if record.exc_info and record.exc_info[1] else []
+    if record.stack_info:
+        parts.append(formatter.formatStack(record.stack_info))
+    return "\n".join(parts)

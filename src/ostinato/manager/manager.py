@@ -1,0 +1,267 @@
+"""Manager: runs controllers and all that they need, from the first connection to the last write.
+
+    Manager().add(widgets).run()
+
+    manager = Manager(leader_election="widgets", health=":8081", metrics=":8080")
+    manager.add(widgets, webhooks)
+    manager.add_readiness_check("database", database.ping)
+    manager.run()
+
+- Parts start and stop in an order that is written down in `groups`.
+- An error of any part ends the manager, which stops the others and raises it.
+- A stop is asked for by a signal, by `stop()`, or by cancelling `serve()`. What is under way then has
+  `graceful_shutdown` seconds to finish: 0 is no time at all, a negative number as long as it takes.
+- Under leader election only the leader runs what needs leadership, and only while it may write (`fence`). A process
+  that loses leadership stops at once, with `LeadershipLost`. It must end: start it anew.
+- A manager runs once. Several of them may run in one process; nothing is shared.
+"""
+
+from __future__ import annotations
+
+import logging
+from functools import cached_property
+from typing import Any, Self
+
+import msgspec
+
+from ostinato.cache.client import CachedClient
+from ostinato.cache.informers import Informers
+from ostinato.client.config import Config
+from ostinato.controller.runnable import Recorder, Runnable, Surroundings
+from ostinato.manager import exposition
+from ostinato.manager.announcing import Announcer
+from ostinato.manager.connecting import Connect, over_http
+from ostinato.manager.connections import CacheOptions, Connections, Identity
+from ostinato.manager.election import Election
+from ostinato.manager.endpoints import Answer, Endpoint, Query
+from ostinato.manager.fence import Fence
+from ostinato.manager.group import Stopped
+from ostinato.manager.groups import Groups, needs_leader_election
+from ostinato.manager.health import Check, Checks
+from ostinato.manager.leader_election import LeaderElection, identity
+from ostinato.manager.lifecycle import Lifecycle, Parts
+from ostinato.manager.metrics import Registry, cache_families
+from ostinato.manager.process_metrics import process_families
+from ostinato.manager.running import run
+from ostinato.manager.tracing import spans
+from ostinato.world import World
+
+_logger = logging.getLogger("ostinato.manager")
+
+
+class Manager:
+    def __init__(
+        self,
+        config: Config | None = None,
+        *,
+        leader_election: str | LeaderElection | None = None,
+        health: str = "",
+        metrics: str = "",
+        caches: CacheOptions | None = None,
+        graceful_shutdown: float = 30.0,
+        field_manager: str = "ostinato",
+        connect: Connect | None = None,
+        world: World | None = None,
+    ) -> None:
+        """
+        - `config`: which server. Defaults to what `Config.load()` finds, as kubectl does, when it is first needed.
+        - `leader_election`: the name of a Lease, or all options. Defaults to none: every replica does everything.
+        - `health`, `metrics`: addresses to serve them on, like ":8081". Default to none.
+        - `caches`: what is cached, and how.
+        - `graceful_shutdown`: seconds for what is under way at the end. Defaults to 30.
+        - `field_manager`: who owns the fields that are set through `client`. Defaults to "ostinato".
+        - `connect`: how to reach the server, in place of HTTP.
+        """
+        self.world = world or World.real()
+        self.metrics = Registry()
+        self._config = config
+        self._connect = connect
+        self._field_manager = field_manager
+        self._caches = caches or CacheOptions()
+        self._health = {"healthz": Checks(), "readyz": Checks()}
+        self._endpoints = [
+            Endpoint(name, address, handler)
+            for name, address, handler in (
+                ("health", health, self._answer_health),
+                ("metrics", metrics, self._answer_metrics),
+            )
+            if address not in ("", "0")
+        ]
+        self._election_options = self._completed(leader_election)
+        self._fence = None if self._election_options is None else Fence(self.world.clock)
+        self._grace = graceful_shutdown
+        self._added: list[Runnable] = []  # before the start
+        self._more_caches: list[Informers] = []
+        self._groups: Groups | None = None
+        self._parts: Parts | None = None
+        self._lifecycle: Lifecycle | None = None
+        self._election: Election | None = None
+        self._announcer: Announcer | None = None
+        self._ended = False
+
+    # What controllers use
+
+    @property
+    def client(self) -> CachedClient:
+        """Reads from caches, writes to the server. Under leader election it writes only while this process leads."""
+        return self._connections.leaders
+
+    @property
+    def informers(self) -> Informers:
+        """The caches, one a kind."""
+        return self._connections.informers
+
+    def recorder(self, name: str) -> Recorder:
+        """Writes events in the name of a controller."""
+        return self._connections.events.recorder(name)
+
+    @property
+    def is_leader(self) -> bool:
+        """Whether this process may do a leader's work now; without leader election, whether it has begun."""
+        if self._election is not None:
+            return self._election.is_leader
+        return self._lifecycle is not None and self._lifecycle.elected.is_set() and not self._ended
+
+    async def elected(self) -> None:
+        """Return when this process leads, or needs not to."""
+        if self._lifecycle is None:
+            raise RuntimeError("the manager has not been started")
+        await self._lifecycle.elected.wait()
+
+    # Putting together
+
+    def add(self, *runnables: Any) -> Self:  # Any: whatever has a name and can run, or caches of another cluster
+        """Run these, too. Once the manager runs they start at once; once it stops they are refused."""
+        for runnable in runnables:
+            if self._ended or (self._lifecycle is not None and self._lifecycle.is_stopping):
+                raise Stopped
+            if isinstance(runnable, Informers):
+                self._add_cache(runnable)
+            elif not callable(getattr(runnable, "run", None)) or not getattr(runnable, "name", ""):
+                raise TypeError(f"{runnable!r} cannot be run: it needs a name and `async def run(surroundings)`")
+            elif self._groups is not None:
+                self._groups.add(runnable, self._surroundings(runnable))
+            elif any(runnable.name == each.name for each in self._added):
+                raise ValueError(f"there is a runnable {runnable.name!r} already: names are unique in a manager")
+            else:
+                self._added.append(runnable)
+        return self
+
+    def add_health_check(self, name: str, check: Check) -> Self:
+        """Fail `/healthz` when this fails: the process is to be started anew."""
+        return self._add_check("healthz", name, check)
+
+    def add_readiness_check(self, name: str, check: Check) -> Self:
+        """Fail `/readyz` when this fails: nobody is to be sent here for now."""
+        return self._add_check("readyz", name, check)
+
+    # Running
+
+    def run(self) -> None:
+        """Run until a signal comes or a part fails, on an event loop of its own."""
+        run(self)
+
+    async def serve(self) -> None:
+        """Run until `stop()`, cancellation, or the failure of a part, which is raised."""
+        if self._lifecycle is not None or self._ended:
+            raise RuntimeError("manager already started")
+        connections = self._connections
+        groups = Groups(self.world.clock, self._failed)
+        self._election = self._made_election(connections)
+        parts = self._parts = Parts(
+            self._endpoints,
+            groups,
+            [connections.informers, *self._more_caches],
+            self._caches.sync_timeout,
+            self._election,
+        )
+        lifecycle = self._lifecycle = Lifecycle(parts, self.world.clock, self._grace)
+        self._show_metrics(connections)
+        for runnable in self._added:
+            groups.add(runnable, self._surroundings(runnable))
+        self._groups = groups
+        connections.events.start()
+        try:
+            await lifecycle.live()
+        finally:
+            self._ended = True
+            if self._announcer is not None:
+                self._announcer.ended()
+            await connections.events.stop()
+            await connections.close()
+
+    def stop(self) -> None:
+        """Ask for a graceful end. Harmless when it is under way, or before the start."""
+        if self._lifecycle is not None:
+            self._lifecycle.stop()
+
+    # Inside
+
+    @cached_property
+    def _connections(self) -> Connections:
+        connect, namespace = self._connect, "default"
+        if connect is None:
+            config = self._config or Config.load()
+            connect, namespace = over_http(config, self.world), config.namespace
+        me = Identity(namespace=namespace, field_manager=self._field_manager)
+        return Connections(connect, self.world, me, self._caches, self._fence)
+
+    def _surroundings(self, runnable: Runnable) -> Surroundings:
+        connections = self._connections
+        return Surroundings(
+            client=connections.leaders if needs_leader_election(runnable) else connections.everybodys,
+            informers=connections.informers,
+            world=self.world,
+            metrics=self.metrics,
+            recorder=self.recorder(runnable.name),
+            logger=logging.getLogger(f"ostinato.{runnable.name}"),
+            span=spans(),
+        )
+
+    def _completed(self, given: str | LeaderElection | None) -> LeaderElection | None:
+        if given is None or given == "":
+            return None
+        options = LeaderElection(name=given) if isinstance(given, str) else given
+        return options if options.identity else msgspec.structs.replace(options, identity=identity(self.world.ids))
+
+    def _made_election(self, connections: Connections) -> Election | None:
+        if self._election_options is None or self._fence is None:
+            return None
+        me = self._election_options.identity
+        self._announcer = Announcer(self.recorder("leader-election"), me, self._lead)
+        election = Election(self._election_options, connections.for_election, self.world, self._fence, self._announcer)
+        self.metrics.add(election.families)
+        return election
+
+    def _lead(self) -> None:
+        if self._lifecycle is not None:
+            self._lifecycle.lead()
+
+    def _add_cache(self, informers: Informers) -> None:
+        self._more_caches.append(informers)
+        if self._parts is not None:
+            self._parts.caches.append(informers)
+            informers.start()
+
+    def _add_check(self, endpoint: str, name: str, check: Check) -> Self:
+        if self._lifecycle is not None:
+            raise RuntimeError(f"unable to add new checker because {endpoint} endpoint has already been created")
+        self._health[endpoint].add(name, check)
+        return self
+
+    def _failed(self, name: str, error: Exception) -> None:
+        assert self._lifecycle is not None
+        self._lifecycle.failed(name, error)
+
+    def _show_metrics(self, connections: Connections) -> None:
+        self.metrics.add(connections.tallies.families)
+        self.metrics.add(lambda: cache_families(connections.informers))
+        self.metrics.add(process_families)
+
+    async def _answer_health(self, path: str, query: Query) -> Answer | None:
+        endpoint, _, name = path.removeprefix("/").partition("/")
+        checks = self._health.get(endpoint)
+        return None if checks is None else Answer(*await checks.report(name, query))
+
+    async def _answer_metrics(self, path: str, query: Query) -> Answer | None:  # noqa: ARG002 - there is nothing to choose
+        return Answer(200, self.metrics.text(), exposition.CONTENT_TYPE) if path == "/metrics" else None

@@ -1,0 +1,145 @@
+"""The registry: where all metrics of a manager come together to be shown.
+
+- Whoever has metrics gives a function; it is called when somebody looks. Nothing is copied in between.
+- Metrics of the same name, of several controllers for instance, are shown as one.
+- A function that fails costs its own metrics, not those of the others.
+"""
+
+from __future__ import annotations
+
+import logging
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final, Literal
+
+from ostinato.cache.informers import Informers
+from ostinato.cache.metrics import PROCESSING_LATENCY, QUEUED_ITEMS, STORE_VERSION
+from ostinato.client import metrics as client
+from ostinato.controller.runnable import Families
+from ostinato.manager import exposition
+from ostinato.queue import Family, Sample
+
+_logger = logging.getLogger("ostinato.manager")
+
+_SECONDS: Final = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
+_BYTES: Final = (64.0, 256.0, 512.0, 1024.0, *(4.0**power for power in range(6, 13)))
+_SHORT: Final = (0.00001, 0.0001, 0.001, 0.01, 0.1, 1.0, 10.0)
+
+# What is told as it happens: what it is and, for a histogram, its bounds.
+_TOLD: Final[Mapping[str, tuple[str, tuple[float, ...]]]] = {
+    client.REQUESTS: ("Number of HTTP requests, partitioned by status code, method, and host.", ()),
+    client.RETRIES: ("Number of request retries, partitioned by status code, verb, and host.", ()),
+    client.TRANSPORTS: ("Number of connection pools made, by what came of it.", ()),
+    client.EXEC_CALLS: ("Number of runs of a credential plugin, by how they ended.", ()),
+    client.DURATION: ("Request latency in seconds. Broken down by verb and host.", _SECONDS),
+    client.RATE_LIMITER: ("Client side rate limiter latency in seconds. Broken down by verb and host.", _SECONDS),
+    client.REQUEST_SIZE: ("Request size in bytes. Broken down by verb and host.", _BYTES),
+    client.RESPONSE_SIZE: ("Response size in bytes. Broken down by verb and host.", _BYTES),
+    client.DNS: ("DNS resolver latency in seconds. Broken down by host.", _SECONDS),
+    PROCESSING_LATENCY: ("How long a batch takes from the server into the store and to the handlers.", _SHORT),
+}
+
+_GAUGES: Final = {
+    QUEUED_ITEMS: "What came from the server and is not in the store yet.",
+    STORE_VERSION: "The resource version of the store, its last 15 digits.",
+}
+
+
+class Registry:
+    """The metrics of one manager. A `Metrics` of surroundings."""
+
+    def __init__(self) -> None:
+        self._sources: list[Families] = []
+
+    def add(self, families: Families) -> None:
+        """Show these metrics from now on."""
+        if families not in self._sources:
+            self._sources.append(families)
+
+    def remove(self, families: Families) -> None:
+        """Show them no longer. Harmless when they are not shown."""
+        if families in self._sources:
+            self._sources.remove(families)
+
+    def collect(self) -> list[Family]:
+        """All metrics as they are now, by name."""
+        found: dict[str, Family] = {}
+        for source in self._sources:
+            for family in _safely(source):
+                known = found.get(family.name)
+                if known is None:
+                    found[family.name] = family._replace(samples=list(family.samples))
+                else:
+                    known.samples.extend(family.samples)
+        return [found[name] for name in sorted(found)]
+
+    def text(self) -> str:
+        """All metrics, as Prometheus reads them."""
+        return exposition.text(self.collect())
+
+
+class Tallies:
+    """Keeps what clients and caches tell as it happens: their `ClientMetrics` and `CacheMetrics`."""
+
+    def __init__(self) -> None:
+        self._series: dict[str, dict[tuple[tuple[str, str], ...], _Tally]] = {}
+
+    def count(self, name: str, labels: Mapping[str, str]) -> None:
+        """One more."""
+        self._tally(name, labels).total += 1
+
+    def observe(self, name: str, value: float, labels: Mapping[str, str]) -> None:
+        """One more, that took or weighed so much."""
+        tally = self._tally(name, labels)
+        tally.total += value
+        tally.counts[bisect_left(tally.bounds, value)] += 1
+
+    def families(self) -> Iterator[Family]:
+        for name, series in list(self._series.items()):
+            text, bounds = _TOLD.get(name, (name, ()))
+            kind: Literal["counter", "histogram"] = "histogram" if bounds else "counter"
+            samples = [each for key, tally in list(series.items()) for each in tally.samples(name, dict(key))]
+            yield Family(name, kind, text, samples)
+
+    def _tally(self, name: str, labels: Mapping[str, str]) -> _Tally:
+        series = self._series.setdefault(name, {})
+        key = tuple(labels.items())
+        tally = series.get(key)
+        if tally is None:
+            tally = series[key] = _Tally(_TOLD.get(name, ("", ()))[1])
+        return tally
+
+
+class _Tally:
+    def __init__(self, bounds: tuple[float, ...]) -> None:
+        self.total = 0.0
+        self.bounds = bounds
+        self.counts = [0] * (len(bounds) + 1)  # of each bound those above the one before; the last has no bound
+
+    def samples(self, name: str, labels: dict[str, str]) -> Iterator[Sample]:
+        if not self.bounds:
+            yield Sample(name, labels, self.total)
+            return
+        below = 0
+        for bound, count in zip([*map(exposition.number, self.bounds), "+Inf"], self.counts, strict=True):
+            below += count
+            yield Sample(f"{name}_bucket", {**labels, "le": bound}, below)
+        yield Sample(f"{name}_sum", labels, self.total)
+        yield Sample(f"{name}_count", labels, below)
+
+
+def cache_families(informers: Informers) -> Iterator[Family]:
+    """What the caches hold and wait for, now."""
+    gauges = [gauge for informer in informers.all() for feed in informer.feeds for gauge in feed.gauges()]
+    for name, text in _GAUGES.items():
+        samples = [Sample(name, gauge.labels, gauge.value) for gauge in gauges if gauge.name == name]
+        if samples:
+            yield Family(name, "gauge", text, samples)
+
+
+def _safely(source: Families) -> Iterable[Family]:
+    try:
+        return list(source())
+    except Exception:
+        _logger.exception("metrics cannot be read")
+        return []

@@ -1,0 +1,68 @@
+"""Running managers as a program: an event loop, signals and logs.
+
+    run(manager)
+    run(manager, another)          # the first that ends ends the others
+
+uvloop is used where it is installed. Logs are set up if the program has not done so: text for a terminal, else JSON.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any, Protocol
+
+from ostinato.manager.logs import configure_logging
+from ostinato.manager.signals import stop_on_signals
+
+
+class Served(Protocol):
+    """A manager."""
+
+    async def serve(self) -> None: ...
+
+    def stop(self) -> None: ...
+
+
+def run(*managers: Served) -> None:
+    """Run until a signal comes, or one of them ends; all are stopped then, and errors raised."""
+    if not logging.getLogger().handlers:
+        configure_logging()
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        runner.run(serve_together(*managers))
+
+
+async def serve_together(*managers: Served) -> None:
+    """The same on the running loop."""
+
+    def stop() -> None:
+        for manager in managers:
+            manager.stop()
+
+    with stop_on_signals(stop):
+        tasks = [asyncio.get_running_loop().create_task(manager.serve()) for manager in managers]
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            stop()
+            await asyncio.wait(tasks)
+        except asyncio.CancelledError:
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks)
+            raise
+    errors = [error for task in tasks if not task.cancelled() and (error := task.exception()) is not None]
+    if len(errors) > 1:
+        raise BaseExceptionGroup("several managers failed", errors)
+    if errors:
+        raise errors[0]
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
+    try:
+        uvloop: Any = import_module("uvloop")  # Any: it is not a dependency
+    except ImportError:
+        return asyncio.new_event_loop
+    factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
+    return factory

@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ostinato.manager.health import Checks, Report
+from ostinato.world import Simulation
+
+
+def ask(checks: Checks, name: str = "", **query: list[str]) -> Report:
+    return Simulation(1).run(checks.report(name, query))
+
+
+def bad() -> None:
+    raise RuntimeError("no disk")
+
+
+async def slow_and_good() -> None: ...
+
+
+async def slow_and_bad() -> None:
+    raise ValueError
+
+
+@pytest.fixture
+def checks() -> Checks:
+    made = Checks()
+    made.add("good", lambda: None)
+    made.add("bad", bad)
+    made.add("awaited", slow_and_good)
+    return made
+
+
+def test_without_checks_there_is_one_that_passes() -> None:
+    checks = Checks()
+    assert ask(checks) == (200, "ok")
+    assert ask(checks, "ping") == (200, "ok")
+    assert ask(checks, verbose=[""]) == (200, "[+]ping ok\nhealthz check passed\n")
+
+
+def test_a_failure_lists_all_checks_and_withholds_reasons(checks: Checks) -> None:
+    text = "[+]awaited ok\n[-]bad failed: reason withheld\n[+]good ok\nhealthz check failed\n"
+    assert ask(checks) == (500, text)
+
+
+def test_one_check_tells_its_reason_and_ignores_the_others(checks: Checks) -> None:
+    assert ask(checks, "bad") == (500, "internal server error: no disk\n")
+    assert ask(checks, "good") == (200, "ok")
+    assert ask(checks, "awaited") == (200, "ok")
+    assert ask(checks, "unknown") == (404, "404 page not found\n")
+    assert ask(checks, "ping").status == 404, "it is there only where nothing else is"
+
+
+def test_a_reason_without_words_is_the_kind_of_error() -> None:
+    checks = Checks()
+    checks.add("bad", slow_and_bad)
+    assert ask(checks, "bad") == (500, "internal server error: ValueError\n")
+
+
+def test_what_is_excluded_cannot_fail(checks: Checks) -> None:
+    assert ask(checks, exclude=["bad"]) == (200, "ok")
+    text = "[+]awaited ok\n[+]bad excluded: ok\n[+]good ok\nhealthz check passed\n"
+    assert ask(checks, exclude=["bad"], verbose=[""]) == (200, text)
+
+
+def test_what_cannot_be_excluded_is_only_warned_of(checks: Checks) -> None:
+    status, text = ask(checks, exclude=["bad", "what", "ever"], verbose=[""])
+    assert status == 200
+    assert 'warn: some health checks cannot be excluded: no matches for "ever","what"\n' in text
+
+
+@pytest.mark.parametrize("name", ["", "a/b", "good"])
+def test_names_are_parts_of_a_path_and_unique(checks: Checks, name: Any) -> None:
+    with pytest.raises(ValueError, match=r"already|part of a path"):
+        checks.add(name, bad)

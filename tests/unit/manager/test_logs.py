@@ -1,0 +1,138 @@
+from __future__ import annotations
+
+import io
+import json
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from ostinato.api.gvk import GroupVersionKind, NamespacedName
+from ostinato.controller.current import Reconcile, running
+from ostinato.manager import tracing
+from ostinato.manager.logs import ReconcileFilter, Style, configure_logging
+
+logger = logging.getLogger("tests.logs")
+
+
+A = NamespacedName("default", "a")
+
+
+def reconcile(request: Any = A, gvk: GroupVersionKind | None = None) -> Reconcile:
+    return Reconcile(id="r-1", controller="widgets", request=request, gvk=gvk, why=None, attempt=1)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def stream() -> Iterator[io.StringIO]:
+    root = logging.getLogger()
+    level = root.level
+    yield io.StringIO()
+    for handler in list(root.handlers):
+        if any(isinstance(each, ReconcileFilter) for each in handler.filters):
+            root.removeHandler(handler)
+    root.setLevel(level)
+
+
+def logged(stream: io.StringIO, style: Style | None) -> str:
+    configure_logging(style, stream=stream)
+    with running(reconcile(gvk=GroupVersionKind("example.dev", "v1", "Widget"))):
+        logger.info("scaled to %d", 3, extra={"replicas": 3, "note": "two words"})
+    return stream.getvalue()
+
+
+def test_a_line_for_people_names_controller_object_and_reconcile(stream: io.StringIO) -> None:
+    line = logged(stream, "text")
+    moment, rest = line.split(" ", 1)
+    assert moment.endswith("Z")
+    assert rest == (
+        "INFO    tests.logs scaled to 3  controller=widgets object=default/a reconcile=r-1 "
+        'replicas=3 note="two words"\n'
+    )
+
+
+def test_a_line_for_machines_is_json_and_the_default_where_there_is_no_terminal(stream: io.StringIO) -> None:
+    line = json.loads(logged(stream, None))
+    assert line.pop("ts").endswith("Z")
+    assert line == {
+        "level": "info",
+        "logger": "tests.logs",
+        "msg": "scaled to 3",
+        "controller": "widgets",
+        "controllerGroup": "example.dev",
+        "controllerKind": "Widget",
+        "namespace": "default",
+        "name": "a",
+        "reconcileID": "r-1",
+        "replicas": 3,
+        "note": "two words",
+    }
+
+
+def test_outside_of_a_reconcile_nothing_is_added(stream: io.StringIO) -> None:
+    configure_logging("text", stream=stream)
+    logger.warning("hello")
+    assert stream.getvalue().endswith("WARNING tests.logs hello\n")
+
+
+def test_requests_that_name_no_object_are_shown_as_they_are(stream: io.StringIO) -> None:
+    configure_logging("text", stream=stream)
+    with running(reconcile("nightly")):
+        logger.info("x")
+    with running(reconcile(NamespacedName("", "cluster"))):
+        logger.info("y")
+    first, second = stream.getvalue().splitlines()
+    assert "request=nightly" in first
+    assert "object=cluster" in second
+
+
+@pytest.mark.parametrize("style", ["text", "json"])
+def test_errors_bring_their_traceback(stream: io.StringIO, style: Style) -> None:
+    configure_logging(style, stream=stream)
+    try:
+        raise ValueError("broken")
+    except ValueError:
+        logger.exception("failed", extra={"odd": object()}, stack_info=True)
+    text = stream.getvalue()
+    if style == "json":
+        line = json.loads(text)
+        assert line["error"] == "broken"
+        text = line["stacktrace"]
+    assert "Traceback" in text
+    assert "Stack (most recent call last)" in text
+
+
+def test_configuring_again_replaces_and_does_not_double(stream: io.StringIO) -> None:
+    configure_logging("text", stream=io.StringIO())
+    configure_logging("text", stream=stream, level="WARNING")
+    logger.info("quiet")
+    logger.warning("loud")
+    assert len(stream.getvalue().splitlines()) == 1
+
+
+def test_spans_are_opentelemetrys_where_it_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[tuple[str, Any]] = []
+
+    class Tracer:
+        def start_as_current_span(self, name: str, attributes: Any) -> Any:
+            started.append((name, attributes))
+            return io.StringIO()
+
+    class Trace:
+        def get_tracer(self, name: str) -> Tracer:
+            assert name == "ostinato"
+            return Tracer()
+
+    monkeypatch.setattr(tracing, "import_module", lambda _: Trace())
+    with tracing.spans()("reconcile", {"controller": "widgets"}):
+        pass
+    assert started == [("reconcile", {"controller": "widgets"})]
+
+
+def test_without_it_spans_are_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(_: str) -> None:
+        raise ImportError
+
+    monkeypatch.setattr(tracing, "import_module", missing)
+    with tracing.spans()("reconcile", {}):
+        pass

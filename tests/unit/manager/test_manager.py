@@ -1,0 +1,531 @@
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from tests.unit.manager.stage import Stage, Wire, staged
+
+from ostinato.api.meta import ObjectMeta
+from ostinato.cache.informers import Informers
+from ostinato.client import Client
+from ostinato.client.transport import ConnectionLost, DeadlinePassed, Request
+from ostinato.controller.runnable import Surroundings, Task
+from ostinato.kinds.coordination_v1 import Lease
+from ostinato.kinds.core_v1 import ConfigMap
+from ostinato.kinds.events_v1 import Event
+from ostinato.manager import LeaderElection, LeadershipLost, Manager, Purpose, ShutdownTimedOut, Stopped
+from ostinato.server.transport import InProcessTransport
+
+QUICK = LeaderElection(name="widgets", namespace="default", trust_absence=True)
+
+
+class Rig:
+    """A manager on a stage, and what its parts did, in order."""
+
+    def __init__(self, stage: Stage, **options: Any) -> None:
+        self.stage = stage
+        self.said: list[str] = []
+        self.wires: dict[str, Wire] = {}
+        self.manager = Manager(connect=self.connect, world=stage.world, **options)
+        self.serving: asyncio.Task[None] | None = None
+
+    def connect(self, purpose: Purpose) -> Any:
+        name = purpose.name or ("leader" if purpose.deadline else "everybody")
+        self.wires[name] = Wire(InProcessTransport(self.stage.server, deadline=purpose.deadline))
+        return self.wires[name]
+
+    def part(self, name: str, *, leads: bool = True, error: Exception | None = None, stop_takes: float = 0) -> Task:
+        async def work(surroundings: Surroundings) -> None:
+            self.said.append(f"{name} starts")
+            if error is not None:
+                raise error
+            try:
+                await asyncio.get_running_loop().create_future()
+            finally:
+                try:
+                    await self.stage.clock.sleep(stop_takes)
+                    self.said.append(f"{name} stops")
+                except asyncio.CancelledError:
+                    self.said.append(f"{name} is dropped")
+                    raise
+
+        return Task(name, work, needs_leader_election=leads)
+
+    async def start(self, seconds: float = 1.0) -> None:
+        self.serving = asyncio.create_task(self.manager.serve())
+        await self.stage.clock.sleep(seconds)
+
+    async def stop(self) -> None:
+        assert self.serving is not None
+        self.manager.stop()
+        await self.serving
+
+
+class Served:
+    """A runnable like a webhook server: it serves a while after it has started."""
+
+    name = "webhooks"
+    needs_leader_election = False
+
+    def __init__(self, rig: Rig, after: float) -> None:
+        self._rig = rig
+        self._after = after
+        self.serves = False
+
+    async def run(self, surroundings: Surroundings) -> None:
+        await surroundings.world.clock.sleep(self._after)
+        self.serves = True
+        self._rig.said.append("webhooks serve")
+        try:
+            await asyncio.get_running_loop().create_future()
+        finally:
+            self._rig.said.append("webhooks stop")
+
+    async def check(self) -> None:
+        if not self.serves:
+            raise RuntimeError("not yet")
+
+
+class Warm:
+    """A runnable with a warm-up."""
+
+    def __init__(self, rig: Rig, name: str, *, leads: bool = True) -> None:
+        self.name = name
+        self.needs_leader_election = leads
+        self._rig = rig
+
+    async def warm_up(self, surroundings: Surroundings) -> None:
+        await surroundings.world.clock.sleep(3)
+        self._rig.said.append(f"{self.name} is warm")
+
+    async def run(self, surroundings: Surroundings) -> None:
+        self._rig.said.append(f"{self.name} starts")
+
+
+@staged
+async def test_parts_start_and_stop_in_order(stage: Stage) -> None:
+    rig = Rig(stage)
+    rig.manager.informers.of(ConfigMap)
+    rig.manager.add(rig.part("leader"), rig.part("other", leads=False), Served(rig, after=2), Warm(rig, "warm"))
+    await rig.start(0.5)
+    assert rig.said == []
+    assert not rig.manager.informers.of(ConfigMap).has_started, "webhooks must serve before the first list"
+    await stage.clock.sleep(10)
+    assert rig.manager.informers.of(ConfigMap).has_synced
+    await rig.stop()
+    assert rig.said == [
+        "webhooks serve",
+        "other starts",
+        "warm is warm",
+        "leader starts",
+        "warm starts",
+        "other stops",
+        "leader stops",
+        "webhooks stop",
+    ]
+
+
+@staged
+async def test_warm_up_without_leadership_runs_among_the_others(stage: Stage) -> None:
+    rig = Rig(stage, leader_election=QUICK)
+    rig.wires.clear()
+    rig.manager.add(Warm(rig, "free", leads=False), Warm(rig, "bound"))
+    taken = stage.candidate("somebody", trust_absence=True)
+    await taken.elector.acquire()
+    await rig.start(5)
+    assert rig.said == ["free is warm", "bound is warm", "free starts"] or rig.said == [
+        "bound is warm",
+        "free is warm",
+        "free starts",
+    ]
+    await rig.stop()
+    assert "bound starts" not in rig.said
+
+
+@staged
+async def test_an_error_of_a_part_ends_the_manager_and_is_raised(stage: Stage) -> None:
+    rig = Rig(stage)
+    rig.manager.add(rig.part("a"), rig.part("b", error=RuntimeError("broken")))
+    with pytest.raises(RuntimeError, match="broken") as caught:
+        await rig.manager.serve()
+    assert "in b, which ended the manager" in caught.value.__notes__
+    assert "a stops" in rig.said
+
+
+@staged
+async def test_a_part_that_returns_is_done_and_the_others_go_on(stage: Stage) -> None:
+    async def nothing(_: Surroundings) -> None: ...
+
+    rig = Rig(stage)
+    rig.manager.add(Task("short", nothing), rig.part("a"))
+    await rig.start(10)
+    assert rig.serving is not None
+    assert not rig.serving.done()
+    await rig.stop()
+    assert rig.said == ["a starts", "a stops"]
+
+
+@staged
+async def test_a_manager_runs_once(stage: Stage) -> None:
+    rig = Rig(stage)
+    await rig.start()
+    with pytest.raises(RuntimeError, match="manager already started"):
+        await rig.manager.serve()
+    await rig.stop()
+    with pytest.raises(RuntimeError, match="manager already started"):
+        await rig.manager.serve()
+
+
+@staged
+async def test_what_is_added_later_starts_at_once_and_nothing_is_added_at_the_end(stage: Stage) -> None:
+    rig = Rig(stage)
+    await rig.start()
+    rig.manager.add(rig.part("late", stop_takes=5))
+    more = Informers(rig.manager.client.live)
+    more.of(ConfigMap)
+    rig.manager.add(more)
+    await stage.clock.sleep(1)
+    assert rig.said == ["late starts"]
+    assert more.of(ConfigMap).has_synced
+    rig.manager.stop()
+    await stage.clock.sleep(1)
+    with pytest.raises(Stopped, match="stop procedure is already engaged"):
+        rig.manager.add(rig.part("too late"))
+    await rig.stop()
+    assert rig.said == ["late starts", "late stops"]
+    with pytest.raises(Stopped):
+        rig.manager.add(rig.part("much too late"))
+    await stage.clock.sleep(100)
+    assert not [task for task in asyncio.all_tasks() if "reflector" in task.get_name()], "added caches are stopped too"
+
+
+@staged
+async def test_caches_of_other_clusters_are_filled_before_anything_runs(stage: Stage) -> None:
+    rig = Rig(stage)
+    more = Informers(Client(Wire(InProcessTransport(stage.server)), world=stage.world))
+    informer = more.of(ConfigMap)
+    seen: list[bool] = []
+
+    async def look(_: Surroundings) -> None:
+        seen.append(informer.has_synced)
+
+    rig.manager.add(more, Task("look", look, needs_leader_election=False))
+    await rig.start()
+    assert seen == [True]
+    await rig.stop()
+
+
+@staged
+async def test_names_are_unique_and_only_what_can_run_is_added(stage: Stage) -> None:
+    rig = Rig(stage)
+    rig.manager.add(rig.part("a"))
+    with pytest.raises(ValueError, match="'a' already"):
+        rig.manager.add(rig.part("a"))
+    with pytest.raises(TypeError, match="cannot be run"):
+        rig.manager.add(object())
+    await rig.start()
+    with pytest.raises(ValueError, match="'a' already"):
+        rig.manager.add(rig.part("a"))
+    with pytest.raises(RuntimeError, match="healthz endpoint has already been created"):
+        rig.manager.add_health_check("x", lambda: None)
+    await rig.stop()
+
+
+@pytest.mark.parametrize(
+    ("grace", "takes", "lasts", "said", "error"),
+    [
+        (30.0, 20.0, 20.0, "a stops", None),
+        (30.0, 100.0, 30.0, "a is dropped", ShutdownTimedOut),
+        (0.0, 20.0, 0.0, "a is dropped", None),
+        (-1.0, 5000.0, 5000.0, "a stops", None),
+    ],
+)
+def test_what_is_under_way_has_its_time(
+    grace: float, takes: float, lasts: float, said: str, error: type[Exception] | None
+) -> None:
+    @staged
+    async def play(stage: Stage) -> None:
+        rig = Rig(stage, graceful_shutdown=grace)
+        rig.manager.add(rig.part("a", stop_takes=takes))
+        await rig.start()
+        began = stage.clock.monotonic()
+        if error is None:
+            await rig.stop()
+        else:
+            with pytest.raises(error, match="within grace period of 30s: deadline exceeded") as caught:
+                await rig.stop()
+            assert isinstance(caught.value, TimeoutError)
+        assert stage.clock.monotonic() - began == pytest.approx(lasts)
+        assert rig.said == ["a starts", said]
+
+    play()
+
+
+@staged
+async def test_an_error_and_a_stop_that_takes_too_long_are_both_raised(stage: Stage) -> None:
+    rig = Rig(stage, graceful_shutdown=5.0)
+    rig.manager.add(rig.part("slow", stop_takes=100), rig.part("bad", error=RuntimeError("broken")))
+    with pytest.raises(ExceptionGroup) as caught:
+        await rig.manager.serve()
+    assert [type(each) for each in caught.value.exceptions] == [RuntimeError, ShutdownTimedOut]
+
+
+@staged
+async def test_errors_while_stopping_are_only_logged(stage: Stage) -> None:
+    async def work(_: Surroundings) -> None:
+        try:
+            await asyncio.get_running_loop().create_future()
+        except asyncio.CancelledError:
+            raise RuntimeError("on the way down") from None
+
+    rig = Rig(stage)
+    rig.manager.add(Task("a", work))
+    await rig.start()
+    await rig.stop()
+
+
+@staged
+async def test_a_part_that_will_not_end_is_left_behind(stage: Stage) -> None:
+    stubborn = True
+
+    async def work(_: Surroundings) -> None:
+        while stubborn:
+            try:
+                await stage.clock.sleep(1000)
+            except asyncio.CancelledError:
+                continue
+        raise RuntimeError("nobody listens")
+
+    rig = Rig(stage, graceful_shutdown=1.0)
+    rig.manager.add(Task("a", work))
+    await rig.start()
+    with pytest.raises(ShutdownTimedOut):
+        await rig.stop()
+    stubborn = False
+    await stage.clock.sleep(2000)
+
+
+@staged
+async def test_cancelling_stops_gracefully_and_cancelling_again_hurries(stage: Stage) -> None:
+    rig = Rig(stage)
+    rig.manager.add(rig.part("a", stop_takes=20))
+    await rig.start()
+    assert rig.serving is not None
+    began = stage.clock.monotonic()
+    rig.serving.cancel()
+    await stage.clock.sleep(3)
+    assert not rig.serving.done()
+    rig.serving.cancel()
+    with pytest.raises(ShutdownTimedOut):
+        await rig.serving
+    assert stage.clock.monotonic() - began == pytest.approx(3)
+    again = Rig(stage)
+    again.manager.add(again.part("a", stop_takes=20))
+    await again.start()
+    assert again.serving is not None
+    again.serving.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await again.serving
+    assert again.said == ["a starts", "a stops"]
+
+
+@staged
+async def test_a_cache_that_is_never_filled_does_not_hold_up_the_end(stage: Stage) -> None:
+    rig = Rig(stage)
+    rig.manager.informers.of(ConfigMap)
+
+    def cut(request: Request) -> None:
+        raise ConnectionLost("cut off")
+
+    rig.wires["everybody"].before = cut
+    rig.manager.add(rig.part("a"))
+    await rig.start(20)
+    began = stage.clock.monotonic()
+    await rig.stop()
+    assert stage.clock.monotonic() - began < 1
+    assert rig.said == []
+
+
+@staged
+async def test_a_cache_that_is_not_filled_in_time_ends_the_manager_with_the_reason(stage: Stage) -> None:
+    rig = Rig(stage)
+    rig.manager.informers.of(ConfigMap)
+
+    def cut(request: Request) -> None:
+        raise ConnectionLost("cut off by a test")
+
+    rig.wires["everybody"].before = cut
+    with pytest.raises(Exception, match="cut off by a test"):
+        await rig.manager.serve()
+
+
+# Leader election
+
+
+@staged
+async def test_only_the_leader_runs_what_needs_leadership(stage: Stage) -> None:
+    first, second = Rig(stage, leader_election=QUICK), Rig(stage, leader_election=QUICK)
+    for rig in (first, second):
+        rig.manager.add(rig.part("leader"), rig.part("other", leads=False))
+        await rig.start(1)
+    assert (first.said, second.said) == (["other starts", "leader starts"], ["other starts"])
+    assert (first.manager.is_leader, second.manager.is_leader) == (True, False)
+    await first.manager.elected()
+    await first.stop()
+    released = stage.clock.monotonic()
+    await second.manager.elected()
+    assert stage.clock.monotonic() - released <= 4.4, "the lease was given back"
+    await stage.clock.sleep(1)
+    assert second.said == ["other starts", "leader starts"]
+    await second.stop()
+    assert (await stage.lease()).spec.holder_identity == ""
+
+
+@staged
+async def test_a_lease_is_given_back_only_after_the_work_has_stopped(stage: Stage) -> None:
+    rig = Rig(stage, leader_election=QUICK)
+    rig.manager.add(rig.part("leader", stop_takes=20))
+    await rig.start(1)
+    rig.manager.stop()
+    await stage.clock.sleep(19)
+    lease = await stage.lease()
+    assert lease.spec.holder_identity
+    assert (stage.clock.now() - lease.spec.renew_time).total_seconds() < 3, "it is renewed until the end"  # type: ignore[operator]
+    await rig.stop()
+    assert (await stage.lease()).spec.holder_identity == ""
+
+
+@staged
+async def test_work_that_does_not_stop_in_time_keeps_the_lease_until_it_expires(stage: Stage) -> None:
+    rig = Rig(stage, leader_election=QUICK, graceful_shutdown=5.0)
+    rig.manager.add(rig.part("leader", stop_takes=100))
+    await rig.start(1)
+    with pytest.raises(ShutdownTimedOut):
+        await rig.stop()
+    assert (await stage.lease()).spec.holder_identity
+
+
+@staged
+async def test_a_manager_that_loses_leadership_drops_its_work_at_once_and_fails(stage: Stage) -> None:
+    rig = Rig(stage, leader_election=QUICK)
+    rig.manager.add(rig.part("leader", stop_takes=20), rig.part("other", leads=False, stop_takes=20))
+    await rig.start(1)
+
+    def cut(request: Request) -> None:
+        raise ConnectionLost("cut off")
+
+    rig.wires["leader-election"].before = cut
+    assert rig.serving is not None
+    with pytest.raises(LeadershipLost, match="leader election lost"):
+        await rig.serving
+    assert "leader is dropped" in rig.said
+    assert stage.clock.monotonic() < 15
+    assert not rig.manager.is_leader
+    with pytest.raises(DeadlinePassed):
+        await rig.manager.client.create(ConfigMap(metadata=ObjectMeta(name="late")))
+
+
+@staged
+async def test_leadership_lost_while_stopping_leaves_no_more_time(stage: Stage) -> None:
+    rig = Rig(stage, leader_election=QUICK)
+    rig.manager.add(rig.part("leader", stop_takes=25))
+    await rig.start(1)
+
+    def cut(request: Request) -> None:
+        raise ConnectionLost("cut off")
+
+    rig.wires["leader-election"].before = cut
+    began = stage.clock.monotonic()
+    await rig.stop()
+    assert stage.clock.monotonic() - began <= 11
+    assert rig.said == ["leader starts", "leader is dropped"]
+
+
+@staged
+async def test_only_a_leader_writes_through_the_managers_client_and_everybody_reads(stage: Stage) -> None:
+    other = stage.candidate("other", trust_absence=True)
+    await other.elector.acquire()
+    renewing = asyncio.create_task(other.elector.renew())
+    rig = Rig(stage, leader_election=QUICK)
+
+    async def write(surroundings: Surroundings) -> None:
+        await surroundings.client.create(ConfigMap(metadata=ObjectMeta(name="by-everybody")))
+
+    rig.manager.add(Task("writes", write, needs_leader_election=False))
+    await rig.start(5)
+    with pytest.raises(DeadlinePassed, match="does not lead"):
+        await rig.manager.client.create(ConfigMap(metadata=ObjectMeta(name="by-leader")))
+    assert (await rig.manager.client.get(ConfigMap, "by-everybody")).metadata.name == "by-everybody"
+    renewing.cancel()
+    await stage.clock.sleep(30)
+    await rig.manager.client.create(ConfigMap(metadata=ObjectMeta(name="by-leader")))
+    await rig.stop()
+
+
+@staged
+async def test_a_stop_before_leadership_never_starts_what_needs_it(stage: Stage) -> None:
+    other = stage.candidate("other", trust_absence=True)
+    await other.elector.acquire()
+    rig = Rig(stage, leader_election=QUICK)
+    rig.manager.add(rig.part("leader"), rig.part("other", leads=False, stop_takes=28))
+    await rig.start(1)
+    await rig.stop()
+    await stage.clock.sleep(100)
+    assert rig.said == ["other starts", "other stops"]
+    assert (await stage.lease()).spec.holder_identity == "other", "nobody stood any more"
+
+
+@staged
+async def test_elections_are_told_by_events_and_metrics(stage: Stage) -> None:
+    rig = Rig(stage, leader_election=LeaderElection(name="widgets", identity="me", trust_absence=True))
+    await rig.start(1)
+    assert 'leader_election_master_status{name="widgets"} 1\n' in rig.manager.metrics.text()
+    assert 'leader_election_slowpath_total{name="widgets"} 0\n' in rig.manager.metrics.text()
+    await rig.stop()
+    assert 'leader_election_master_status{name="widgets"} 0\n' in rig.manager.metrics.text()
+    events = [event async for event in stage.client.list(Event) if event.reason == "LeaderElection"]
+    assert events[0].regarding is not None
+    assert (events[0].regarding.kind, events[0].regarding.name) == ("Lease", "widgets")
+    assert sorted(str(event.note) for event in events) == ["me became leader", "me stopped leading"]
+
+
+@staged
+async def test_a_manager_without_election_leads_when_it_has_started(stage: Stage) -> None:
+    rig = Rig(stage)
+    assert not rig.manager.is_leader
+    with pytest.raises(RuntimeError, match="not been started"):
+        await rig.manager.elected()
+    await rig.start()
+    await rig.manager.elected()
+    assert rig.manager.is_leader
+    await rig.stop()
+    assert not rig.manager.is_leader
+
+
+@staged
+async def test_a_lease_that_is_deleted_does_not_end_the_leader(stage: Stage) -> None:
+    rig = Rig(stage, leader_election=QUICK)
+    rig.manager.add(rig.part("leader"))
+    await rig.start(1)
+    await stage.client.delete(Lease, "widgets")
+    await stage.clock.sleep(30)
+    assert rig.manager.is_leader
+    await rig.stop()
+
+
+@staged
+async def test_events_of_a_part_are_told_in_its_name_even_at_the_end(stage: Stage) -> None:
+    async def work(surroundings: Surroundings) -> None:
+        try:
+            await asyncio.get_running_loop().create_future()
+        finally:
+            surroundings.recorder.event(ConfigMap(metadata=ObjectMeta(name="a", namespace="default")), "Bye", "x")
+
+    rig = Rig(stage)
+    rig.manager.add(Task("parts", work))
+    await rig.start()
+    await rig.stop()
+    [event] = [event async for event in stage.client.list(Event) if event.reason == "Bye"]
+    assert event.reporting_controller == "parts"
+    assert all(wire.closed for wire in rig.wires.values())
