@@ -25,7 +25,6 @@ from ostinato.cache.metrics import CacheMetrics, Gauge
 from ostinato.cache.own_writes import OwnWrites, own_writes
 from ostinato.cache.reader import CachedListing, CachedReader, NotWatched
 from ostinato.cache.reflector import ReflectorOptions
-from ostinato.cache.source import Source
 from ostinato.cache.store import NoSuchIndex, Store
 from ostinato.cache.syncing import SyncError
 
@@ -53,7 +52,6 @@ __all__ = [
     "ReflectorOptions",
     "Registration",
     "Settings",
-    "Source",
     "StaleCache",
     "Store",
     "SyncError",

@@ -41,6 +41,7 @@ class Entry(msgspec.Struct, frozen=True, eq=False, gc=False):
     generation: int
     deletion_timestamp: str | None  # as on the wire; None as long as nobody deleted the object
     labels_json: bytes  # shared among the objects that have the same
+    owners_json: bytes  # shared among the objects that have the same
     data: bytes  # the object, with its metadata before everything that is nested
     metadata_start: int
     metadata_end: int
@@ -74,6 +75,10 @@ class Entry(msgspec.Struct, frozen=True, eq=False, gc=False):
     def labels(self) -> Mapping[str, str]:
         """The labels, to be read."""
         return labels_from(self.labels_json)
+
+    @property
+    def owner_uids(self) -> tuple[str, ...]:
+        return owner_uids_from(self.owners_json)
 
     @property
     def owner_references(self) -> list[OwnerReference]:
@@ -112,6 +117,14 @@ def labels_from(data: bytes) -> Mapping[str, str]:
     if not isinstance(found, dict):
         return _NO_LABELS
     return MappingProxyType({key: value for key, value in found.items() if isinstance(value, str)})
+
+
+@lru_cache(maxsize=4096)
+def owner_uids_from(data: bytes) -> tuple[str, ...]:
+    """The uids of owners from the JSON of the references."""
+    found = msgspec.json.decode(data) if data else None
+    owners = [each.get("uid") for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+    return tuple(uid for uid in owners if isinstance(uid, str))
 
 
 _NO_LABELS: Mapping[str, str] = MappingProxyType({})

@@ -23,8 +23,8 @@ from ostinato.cache.intake import Intake, Transform
 from ostinato.cache.listener import Listener
 from ostinato.cache.metrics import PROCESSING_LATENCY, QUEUED_ITEMS, STORE_VERSION, CacheMetrics, Gauge, version_number
 from ostinato.cache.reflector import Reflector, ReflectorOptions
-from ostinato.cache.source import Source
 from ostinato.cache.store import Replacement, Store
+from ostinato.client.list_watch import ListWatch
 from ostinato.world import World
 
 
@@ -57,7 +57,7 @@ class FeedWatcher(msgspec.Struct, frozen=True):
 
 
 class Feed:
-    def __init__(self, source: Source, world: World, options: FeedOptions, watcher: FeedWatcher) -> None:
+    def __init__(self, source: ListWatch, world: World, options: FeedOptions, watcher: FeedWatcher) -> None:
         self.source = source
         self.store = Store(options.indexes)
         self.fresh = Freshness(self.store, source)
@@ -174,6 +174,6 @@ def _differences(known: Entry, entry: Entry) -> tuple[Event, ...]:
     return (Updated(known, entry),)
 
 
-def _labels(name: str, source: Source) -> dict[str, str]:
+def _labels(name: str, source: ListWatch) -> dict[str, str]:
     gvk = source.gvk
     return {"name": name, "group": gvk.group, "version": gvk.version, "resource": ""}

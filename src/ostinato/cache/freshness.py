@@ -122,6 +122,11 @@ class Freshness:
             self._pending.setdefault(fact.key, []).append(expectation)
         return expectation
 
+    @property
+    def is_behind(self) -> bool:
+        """Whether there is a write that has not come."""
+        return bool(self._pending)
+
     def pending(self, key: NamespacedName | None = None, namespace: str = "") -> list[Expectation]:
         """The writes that have not come: of an object, or in a namespace, or all."""
         if key is not None:

@@ -17,6 +17,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Callable, Iterable, Iterator, KeysView
 from typing import Any, Final, cast
 
@@ -35,10 +36,11 @@ _logger = logging.getLogger("ostinato.cache")
 
 
 class IndexBy(msgspec.Struct, frozen=True):
-    """An index to be kept: its name, and the values of an object in it."""
+    """An index to be kept: its name, and the values of an object in it, which may depend on its key alone."""
 
     name: str
     function: IndexFunction
+    by_key: bool = False
 
 
 def by(name: str, function: IndexFunction) -> IndexBy:
@@ -47,12 +49,12 @@ def by(name: str, function: IndexFunction) -> IndexBy:
 
 
 def by_namespace() -> IndexBy:
-    return IndexBy(NAMESPACE, lambda entry: entry.key.namespace)
+    return IndexBy(NAMESPACE, lambda entry: entry.key.namespace, by_key=True)
 
 
 def by_owner() -> IndexBy:
     """By the uids of the owners."""
-    return IndexBy(OWNER, lambda entry: [owner.uid for owner in entry.owner_references])
+    return IndexBy(OWNER, lambda entry: entry.owner_uids)
 
 
 def by_label(label: str) -> IndexBy:
@@ -63,14 +65,23 @@ def by_label(label: str) -> IndexBy:
 def by_field(path: str) -> IndexBy:
     """By the value of a field: names joined by dots, `[*]` behind a list. A ValueError for a path that is none."""
     steps = _steps(path)
-    decoder = msgspec.json.Decoder(_shape(steps))
+    decode = msgspec.json.Decoder(_shape(steps)).decode
+    in_metadata = steps[0] == "metadata"
+    depth = 0 if _EVERY in steps else len(steps)
 
-    def values(entry: Entry) -> list[str]:
+    def values(entry: Entry) -> str | list[str] | None:
+        data = entry.metadata_json if in_metadata else entry.data
         try:
-            found: Any = decoder.decode(entry.data)
+            found: Any = decode(data)
         except msgspec.ValidationError:  # something else than an object, or a list, is on the way
-            found = msgspec.json.decode(entry.data)
-        return list(_texts(found, steps))
+            return list(_texts(msgspec.json.decode(data), steps))
+        if not depth:
+            return list(_texts(found, steps))
+        for _ in range(depth):
+            if found is None:
+                return None
+            found = found.found
+        return found if isinstance(found, str) else _text(found)
 
     return IndexBy(path, values)
 
@@ -87,7 +98,16 @@ class Index:
 
     def put(self, entry: Entry) -> None:
         """The object is new, or has changed."""
-        self.set(entry.key, self._values_of(entry))
+        key = entry.key
+        if self.by.by_key and key in self._values:
+            return
+        try:
+            found = self.by.function(entry)
+            values = _NONE if found is None else (found or _EMPTY) if isinstance(found, str) else _several(found)
+        except Exception:  # whatever the user's function does
+            _logger.exception("index %r: the function failed for %s, which is left out of it", self.by.name, entry)
+            values = _NONE
+        self.set(key, values)
 
     def set(self, key: NamespacedName, values: Values) -> None:
         before = self._values.get(key, ())
@@ -98,6 +118,8 @@ class Index:
         if not values:
             self._values.pop(key, None)
             return
+        if type(values) is str:
+            values = sys.intern(values)  # many objects have the same
         self._values[key] = values
         for value in (values,) if isinstance(values, str) else values:
             keys = self._keys.get(value)
@@ -129,18 +151,16 @@ class Index:
             if not keys:
                 del self._keys[value]
 
-    def _values_of(self, entry: Entry) -> Values:
-        try:
-            found = self.by.function(entry)
-            if found is None or isinstance(found, str):
-                return () if found is None else (found or ("",))
-            values = tuple(dict.fromkeys(found))
-        except Exception:  # whatever the user's function does
-            _logger.exception("index %r: the function failed for %s, which is left out of it", self.by.name, entry)
-            return ()
-        return values[0] if len(values) == 1 and values[0] else values
+
+def _several(found: Iterable[str]) -> Values:
+    values = tuple(dict.fromkeys(found))
+    if not all(isinstance(value, str) for value in values):
+        raise TypeError(f"values are texts, got {values!r}")
+    return values[0] if len(values) == 1 and values[0] else values
 
 
+_NONE: Final[Values] = ()
+_EMPTY: Final[Values] = ("",)  # the empty text, which must not be taken for none
 _NO_KEYS: Final[dict[NamespacedName, None]] = {}
 
 
@@ -176,7 +196,13 @@ def _texts(found: Any, steps: list[str]) -> Iterator[str]:
         else:
             values = [value.get(step) if isinstance(value, dict) else getattr(value, "found", None) for value in values]
     for value in values:
-        if isinstance(value, str):
-            yield value
-        elif isinstance(value, bool | int | float):
-            yield msgspec.json.encode(value).decode()
+        text = _text(value)
+        if text is not None:
+            yield text
+
+
+def _text(value: Any) -> str | None:
+    """A value as it stands in an index; None for null, and for what is none."""
+    if isinstance(value, str):
+        return value
+    return msgspec.json.encode(value).decode() if isinstance(value, bool | int | float) else None

@@ -24,13 +24,14 @@ from ostinato.api.gvk import GroupVersionKind
 from ostinato.api.labels import Selector
 from ostinato.api.object import KindInfo
 from ostinato.cache.events import Added, Event, Predicate
+from ostinato.cache.failures import is_expired
 from ostinato.cache.feed import Feed, FeedOptions, FeedWatcher
 from ostinato.cache.indexes import IndexBy
 from ostinato.cache.listener import Handler, Listener, ListenerOptions
 from ostinato.cache.metrics import Gauge
 from ostinato.cache.readable import Readable, together
-from ostinato.cache.source import Source, is_expired
 from ostinato.cache.syncing import Syncing
+from ostinato.client.list_watch import ListWatch
 from ostinato.world import Timer, World
 
 _UNSTARTED: Final = 30.0  # seconds after which a handler of an informer that nobody starts is a mistake
@@ -71,7 +72,7 @@ class Registration:
 class Informer:
     def __init__(
         self,
-        sources: Sequence[Source],
+        sources: Sequence[ListWatch],
         world: World,
         options: FeedOptions = _DEFAULTS,
         *,
@@ -101,7 +102,7 @@ class Informer:
         self._running: asyncio.Task[None] | None = None
         self._stopped = False
 
-    def _feed(self, source: Source, options: FeedOptions) -> Feed:
+    def _feed(self, source: ListWatch, options: FeedOptions) -> Feed:
         return Feed(source, self._world, options, FeedWatcher(self._tell, self._feed_synced, self._failure_of(source)))
 
     def __str__(self) -> str:
@@ -130,6 +131,10 @@ class Informer:
     @property
     def has_started(self) -> bool:
         return self._running is not None
+
+    @property
+    def is_running(self) -> bool:
+        return self._running is not None and not self._stopped
 
     @property
     def has_stopped(self) -> bool:
@@ -276,7 +281,7 @@ class Informer:
             for listener in self._listeners.values():
                 listener.end_initial()
 
-    def _failure_of(self, source: Source) -> Callable[[Exception], None]:
+    def _failure_of(self, source: ListWatch) -> Callable[[Exception], None]:
         def failed(error: Exception) -> None:
             level = logging.DEBUG if is_expired(error) else logging.WARNING
             _logger.log(level, "%s: %s: %s", source, type(error).__name__, error)

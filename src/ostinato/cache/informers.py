@@ -14,8 +14,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
-from typing import Any, Protocol, cast
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
 import msgspec
 
@@ -24,7 +24,6 @@ from ostinato.api.object import Object
 from ostinato.cache.feed import FeedOptions
 from ostinato.cache.informer import Informer, InformerStopped
 from ostinato.cache.lister import selector_of
-from ostinato.cache.source import Source
 from ostinato.cache.syncing import SyncError
 from ostinato.client.list_watch import ListWatch
 from ostinato.client.options import FieldSelection, LabelSelection, selection_query
@@ -84,6 +83,7 @@ class Informers:
         self._settings = {view_of(kind).gvk: each for kind, each in (settings or {}).items()}
         self._defaults = defaults
         self._informers: dict[_Scope, Informer] = {}
+        self._of_kind: dict[GroupVersionKind, list[Informer]] = {}
         self._stopped = False
 
     def of(self, kind: AnyKind, settings: Settings | None = None) -> Informer:
@@ -99,11 +99,12 @@ class Informers:
             if self._stopped:
                 raise InformerStopped(f"an informer of {view.gvk}, after all have stopped")
             informer = self._informers[scope] = self._made(view, wanted)
+            self._of_kind.setdefault(view.gvk, []).append(informer)
         return informer
 
-    def all(self, gvk: GroupVersionKind | None = None) -> list[Informer]:
+    def all(self, gvk: GroupVersionKind | None = None) -> Sequence[Informer]:
         """All, or those of a kind, in the order in which they were made."""
-        return [each for scope, each in self._informers.items() if gvk is None or scope.gvk == gvk]
+        return list(self._informers.values()) if gvk is None else self._of_kind.get(gvk, [])
 
     def start(self) -> None:
         """Start those that have not started. After `stop` it does nothing."""
@@ -135,10 +136,7 @@ class Informers:
     def _made(self, view: View[Any], settings: Settings) -> Informer:
         feed = msgspec.structs.replace(settings.feed, metadata_only=isinstance(view, MetadataOf))
         sources = [
-            cast(
-                "Source",
-                self._client.list_watch(view, namespace=namespace, labels=settings.labels, fields=settings.fields),
-            )
+            self._client.list_watch(view, namespace=namespace, labels=settings.labels, fields=settings.fields)
             for namespace in settings.namespaces
         ]
         selector = None if settings.labels is None else selector_of(settings.labels)

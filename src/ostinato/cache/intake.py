@@ -44,6 +44,7 @@ class _Metadata(msgspec.Struct, rename="camel", gc=False):
     generation: int | None = 0
     deletion_timestamp: str | None = None
     labels: msgspec.Raw = msgspec.Raw()
+    owner_references: msgspec.Raw = msgspec.Raw()
     managed_fields: msgspec.Raw = msgspec.Raw()
 
 
@@ -109,6 +110,7 @@ class Intake:
             metadata.generation or 0,
             metadata.deletion_timestamp,
             _shared(bytes(metadata.labels)),
+            _shared(bytes(metadata.owner_references)),
             data,
             start,
             start + size,

@@ -76,10 +76,6 @@ class Listener:
         """How many events it has still to hear."""
         return len(self._queue) - self._markers
 
-    @property
-    def removed(self) -> bool:
-        return self._removed
-
     async def wait_synced(self) -> None:
         await self._synced.wait()
 
@@ -144,7 +140,7 @@ class Listener:
             if seen is None:
                 return
             answer = self._handler(seen)
-            if isawaitable(answer):
+            if answer is not None and isawaitable(answer):
                 await answer
         except Exception:  # whatever the user's function does
             _logger.exception("handler %s failed on %s of %s", self.name, type(event).__name__, event.object)

@@ -59,6 +59,8 @@ class Lister(Generic[T]):
 
 def key_of(name: Key, namespace: str = "") -> NamespacedName:
     """A name in a namespace, or what has both."""
+    if isinstance(name, NamespacedName):
+        return name
     return NamespacedName(namespace, name) if isinstance(name, str) else NamespacedName(name.namespace, name.name)
 
 

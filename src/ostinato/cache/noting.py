@@ -58,7 +58,7 @@ class Noting:
             self._tell(informer, fact)
 
     def _watching(self, gvk: GroupVersionKind) -> list[Informer]:
-        return [each for each in self._informers.all(gvk) if each.has_started and not each.has_stopped]
+        return [each for each in self._informers.all(gvk) if each.is_running]
 
     def _tell(self, informer: Informer, fact: Fact) -> None:
         feed = informer.feed_of(fact.key.namespace)

@@ -16,9 +16,8 @@ import msgspec
 from ostinato.api.codec import ObjectError
 from ostinato.api.errors import Expired, Gone
 from ostinato.cache.intake import Intake
-from ostinato.cache.source import Source
 from ostinato.cache.store import Replacement
-from ostinato.client.list_watch import ListOptions
+from ostinato.client.list_watch import ListOptions, ListWatch
 from ostinato.world import Clock
 
 _TURN = 500  # objects after which others get their turn
@@ -32,7 +31,7 @@ class Listed(msgspec.Struct, frozen=True):
 
 
 class Pager:
-    def __init__(self, source: Source, intake: Intake, begin: Callable[[], Replacement], clock: Clock) -> None:
+    def __init__(self, source: ListWatch, intake: Intake, begin: Callable[[], Replacement], clock: Clock) -> None:
         self._source = source
         self._intake = intake
         self._begin = begin

@@ -54,11 +54,17 @@ class CachedReader:
         view = view_of(kind)
         if not options or not (options.get("subresource") or options.get("resource_version")):
             for informer in self._reads.watching(view):
-                key = self._key(view, name, options.get("namespace"), informer)
-                feed = await self._reads.ready(informer, key.namespace)
+                key = (
+                    name
+                    if isinstance(name, NamespacedName)
+                    else self._key(view, name, options.get("namespace"), informer)
+                )
+                feed = informer.feed_of(key.namespace)
                 if feed is None:
                     continue
-                if fresh:
+                if not feed.has_synced:
+                    await self._reads.filled(informer)
+                if fresh and feed.fresh.is_behind:
                     await self._reads.fresh(feed, key)
                 entry = feed.store.get(key)
                 if entry is not None:

@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -57,23 +58,18 @@ class CachedReads:
         self._clock = clock
         self.patience = patience  # seconds that a read waits for a cache
 
-    def watching(self, view: View[Any]) -> list[Informer]:
+    def watching(self, view: View[Any]) -> Sequence[Informer]:
         """The caches that have objects in this form, those that have all of them first."""
-        found = [
-            each
-            for each in self._informers.all(view.gvk)
-            if each.has_started and not each.has_stopped and (not each.metadata_only or isinstance(view, MetadataOf))
-        ]
-        if len(found) > 1:
-            found.sort(key=_is_partial)
-        return found
+        informers = self._informers.all(view.gvk)
+        if len(informers) == 1 and informers[0].is_running and not informers[0].metadata_only:
+            return informers  # as nearly always
+        metadata = isinstance(view, MetadataOf)
+        found = [each for each in informers if each.is_running and (metadata or not each.metadata_only)]
+        return sorted(found, key=_is_partial)
 
-    async def ready(self, informer: Informer, namespace: str) -> Feed | None:
-        """The part of a cache that has a namespace, filled; None if it has not."""
-        feed = informer.feed_of(namespace)
-        if feed is not None and not feed.has_synced:
-            await informer.synced(self.patience)
-        return feed
+    async def filled(self, informer: Informer) -> None:
+        """Wait until a cache has what was there when it began."""
+        await informer.synced(self.patience)
 
     async def fresh(self, feed: Feed, key: NamespacedName | None = None, namespace: str = "") -> None:
         """Wait until a cache has seen what this process wrote."""
@@ -87,9 +83,11 @@ class CachedReads:
         for informer in self.watching(view):
             if not _answers(informer, labels):
                 continue
-            feed = await self.ready(informer, question.namespace)
+            feed = informer.feed_of(question.namespace)
             if feed is None:
                 continue
+            if not feed.has_synced:
+                await self.filled(informer)
             if question.fresh:
                 await self.fresh(feed, namespace=question.namespace)
             return Found(_select(feed.store, question, labels), feed.store.resource_version)

@@ -18,11 +18,11 @@ import msgspec
 from ostinato.api.codec import ObjectError
 from ostinato.api.errors import APIError, TooManyRequests
 from ostinato.api.object import KindInfo
+from ostinato.cache.failures import StateWentBack, VeryShortWatch, is_expired, is_passing, is_too_large
 from ostinato.cache.fifo import Bookmark, Fifo, Put, Remove, ReplacedAll
 from ostinato.cache.intake import Intake
 from ostinato.cache.paging import Pager
 from ostinato.cache.pauses import Pauses
-from ostinato.cache.source import Source, StateWentBack, VeryShortWatch, is_expired, is_passing, is_too_large
 from ostinato.cache.store import Replacement
 from ostinato.cache.streaming import NotStreamed, read_bookmark, read_initial
 from ostinato.cache.versions import is_version, order
@@ -35,6 +35,7 @@ from ostinato.client.list_watch import (
     MODIFIED,
     EventStream,
     ListOptions,
+    ListWatch,
     RawEvent,
     WatchOptions,
     error_of,
@@ -78,7 +79,7 @@ class Target(Protocol):
 class Reflector:
     def __init__(
         self,
-        source: Source,
+        source: ListWatch,
         fifo: Fifo,
         target: Target,
         world: World,
@@ -232,7 +233,7 @@ class Reflector:
         return StateWentBack(f"{self._source}: the server went back from version {self.resource_version} to {version}")
 
     @property
-    def source(self) -> Source:
+    def source(self) -> ListWatch:
         return self._source
 
     @property

@@ -14,7 +14,6 @@ import msgspec
 
 from ostinato.api.codec import ObjectError
 from ostinato.cache.intake import Intake
-from ostinato.cache.source import Source
 from ostinato.cache.store import Replacement
 from ostinato.client.list_watch import (
     ADDED,
@@ -24,6 +23,7 @@ from ostinato.client.list_watch import (
     INITIAL_EVENTS_END,
     MODIFIED,
     EventStream,
+    ListWatch,
     RawEvent,
     error_of,
 )
@@ -64,7 +64,7 @@ def read_bookmark(event: RawEvent) -> tuple[str, bool]:
 
 
 async def read_initial(
-    events: EventStream, replacement: Replacement, intake: Intake, source: Source, clock: Clock
+    events: EventStream, replacement: Replacement, intake: Intake, source: ListWatch, clock: Clock
 ) -> str:
     """Fill in what is there, and return the version of that state. The stream stays open for what follows."""
     remarks = _Remarks(replacement, source, clock)
@@ -84,7 +84,7 @@ async def read_initial(
     raise StreamEnded(f"{source}: the stream ended before all that is there had come")
 
 
-def _take(event: RawEvent, replacement: Replacement, intake: Intake, source: Source) -> None:
+def _take(event: RawEvent, replacement: Replacement, intake: Intake, source: ListWatch) -> None:
     try:
         entry = intake.entry(event.object)
     except ObjectError as error:
@@ -101,7 +101,7 @@ def _take(event: RawEvent, replacement: Replacement, intake: Intake, source: Sou
 class _Remarks:
     """Says now and then that the end has not come yet."""
 
-    def __init__(self, replacement: Replacement, source: Source, clock: Clock) -> None:
+    def __init__(self, replacement: Replacement, source: ListWatch, clock: Clock) -> None:
         self._replacement = replacement
         self._source = source
         self._clock = clock

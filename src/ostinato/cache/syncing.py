@@ -12,9 +12,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from ostinato.api.errors import APIError, TooManyRequests
+from ostinato.cache.failures import is_expired
 from ostinato.cache.feed import Feed
 from ostinato.cache.listener import Listener
-from ostinato.cache.source import Source, is_expired
+from ostinato.client.list_watch import ListWatch
 from ostinato.world import Clock
 
 REFUSED_FOR: Final = 5.0  # seconds after which a refusal is taken for what it is
@@ -32,7 +33,7 @@ class Syncing:
     def __init__(self, feeds: Sequence[Feed], clock: Clock) -> None:
         self._feeds = feeds
         self._clock = clock
-        self._refused: dict[Source, float] = {}  # since when a source has been refused, and nothing else
+        self._refused: dict[ListWatch, float] = {}  # since when a source has been refused, and nothing else
         self._waiters: set[asyncio.Future[None]] = set()
         self._state = "not started"
         self._broken: Exception | None = None
@@ -55,7 +56,7 @@ class Syncing:
         self._broken = error
         self._wake()
 
-    def failed(self, source: Source, error: Exception) -> None:
+    def failed(self, source: ListWatch, error: Exception) -> None:
         if not _is_refusal(error):
             self._refused.pop(source, None)
         elif source not in self._refused:

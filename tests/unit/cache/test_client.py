@@ -197,6 +197,21 @@ async def test_a_cache_of_some_namespaces_answers_for_those(scene: Scene) -> Non
 
 
 @played
+async def test_a_cache_that_is_being_filled_is_waited_for_by_lists_and_names_of_requests_do(scene: Scene) -> None:
+    class Request:
+        namespace = "default"
+        name = "a"
+
+    await scene.live.create(config_map("a"))
+    scene.late.lag = 3
+    scene.informers.of(ConfigMap)
+    scene.informers.start()
+    client = CachedClient(scene.live, scene.informers)
+    assert [each.metadata.name for each in await client.list(ConfigMap, namespace="default")] == ["a"]
+    assert (await client.get(ConfigMap, Request())).metadata.name == "a"
+
+
+@played
 async def test_a_cache_of_some_labels_answers_for_what_it_has_and_asks_for_the_rest(scene: Scene) -> None:
     await scene.live.create(labelled("a", app="web"))
     await scene.live.create(labelled("b", app="db"))
@@ -368,6 +383,19 @@ async def test_an_object_that_waits_for_its_finalizers_was_deleted_as_far_as_rea
     found.metadata.finalizers = []
     await client.update(found)
     assert await client.get(ConfigMap, "a", missing=None) is None
+
+
+@played
+async def test_it_is_the_same_with_dicts(scene: Scene) -> None:
+    metadata = {"name": "a", "namespace": "default", "finalizers": ["example.dev/hold"]}
+    await scene.live.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
+    client = await scene.watching(ConfigMap)
+    scene.late.lag = 2
+    await client.delete(MAPS, "a")
+    found = await client.get(MAPS, "a")
+    del found["metadata"]["finalizers"]
+    await client.update(found)
+    assert await client.get(MAPS, "a", missing=None) is None
 
 
 @played

@@ -9,11 +9,14 @@ import msgspec
 import pytest
 from tests.unit.cache.running import Heard, key, names, simulate, state, truth, with_informer
 from tests.unit.cache.scripted import ScriptedServer
+from tests.unit.client.stage import Streamed, scripted
 
 from ostinato.api.errors import APIError, Expired, Gone, InternalError, Timeout, TooManyRequests
 from ostinato.cache import Added, Deleted, Event, FeedOptions, Informer, ReflectorOptions, Updated, by_field
-from ostinato.client.list_watch import ERROR, RawEvent
-from ostinato.client.transport import ConnectionLost
+from ostinato.client import Client
+from ostinato.client.list_watch import ERROR, INITIAL_EVENTS_END, RawEvent
+from ostinato.client.transport import ConnectionLost, Request
+from ostinato.kinds.core_v1 import ConfigMap
 from ostinato.world import Rng, Simulation
 
 
@@ -65,6 +68,43 @@ def test_a_server_that_is_paused_without_a_word_is_noticed_and_nothing_is_listed
         assert server.watches[-1].send_initial_events is None
 
     faulty(happens)
+
+
+def test_a_connection_that_is_cut_at_any_byte_of_an_event_loses_and_repeats_nothing() -> None:
+    def line(kind: str, name: str, version: int, **metadata: Any) -> bytes:
+        described = {"name": name, "namespace": "default", "uid": name, "resourceVersion": str(version), **metadata}
+        body = {"kind": "ConfigMap", "apiVersion": "v1", "metadata": described}
+        return msgspec.json.encode({"type": kind, "object": body}) + b"\n"
+
+    end = line("BOOKMARK", "", 10, annotations={INITIAL_EVENTS_END: "true"})
+    told = [(11, line("ADDED", "b", 11)), (12, line("MODIFIED", "a", 12)), (13, line("DELETED", "b", 13))]
+
+    def after(version: int) -> bytes:
+        return b"".join(each for number, each in told if number > version)
+
+    for cut in range(len(after(10)) + 1):
+        simulation = Simulation(1)
+
+        def script(request: Request, cut: int = cut) -> Streamed:
+            query = dict(request.query)
+            if "sendInitialEvents" in query:
+                return Streamed(line("ADDED", "a", 9) + end + after(10)[:cut], end=ConnectionLost("cut"))
+            return Streamed(after(int(query["resourceVersion"])), hangs=True)
+
+        client, transport = scripted(simulation, script)
+        heard = Heard()
+
+        async def main(simulation: Simulation = simulation, client: Client = client, heard: Heard = heard) -> None:
+            informer = Informer([client.list_watch(ConfigMap)], simulation)
+            informer.add_handler(heard)
+            informer.start()
+            await simulation.clock.sleep(5)
+            assert state(informer) == {"default/a": "12"}
+            await informer.stop()
+
+        simulation.run(main())
+        assert heard.words == ["initial a", "added b", "updated a", "deleted b"], f"cut at {cut}"
+        assert len(transport.requests) == 2
 
 
 @pytest.mark.parametrize("error", [Expired.of("too old"), Gone.of("too old")], ids=repr)

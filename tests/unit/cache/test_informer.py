@@ -786,6 +786,18 @@ def test_an_informer_needs_collections_each_in_a_namespace_of_its_own() -> None:
     simulate(scenario)
 
 
+def test_an_index_can_be_added_while_it_runs() -> None:  # 83
+    async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
+        informer.add_index(by_field("spec.nodeName"))
+        server.put("d", spec={"nodeName": "node-1"})
+        await simulation.clock.sleep(0.1)
+        assert informer.store.index_keys("spec.nodeName", "node-1") == [key("d")]
+        with pytest.raises(ValueError, match="already"):
+            informer.add_index(by_field("spec.nodeName"))
+
+    with_informer(scenario)
+
+
 # Metrics
 
 

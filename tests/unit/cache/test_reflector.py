@@ -25,7 +25,7 @@ from ostinato.api.errors import (
 )
 from ostinato.api.gvk import GroupKind, GroupResource
 from ostinato.cache import FeedOptions, Informer, ReflectorOptions
-from ostinato.cache.source import is_too_large
+from ostinato.cache.failures import is_too_large
 from ostinato.client.backoff import Backoff
 from ostinato.client.list_watch import BOOKMARK, ERROR, ListOptions, RawEvent, WatchOptions
 from ostinato.client.transport import ConnectionLost
@@ -95,7 +95,7 @@ def test_a_page_size_that_was_asked_for_is_always_sent() -> None:  # 5
 @pytest.mark.parametrize(
     "error", [Expired.of("too old"), Gone.of("too old"), Timeout.resource_version_too_large(9, 3)], ids=str
 )
-def test_a_state_that_the_server_does_not_have_is_not_insisted_on(error: APIError) -> None:  # 6
+def test_a_state_that_the_server_does_not_have_is_not_insisted_on(error: APIError) -> None:  # 6, 7
     async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
         server.list_errors.append(error)
         server.send(status(Expired.of("too old")))

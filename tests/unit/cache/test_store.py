@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Any
 
 import msgspec
@@ -182,6 +183,15 @@ def test_an_object_has_none_one_or_many_values() -> None:  # 78
     assert store.index_keys("each letter", "b") == [key("abba")]
 
 
+def test_texts_of_a_class_of_their_own_are_values_too() -> None:
+    class Tier(StrEnum):
+        FRONT = "front"
+
+    store = Store([by("tier", lambda entry: Tier.FRONT)])
+    store.put(pod("a"))
+    assert store.index_keys("tier", "front") == [key("a")]
+
+
 def test_the_empty_text_is_a_value_too() -> None:
     store = Store([by("empty", lambda entry: ""), by("empty in a list", lambda entry: [""])])
     store.put(INTAKE.entry(b'{"metadata":{"name":"node"}}'))
@@ -217,7 +227,9 @@ def test_a_value_that_nothing_has_any_more_takes_no_memory() -> None:  # 80, 81
 
 
 @pytest.mark.parametrize(
-    "function", [lambda entry: 1 / 0, lambda entry: 7, lambda entry: [["not hashable"]]], ids=["raises", "7", "lists"]
+    "function",
+    [lambda entry: 1 / 0, lambda entry: 7, lambda entry: [["not hashable"]], lambda entry: [7]],
+    ids=["raises", "7", "lists", "[7]"],
 )
 def test_a_function_that_fails_is_reported_and_the_object_left_out(  # 82
     function: Any, caplog: pytest.LogCaptureFixture

@@ -1,23 +1,12 @@
-"""Sources: what a reflector follows, and what its errors mean."""
+"""What the errors of lists and watches mean to a reflector."""
 
 from __future__ import annotations
 
-from typing import Protocol
-
 from ostinato.api.errors import APIError, Expired, Gone, Timeout, TooManyRequests
-from ostinato.api.object import KindInfo
 from ostinato.api.status import RESOURCE_VERSION_TOO_LARGE
-from ostinato.client.list_watch import ListWatch
 from ostinato.client.transport import TransportError
 
 _TOO_LARGE = "Too large resource version"  # in the words of servers that give no cause
-
-
-class Source(ListWatch, Protocol):
-    """A collection of objects that can be listed and watched."""
-
-    async def info(self) -> KindInfo:
-        """What the server calls the kind."""
 
 
 class VeryShortWatch(TransportError):  # noqa: N818 - what happened
