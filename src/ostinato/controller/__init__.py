@@ -1,1 +1,107 @@
-"""Controllers: loops that make what is match what is wanted, one object at a time."""
+"""Controllers: loops that make what is match what is wanted, one object at a time.
+
+    @controller(Widget, owns=[Deployment])
+    async def widgets(widget: Widget, ctx: Context) -> None:
+        deployment = await ctx.apply(deployment_for(widget), owner=widget)
+        await ctx.status(available_replicas=deployment.status.available_replicas or 0)
+
+    Manager().add(widgets).run()
+
+Three doors lead to the same room: the decorator, the `Builder`, and `Controller` itself. What is told by `sources` goes
+through `predicates` and `handlers` into a queue, and from there to a reconciler, whose `result` says what is next.
+"""
+
+from ostinato.controller.applying import ForeignObject
+from ostinato.controller.builder import Builder, Watched
+from ostinato.controller.channel import Channel, ChannelSource
+from ostinato.controller.context import Context
+from ostinato.controller.controller import Controller, ControllerError
+from ostinato.controller.current import Reconcile, current_reconcile, reconcile_id
+from ostinato.controller.decorator import ControllerFunction, Watch, controller
+from ostinato.controller.handlers import ForEvent, ForObject, ForOwner, Handler, MapTo
+from ostinato.controller.kind_source import KindOptions, KindSource
+from ostinato.controller.metrics import ControllerStatistics
+from ostinato.controller.options import ControllerOptions
+from ostinato.controller.predicates import (
+    Predicate,
+    added,
+    all_of,
+    annotation_changed,
+    any_of,
+    deleted,
+    generation_changed,
+    having_labels,
+    in_namespaces,
+    label_changed,
+    none_of,
+    on_update,
+    resource_version_changed,
+    updated,
+    where,
+)
+from ostinato.controller.readiness import Readiness, readiness_of
+from ostinato.controller.request import Request
+from ostinato.controller.result import BadResult, Result, TerminalError
+from ostinato.controller.runnable import Metrics, Recorder, Runnable, Span, Surroundings, Task, WarmsUp
+from ostinato.controller.sources import Sink, Source
+from ostinato.controller.timed_sources import CronSource, StartupSource
+from ostinato.controller.worker import ReconcileTimeout
+
+__all__ = [
+    "BadResult",
+    "Builder",
+    "Channel",
+    "ChannelSource",
+    "Context",
+    "Controller",
+    "ControllerError",
+    "ControllerFunction",
+    "ControllerOptions",
+    "ControllerStatistics",
+    "CronSource",
+    "ForEvent",
+    "ForObject",
+    "ForOwner",
+    "ForeignObject",
+    "Handler",
+    "KindOptions",
+    "KindSource",
+    "MapTo",
+    "Metrics",
+    "Predicate",
+    "Readiness",
+    "Reconcile",
+    "ReconcileTimeout",
+    "Recorder",
+    "Request",
+    "Result",
+    "Runnable",
+    "Sink",
+    "Source",
+    "Span",
+    "StartupSource",
+    "Surroundings",
+    "Task",
+    "TerminalError",
+    "WarmsUp",
+    "Watch",
+    "Watched",
+    "added",
+    "all_of",
+    "annotation_changed",
+    "any_of",
+    "controller",
+    "current_reconcile",
+    "deleted",
+    "generation_changed",
+    "having_labels",
+    "in_namespaces",
+    "label_changed",
+    "none_of",
+    "on_update",
+    "readiness_of",
+    "reconcile_id",
+    "resource_version_changed",
+    "updated",
+    "where",
+]

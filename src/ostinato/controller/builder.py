@@ -22,8 +22,9 @@ from typing import Any, Final, Literal, Self
 
 import msgspec
 
+from ostinato.api.object import Object
 from ostinato.cache.informers import AnyKind
-from ostinato.client.views import View, view_of
+from ostinato.client.views import Typed, View, view_of
 from ostinato.controller.controller import Controller, ControllerError
 from ostinato.controller.handlers import ForObject, ForOwner, Handler, MapFunction, MapTo
 from ostinato.controller.kind_source import KindOptions, KindSource
@@ -34,11 +35,14 @@ from ostinato.controller.sources import Source
 _NAME: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,126}[A-Za-z0-9])?")
 
 
+Role = Literal["for", "owned", "watched"]
+
+
 class Watched(msgspec.Struct, frozen=True):
     """A kind that a controller watches, and what for."""
 
     view: View[Any]
-    role: Literal["for", "owned", "watched"]
+    role: Role
 
 
 class Builder:
@@ -113,6 +117,10 @@ class Builder:
         """The kinds that are watched: what a role must allow."""
         return tuple(watched for watched, _ in self._watched)
 
+    def classes(self, role: Role) -> tuple[type[Object], ...]:
+        """The kinds that are watched in a role, if they are classes."""
+        return tuple(each.view.cls for each in self.watched if each.role == role and isinstance(each.view, Typed))
+
     @property
     def name(self) -> str:
         """The name that was given, or the kind in lower case; "" if there is neither."""
@@ -156,7 +164,7 @@ class Builder:
     def _watch(
         self,
         kind: AnyKind,
-        role: Literal["for", "owned", "watched"],
+        role: Role,
         handler: Handler,
         predicates: Iterable[EventFunction],
         options: dict[str, Any],

@@ -17,8 +17,9 @@ from typing import Any
 
 import msgspec
 
+from ostinato.api.object import Object
 from ostinato.cache.informers import AnyKind
-from ostinato.controller.builder import Builder, Watched
+from ostinato.controller.builder import Builder
 from ostinato.controller.controller import Controller
 from ostinato.controller.handlers import Handler, MapFunction
 from ostinato.controller.predicates import EventFunction
@@ -39,8 +40,9 @@ class Watch(msgspec.Struct, frozen=True):
 class ControllerFunction:
     """What `@controller` makes of a function: something that a manager can run."""
 
-    def __init__(self, function: Callable[..., Any], builder: Builder) -> None:
+    def __init__(self, function: Callable[..., Any], builder: Builder, access: Sequence[Any] = ()) -> None:
         self.function = function
+        self.access = tuple(access)  # what it needs beside the kinds that it watches
         self._builder = builder
         self._running: dict[Surroundings, Controller] = {}
         self.__doc__ = function.__doc__
@@ -62,9 +64,17 @@ class ControllerFunction:
         return self._builder.options.needs_leader_election is not False
 
     @property
-    def watched(self) -> tuple[Watched, ...]:
-        """The kinds that are watched: what a role must allow."""
-        return self._builder.watched
+    def reconciles(self) -> tuple[type[Object], ...]:
+        """The kinds whose objects it reconciles, as far as they are classes; so with the next two."""
+        return self._builder.classes("for")
+
+    @property
+    def owns(self) -> tuple[type[Object], ...]:
+        return self._builder.classes("owned")
+
+    @property
+    def watches(self) -> tuple[type[Object], ...]:
+        return self._builder.classes("watched")
 
     def make(self) -> Controller:
         """A controller of one's own, to run once."""
@@ -94,6 +104,7 @@ def controller(
     watches: Iterable[Watch] = (),
     sources: Sequence[Source] = (),
     predicates: Iterable[EventFunction] = (),
+    access: Sequence[Any] = (),
     **options: Any,
 ) -> Callable[[Callable[..., Any]], ControllerFunction]:
     """Make a controller of a function; see `reconcilers` for what it is given.
@@ -103,6 +114,7 @@ def controller(
     - `owns`: kinds whose objects it makes. A change of one reconciles its owner.
     - `watches`, `sources`: what else it is to hear of.
     - `predicates`: which events of the kind count. Defaults to all.
+    - `access`: what else it needs to be allowed (`ostinato.crd.Access`); for manifests alone.
     - Further ones are those of `ControllerOptions`.
     """
 
@@ -123,6 +135,6 @@ def controller(
         for source in sources:
             builder.watches_source(source)
         builder.with_options(**options)
-        return ControllerFunction(function, builder)
+        return ControllerFunction(function, builder, access)
 
     return decorate
