@@ -27,6 +27,8 @@ import msgspec
 from ostinato.cache.client import CachedClient
 from ostinato.cache.informers import Informers
 from ostinato.client.config import Config
+from ostinato.controller.builder import Builder
+from ostinato.controller.options import ControllerOptions
 from ostinato.controller.runnable import Recorder, Runnable, Surroundings
 from ostinato.manager import exposition
 from ostinato.manager.announcing import Announcer
@@ -58,6 +60,7 @@ class Manager:
         health: str = "",
         metrics: str = "",
         caches: CacheOptions | None = None,
+        controllers: ControllerOptions | None = None,
         graceful_shutdown: float = 30.0,
         field_manager: str = "ostinato",
         connect: Connect | None = None,
@@ -68,6 +71,7 @@ class Manager:
         - `leader_election`: the name of a Lease, or all options. Defaults to none: every replica does everything.
         - `health`, `metrics`: addresses to serve them on, like ":8081". Default to none.
         - `caches`: what is cached, and how.
+        - `controllers`: options of all controllers that do not say otherwise.
         - `graceful_shutdown`: seconds for what is under way at the end. Defaults to 30.
         - `field_manager`: who owns the fields that are set through `client`. Defaults to "ostinato".
         - `connect`: how to reach the server, in place of HTTP.
@@ -78,6 +82,7 @@ class Manager:
         self._connect = connect
         self._field_manager = field_manager
         self._caches = caches or CacheOptions()
+        self._controllers = controllers or ControllerOptions()
         self._health = {"healthz": Checks(), "readyz": Checks()}
         self._endpoints = [
             Endpoint(name, address, handler)
@@ -146,6 +151,10 @@ class Manager:
             else:
                 self._added.append(runnable)
         return self
+
+    def build(self, name: str = "") -> Builder:
+        """A controller, step by step; `complete(reconciler)` adds it."""
+        return Builder(name, add=self.add)
 
     def add_health_check(self, name: str, check: Check) -> Self:
         """Fail `/healthz` when this fails: the process is to be started anew."""
@@ -216,6 +225,7 @@ class Manager:
             recorder=self.recorder(runnable.name),
             logger=logging.getLogger(f"ostinato.{runnable.name}"),
             span=spans(),
+            controllers=self._controllers,
         )
 
     def _completed(self, given: str | LeaderElection | None) -> LeaderElection | None:

@@ -1,0 +1,116 @@
+"""Controllers under a manager: from a change on the server to the writes that answer it."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import logging
+from typing import Any
+
+from tests.unit.manager.stage import Stage, staged
+
+from ostinato.api.meta import ObjectMeta
+from ostinato.cache.client import CachedClient
+from ostinato.controller import Context, ControllerOptions, Request, Result, controller
+from ostinato.kinds.core_v1 import ConfigMap, Secret
+from ostinato.manager import Manager, Purpose
+from ostinato.manager.logs import JsonFormatter, ReconcileFilter
+from ostinato.server.transport import InProcessTransport
+
+
+def manager_on(stage: Stage, **options: Any) -> Manager:
+    def connect(purpose: Purpose) -> InProcessTransport:
+        return InProcessTransport(stage.server, deadline=purpose.deadline)
+
+    return Manager(connect=connect, world=stage.world, **options)
+
+
+async def settled(stage: Stage, manager: Manager, seconds: float = 5.0) -> asyncio.Task[None]:
+    serving = asyncio.create_task(manager.serve())
+    await stage.clock.sleep(seconds)
+    return serving
+
+
+def config_map(name: str, **data: str) -> ConfigMap:
+    return ConfigMap(metadata=ObjectMeta(name=name, namespace="default"), data=data)
+
+
+@staged
+async def test_a_function_reconciles_and_shows_metrics_and_logs(stage: Stage) -> None:
+    @controller(ConfigMap, owns=[Secret])
+    async def copies(source: ConfigMap, ctx: Context) -> None:
+        if source.metadata.namespace == "default" and source.data.get("copy"):
+            logging.getLogger("user").warning("copying")
+            copy = Secret(metadata=ObjectMeta(name=source.metadata.name, namespace="default"))
+            await ctx.apply(copy, owner=source)
+
+    stream = io.StringIO()
+    handler = logging.StreamHandler(stream)
+    handler.addFilter(ReconcileFilter())
+    handler.setFormatter(JsonFormatter())
+    logging.getLogger("user").addHandler(handler)
+    await stage.client.create(config_map("a", copy="yes"))
+    manager = manager_on(stage).add(copies)
+    serving = await settled(stage, manager)
+    copy = await stage.client.get(Secret, "a")
+    assert copy.metadata.owner_references[0].kind == "ConfigMap"
+    await stage.client.delete(copy)
+    await stage.clock.sleep(5)
+    assert (await stage.client.get(Secret, "a")).metadata.uid != copy.metadata.uid, "what is owned is made again"
+    text = manager.metrics.text()
+    assert 'controller_runtime_reconcile_total{controller="copies",result="success"}' in text
+    assert "workqueue_adds_total" in text
+    assert "informer_store_resource_version{" in text
+    line = json.loads(stream.getvalue().splitlines()[0])
+    assert (line["controller"], line["namespace"], line["name"]) == ("copies", "default", "a")
+    assert line["reconcileID"]
+    manager.stop()
+    await serving
+    assert "controller_runtime" not in manager.metrics.text(), "who has ended shows nothing"
+    logging.getLogger("user").removeHandler(handler)
+
+
+@staged
+async def test_a_class_is_built_in_the_words_of_controller_runtime(stage: Stage) -> None:
+    class Reconciler:
+        def __init__(self, client: CachedClient) -> None:
+            self.client = client
+            self.seen: list[str] = []
+
+        async def reconcile(self, request: Request) -> Result:
+            found = await self.client.get(ConfigMap, request, missing=None)
+            self.seen.append(f"{request.name} {'there' if found is not None else 'gone'}")
+            return Result()
+
+    manager = manager_on(stage, leader_election="widgets", controllers=ControllerOptions(max_concurrent=2))
+    reconciler = Reconciler(manager.client)
+    manager.build("widgets").watch_for(ConfigMap).complete(reconciler)
+    serving = await settled(stage, manager, 5)
+    assert reconciler.seen == [], "it leads only after the time of a lease that was not there"
+    await stage.clock.sleep(20)
+    await stage.client.create(config_map("a"))
+    await stage.clock.sleep(1)
+    await stage.client.delete(ConfigMap, "a")
+    await stage.clock.sleep(1)
+    assert [seen for seen in reconciler.seen if seen.startswith("a ")] == ["a there", "a gone"]
+    manager.stop()
+    await serving
+    assert (await stage.lease()).spec.holder_identity == ""
+
+
+@staged
+async def test_the_same_function_runs_under_several_managers(stage: Stage) -> None:
+    names: list[str] = []
+
+    @controller(ConfigMap)
+    async def looks(source: ConfigMap, ctx: Context) -> None:
+        names.append(source.metadata.name)
+
+    await stage.client.create(config_map("a"))
+    managers = [manager_on(stage).add(looks) for _ in range(2)]
+    tasks = [await settled(stage, manager) for manager in managers]
+    assert names.count("a") == 2
+    for manager, task in zip(managers, tasks, strict=True):
+        manager.stop()
+        await task
