@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Hashable, Sequence
-from contextlib import suppress
 from logging import Logger
 from typing import Any
 
@@ -186,25 +185,20 @@ class _Loop:
 
     async def ready(self) -> None:
         """Return when all sources are; the first error of one, or one that says which is late."""
-        waiting = [each for each in self._starting.values() if not each.done()]
-        if not waiting and not self._failed.done():
-            return
-        everything: asyncio.Future[Any] = asyncio.gather(*waiting)
         try:
             async with self._clock.timeout(self._sync_timeout + 1.0):  # the sources know more, and speak up before
-                await asyncio.wait([everything, self._failed], return_when=asyncio.FIRST_COMPLETED)
+                while not self._failed.done() and (late := self._late()):
+                    await asyncio.wait([self._failed, *late.values()], return_when=asyncio.FIRST_COMPLETED)
         except TimeoutError:
-            late = ", ".join(str(source) for source, ready in self._starting.items() if not ready.done())
             raise ControllerError(
-                f"controller {self.name}: not ready after {self._sync_timeout:g} s: {late}; "
+                f"controller {self.name}: not ready after {self._sync_timeout:g} s: {', '.join(map(str, self._late()))}; "
                 "a source must call ready(), and must not block"
             ) from None
-        finally:
-            everything.cancel()
-            with suppress(asyncio.CancelledError, Exception):
-                await asyncio.wait([everything])
         if self._failed.done():
             self._failed.result()
+
+    def _late(self) -> dict[Source, asyncio.Future[None]]:
+        return {source: ready for source, ready in self._starting.items() if not ready.done()}
 
     def _add(self, key: Hashable, reason: str, priority: int, cause: Cause | None) -> None:
         if self._stopping:

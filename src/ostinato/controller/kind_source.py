@@ -100,7 +100,10 @@ class KindSource:
                     sink.logger.warning("controller %s: %s does not exist yet: %s", sink.controller, self, error)
                     return
                 if left <= 0 or error.cause is None:
-                    raise SyncError(f"controller {sink.controller}: {error}", error.cause) from None
+                    late = f"{self} is not synced after {sink.sync_timeout:g} s"
+                    raise SyncError(
+                        f"controller {sink.controller}: {late}: {error.cause or error}", error.cause
+                    ) from None
                 if str(error) != told:
                     told = str(error)
                     sink.logger.warning("controller %s waits for %s: %s", sink.controller, self, error)

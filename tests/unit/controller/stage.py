@@ -18,7 +18,7 @@ from ostinato.api.struct import Struct
 from ostinato.cache import CachedClient, Informers
 from ostinato.client import Client
 from ostinato.client.transport import Request
-from ostinato.controller import Surroundings
+from ostinato.controller import Channel, ChannelSource, Controller, ControllerOptions, Surroundings
 from ostinato.kinds.core_v1 import ConfigMap
 from ostinato.queue import Family
 from ostinato.server.core import Server
@@ -202,6 +202,66 @@ def staged(play: Callable[[Stage], Coroutine[Any, Any, None]]) -> Callable[[], N
             finally:
                 await stage.informers.stop()
                 await server.close()
+            leftover = [each for each in asyncio.all_tasks() if "controller" in each.get_name()]
+            assert not leftover, "a controller leaves nothing behind"
+
+        world.run(main())
+
+    run.__name__ = play.__name__
+    return run
+
+
+class Light:
+    """Surroundings without a server, for what needs none: keys come from a channel."""
+
+    def __init__(self, world: Simulation, **given: Any) -> None:
+        self.world = world
+        self.metrics = Gathered()
+        self.recorder = Recorded()
+        self.log = Heard()
+        self.logger = logging.Logger("test", logging.DEBUG)
+        self.logger.addHandler(self.log)
+        self.channel = Channel()
+        nothing: Any = _Nothing()
+        self.surroundings = Surroundings(
+            client=nothing,
+            informers=nothing,
+            world=world,
+            metrics=self.metrics,
+            recorder=self.recorder,
+            logger=self.logger,
+            **given,
+        )
+
+    def controller(self, reconciler: Any, *sources: Any, name: str = "test", **options: Any) -> Controller:
+        return Controller(
+            name, reconciler, sources=[*sources, ChannelSource(self.channel)], options=ControllerOptions(**options)
+        )
+
+    running = Stage.running
+
+    async def settle(self, seconds: float = 0.5) -> None:
+        await self.world.clock.sleep(seconds)
+
+    def count(self, name: str, **labels: str) -> float:
+        return self.metrics.value(name, controller="test", **labels)
+
+
+class _Nothing:
+    """No client, no informers."""
+
+    def all(self, *_: Any) -> list[Any]:
+        return []
+
+
+def lightly(play: Callable[[Light], Coroutine[Any, Any, None]]) -> Callable[[], None]:
+    """Run a test without a server, in virtual time."""
+
+    def run() -> None:
+        world = Simulation(seed=1)
+
+        async def main() -> None:
+            await play(Light(world))
             leftover = [each for each in asyncio.all_tasks() if "controller" in each.get_name()]
             assert not leftover, "a controller leaves nothing behind"
 
