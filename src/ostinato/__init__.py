@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ostinato.api.errors import AlreadyExists, APIError, Conflict, Invalid, NotFound
     from ostinato.api.gvk import GroupVersionKind, NamespacedName
+    from ostinato.api.markers import Column, Ge, Le, Len, Pattern, Rule
     from ostinato.api.meta import ObjectMeta
     from ostinato.api.object import CustomResource
     from ostinato.api.quantity import Quantity
@@ -24,15 +25,21 @@ __all__ = [
     "AlreadyExists",
     "CachedClient",
     "Client",
+    "Column",
     "Conflict",
     "CustomResource",
+    "Ge",
     "GroupVersionKind",
     "Informers",
     "Invalid",
+    "Le",
+    "Len",
     "NamespacedName",
     "NotFound",
     "ObjectMeta",
+    "Pattern",
     "Quantity",
+    "Rule",
     "Struct",
 ]
 
@@ -41,15 +48,21 @@ _HOME = {
     "AlreadyExists": "api.errors",
     "CachedClient": "cache",
     "Client": "client",
+    "Column": "api.markers",
     "Conflict": "api.errors",
     "CustomResource": "api.object",
+    "Ge": "api.markers",
     "GroupVersionKind": "api.gvk",
     "Informers": "cache",
     "Invalid": "api.errors",
+    "Le": "api.markers",
+    "Len": "api.markers",
     "NamespacedName": "api.gvk",
     "NotFound": "api.errors",
     "ObjectMeta": "api.meta",
+    "Pattern": "api.markers",
     "Quantity": "api.quantity",
+    "Rule": "api.markers",
     "Struct": "api.struct",
 }
 
