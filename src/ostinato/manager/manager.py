@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import logging
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, Final, Self
 
 import msgspec
 
@@ -48,7 +48,7 @@ from ostinato.manager.running import run
 from ostinato.manager.tracing import spans
 from ostinato.world import World
 
-_logger = logging.getLogger("ostinato.manager")
+_TOLERANCE: Final = 20.0  # seconds after the end of its lease by which a leader must have ended
 
 
 class Manager:
@@ -76,6 +76,7 @@ class Manager:
         - `field_manager`: who owns the fields that are set through `client`. Defaults to "ostinato".
         - `connect`: how to reach the server, in place of HTTP.
         """
+        self._owns_world = world is None
         self.world = world or World.real()
         self.metrics = Registry()
         self._config = config
@@ -132,6 +133,11 @@ class Manager:
         if self._lifecycle is None:
             raise RuntimeError("the manager has not been started")
         await self._lifecycle.elected.wait()
+
+    def check_leadership(self) -> None:
+        """For health: an error if this process leads and should have given up long ago, and somehow has not."""
+        if self._election is not None:
+            self._election.check(_TOLERANCE)
 
     # Putting together
 
@@ -198,6 +204,8 @@ class Manager:
                 self._announcer.ended()
             await connections.events.stop()
             await connections.close()
+            if self._owns_world:
+                self.world.executor.close()
 
     def stop(self) -> None:
         """Ask for a graceful end. Harmless when it is under way, or before the start."""

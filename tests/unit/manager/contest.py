@@ -23,7 +23,7 @@ from ostinato.server.store.log_memory import MemoryLog
 from ostinato.server.transport import InProcessTransport
 from ostinato.world import Rng, Simulation, World
 
-SECONDS = 180.0  # that a contest lasts
+SECONDS = 120.0  # that a contest lasts
 SLOWEST_WRITE = 2.0  # seconds that a write is under way; more would be longer than the gap that the times leave
 
 

@@ -360,6 +360,13 @@ async def test_a_cache_that_is_not_filled_in_time_ends_the_manager_with_the_reas
         await rig.manager.serve()
 
 
+def test_webhooks_are_put_among_the_webhooks() -> None:
+    from ostinato.manager.groups import Serves
+    from ostinato.webhook import ServiceEndpoint, Webhooks
+
+    assert isinstance(Webhooks(endpoint=ServiceEndpoint("system", "widgets")), Serves)
+
+
 # Leader election
 
 
@@ -474,6 +481,53 @@ async def test_a_stop_before_leadership_never_starts_what_needs_it(stage: Stage)
     await stage.clock.sleep(100)
     assert rig.said == ["other starts", "other stops"]
     assert (await stage.lease()).spec.holder_identity == "other", "nobody stood any more"
+
+
+@staged
+async def test_health_fails_for_a_leader_that_does_not_end(stage: Stage) -> None:
+    rig = Rig(stage, leader_election=QUICK)
+    rig.manager.check_leadership()
+    await rig.start(1)
+    rig.manager.check_leadership()
+    assert rig.manager._election is not None
+    elector = rig.manager._election._elector
+    assert elector is not None
+    elector._observed_at -= 34
+    rig.manager.check_leadership()
+    elector._observed_at -= 5
+    with pytest.raises(LeadershipLost, match="failed election to renew"):
+        rig.manager.check_leadership()
+    await rig.stop()
+
+
+@staged
+async def test_an_election_that_breaks_is_lost(stage: Stage) -> None:
+    rig = Rig(stage, leader_election=QUICK)
+    rig.manager.add(rig.part("leader"))
+    await rig.start(1)
+
+    def broken(request: Request) -> None:
+        raise ZeroDivisionError("a mistake")
+
+    rig.wires["leader-election"].before = broken
+    assert rig.serving is not None
+    with pytest.raises(ZeroDivisionError):
+        await rig.serving
+    assert not rig.manager.is_leader
+    with pytest.raises(DeadlinePassed):
+        await rig.manager.client.create(ConfigMap(metadata=ObjectMeta(name="late")))
+
+
+@staged
+async def test_a_manager_is_stopped_before_it_has_started_without_harm(stage: Stage) -> None:
+    rig = Rig(stage, leader_election=LeaderElection(name="widgets", release=False, trust_absence=True))
+    rig.manager.stop()
+    rig.manager.add(rig.part("leader"))
+    await rig.start(1)
+    await rig.stop()
+    assert rig.said == ["leader starts", "leader stops"]
+    assert (await stage.lease()).spec.holder_identity, "it is left to expire where release is off"
+    assert not rig.manager.is_leader
 
 
 @staged

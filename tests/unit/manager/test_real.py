@@ -17,6 +17,7 @@ import msgspec
 import pytest
 
 from ostinato.client import Client
+from ostinato.client.config import Config
 from ostinato.client.transport import Request
 from ostinato.controller.runnable import Surroundings, Task
 from ostinato.kinds.coordination_v1 import Lease
@@ -170,6 +171,22 @@ def test_managers_that_are_cancelled_together_stop_gracefully() -> None:
 
     soon(play())
     assert said == ["stopped"]
+
+
+def test_a_manager_speaks_http_to_the_server_of_its_configuration() -> None:
+    config = Config(server="http://127.0.0.1:1", namespace="widgets", user_agent="me")
+    manager = Manager(config, leader_election="widgets")
+    assert manager.client.live.transport.host == "127.0.0.1:1"
+    assert manager.client.live.namespace == "widgets"
+    assert config == Config(server="http://127.0.0.1:1", namespace="widgets", user_agent="me"), "it is not changed"
+
+    async def play() -> None:
+        election = manager._connections.for_election()
+        assert ("User-Agent", "me/leader-election") in election.transport._fixed  # type: ignore[attr-defined]
+        await election.close()
+        await manager._connections.close()
+
+    soon(play())
 
 
 PROGRAM = """
