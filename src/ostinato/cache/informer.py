@@ -18,7 +18,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Final, TypeVar
 
 from ostinato.api.gvk import GroupVersionKind
 from ostinato.api.labels import Selector
@@ -28,11 +28,15 @@ from ostinato.cache.failures import is_expired
 from ostinato.cache.feed import Feed, FeedOptions, FeedWatcher
 from ostinato.cache.indexes import IndexBy
 from ostinato.cache.listener import Handler, Listener, ListenerOptions
+from ostinato.cache.lister import Lister
 from ostinato.cache.metrics import Gauge
 from ostinato.cache.readable import Readable, together
 from ostinato.cache.syncing import Syncing
 from ostinato.client.list_watch import ListWatch
+from ostinato.client.views import Kind
 from ostinato.world import Timer, World
+
+T = TypeVar("T")
 
 _UNSTARTED: Final = 30.0  # seconds after which a handler of an informer that nobody starts is a mistake
 _DEFAULTS: Final = FeedOptions()
@@ -149,6 +153,10 @@ class Informer:
     def resource_version(self) -> str:
         """Up to which everything came from the server, "" before the first list; of several, that of the first."""
         return next(iter(self._feeds.values())).reflector.resource_version
+
+    def lister(self, kind: Kind[T]) -> Lister[T]:
+        """Its objects, in a form of the reader's choice."""
+        return Lister(self.store, kind)
 
     async def synced(self, timeout: float | None = None) -> None:  # noqa: ASYNC109 - the error says what was waited for
         """Return when the first list is in the store.

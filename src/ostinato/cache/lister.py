@@ -1,6 +1,6 @@
 """Listers: objects from a store, in a form of the reader's choice.
 
-    pods = Lister(informer.store, Pod, info)
+    pods = informer.lister(Pod)
     pods.get("web-0", "default")
     pods.list(namespace="default", labels="app=web")
     pods.by_index("spec.nodeName", "node-1")
@@ -15,35 +15,33 @@ from typing import Generic, TypeVar
 
 from ostinato.api import labels as label_selectors
 from ostinato.api.errors import NotFound
-from ostinato.api.gvk import NamespacedName
-from ostinato.api.object import KindInfo
+from ostinato.api.gvk import GroupResource, NamespacedName
+from ostinato.api.object import plural_of
 from ostinato.cache.entry import Entry
 from ostinato.cache.readable import Readable
 from ostinato.client.options import LabelSelection, selection_query
 from ostinato.client.paths import Key
-from ostinato.client.views import Kind
+from ostinato.client.views import Kind, view_of
 
 T = TypeVar("T")
 
 
 class Lister(Generic[T]):
-    def __init__(self, store: Readable, kind: Kind[T], info: KindInfo) -> None:
+    def __init__(self, store: Readable, kind: Kind[T]) -> None:
         self._store = store
-        self._kind = kind
-        self._info = info
+        self._view = view_of(kind)
 
     def get(self, name: Key, namespace: str = "") -> T:
         """One object; NotFound, in the words of a server, if there is none."""
         found = self.find(name, namespace)
         if found is None:
-            key = key_of(name, namespace)
-            raise NotFound.of(self._info.gvr.group_resource, key.name)
+            raise NotFound.of(self._resource(), key_of(name, namespace).name)
         return found
 
     def find(self, name: Key, namespace: str = "") -> T | None:
         """One object, or None."""
         entry = self._store.get(key_of(name, namespace))
-        return None if entry is None else entry.read(self._kind)
+        return None if entry is None else entry.read(self._view)
 
     def list(self, namespace: str = "", labels: LabelSelection = None) -> list[T]:
         """All objects, or those of a namespace, or with labels."""
@@ -54,7 +52,11 @@ class Lister(Generic[T]):
         return self._read(self._store.by_index(index, value))
 
     def _read(self, entries: Iterable[Entry]) -> list[T]:  # type: ignore[valid-type]
-        return [entry.read(self._kind) for entry in entries]
+        return [entry.read(self._view) for entry in entries]
+
+    def _resource(self) -> GroupResource:
+        info, gvk = self._view.info, self._view.gvk
+        return info.gvr.group_resource if info is not None else GroupResource(gvk.group, plural_of(gvk.kind))
 
 
 def key_of(name: Key, namespace: str = "") -> NamespacedName:

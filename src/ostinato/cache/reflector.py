@@ -89,11 +89,11 @@ class Reflector:
         self.resource_version = ""  # up to which everything was told
         self._unavailable = False  # the server does not have that version: ask for the latest
         self._paged = False  # the server divides lists into pages even if any state is good enough
-        self._source = source
-        self._fifo = fifo
+        self.source = source
+        self.fifo = fifo
+        self.clock = world.clock
         self._target = target
         self._intake: Intake | None = None  # None as long as the kind is not known
-        self._clock = world.clock
         self._rng = world.rng.fork(f"reflector of {source}")
         self._options = options
         self._on_error = on_error
@@ -111,7 +111,7 @@ class Reflector:
     async def _round(self) -> None:
         """List, then watch until only another list can help: an error says why."""
         if self._intake is None:
-            self._intake = self._target.intake(await self._source.info())
+            self._intake = self._target.intake(await self.source.info())
         intake = self._intake
         events = await self._stream(intake) if self._options.streaming else None
         if events is None:
@@ -131,7 +131,7 @@ class Reflector:
 
     async def _streamed(self, intake: Intake) -> EventStream:
         replacement = self._target.replacement()
-        events = await self._source.watch(
+        events = await self.source.watch(
             WatchOptions(
                 resource_version="" if self._unavailable else self.resource_version,
                 resource_version_match=_NOT_OLDER,
@@ -140,7 +140,7 @@ class Reflector:
             )
         )
         try:
-            version = await read_initial(events, replacement, intake, self._source, self._clock)
+            version = await read_initial(events, replacement, intake, self.source, self.clock)
         except BaseException:
             events.close()
             raise
@@ -156,11 +156,11 @@ class Reflector:
             self._on_error(error)
             await self._pause(error)
             return True
-        _logger.debug("%s: no stream of what is there, so it is listed: %s", self._source, error)
+        _logger.debug("%s: no stream of what is there, so it is listed: %s", self.source, error)
         return False
 
     async def _list(self, intake: Intake) -> None:
-        pager = Pager(self._source, intake, self._target.replacement, self._clock)
+        pager = Pager(self.source, intake, self._target.replacement, self.clock)
         version = "" if self._unavailable else self.resource_version or "0"
         try:
             listed = await pager.list(self._list_options(version))
@@ -181,7 +181,7 @@ class Reflector:
         return ListOptions(limit=size, resource_version=version)
 
     def _replace(self, replacement: Replacement, version: str) -> None:
-        self._fifo.put(ReplacedAll(replacement, version))
+        self.fifo.put(ReplacedAll(replacement, version))
         self.resource_version = version
         self._unavailable = False
 
@@ -190,34 +190,33 @@ class Reflector:
     async def _watch(self, intake: Intake, events: EventStream | None) -> NoReturn:
         """From watch to watch, until only another list can help."""
         while True:
-            began = self._clock.monotonic()
             telling = _Telling(self, intake)
             try:
-                if events is None:
-                    events = await self._source.watch(
-                        WatchOptions(resource_version=self.resource_version, timeout_seconds=self._watch_seconds())
-                    )
-                async for event in events:
-                    telling.tell(event)
-                    if self._fifo.full:
-                        await self._fifo.room()
-                if not self._lasted(telling, began):
-                    raise VeryShortWatch(f"{self._source}: the watch ended at once, without an event")
+                await self._follow(telling, events)
             except (TooManyRequests, TransportError) as error:
-                if isinstance(error, VeryShortWatch):
-                    raise
-                if isinstance(error, TooManyRequests) or events is None or not self._lasted(telling, began):
+                if isinstance(error, TooManyRequests) or not telling.lasted():
                     self._on_error(error)
                     await self._pause(error)
                 else:
-                    _logger.debug("%s: the watch broke off: %s", self._source, error)
-            finally:
-                if events is not None:
-                    events.close()
+                    _logger.debug("%s: the watch broke off: %s", self.source, error)
+            else:
+                if not telling.lasted():
+                    raise VeryShortWatch(f"{self.source}: the watch ended at once, without an event")
             events = None
 
-    def _lasted(self, telling: _Telling, began: float) -> bool:
-        return telling.count > 0 or self._clock.monotonic() - began >= _VERY_SHORT
+    async def _follow(self, telling: _Telling, events: EventStream | None) -> None:
+        """One watch, to its end: that of a stream which is open, or another."""
+        if events is None:
+            options = WatchOptions(resource_version=self.resource_version, timeout_seconds=self._watch_seconds())
+            events = await self.source.watch(options)
+        telling.begin()
+        try:
+            async for event in events:
+                telling.tell(event)
+                if self.fifo.full:
+                    await self.fifo.room()
+        finally:
+            events.close()
 
     def _watch_seconds(self) -> int:
         shortest = max(self._options.watch_timeout, SHORTEST_WATCH)
@@ -230,32 +229,35 @@ class Reflector:
     def went_back(self, version: str) -> StateWentBack:
         """The server is at an earlier state than the one that was told; its error."""
         self._unavailable = True
-        return StateWentBack(f"{self._source}: the server went back from version {self.resource_version} to {version}")
-
-    @property
-    def source(self) -> ListWatch:
-        return self._source
-
-    @property
-    def fifo(self) -> Fifo:
-        return self._fifo
+        return StateWentBack(f"{self.source}: the server went back from version {self.resource_version} to {version}")
 
 
 class _Telling:
     """Puts the events of one watch into the FIFO, and notes up to which version everything is there."""
 
-    __slots__ = ("_fifo", "_intake", "_reflector", "_unordered", "count")
+    __slots__ = ("_begun", "_clock", "_count", "_fifo", "_intake", "_reflector", "_unordered")
 
     def __init__(self, reflector: Reflector, intake: Intake) -> None:
-        self.count = 0  # events so far, bookmarks too
         self._reflector = reflector
         self._fifo = reflector.fifo
+        self._clock = reflector.clock
         self._intake = intake
+        self._begun: float | None = None  # when the watch was open
+        self._count = 0  # events so far, bookmarks too
         self._unordered = reflector.resource_version in ("", "0")  # what is there comes first, in no order of versions
+
+    def begin(self) -> None:
+        self._begun = self._clock.monotonic()
+
+    def lasted(self) -> bool:
+        """Whether it told anything, or was open for some time."""
+        if self._begun is None:
+            return False
+        return self._count > 0 or self._clock.monotonic() - self._begun >= _VERY_SHORT
 
     def tell(self, event: RawEvent) -> None:
         """An `APIError` if that is what the event tells of."""
-        self.count += 1
+        self._count += 1
         kind = event.type
         if kind == ERROR:
             raise error_of(event)

@@ -34,7 +34,7 @@ class Syncing:
         self._feeds = feeds
         self._clock = clock
         self._refused: dict[ListWatch, float] = {}  # since when a source has been refused, and nothing else
-        self._waiters: set[asyncio.Future[None]] = set()
+        self._waiters: dict[asyncio.Future[None], None] = {}  # in order
         self._state = "not started"
         self._broken: Exception | None = None
 
@@ -100,11 +100,11 @@ class Syncing:
 
     async def _news(self) -> None:
         waiter = asyncio.get_running_loop().create_future()
-        self._waiters.add(waiter)
+        self._waiters[waiter] = None
         try:
             await waiter
         finally:
-            self._waiters.discard(waiter)
+            del self._waiters[waiter]
 
     def _wake(self) -> None:
         for waiter in self._waiters:

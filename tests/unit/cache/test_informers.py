@@ -135,6 +135,8 @@ async def test_handlers_hear_what_a_real_server_tells(scene: Scene) -> None:
     await scene.live.delete(made)
     await scene.world.clock.sleep(1)
     assert heard.words == ["initial a", "added b", "updated b", "deleted b"]
+    maps = scene.informers.all()[0].lister(ConfigMap)
+    assert [each.metadata.name for each in maps.list("default")] == ["a"]
 
 
 # Listers
@@ -146,7 +148,7 @@ def lister(*names: str) -> Lister[Pod]:
         namespace, _, rest = name.rpartition("/")
         labels = {"app": rest[0]}
         store.put(pod(rest, namespace=namespace, metadata={"labels": labels}))
-    return Lister(store, Pod, kind_of(Pod))
+    return Lister(store, Pod)
 
 
 def found(pods: list[Pod]) -> list[str]:
@@ -185,3 +187,5 @@ def test_a_lister_gets_one_object_and_says_not_found_as_a_server_does() -> None:
     with pytest.raises(NotFound, match='pods "a2" not found') as caught:
         pods.get("a2", "x")
     assert caught.value.code == 404
+    with pytest.raises(NotFound, match=r'widgets\.example\.dev "x" not found'):
+        Lister(Store(), Unstructured.of("example.dev/v1", "Widget")).get("x")
