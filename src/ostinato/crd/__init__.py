@@ -2,11 +2,11 @@
 
     crd_of(Widget)                                       # the CustomResourceDefinition of a kind
     roles_of(access_of(controller), name="widgets")      # the roles that a controller needs
-    webhook_configurations([...], name=..., endpoint=...)
     types_of(crd)                                        # Python source for somebody else's kind
 
 Definitions are made from structs, dataclasses and pydantic models; what the types cannot say, the markers of
-`ostinato.api.markers` do. `manifest_files`, `write_manifests` and `check_manifests` put all of it into files.
+`ostinato.api.markers` do. `manifest_files`, `write_manifests` and `check_manifests` put all of it into files, and the
+configurations of webhooks (`ostinato.webhook`) with it.
 """
 
 from ostinato.crd.definition import crd_of, resource
@@ -15,18 +15,14 @@ from ostinato.crd.place import SchemaError
 from ostinato.crd.rbac import Access, Uses, access_of, electing_leaders, recording_events, roles_of
 from ostinato.crd.schema import schema_of
 from ostinato.crd.source import TypesError, types_of
-from ostinato.crd.webhooks import Endpoint, Webhook, conversion_by_webhook, webhook_configurations
 
 __all__ = [
     "Access",
-    "Endpoint",
     "SchemaError",
     "TypesError",
     "Uses",
-    "Webhook",
     "access_of",
     "check_manifests",
-    "conversion_by_webhook",
     "crd_of",
     "electing_leaders",
     "manifest_files",
@@ -35,6 +31,5 @@ __all__ = [
     "roles_of",
     "schema_of",
     "types_of",
-    "webhook_configurations",
     "write_manifests",
 ]

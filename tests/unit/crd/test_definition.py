@@ -26,7 +26,8 @@ from ostinato.api.meta import ObjectMeta
 from ostinato.api.object import CustomResource, Object
 from ostinato.api.quantity import Quantity
 from ostinato.api.struct import Struct
-from ostinato.crd import Endpoint, SchemaError, conversion_by_webhook, crd_of, resource
+from ostinato.crd import SchemaError, crd_of, resource
+from ostinato.webhook import ServiceEndpoint, conversion
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 WIDGETS = "/apis/example.dev/v1/namespaces/default/widgets"
@@ -111,8 +112,8 @@ def test_the_status_may_be_written_with_the_rest() -> None:
 
 
 def test_a_conversion_by_webhook_is_part_of_the_definition() -> None:
-    conversion = conversion_by_webhook(Endpoint(service="hooks", namespace="ops"))
-    assert crd_of(Widget, conversion=conversion)["spec"]["conversion"] == {
+    stanza = conversion(ServiceEndpoint("ops", "hooks"))
+    assert crd_of(Widget, conversion=stanza)["spec"]["conversion"] == {
         "strategy": "Webhook",
         "webhook": {
             "clientConfig": {"service": {"name": "hooks", "namespace": "ops", "path": "/convert", "port": 443}},

@@ -1,4 +1,4 @@
-"""Roles, webhook configurations, and the files that hold them."""
+"""Roles, and the files that hold definitions, roles and webhook configurations."""
 
 from __future__ import annotations
 
@@ -17,8 +17,6 @@ from ostinato.api.gvk import NamespacedName
 from ostinato.api.wire.yaml import decode_yaml_documents
 from ostinato.crd import (
     Access,
-    Endpoint,
-    Webhook,
     access_of,
     check_manifests,
     crd_of,
@@ -26,12 +24,12 @@ from ostinato.crd import (
     manifest_files,
     recording_events,
     roles_of,
-    webhook_configurations,
     write_manifests,
 )
 from ostinato.crd.rbac import merged
 from ostinato.kinds.apps_v1 import Deployment
-from ostinato.kinds.core_v1 import ConfigMap, Node, Pod
+from ostinato.kinds.core_v1 import ConfigMap, Node
+from ostinato.webhook import ServiceEndpoint, defaulter, validator, webhook_configurations
 
 
 class Controller(msgspec.Struct):
@@ -188,111 +186,23 @@ def test_only_kinds_are_reconciled() -> None:
         access_of(Controller(reconciles=(int,)))
 
 
-# Webhooks
-
-SERVICE = Endpoint(service="hooks", namespace="ops", port=8443, ca_bundle="Y2E=")
-
-
-def test_webhook_configurations_follow_from_the_kind() -> None:
-    hooks = [Webhook(kind=Widget, mutating=False, operations=("DELETE",)), Webhook(kind=Widget, mutating=True)]
-    rule = {"apiGroups": ["example.dev"], "apiVersions": ["v1"], "resources": ["widgets"], "scope": "Namespaced"}
-    common = {
-        "admissionReviewVersions": ["v1"],
-        "failurePolicy": "Fail",
-        "matchPolicy": "Equivalent",
-        "sideEffects": "None",
-        "timeoutSeconds": 10,
-    }
-
-    def client(path: str) -> dict[str, Any]:
-        return {"service": {"name": "hooks", "namespace": "ops", "path": path, "port": 8443}, "caBundle": "Y2E="}
-
-    assert webhook_configurations(hooks, name="widgets", endpoint=SERVICE) == [
-        {
-            "apiVersion": "admissionregistration.k8s.io/v1",
-            "kind": "MutatingWebhookConfiguration",
-            "metadata": {"name": "widgets"},
-            "webhooks": [
-                {
-                    **common,
-                    "name": "mutate.widgets.example.dev",
-                    "clientConfig": client("/mutate-example-dev-v1-widget"),
-                    "rules": [{**rule, "operations": ["CREATE", "UPDATE"]}],
-                    "reinvocationPolicy": "Never",
-                }
-            ],
-        },
-        {
-            "apiVersion": "admissionregistration.k8s.io/v1",
-            "kind": "ValidatingWebhookConfiguration",
-            "metadata": {"name": "widgets"},
-            "webhooks": [
-                {
-                    **common,
-                    "name": "validate.widgets.example.dev",
-                    "clientConfig": client("/validate-example-dev-v1-widget"),
-                    "rules": [{**rule, "operations": ["DELETE"]}],
-                }
-            ],
-        },
-    ]
-
-
-def test_a_webhook_says_what_differs() -> None:
-    hook = Webhook(
-        kind=Pod,
-        mutating=False,
-        subresources=("status",),
-        path="/check",
-        name="check.pods.example.dev",
-        failure_policy="Ignore",
-        object_selector={"matchLabels": {"a": "b"}},
-        namespace_selector={"matchLabels": {"c": "d"}},
-        match_conditions=(("not-mine", "request.userInfo.username != 'me'"),),
-    )
-    entry = webhook_configurations([hook], name="x", endpoint=Endpoint(url="https://localhost:9443/"))[0]["webhooks"][0]
-    assert entry["name"] == "check.pods.example.dev"
-    assert entry["clientConfig"] == {"url": "https://localhost:9443/check"}
-    assert entry["rules"][0]["apiGroups"] == [""]
-    assert entry["rules"][0]["resources"] == ["pods", "pods/status"]
-    assert entry["objectSelector"] == {"matchLabels": {"a": "b"}}
-    assert entry["namespaceSelector"] == {"matchLabels": {"c": "d"}}
-    assert entry["matchConditions"] == [{"name": "not-mine", "expression": "request.userInfo.username != 'me'"}]
-    assert Webhook(kind=Pod, mutating=False).full_name == "validate.pods.core"
-    assert Webhook(kind=Pod, mutating=False).full_path == "/validate--v1-pod"
-
-
-@pytest.mark.parametrize(
-    ("make", "told"),
-    [
-        (Endpoint, "either a service"),
-        (lambda: Endpoint(service="a", url="b"), "either a service"),
-        (lambda: Endpoint(service="a"), "needs its namespace"),
-        (lambda: Webhook(kind=int, mutating=True), "is no kind"),
-        (lambda: Webhook(kind=Widget, mutating=True, timeout_seconds=31), "from 1 to 30, not 31"),
-        (lambda: Webhook(kind=Widget, mutating=True, operations=()), "would never be asked"),
-        (lambda: Webhook(kind=Widget, mutating=True, path="x"), "must begin with /"),
-        (
-            lambda: webhook_configurations([Webhook(kind=Widget, mutating=True)] * 2, name="a", endpoint=SERVICE),
-            "two webhooks are named mutate.widgets.example.dev",
-        ),
-    ],
-)
-def test_webhooks_that_make_no_sense_are_refused(make: Any, told: str) -> None:
-    with pytest.raises((TypeError, ValueError), match=told):
-        make()
-
-
 # Files
+
+
+@defaulter
+def fill_in(widget: Widget) -> None: ...
+
+
+@validator
+def check(widget: Widget) -> None: ...
 
 
 def files() -> dict[str, str]:
     needs = [*access_of(Controller()), electing_leaders("default")]
-    hooks = [Webhook(kind=Widget, mutating=True), Webhook(kind=Widget, mutating=False)]
     return manifest_files(
         definitions=[crd_of(Widget), crd_of(Gadget)],
         roles=roles_of(needs, name="widgets", service_account=NamespacedName("default", "widgets")),
-        webhooks=webhook_configurations(hooks, name="widgets", endpoint=SERVICE),
+        webhooks=webhook_configurations([fill_in, check], "widgets", ServiceEndpoint("ops", "hooks")),
     )
 
 
