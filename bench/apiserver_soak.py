@@ -40,7 +40,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         directory = Path(temporary)
         program = build_load(go, directory)
-        with ours(directory) as target:
+        with ours(directory, directory / "bytecode") as target:
             command = [*load_command(program, target, options.seconds), "-phases=soak", "-watchers=24"]
             process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
             memory = sample(process, target)

@@ -15,7 +15,6 @@ from ostinato.server.access.authenticate import Authenticator
 from ostinato.server.admission import Admission
 from ostinato.server.admission.plugins import plugins
 from ostinato.server.bootstrap import bootstrap
-from ostinato.server.crds import CustomResources
 from ostinato.server.dispatch import not_found, verb_of
 from ostinato.server.expiry import Expiry
 from ostinato.server.negotiate import status_form
@@ -61,13 +60,15 @@ class Server:
         assert events.collection is not None
         self._expiry = Expiry(self.index, events.collection, world.clock, EVENTS_LIVE)
         install_reviews(self.registry, self.authenticator.authenticate)
-        self.custom = CustomResources(world, self.index, self.registry, self.admission)
+        self._definitions = self.registry.get("apiextensions.k8s.io", "v1", "customresourcedefinitions")
+        assert self._definitions is not None
+        self._definitions.settle = self._settle_definitions
         self._builtin_groups = frozenset(resource.gvr.group for resource in self.registry)
 
     async def start(self, address: str = "127.0.0.1", port: int = 6443) -> None:
         """Bring into being what every cluster has. `address` and `port` are where clients reach the server."""
         await bootstrap(self.world, self.index, self.registry, address, port)
-        await self.custom.settle()
+        await self._settle_definitions()
         self._expiry.start()
         self.index.forget()  # nobody has seen anything yet that a watch could go on from
 
@@ -172,6 +173,16 @@ class Server:
 
     async def _publish(self, request: Request, user: User) -> Answer:
         return self.publisher.answer(request, user)
+
+    async def _settle_definitions(self) -> None:
+        """Serve what definitions define; from the first one on, which loads what that takes."""
+        assert self._definitions is not None
+        assert self._definitions.collection is not None
+        if not self._definitions.collection.entries:
+            return
+        from ostinato.server.crds import CustomResources  # noqa: PLC0415
+
+        await CustomResources(self.world, self.index, self.registry, self.admission).settle()
 
     def _store_fault(self) -> str | None:
         """Why the store takes no writes."""

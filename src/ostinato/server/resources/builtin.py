@@ -1,57 +1,51 @@
-"""The strategies of the built-in kinds; kinds that are not here follow the common rules."""
+"""The strategies of the built-in kinds; kinds that are not here follow the common rules.
+
+The module of a group is loaded when one of its kinds is first asked for: all of them together take longer than all else
+that a server does to begin.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
+from functools import cache
+from importlib import import_module
+from typing import Any, NamedTuple
 
 from ostinato.api.gvk import GroupVersionKind
-from ostinato.server.resources import (
-    admissionregistration,
-    apiextensions,
-    apiregistration,
-    apps,
-    autoscaling,
-    batch,
-    certificates,
-    coordination,
-    core,
-    discovery,
-    dynamic_resources,
-    events,
-    flowcontrol,
-    networking,
-    node,
-    policy,
-    rbac,
-    scheduling,
-    storage,
-)
 from ostinato.server.resources.strategy import Json, Strategy
 
-# By group and resource.
-_STRATEGIES: dict[tuple[str, str], Strategy] = {
-    **admissionregistration.STRATEGIES,
-    **apiextensions.STRATEGIES,
-    **apiregistration.STRATEGIES,
-    **apps.STRATEGIES,
-    **autoscaling.STRATEGIES,
-    **batch.STRATEGIES,
-    **certificates.STRATEGIES,
-    **coordination.STRATEGIES,
-    **discovery.STRATEGIES,
-    **dynamic_resources.STRATEGIES,
-    **events.STRATEGIES,
-    **flowcontrol.STRATEGIES,
-    **networking.STRATEGIES,
-    **node.STRATEGIES,
-    **policy.STRATEGIES,
-    **rbac.STRATEGIES,
-    **scheduling.STRATEGIES,
-    **storage.STRATEGIES,
-    **core.STRATEGIES,
+# By group: the modules, here, whose `STRATEGIES` are those of its resources.
+_MODULES: dict[str, tuple[str, ...]] = {
+    "": ("core", "events"),
+    "admissionregistration.k8s.io": ("admissionregistration",),
+    "apiextensions.k8s.io": ("apiextensions",),
+    "apiregistration.k8s.io": ("apiregistration",),
+    "apps": ("apps",),
+    "autoscaling": ("autoscaling",),
+    "batch": ("batch",),
+    "certificates.k8s.io": ("certificates",),
+    "coordination.k8s.io": ("coordination",),
+    "discovery.k8s.io": ("discovery",),
+    "flowcontrol.apiserver.k8s.io": ("flowcontrol",),
+    "networking.k8s.io": ("networking",),
+    "node.k8s.io": ("node",),
+    "policy": ("policy",),
+    "rbac.authorization.k8s.io": ("rbac",),
+    "resource.k8s.io": ("dynamic_resources",),
+    "scheduling.k8s.io": ("scheduling",),
+    "storage.k8s.io": ("storage",),
 }
 _COMMON = Strategy()
+
+
+@cache
+def _strategies(group: str) -> Mapping[str, Strategy]:
+    """Those of a group, by resource."""
+    found: dict[str, Strategy] = {}
+    for name in _MODULES.get(group, ()):
+        strategies: dict[tuple[str, str], Strategy] = import_module(f"ostinato.server.resources.{name}").STRATEGIES
+        found |= {resource: strategy for (_, resource), strategy in strategies.items()}
+    return found
 
 
 class Shared(NamedTuple):
@@ -60,19 +54,36 @@ class Shared(NamedTuple):
     stored_as: GroupVersionKind
     from_storage: Callable[[Json], Json]
     to_storage: Callable[[Json], Json]
-    strategy: Strategy
+    strategy: Callable[[], Strategy]
+
+
+def _later(module: str, name: str) -> Callable[..., Any]:
+    """A function or class of a module here, which is loaded when it is first called."""
+
+    @cache
+    def found() -> Callable[..., Any]:
+        what: Callable[..., Any] = getattr(import_module(f"ostinato.server.resources.{module}"), name)
+        return what
+
+    def call(*given: Any) -> Any:
+        return found()(*given)
+
+    return call
 
 
 # By group, version and resource: those that are not stored as they are served.
 SHARED: dict[tuple[str, str, str], Shared] = {
     ("events.k8s.io", "v1", "events"): Shared(
-        GroupVersionKind("", "v1", "Event"), events.from_core, events.to_core, events.NewEvent()
+        GroupVersionKind("", "v1", "Event"),
+        _later("events", "from_core"),
+        _later("events", "to_core"),
+        _later("events", "NewEvent"),
     ),
     ("autoscaling", "v1", "horizontalpodautoscalers"): Shared(
         GroupVersionKind("autoscaling", "v2", "HorizontalPodAutoscaler"),
-        autoscaling.from_v2,
-        autoscaling.to_v2,
-        autoscaling.OldHorizontalPodAutoscaler(),
+        _later("autoscaling", "from_v2"),
+        _later("autoscaling", "to_v2"),
+        _later("autoscaling", "OldHorizontalPodAutoscaler"),
     ),
 }
 
@@ -85,4 +96,4 @@ DEPRECATED: dict[tuple[str, str, str], tuple[str, ...]] = {
 
 def strategy_of(group: str, version: str, resource: str) -> Strategy:
     shared = SHARED.get((group, version, resource))
-    return shared.strategy if shared else _STRATEGIES.get((group, resource), _COMMON)
+    return shared.strategy() if shared else _strategies(group).get(resource, _COMMON)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -33,7 +34,7 @@ class Resource:
         gvk: GroupVersionKind,
         namespaced: bool,
         verbs: tuple[str, ...],
-        strategy: Strategy,
+        strategy: Strategy | Callable[[], Strategy],
         schema: Schema | None,
         collection: Collection | None,
         subresources: Mapping[str, Subresource] | None = None,
@@ -44,7 +45,7 @@ class Resource:
         self.group_resource = gvr.group_resource
         self.namespaced = namespaced
         self.verbs = verbs
-        self.strategy = strategy
+        self._strategy = strategy  # or what gives it
         self.schema = schema
         self.collection = collection
         self.subresources: Mapping[str, Subresource] = subresources or {}
@@ -57,9 +58,7 @@ class Resource:
         self.storage_gvk = gvk  # the version in which objects are stored
         self.from_storage: Callable[[Json], Json] | None = None  # None: only kind and apiVersion differ
         self.to_storage: Callable[[Json], Json] | None = None
-        self.managers: dict[str, FieldManager] = {}  # by subresource, "" for the object itself
         self.read: Callable[[Json], tuple[Json, list[str]]] = lambda body: (body, [])
-        self.selectable: tuple[str, ...] = ()  # fields for selectors, besides name and namespace
         self.columns: list[dict[str, Any]] = []  # of its Table
         self.row: Callable[[Json], list[Any]] | None = None  # the cells of a Table row
         self.row_conditions: Callable[[Json], list[Json]] | None = None  # what a Table row says about its object
@@ -74,6 +73,21 @@ class Resource:
         self.settle: Callable[[], Awaitable[None]] | None = None
         head = msgspec.json.encode({"kind": gvk.kind, "apiVersion": gvk.api_version})
         self._head = head[:-1] + b","
+
+    @cached_property
+    def strategy(self) -> Strategy:
+        """How its objects are written."""
+        return self._strategy if isinstance(self._strategy, Strategy) else self._strategy()
+
+    @cached_property
+    def managers(self) -> dict[str, FieldManager]:
+        """Who owns which fields: by subresource, "" for the object itself."""
+        return {}
+
+    @cached_property
+    def selectable(self) -> tuple[str, ...]:
+        """The fields that selectors may name, besides name and namespace."""
+        return ()
 
     def wrap(self, data: bytes) -> bytes:
         """Stored data as a whole object of this resource: kind and apiVersion put in front."""

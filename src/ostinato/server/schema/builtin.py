@@ -18,6 +18,7 @@ import msgspec
 
 from ostinato.api.gvk import GroupVersionKind
 from ostinato.api.quantity import Quantity
+from ostinato.api.schema import builtin_schemas
 from ostinato.api.time import MicroTime, Time
 from ostinato.server.schema.base64 import Base64Error, canonical_base64
 
@@ -154,10 +155,9 @@ _structs: dict[str, Struct] = {}
 
 
 @cache
-def _tables() -> tuple[dict[str, Any], dict[str, Any]]:
-    definitions = resources.files("ostinato.api").joinpath("data/definitions.json").read_bytes()
+def _tables() -> tuple[Mapping[str, Any], dict[str, Any]]:
     fields = resources.files("ostinato.server").joinpath("data/go_fields.json").read_bytes()
-    return msgspec.json.decode(definitions), msgspec.json.decode(fields)
+    return builtin_schemas().definitions, msgspec.json.decode(fields)
 
 
 def _target(raw: Mapping[str, Any]) -> str | None:
@@ -386,15 +386,9 @@ def _map(item: Callable[[Any, _Unknown], Any], zero: Callable[[], Any], go_type:
     return read_map
 
 
-@cache
-def _models() -> dict[tuple[str, str, str], str]:
-    return {
-        (gvk["group"], gvk["version"], gvk["kind"]): name
-        for name, raw in _tables()[0].items()
-        for gvk in raw.get("x-kubernetes-group-version-kind", ())
-    }
-
-
 def model_of(gvk: GroupVersionKind) -> str:
     """The name of a kind's definition."""
-    return _models()[gvk.group, gvk.version, gvk.kind]
+    name = builtin_schemas().name(gvk)
+    if name is None:
+        raise KeyError(gvk)
+    return name

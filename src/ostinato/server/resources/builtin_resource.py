@@ -1,0 +1,115 @@
+"""A resource of a built-in kind, from what discovery says of it and the strategy that its group has.
+
+Most servers are asked for few of the kinds that there are, so what a kind needs is loaded when it is first asked for:
+its strategy with all validation, its field managers, its rows of tables.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property, partial
+from typing import Any
+
+from ostinato.api.apply import FieldManager
+from ostinato.api.apply.ownership import Converter, UnknownVersionError
+from ostinato.api.gvk import GroupVersionKind, GroupVersionResource
+from ostinato.api.schema import Schema, builtin_schemas
+from ostinato.server.resources import tables
+from ostinato.server.resources.builtin import DEPRECATED, SHARED, Shared, strategy_of
+from ostinato.server.resources.resource import Resource, Subresource
+from ostinato.server.resources.scaling import ScaleFields, map_selector, struct_selector
+from ostinato.server.resources.strategy import Json
+from ostinato.server.schema import builtin
+from ostinato.server.verbs import component_status
+from ostinato.world import Clock, World
+
+
+class BuiltinResource(Resource):
+    def __init__(self, group: str, version: str, raw: dict[str, Any], columns: dict[str, Any], world: World) -> None:
+        """`raw` is its entry of the discovery document; `columns` are those of all tables, by path."""
+        name, kind = raw["resource"], raw["responseKind"]["kind"]
+        gvk = GroupVersionKind(group, version, kind)
+        super().__init__(
+            gvr=GroupVersionResource(group, version, name),
+            gvk=gvk,
+            namespaced=raw["scope"] == "Namespaced",
+            verbs=tuple(raw["verbs"]),
+            strategy=lambda: strategy_of(group, version, name).for_server(world),
+            schema=builtin_schemas().of(gvk),
+            collection=None,
+            subresources=_subresources(group, version, raw),
+        )
+        shared = SHARED.get((group, version, name))
+        if shared:
+            self.storage_gvk = shared.stored_as
+            self.from_storage, self.to_storage = shared.from_storage, shared.to_storage
+        self.singular = raw["singularResource"]
+        self.short_names = tuple(raw.get("shortNames", ()))
+        self.categories = tuple(raw.get("categories", ()))
+        self.warnings = DEPRECATED.get((group, version, name), ())
+        if self.schema is not None:
+            self.read = partial(builtin.read, builtin.model_of(gvk))
+        if (group, name) == ("", "componentstatuses"):
+            self.handlers.update(component_status.HANDLERS)
+        if "scale" in self.subresources:
+            by_map = (group, name) == ("", "replicationcontrollers")
+            self.scale = ScaleFields(map_selector if by_map else struct_selector)
+        self.columns = [{**column, "description": ""} for column in columns.get(f"{group}/{version}/{name}", ())]
+        if self.columns:
+            self._tabulate(world.clock)
+
+    @cached_property
+    def selectable(self) -> tuple[str, ...]:
+        return () if self.schema is None else self.strategy.selectable
+
+    @cached_property
+    def managers(self) -> dict[str, FieldManager]:
+        if self.schema is None:
+            return {}
+        schemas, convert = _versions(self.gvk)
+        made: dict[str, FieldManager] = {}
+        for sub in ("", *(sub.name for sub in self.subresources.values() if sub.kind == self.gvk)):
+            allowed = self.strategy.applicable(sub) if "status" in self.subresources else None
+            filters = None if allowed is None else dict.fromkeys(schemas, allowed)
+            made[sub] = FieldManager(self.gvk, schemas, subresource=sub, allowed=filters, convert=convert)
+        return made
+
+    def _tabulate(self, clock: Clock) -> None:
+        """Table rows show the object as it is stored, at the present time."""
+        group, name, to_storage = self.gvr.group, self.gvr.resource, self.to_storage
+
+        def row(obj: Json) -> list[Any]:
+            return tables.cells_of(group, name)(obj if to_storage is None else to_storage(obj), clock.now())
+
+        self.row = row
+        if (group, name) == ("", "pods"):
+            self.row_conditions = tables.pod_conditions
+        elif (group, name) == ("flowcontrol.apiserver.k8s.io", "flowschemas"):
+            self.row_order = tables.flow_schema_order
+
+
+def _subresources(group: str, version: str, raw: dict[str, Any]) -> dict[str, Subresource]:
+    found: dict[str, Subresource] = {}
+    for sub in raw.get("subresources", ()):
+        kind = sub["responseKind"]
+        gvk = GroupVersionKind(kind["group"] or group, kind["version"] or version, kind["kind"])
+        found[sub["subresource"]] = Subresource(sub["subresource"], tuple(sub["verbs"]), gvk)
+    return found
+
+
+def _versions(gvk: GroupVersionKind) -> tuple[dict[str, Schema | None], Converter | None]:
+    """The schemas of every version of a kind, by apiVersion, and what goes between them."""
+    for (group, version, _), shared in SHARED.items():
+        served = GroupVersionKind(group, version, shared.stored_as.kind)
+        if gvk in (served, shared.stored_as):
+            kinds = (served, shared.stored_as)
+            return {kind.api_version: builtin_schemas().of(kind) for kind in kinds}, partial(_convert, shared, kinds)
+    return {gvk.api_version: builtin_schemas().of(gvk)}, None
+
+
+def _convert(shared: Shared, kinds: tuple[GroupVersionKind, GroupVersionKind], obj: Json, to: str) -> Json:
+    served, stored = (kind.api_version for kind in kinds)
+    if (obj.get("apiVersion"), to) == (served, stored):
+        return {**shared.to_storage(obj), "apiVersion": to}
+    if (obj.get("apiVersion"), to) == (stored, served):
+        return {**shared.from_storage(obj), "apiVersion": to}
+    raise UnknownVersionError(to)
