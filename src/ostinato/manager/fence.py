@@ -8,15 +8,19 @@ clock is compared with another.
 - From then on `deadline` is a time on the monotonic clock. It moves with each renewal, and never comes back once it
   was `closed`.
 
+It also remembers when a write was last cut short: nobody knows when, or whether, the server will do it, so that the
+lease must not be given back at once.
+
 The election's thread moves the fence and the event loop reads it: each is one assignment or one read.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from typing import Final
 
-from ostinato.client.transport import DeadlinePassed, Request, Response, Transport, WebSocket
+from ostinato.client.transport import DeadlinePassed, Request, RequestTimedOut, Response, Transport, WebSocket
 from ostinato.world import Clock
 
 _READS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -27,6 +31,7 @@ class Fence:
         self._clock = clock
         self._until: float | None = None
         self._closed = False
+        self._cut_short_at = float("-inf")
 
     def deadline(self) -> float | None:
         """The time after which nothing may be sent; None as long as this process has never led."""
@@ -48,6 +53,14 @@ class Fence:
         self._closed = True
         self._until = float("-inf")
 
+    def cut_short(self) -> None:
+        """A write was given up before its answer came."""
+        self._cut_short_at = self._clock.monotonic()
+
+    def was_cut_short(self, within: float) -> bool:
+        """Whether that happened in so many seconds."""
+        return self._clock.monotonic() - self._cut_short_at < within
+
 
 class FencedTransport:
     """A transport that does not write before its process leads. The end is its inner transport's `deadline`."""
@@ -61,8 +74,15 @@ class FencedTransport:
         return self._inner.host
 
     async def request(self, request: Request) -> Response:
-        self._check(request)
-        return await self._inner.request(request)
+        if request.method in _READS:
+            return await self._inner.request(request)
+        if not self._fence.is_open:
+            raise self._refusal(request)
+        try:
+            return await self._inner.request(request)
+        except (asyncio.CancelledError, RequestTimedOut):
+            self._fence.cut_short()
+            raise
 
     async def websocket(self, request: Request, protocols: Sequence[str]) -> WebSocket:
         if not self._fence.is_open:
@@ -71,10 +91,6 @@ class FencedTransport:
 
     async def close(self) -> None:
         await self._inner.close()
-
-    def _check(self, request: Request) -> None:
-        if request.method not in _READS and not self._fence.is_open:
-            raise self._refusal(request)
 
     def _refusal(self, request: Request) -> DeadlinePassed:
         return DeadlinePassed(

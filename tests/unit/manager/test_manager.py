@@ -531,6 +531,20 @@ async def test_a_manager_is_stopped_before_it_has_started_without_harm(stage: St
 
 
 @staged
+async def test_a_write_that_was_cut_short_keeps_the_lease_until_it_expires(stage: Stage) -> None:
+    async def write(surroundings: Surroundings) -> None:
+        await surroundings.client.create(ConfigMap(metadata=ObjectMeta(name="cut")))
+
+    rig = Rig(stage, leader_election=QUICK)
+    rig.manager.add(Task("writes", write))
+    _ = rig.manager.client
+    rig.wires["leader"].before = lambda _: stage.clock.sleep(100)
+    await rig.start(1)
+    await rig.stop()
+    assert (await stage.lease()).spec.holder_identity, "the write may still be on its way"
+
+
+@staged
 async def test_elections_are_told_by_events_and_metrics(stage: Stage) -> None:
     rig = Rig(stage, leader_election=LeaderElection(name="widgets", identity="me", trust_absence=True))
     await rig.start(1)
