@@ -190,8 +190,9 @@ class _Loop:
                 while not self._failed.done() and (late := self._late()):
                     await asyncio.wait([self._failed, *late.values()], return_when=asyncio.FIRST_COMPLETED)
         except TimeoutError:
+            names = ", ".join(str(source) for source in self._late())
             raise ControllerError(
-                f"controller {self.name}: not ready after {self._sync_timeout:g} s: {', '.join(map(str, self._late()))}; "
+                f"controller {self.name}: not ready after {self._sync_timeout:g} s: {names}; "
                 "a source must call ready(), and must not block"
             ) from None
         if self._failed.done():
