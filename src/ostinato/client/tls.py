@@ -9,18 +9,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
-import os
 import ssl
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from ostinato.client.config import Config
 from ostinato.client.config_error import ConfigError
 from ostinato.client.credentials import ClientCertificate
+from ostinato.client.key_pair import load_key_pair
 from ostinato.client.secret import Secret
 from ostinato.world import World
 
@@ -126,35 +123,9 @@ def _load_authority(context: ssl.SSLContext, config: Config, authority: bytes) -
 
 
 def _load_certificate(context: ssl.SSLContext, config: Config, certificate: ClientCertificate) -> None:
-    pem = certificate.certificate + b"\n" + certificate.key.reveal().encode("latin-1")
     try:
-        with _as_file(pem) as name:
-            context.load_cert_chain(name, password=_no_password)
+        load_key_pair(context, certificate.certificate, certificate.key.reveal().encode("latin-1"))
     except (ssl.SSLError, ValueError):
         raise ConfigError(
             f"{config.source}: client-certificate: the certificate and its key are no pair in PEM without a password"
         ) from None
-
-
-def _no_password() -> str:
-    """Asked for an encrypted key; without this OpenSSL would ask the terminal."""
-    return ""
-
-
-@contextlib.contextmanager
-def _as_file(data: bytes) -> Iterator[str]:
-    """A file that nobody else can read, for the moment in which OpenSSL, which takes no bytes, looks at it."""
-    if hasattr(os, "memfd_create"):
-        handle = os.memfd_create("certificate", os.MFD_CLOEXEC)
-        try:
-            os.write(handle, data)
-            name = f"/proc/self/fd/{handle}"
-            if os.path.exists(name):
-                yield name
-                return
-        finally:
-            os.close(handle)
-    with tempfile.NamedTemporaryFile() as file:  # only its owner may read it
-        file.write(data)
-        file.flush()
-        yield file.name

@@ -8,14 +8,12 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import ssl
-import tempfile
-from collections.abc import Iterator
 from typing import Protocol
 
 import msgspec
+
+from ostinato.client.key_pair import load_key_pair
 
 
 class CertificateError(Exception):
@@ -74,32 +72,7 @@ def check_pair(certificate: Certificate) -> None:
 
 def _load(context: ssl.SSLContext, certificate: Certificate) -> None:
     try:
-        with _as_file(certificate.certificate.rstrip() + b"\n" + certificate.key) as name:
-            context.load_cert_chain(name, password=_no_password)
+        load_key_pair(context, certificate.certificate, certificate.key)
     except (ssl.SSLError, ValueError) as error:
         reason = getattr(error, "reason", None) or "no PEM"
         raise CertificateError(f"the certificate and its key are no pair in PEM without a password: {reason}") from None
-
-
-def _no_password() -> str:
-    """Asked for an encrypted key; without this OpenSSL would ask the terminal."""
-    return ""
-
-
-@contextlib.contextmanager
-def _as_file(data: bytes) -> Iterator[str]:
-    """A file that nobody else can read, for the moment in which OpenSSL, which takes no bytes, looks at it."""
-    if hasattr(os, "memfd_create"):
-        handle = os.memfd_create("certificate", os.MFD_CLOEXEC)
-        try:
-            os.write(handle, data)
-            name = f"/proc/self/fd/{handle}"
-            if os.path.exists(name):
-                yield name
-                return
-        finally:
-            os.close(handle)
-    with tempfile.NamedTemporaryFile() as file:  # only its owner may read it
-        file.write(data)
-        file.flush()
-        yield file.name

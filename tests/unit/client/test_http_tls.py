@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import ssl
 import sys
 from pathlib import Path
@@ -15,10 +16,10 @@ from tests.unit.client import certificates
 from tests.unit.client.clocks import ShiftedClock, world_with
 from tests.unit.client.https import get, peer_name, run, serving, transport, written
 
-from ostinato.client import tls as tls_module
 from ostinato.client.config import Config, ExecPlugin, Tls
 from ostinato.client.config_error import ConfigError
 from ostinato.client.credentials import ClientCertificate, CredentialsError
+from ostinato.client.key_pair import private_file
 from ostinato.client.secret import Secret
 from ostinato.client.tls import Material, make_context
 from ostinato.client.transport import ConnectionLost, Request
@@ -154,9 +155,9 @@ def test_contexts_are_strict() -> None:
 def test_without_memory_files_a_key_goes_through_a_private_file(monkeypatch: pytest.MonkeyPatch) -> None:
     pair = certificates.client("me")
     material = Material(CA, ClientCertificate(pair.pem, Secret(pair.key_pem.decode())))
-    monkeypatch.delattr(tls_module.os, "memfd_create", raising=False)
+    monkeypatch.delattr(os, "memfd_create", raising=False)
     make_context(Config(), material)
-    with tls_module._as_file(b"data") as name:
+    with private_file(b"data") as name:
         assert Path(name).stat().st_mode & 0o077 == 0
         assert Path(name).read_bytes() == b"data"
     assert not Path(name).exists()
