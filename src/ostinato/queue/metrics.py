@@ -86,10 +86,15 @@ class Histogram:
 
     def samples(self, name: str, labels: dict[str, str]) -> list[Sample]:
         found, below = [], 0
-        for bound, count in zip([*map(str, self._bounds), "+Inf"], self.counts, strict=True):
+        for bound, count in zip([*map(_bound_text, self._bounds), "+Inf"], self.counts, strict=True):
             below += count
             found.append(Sample(f"{name}_bucket", {**labels, "le": bound}, below))
         return [*found, Sample(f"{name}_sum", labels, self.sum), Sample(f"{name}_count", labels, below)]
+
+
+def _bound_text(bound: float) -> str:
+    """Whole numbers without a point, as client-go shows them: a bound is a label, and compared as text."""
+    return repr(float(bound)).removesuffix(".0")
 
 
 class QueueStatistics(Generic[K]):

@@ -13,12 +13,11 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from typing import Final, Literal
+from typing import Final
 
-from ostinato.queue import Family, Sample
+from ostinato.queue import Family, Histogram, Sample
 
-_BOUNDS: Final = tuple(10.0**exponent for exponent in range(-8, 4))  # seconds
+_BOUNDS: Final = (1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0, 100.0, 1000.0)  # seconds
 
 
 class WebhookStatistics:
@@ -42,14 +41,13 @@ class WebhookStatistics:
         numbers = self._paths[path]
         numbers.in_flight -= 1
         numbers.codes[code] = numbers.codes.get(code, 0) + 1
-        numbers.seconds += seconds
-        numbers.counts[bisect_left(_BOUNDS, seconds)] += 1
+        numbers.latency.observe(seconds)
 
     def families(self) -> list[Family]:
         latency, requests, in_flight = [], [], []
         for path, numbers in self._paths.items():
             label = {"webhook": path}
-            latency += numbers.latency("controller_runtime_webhook_latency_seconds", label)
+            latency += numbers.latency.samples("controller_runtime_webhook_latency_seconds", label)
             requests += [
                 Sample("controller_runtime_webhook_requests_total", {**label, "code": str(code)}, count)
                 for code, count in sorted(numbers.codes.items())
@@ -95,21 +93,8 @@ class _Path:
     def __init__(self) -> None:
         self.in_flight = 0
         self.codes = {200: 0, 500: 0}  # the likely ones are there from the start, so that rates can be computed
-        self.seconds = 0.0
-        self.counts = [0] * (len(_BOUNDS) + 1)  # of each bound those above the one before; the last has no bound
-
-    def latency(self, name: str, label: dict[str, str]) -> list[Sample]:
-        found, below = [], 0
-        for bound, count in zip([*map(_shown, _BOUNDS), "+Inf"], self.counts, strict=True):
-            below += count
-            found.append(Sample(f"{name}_bucket", {**label, "le": bound}, below))
-        return [*found, Sample(f"{name}_sum", label, self.seconds), Sample(f"{name}_count", label, below)]
-
-
-def _shown(bound: float) -> str:
-    return f"{bound:g}"
+        self.latency = Histogram(_BOUNDS)
 
 
 def _single(name: str, text: str, value: int) -> Family:
-    kind: Literal["counter"] = "counter"
-    return Family(name, kind, text, [Sample(name, {}, value)])
+    return Family(name, "counter", text, [Sample(name, {}, value)])
