@@ -22,6 +22,7 @@ from ostinato.manager.elector import Elector, LeadershipLost
 from ostinato.manager.fence import Fence
 from ostinato.manager.leader_election import LeaderElection
 from ostinato.manager.lease import LeaseLock
+from ostinato.manager.on_this_loop import OnThisLoop
 from ostinato.queue import Family, Sample
 from ostinato.world import Thread, World
 
@@ -61,7 +62,8 @@ class Election:
     def start(self) -> None:
         """Stand for election."""
         self._home = asyncio.get_running_loop()
-        self._thread = self._world.executor.thread(f"leader election {self.options.name}", self._campaign)
+        thread = self._world.executor.thread if self.options.own_thread else OnThisLoop
+        self._thread = thread(f"leader election {self.options.name}", self._campaign)
 
     async def ended(self) -> None:
         """Return when the candidate has left the election; `LeadershipLost` if it did not want to."""

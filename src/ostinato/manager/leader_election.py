@@ -30,6 +30,8 @@ class LeaderElection(msgspec.Struct, frozen=True, kw_only=True):
       Defaults to yes.
     - `trust_absence`: whether a candidate that finds no lease leads at once. Defaults to no: the lease may have been
       deleted under a leader that has not noticed; so it takes the lease and begins `lease_duration` seconds later.
+    - `own_thread`: whether renewal has a thread and a loop to itself. Defaults to yes. No for a server in the same
+      process, which can be asked on its own loop alone.
     - `labels`: of the Lease.
     """
 
@@ -41,6 +43,7 @@ class LeaderElection(msgspec.Struct, frozen=True, kw_only=True):
     retry_period: float = 2.0
     release: bool = True
     trust_absence: bool = False
+    own_thread: bool = True
     labels: Mapping[str, str] = {}
 
     def __post_init__(self) -> None:

@@ -25,7 +25,11 @@ class Database:
 @pytest.mark.parametrize("page", PAGES)
 def test_the_examples_run(page: str, monkeypatch: pytest.MonkeyPatch) -> None:
     ran: list[Manager] = []
-    monkeypatch.setattr(Manager, "run", lambda manager: ran.append(manager))
+
+    def run(manager: Manager) -> None:
+        ran.append(manager)
+
+    monkeypatch.setattr(Manager, "run", run)
 
     @controller(ConfigMap)
     async def widgets(source: ConfigMap, ctx: Context) -> None: ...

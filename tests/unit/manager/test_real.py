@@ -25,7 +25,11 @@ from ostinato.manager import LeaderElection, Manager, run, serve_together
 from ostinato.manager.election import Election
 from ostinato.manager.endpoints import Endpoint, parse_address
 from ostinato.manager.fence import Fence
+from ostinato.manager.on_this_loop import OnThisLoop
 from ostinato.manager.signals import stop_on_signals
+from ostinato.server.core import Server
+from ostinato.server.store.log_memory import MemoryLog
+from ostinato.server.transport import InProcessTransport
 from ostinato.world import World
 
 
@@ -266,6 +270,63 @@ class Answered:
 
     async def read(self) -> bytes:
         return self._body
+
+
+def test_an_election_on_a_server_in_the_same_process_stays_on_its_loop() -> None:
+    async def play() -> None:
+        world = World.real()
+        server = Server(world, MemoryLog())
+        await server.start()
+        options = LeaderElection(name="widgets", own_thread=False, trust_absence=True)
+
+        def manager() -> Manager:
+            return Manager(
+                connect=lambda purpose: InProcessTransport(server, deadline=purpose.deadline),
+                leader_election=options,
+                world=world,
+            )
+
+        for _ in range(2):
+            leader = manager()
+            serving = asyncio.create_task(leader.serve())
+            await asyncio.sleep(0)
+            await leader.elected()
+            assert leader.is_leader
+            leader.stop()
+            await serving
+        client = Client(InProcessTransport(server), world=world, namespace="default")
+        lease = await client.get(Lease, "widgets")
+        assert (lease.spec.holder_identity, lease.spec.lease_transitions) == ("", 1)
+        await server.close()
+
+    soon(play())
+
+
+def test_a_task_on_this_loop_behaves_as_a_thread_does() -> None:
+    async def play() -> None:
+        async def answer() -> int:
+            return 42
+
+        async def forever() -> None:
+            await asyncio.get_running_loop().create_future()
+
+        async def fail() -> None:
+            raise ValueError("broken")
+
+        assert await OnThisLoop("a", answer).join() == 42
+        stopped = OnThisLoop("b", forever)
+        called: list[int] = []
+        stopped.call_soon(called.append, 1)
+        await asyncio.sleep(0)
+        stopped.stop()
+        assert await stopped.join() is None
+        assert called == [1]
+        with pytest.raises(RuntimeError, match="b has ended"):
+            stopped.call_soon(called.append, 2)
+        with pytest.raises(ValueError, match="broken"):
+            await OnThisLoop("c", fail).join()
+
+    soon(play())
 
 
 def test_a_blocked_loop_does_not_cost_the_lease() -> None:
