@@ -132,9 +132,9 @@ async def _reads() -> None:
         f"Cached get of a Pod of {len(data[500])} bytes, {len(entry.data)} of them stored",
         "typed",
         {
-            "typed": lambda: _now(client.get(Pod, key)),
-            "dict": lambda: _now(client.get(maps, key)),
-            "metadata": lambda: _now(client.get(metadata, key)),
+            "typed": lambda: now(client.get(Pod, key)),
+            "dict": lambda: now(client.get(maps, key)),
+            "metadata": lambda: now(client.get(metadata, key)),
             "header": lambda: informer.store.get(key).header,  # type: ignore[union-attr]
             "deepcopy of a typed object": lambda: copy.deepcopy(typed),
             "deepcopy of a dict": lambda: copy.deepcopy(untyped),
@@ -154,7 +154,7 @@ async def _reads() -> None:
     await informers.stop()
 
 
-def _now(coroutine: Any) -> Any:
+def now(coroutine: Any) -> Any:
     """The result of a coroutine that has nothing to wait for."""
     try:
         coroutine.send(None)
@@ -174,8 +174,8 @@ async def _events() -> None:
     results: dict[str, float] = {}
     for _ in range(max(ROUNDS // 2, 1)):
         for name, run in (
-            ("into the store, two indexes, one handler", lambda: _followed(first, changes)),
-            ("the same, from the lines of a stream", lambda: _followed(first, changes, lines=True)),
+            ("into the store, two indexes, one handler", lambda: followed(first, changes)),
+            ("the same, from the lines of a stream", lambda: followed(first, changes, lines=True)),
             ("intake alone", lambda: _taken(intake.entry, changes)),
             ("decoding to classes alone", lambda: _taken(lambda each: from_json(Pod, each), changes)),
             ("decoding to dicts alone", lambda: _taken(msgspec.json.decode, changes)),
@@ -218,7 +218,7 @@ class _Lines(Source):
         return ResponseEvents(answer, WORLD.clock, None, "bench")
 
 
-async def _followed(first: list[bytes], changes: list[bytes], *, lines: bool = False) -> float:
+async def followed(first: list[bytes], changes: list[bytes], *, lines: bool = False) -> float:
     events = [
         *(RawEvent(ADDED, each) for each in first),
         _bookmark(200_000),
@@ -279,7 +279,7 @@ def _measure(keep: Callable[[], object]) -> Measured:
             pauses.append((perf_counter() - begun) * 1e3)
 
     _keep_few()  # whatever is loaded on first use
-    before = _resident()
+    before = resident_bytes()
     gc.callbacks.append(note)
     kept = keep()
     worst = max(pauses, default=0.0)
@@ -288,12 +288,12 @@ def _measure(keep: Callable[[], object]) -> Measured:
     gc.collect()
     full = pauses[0]
     gc.callbacks.remove(note)
-    resident = _resident()
+    resident = resident_bytes()
     assert kept is not None
     return Measured(resident, resident - before, full, max(worst, full))
 
 
-def _resident() -> int:
+def resident_bytes() -> int:
     with open("/proc/self/statm") as statm:  # the peak that getrusage tells would not come down
         return int(statm.read().split()[1]) * resource.getpagesize()
 

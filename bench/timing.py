@@ -7,13 +7,19 @@ ROUNDS = 7
 SECONDS = 0.15  # a round of one contender
 
 
-def compare(title: str, reference: str, contenders: dict[str, Callable[[], object]]) -> None:
-    """Print the time of each contender, and how many times faster than the reference it is."""
+def seconds_each(contenders: dict[str, Callable[[], object]]) -> dict[str, float]:
+    """What one call of each contender takes."""
     loops = {name: _loops(run) for name, run in contenders.items()}
     best = dict.fromkeys(contenders, float("inf"))
     for _ in range(ROUNDS):
         for name, run in contenders.items():
             best[name] = min(best[name], _seconds(run, loops[name]) / loops[name])
+    return best
+
+
+def compare(title: str, reference: str, contenders: dict[str, Callable[[], object]]) -> None:
+    """Print the time of each contender, and how many times faster than the reference it is."""
+    best = seconds_each(contenders)
     width = max(len(name) for name in contenders)
     print(f"\n{title}")
     for name, seconds in best.items():
