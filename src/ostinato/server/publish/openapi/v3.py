@@ -6,21 +6,14 @@ from typing import Any
 
 from ostinato.server.publish.openapi.custom import V3
 from ostinato.server.publish.openapi.operations import PARAMETER_TYPES, Operation, Path
+from ostinato.server.publish.openapi.path_item import DESCRIPTIONS, write_path
 
 Json = dict[str, Any]
-
-_DESCRIPTIONS = {"200": "OK", "201": "Created", "202": "Accepted", "401": "Unauthorized"}
 
 
 def path_item(path: Path) -> Json:
     """What can be done at one path."""
-    item: Json = {operation.method: _operation(path, operation) for operation in path.operations}
-    parameters = [{**_parameter(name, "path"), "required": True} for name in path.parameters]
-    if path.pretty:
-        parameters.append(_parameter("pretty", "query"))
-    if parameters:
-        item["parameters"] = parameters
-    return item
+    return write_path(path, _parameter, _operation)
 
 
 def _parameter(name: str, place: str) -> Json:
@@ -37,7 +30,7 @@ def _operation(path: Path, operation: Operation) -> Json:
         if operation.body_required:
             told["requestBody"]["required"] = True
     responses: Json = {code: _response(operation, code, definition) for code, definition in operation.answers}
-    told["responses"] = {**responses, "401": {"description": _DESCRIPTIONS["401"]}}
+    told["responses"] = {**responses, "401": {"description": DESCRIPTIONS["401"]}}
     if operation.kind is not None:
         kind = operation.kind
         told["x-kubernetes-action"] = operation.action
@@ -47,4 +40,4 @@ def _operation(path: Path, operation: Operation) -> Json:
 
 def _response(operation: Operation, code: str, definition: str) -> Json:
     schema = {"schema": {"$ref": V3 + definition} if definition else {"type": "string"}}
-    return {"description": _DESCRIPTIONS[code], "content": dict.fromkeys(operation.produces, schema)}
+    return {"description": DESCRIPTIONS[code], "content": dict.fromkeys(operation.produces, schema)}
