@@ -77,10 +77,14 @@ class Endpoint:
         if request.method not in ("GET", "HEAD"):
             return web.Response(status=405, text="only GET is answered here\n", headers={"Allow": "GET, HEAD"})
         query = parse_qs(request.query_string, keep_blank_values=True)
-        path = "/" + "/".join([part for part in request.path.split("/") if part])
-        answer = await self._handler(path, query) or Answer(404, "404 page not found\n")
+        answer = await self._handler(clean(request.path), query) or Answer(404, "404 page not found\n")
         headers = {"Content-Type": answer.content_type, "X-Content-Type-Options": "nosniff"}
         return web.Response(status=answer.status, body=answer.text.encode(), headers=headers)
+
+
+def clean(path: str) -> str:
+    """A path without a slash at its end, or two in a row."""
+    return "/" + "/".join([part for part in path.split("/") if part])
 
 
 def parse_address(address: str) -> tuple[str, int]:

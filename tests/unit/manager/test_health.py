@@ -1,10 +1,15 @@
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs
 
 import pytest
 
-from ostinato.manager.health import Checks, Report
+from ostinato.manager import Manager
+from ostinato.manager.endpoints import clean
+from ostinato.manager.health import Check, Checks, Report
 from ostinato.world import Simulation
 
 
@@ -74,3 +79,27 @@ def test_what_cannot_be_excluded_is_only_warned_of(checks: Checks) -> None:
 def test_names_are_parts_of_a_path_and_unique(checks: Checks, name: Any) -> None:
     with pytest.raises(ValueError, match=r"already|part of a path"):
         checks.add(name, bad)
+
+
+VECTORS = json.loads((Path(__file__).parents[2] / "data" / "manager" / "controller_runtime_health.json").read_text())
+
+
+def test_answers_are_those_of_controller_runtime() -> None:
+    assert len(VECTORS) >= 80
+    for vector in VECTORS:
+        manager = Manager()
+        for name, wrong in vector["checks"].items():
+            manager.add_health_check(name, failing(wrong) if wrong else (lambda: None))
+        path, _, query = vector["target"].partition("?")
+        found = Simulation(1).run(
+            manager._answer_health(clean("/healthz" + path), parse_qs(query, keep_blank_values=True))
+        )
+        assert found is not None
+        assert (found.status, found.text) == (vector["status"], vector["text"]), vector
+
+
+def failing(why: str) -> Check:
+    def check() -> None:
+        raise RuntimeError(why)
+
+    return check
