@@ -18,13 +18,13 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
 
 from ostinato.api.access import AnyObject, describe, uid
 from ostinato.api.errors import NotFound
 from ostinato.api.scheme import Scheme
 from ostinato.client.backoff import CONFLICTS, Backoff
+from ostinato.client.closable import AsyncClosable
 from ostinato.client.exchange import Call, NoSuchKind, WarningHandler
 from ostinato.client.options import (
     CreateOptions,
@@ -57,7 +57,7 @@ T = TypeVar("T")
 A = TypeVar("A", bound=AnyObject)
 
 
-class Client(Reader):
+class Client(Reader, AsyncClosable):
     def __init__(
         self,
         transport: Transport,
@@ -110,14 +110,6 @@ class Client(Reader):
             field_manager=field_manager,
             field_validation=field_validation,
         )
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        await self.close()
 
     async def close(self) -> None:
         """Close the transport. Harmless when it is closed."""

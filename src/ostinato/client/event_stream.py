@@ -8,11 +8,11 @@ line, is dropped: the event comes again in the next watch.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from types import TracebackType
 from typing import Final, Self
 
 import msgspec
 
+from ostinato.client.closable import Closable
 from ostinato.client.list_watch import ADDED, BOOKMARK, DELETED, ERROR, MODIFIED, RawEvent, WatchStalled
 from ostinato.client.transport import LONGEST_LINE, AnswerTooLarge, ConnectionLost, Response
 from ostinato.world import Clock
@@ -46,7 +46,7 @@ def parse_event(line: bytes) -> RawEvent:
     return RawEvent(event.type, bytes(event.object))
 
 
-class ResponseEvents:
+class ResponseEvents(Closable):
     """The events in the answer to a watch."""
 
     def __init__(self, response: Response, clock: Clock, quiet: float | None, about: str) -> None:
@@ -95,11 +95,3 @@ class ResponseEvents:
 
     def close(self) -> None:
         self._response.close()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()

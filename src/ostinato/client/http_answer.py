@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 import ssl
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from types import TracebackType
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 import aiohttp
 
+from ostinato.client.closable import Closable
 from ostinato.client.transport import (
     LONGEST_ANSWER,
     AnswerTooLarge,
@@ -34,7 +34,7 @@ class Bounds(NamedTuple):
     longest: int = LONGEST_ANSWER
 
 
-class HttpAnswer:
+class HttpAnswer(Closable):
     """A Response. `what` is the request in words, without its query: for messages."""
 
     __slots__ = ("_answer", "_clock", "_on_close", "_size", "bounds", "headers", "status", "warnings", "what")
@@ -102,14 +102,6 @@ class HttpAnswer:
             with contextlib.suppress(TransportError):  # nobody wants it
                 while self._size <= _DRAINED and (chunk := await self._next()):
                     self._size += len(chunk)
-        self.close()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
         self.close()
 
 

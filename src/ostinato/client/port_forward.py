@@ -11,9 +11,9 @@ One WebSocket is one connection; whoever needs more opens more.
 
 from __future__ import annotations
 
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
+from ostinato.client.closable import AsyncClosable
 from ostinato.client.transport import ConnectionLost, TransportError, WebSocket
 
 PROTOCOLS: Final = ("v4.channel.k8s.io",)
@@ -25,7 +25,7 @@ class PortForwardError(TransportError):
     """The node could not connect to the port, in its own words."""
 
 
-class PortForward:
+class PortForward(AsyncClosable):
     """A connection to a port of a Pod."""
 
     def __init__(self, socket: WebSocket, port: int, about: str) -> None:
@@ -56,11 +56,3 @@ class PortForward:
 
     async def close(self) -> None:
         await self._socket.close()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        await self.close()

@@ -15,12 +15,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from types import TracebackType
 from typing import Final, Literal, NamedTuple, Self
 
 import msgspec
 
 from ostinato.api.errors import APIError, InternalError, from_response
+from ostinato.client.closable import AsyncClosable
 from ostinato.client.transport import ConnectionLost, TransportError, WebSocket
 
 PROTOCOLS: Final = ("v5.channel.k8s.io", "v4.channel.k8s.io")
@@ -44,7 +44,7 @@ class Completed(NamedTuple):
     stderr: bytes
 
 
-class Process:
+class Process(AsyncClosable):
     """A command in a container. Iterate over its output; `exit_code` is known at the end of it."""
 
     def __init__(self, socket: WebSocket, about: str) -> None:
@@ -126,14 +126,6 @@ class Process:
     async def close(self) -> None:
         """Let the command be. It may run on."""
         await self._socket.close()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        await self.close()
 
 
 def _exit_code(error: APIError) -> int | None:

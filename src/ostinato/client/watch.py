@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from types import TracebackType
 from typing import Final, Generic, Literal, Self, TypeVar, cast
 
 import msgspec
@@ -33,6 +32,7 @@ from ostinato.api.errors import (
 )
 from ostinato.api.header import read_header
 from ostinato.client.backoff import WATCHES
+from ostinato.client.closable import Closable
 from ostinato.client.collection import Collection
 from ostinato.client.list_watch import (
     ADDED,
@@ -70,7 +70,7 @@ class Event(msgspec.Struct, Generic[T], frozen=True):
     object: T
 
 
-class Watch(Generic[T]):
+class Watch(Closable, Generic[T]):
     """What `client.watch` gives. It can be iterated once."""
 
     def __init__(
@@ -111,14 +111,6 @@ class Watch(Generic[T]):
         self._closed = True
         self._page = iter(())
         self._end_stream()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
 
     async def _step(self) -> Event[T] | None:
         """Do the next thing that is to be done: a page, a new watch, an event of the watch that is open."""
