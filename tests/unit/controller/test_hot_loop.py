@@ -1,0 +1,302 @@
+"""The hot-loop guard, and waiting for own writes."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from tests.unit.controller.stage import Stage, Widget, config_map, staged, widget
+
+from ostinato.client import MergePatch
+from ostinato.controller import Builder, Context, Request, Result, controller
+from ostinato.controller.differences import differences, digest
+from ostinato.kinds.core_v1 import ConfigMap
+
+
+@staged
+async def test_a_controller_that_wakes_itself_is_found_held_back_and_reported(stage: Stage) -> None:
+    runs: list[float] = []
+
+    @controller(Widget)
+    async def restless(each: Widget, ctx: Context) -> None:
+        runs.append(ctx.world.clock.monotonic())
+        await ctx.status(note=f"run {len(runs)}")
+
+    await stage.people.create(widget("a"))
+    async with stage.running(restless):
+        await stage.settle(600)
+    assert len(runs) < 40, "it would have been thousands"
+    assert round(runs[-1] - runs[-2]) == 60
+    first = stage.log.texts()[0]
+    assert first.startswith(
+        "controller restless: Widget default/a: a hot loop: the reconcile wakes itself: 11 runs in a row had no other "
+        "reason than its own write of Widget default/a; the last write changed status.note: "
+    )
+    assert first.endswith("It is held back for 1 s")
+    kind, reason, _ = stage.recorder.events[0]
+    assert (kind, reason) == ("Warning", "HotLoop")
+
+
+@staged
+async def test_its_neighbours_keep_working(stage: Stage) -> None:
+    count = [0]
+
+    @controller(Widget)
+    async def restless(each: Widget, ctx: Context) -> None:
+        count[0] += 1
+        await ctx.status(note=f"run {count[0]}" if each.metadata.name == "bad" else "fine")
+
+    await stage.people.create(widget("bad"))
+    async with stage.running(restless):
+        await stage.settle(100)
+        await stage.people.create(widget("good"))
+        await stage.settle(1)
+        status = (await stage.people.get(Widget, "good")).status
+        assert status is not None
+        assert status.note == "fine"
+
+
+@staged
+async def test_a_loop_that_comes_to_rest_is_let_go(stage: Stage) -> None:
+    runs: list[float] = []
+
+    @controller(Widget)
+    async def restless(each: Widget, ctx: Context) -> None:
+        runs.append(ctx.world.clock.monotonic())
+        if len(runs) < 15:
+            await ctx.status(note=f"run {len(runs)}")
+
+    await stage.people.create(widget("a"))
+    async with stage.running(restless):
+        await stage.settle(200)
+        assert len(runs) == 15
+        changed = await stage.people.get(Widget, "a")
+        changed.spec.size = 3
+        await stage.people.update(changed)
+        await stage.settle(0.5)
+        assert len(runs) == 16
+
+
+@staged
+async def test_two_controllers_that_fight_are_found_and_the_fields_named(stage: Stage) -> None:
+    def fighter(name: str, value: str) -> Any:
+        async def fight(each: Widget, ctx: Context) -> None:
+            wanted = config_map("shared", mode=value)
+            await ctx.apply(wanted, adopt=True)
+
+        return (
+            Builder(name).watch_for(Widget).watches(ConfigMap, map_to=lambda _: Request("default", "a")).complete(fight)
+        )
+
+    await stage.people.create(widget("a"))
+    async with stage.running(fighter("one", "blue")), stage.running(fighter("two", "red")):
+        await stage.settle(600)
+    assert len(stage.transport.writes()) < 150
+    texts = [text for text in stage.log.texts() if "hot loop" in text]
+    assert texts
+    assert "writes the same into ConfigMap default/shared again and again" in texts[0]
+    assert "somebody undoes it; the last write changed data.mode: " in texts[0]
+
+
+@staged
+async def test_work_that_goes_on_step_by_step_is_no_loop(stage: Stage) -> None:
+    @controller(Widget, owns=[ConfigMap])
+    async def steps(each: Widget, ctx: Context) -> Result | None:
+        ready = each.status.ready if each.status is not None else 0
+        await ctx.apply(config_map(f"{each.metadata.name}-{ready}"), owner=each)
+        if ready < 8:
+            await ctx.status(ready=ready + 1)
+        return None
+
+    await stage.people.create(widget("a"))
+    async with stage.running(steps):
+        await stage.settle(5)
+    assert stage.log.texts() == []
+    assert len(await stage.people.list(ConfigMap, namespace="default")) == 9
+
+
+@staged
+async def test_a_status_that_follows_something_up_and_down_is_no_loop(stage: Stage) -> None:
+    @controller(Widget, owns=[ConfigMap])
+    async def follows(each: Widget, ctx: Context) -> None:
+        found = await ctx.client.get(ConfigMap, "weather", namespace="default", missing=None)
+        await ctx.status(note=(found.data if found is not None else {}).get("now", ""))
+
+    owner = await stage.people.create(widget("a"))
+    weather = config_map("weather")
+    from ostinato.api.owners import set_controller_reference
+
+    set_controller_reference(owner, weather)
+    await stage.people.create(weather)
+    async with stage.running(follows):
+        for number in range(60):
+            change = MergePatch({"data": {"now": "sun" if number % 2 else "rain"}})
+            await stage.people.patch(ConfigMap, "weather", change)
+            await stage.settle(2)
+        assert stage.log.texts() == []
+        status = (await stage.people.get(Widget, "a")).status
+        assert status is not None
+        assert status.note == "sun"
+
+
+@staged
+async def test_a_heartbeat_by_requeue_after_is_no_loop(stage: Stage) -> None:
+    beats = [0]
+
+    @controller(Widget)
+    async def beating(each: Widget, ctx: Context) -> Result:
+        if (beats[0] % 2) == 0:
+            await ctx.status(note=f"beat {beats[0]}")
+        beats[0] += 1
+        return Result(requeue_after=5)
+
+    await stage.people.create(widget("a"))
+    async with stage.running(beating):
+        await stage.settle(300)
+    assert stage.log.texts() == []
+
+
+@staged
+async def test_the_guard_can_be_switched_off(stage: Stage) -> None:
+    runs = [0]
+
+    @controller(Widget, hot_loop_guard=False)
+    async def restless(each: Widget, ctx: Context) -> None:
+        runs[0] += 1
+        if runs[0] < 100:
+            await ctx.status(note=f"run {runs[0]}")
+
+    await stage.people.create(widget("a"))
+    async with stage.running(restless):
+        await stage.settle(5)
+    assert runs[0] == 100
+    assert stage.log.texts() == []
+
+
+@staged
+async def test_writes_that_change_nothing_do_not_count(stage: Stage) -> None:
+    runs = [0]
+
+    @controller(Widget, owns=[ConfigMap])
+    async def eager(each: Widget, ctx: Context) -> Result:
+        runs[0] += 1
+        await ctx.client.live.apply(config_map("x", a="b"), field_manager="eager", force=True)
+        await ctx.client.apply(config_map("y", a="b"), field_manager="eager", force=True)
+        return Result(requeue_after=0.1)
+
+    await stage.people.create(widget("a"))
+    async with stage.running(eager):
+        await stage.settle(30)
+    assert runs[0] > 200
+    assert stage.log.texts() == []
+
+
+# Own writes
+
+
+@staged
+async def test_a_key_whose_writes_the_cache_has_not_seen_waits_and_does_not_run_on_stale_data(stage: Stage) -> None:
+    """The watch is a second late: without the wait the second run would make a second ConfigMap."""
+    made: list[str] = []
+
+    async def reconcile(request: Request, ctx: Context) -> None:
+        found = await ctx.client.list(ConfigMap, namespace="default", labels="owner=a", fresh=False)
+        if not found:
+            made.append("one")
+            wanted = config_map("")
+            wanted.metadata.generate_name = "a-"
+            wanted.metadata.labels = {"owner": "a"}
+            await ctx.client.create(wanted)
+
+    built = Builder("once").watch_for(Widget).watches(ConfigMap, map_to=lambda _: None).complete(reconcile)
+    async with stage.running(built):
+        await stage.settle()
+        feed = stage.informers.of(ConfigMap).feeds[0]
+        consume = feed._fifo.pop
+
+        async def late() -> Any:
+            taken = await consume()
+            await stage.settle(1)
+            return taken
+
+        feed._fifo.pop = late  # type: ignore[method-assign]
+        await stage.people.create(config_map("wakes"))  # the consumer now waits in the slow one
+        await stage.settle(2)
+        await stage.people.create(widget("a"))
+        await stage.settle(0.2)
+        changed = await stage.people.get(Widget, "a")
+        changed.spec.size = 2
+        await stage.people.update(changed)
+        await stage.settle(0.2)
+        assert made == ["one"]
+        assert built.statistics is not None
+        assert built.statistics.stale == 1
+        changed = await stage.people.get(Widget, "a")
+        changed.spec.size = 3
+        await stage.people.update(changed)
+        await stage.settle(5)
+        assert made == ["one"]
+        assert built.statistics.outcomes["success"] == 2
+
+
+@staged
+async def test_a_cache_that_never_sees_the_write_is_waited_for_only_so_long(stage: Stage) -> None:
+    runs: list[float] = []
+
+    async def reconcile(request: Request, ctx: Context) -> None:
+        runs.append(ctx.world.clock.monotonic())
+        if len(runs) == 1:
+            await ctx.client.create(config_map("x"))
+
+    built = Builder("once").watch_for(Widget).watches(ConfigMap, map_to=lambda _: None).complete(reconcile)
+    async with stage.running(built):
+        await stage.settle()
+        feed = stage.informers.of(ConfigMap).feeds[0]
+
+        async def never() -> Any:
+            await asyncio.get_running_loop().create_future()
+
+        feed._fifo.pop = never  # type: ignore[method-assign]
+        await stage.people.create(config_map("wakes"))
+        await stage.settle()
+        await stage.people.create(widget("a"))
+        await stage.settle()
+        changed = await stage.people.get(Widget, "a")
+        changed.spec.size = 2
+        await stage.people.update(changed)
+        await stage.settle(30)
+    assert len(runs) == 2
+    assert 9 < runs[1] - runs[0] < 12
+    assert "default/a runs on what may be stale" in stage.log.texts()[0]
+
+
+# Differences
+
+
+def test_differences_name_the_fields_and_their_values() -> None:
+    before = {"metadata": {"resourceVersion": "1", "labels": {"a": "b"}}, "spec": {"n": 1, "l": [1, 2], "gone": True}}
+    after = {"metadata": {"resourceVersion": "2", "labels": {"a": "c"}}, "spec": {"n": 2, "l": [1, 3], "new": "x" * 99}}
+    assert differences(before, after) == [
+        'metadata.labels.a: "b" -> "c"',
+        "spec.n: 1 -> 2",
+        "spec.l[1]: 2 -> 3",
+        "spec.gone: true -> nothing",
+        f'spec.new: nothing -> "{"x" * 39}…',
+    ]
+    assert differences({"a": 1, "b": 1, "c": 1, "d": 1, "e": 1, "f": 1}, {})[-1] == "and more"
+    assert differences({"a": [1]}, {"a": [1, 2]}) == ["a: [1] -> [1,2]"]
+    assert differences({"a": 1}, {"a": True}) == ["a: 1 -> true"]
+    assert differences({}, {}) == []
+
+
+def test_values_of_secrets_are_not_shown() -> None:
+    before, after = {"kind": "Secret", "data": {"k": "old"}}, {"kind": "Secret", "data": {"k": "new"}}
+    assert differences(before, after) == ["data.k"]
+
+
+def test_a_digest_is_that_of_what_means_something() -> None:
+    one = {"metadata": {"name": "a", "resourceVersion": "1", "generation": 1}, "spec": {"a": 1, "b": 2}}
+    other = {"spec": {"b": 2, "a": 1}, "metadata": {"name": "a", "resourceVersion": "2", "managedFields": []}}
+    assert digest(one) == digest(other)
+    assert digest(one) != digest({**other, "spec": {}})
+    assert digest({"metadata": 3}) == b'{"metadata":3}'
