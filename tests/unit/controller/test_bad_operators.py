@@ -1,0 +1,216 @@
+"""Operators that do everything wrong: each is told what, and its neighbour keeps working."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from tests.unit.controller.stage import Stage, Widget, staged, widget
+
+from ostinato.controller import Context, controller
+from ostinato.controller.steps import Measured
+from ostinato.world import Clock
+
+
+async def writes_always(each: Widget, ctx: Context) -> None:
+    await ctx.status(note=f"this is run {ctx.reconcile.id}")
+
+
+async def never_removes_its_finalizer(each: Widget, ctx: Context) -> None:
+    if "example.dev/mine" not in each.metadata.finalizers:
+        each.metadata.finalizers.append("example.dev/mine")
+        await ctx.client.update(each)
+
+
+async def raises(each: Widget, ctx: Context) -> None:
+    raise LookupError("no such thing")
+
+
+async def returns_nonsense(each: Widget, ctx: Context) -> Any:
+    return {"requeue": True}
+
+
+async def exits(each: Widget, ctx: Context) -> None:
+    raise SystemExit(1)
+
+
+async def never_returns(each: Widget, ctx: Context) -> None:
+    await ctx.world.clock.sleep(1e9)
+
+
+BAD: list[tuple[Callable[..., Any], dict[str, Any], str]] = [
+    (writes_always, {}, "a hot loop: the reconcile wakes itself"),
+    (
+        never_removes_its_finalizer,
+        {},
+        "Widget default/bad is being deleted and still there, for its finalizers example.dev/mine; if they are this",
+    ),
+    (raises, {}, "controller bad: Widget default/bad: LookupError: no such thing"),
+    (returns_nonsense, {}, "returned {'requeue': True} (dict); return None, or Result(requeue_after=…) to run again"),
+    (exits, {}, "it called sys.exit(1)"),
+    (never_returns, {"reconcile_timeout": 30.0}, "ReconcileTimeout: it took longer than 30 s, and was cancelled"),
+]
+
+
+@pytest.mark.parametrize(("function", "options", "message"), BAD)
+def test_a_bad_operator_gets_a_clear_message_and_its_neighbour_keeps_working(
+    function: Callable[..., Any], options: dict[str, Any], message: str
+) -> None:
+    @staged
+    async def play(stage: Stage) -> None:
+        @controller(Widget, name="good")
+        async def good(each: Widget, ctx: Context) -> None:
+            seen.append(each.metadata.name)
+
+        seen: list[str] = []
+        await stage.people.create(widget("bad"))
+        async with stage.running(controller(Widget, name="bad", **options)(function)), stage.running(good):
+            await stage.settle(5)
+            await stage.people.delete(Widget, "bad")
+            await stage.settle(70)
+            await stage.people.create(widget("later"))
+            await stage.settle(1)
+        assert any(message in text for text in stage.log.texts()), stage.log.texts()
+        assert seen[-1] == "later"
+
+    play()
+
+
+@staged
+async def test_a_deletion_that_goes_through_in_time_is_not_told(stage: Stage) -> None:
+    @controller(Widget)
+    async def slow(each: Widget, ctx: Context) -> None:
+        async with ctx.finalizer(each, "example.dev/mine") as deleting:
+            if deleting and ctx.world.clock.monotonic() < 30:
+                raise OSError("not yet")
+
+    await stage.people.create(widget("a"))
+    async with stage.running(slow):
+        await stage.settle(1)
+        await stage.people.delete(Widget, "a")
+        await stage.settle(300)
+        assert await stage.people.get(Widget, "a", missing=None) is None
+    assert not [text for text in stage.log.texts() if "still there" in text]
+
+
+@staged
+async def test_a_stuck_deletion_is_told_once_and_what_comes_after_it_is_judged_anew(stage: Stage) -> None:
+    async with stage.running(controller(Widget, name="bad")(never_removes_its_finalizer)):
+        for _ in range(2):
+            await stage.people.create(widget("a"))
+            await stage.settle(1)
+            await stage.people.delete(Widget, "a")
+            for _ in range(3):
+                await stage.settle(50)
+                held = await stage.people.get(Widget, "a")
+                held.metadata.labels = {"touched": str(stage.world.clock.monotonic())}
+                await stage.people.update(held)
+            held = await stage.people.get(Widget, "a")
+            held.metadata.finalizers = []
+            await stage.people.update(held)
+            await stage.settle(1)
+    assert len([text for text in stage.log.texts() if "still there" in text]) == 2
+
+
+@staged
+async def test_finalizers_of_the_garbage_collector_are_not_the_controllers_fault(stage: Stage) -> None:
+    @controller(Widget)
+    async def idle(each: Widget, ctx: Context) -> None: ...
+
+    made = widget("a")
+    made.metadata.finalizers = ["foregroundDeletion"]
+    await stage.people.create(made)
+    async with stage.running(idle):
+        await stage.people.delete(Widget, "a")
+        await stage.settle(200)
+    assert stage.log.texts() == []
+
+
+# A blocked event loop
+
+
+class SlowClock(Clock):
+    """Every look at it takes as long as it is told."""
+
+    def __init__(self) -> None:
+        self.now_is = 0.0
+
+    def monotonic(self) -> float:
+        return self.now_is
+
+    def wall(self) -> float:
+        return self.now_is
+
+    def _loop_time_at(self, at: float) -> float:
+        return at
+
+
+class Pause:
+    def __await__(self) -> Any:
+        return (yield "paused")
+
+
+def drive(measured: Measured[Any], *sent: Any) -> Any:
+    """Run it to its end without a loop; what is an exception is thrown in."""
+    steps = measured.__await__()
+    try:
+        assert next(steps) == "paused"
+        for each in sent:
+            step = steps.throw(each) if isinstance(each, BaseException) else steps.send(each)
+            assert step == "paused"
+    except StopIteration as end:
+        return end.value
+    return None
+
+
+def test_a_step_that_blocks_the_loop_is_told_with_its_length() -> None:
+    clock, told = SlowClock(), list[float]()
+
+    async def blocks() -> str:
+        clock.now_is += 3.0
+        assert await Pause() == "first"
+        clock.now_is += 0.1
+        await Pause()
+        clock.now_is += 2.0
+        return "done"
+
+    assert drive(Measured(blocks(), clock, 0.5, told.append), "first", None) == "done"
+    assert told == pytest.approx([3.0, 2.0])
+
+
+def test_what_is_thrown_in_reaches_the_coroutine_and_what_it_raises_comes_out() -> None:
+    clock, told = SlowClock(), list[float]()
+
+    async def catches() -> str:
+        try:
+            await Pause()
+        except ValueError:
+            clock.now_is += 1.0
+        try:
+            await Pause()
+        except KeyError:
+            raise OSError("out") from None
+        return "never"
+
+    with pytest.raises(OSError, match="out"):
+        drive(Measured(catches(), clock, 0.5, told.append), ValueError(), KeyError())
+    assert told == [1.0]
+
+
+@staged
+async def test_a_reconcile_that_blocks_the_loop_is_told_so(stage: Stage) -> None:
+    real = stage.world.clock.monotonic
+    lost = [0.0]
+    stage.world.clock.monotonic = lambda: real() + lost[0]  # type: ignore[method-assign]
+
+    @controller(Widget)
+    async def blocks(each: Widget, ctx: Context) -> None:
+        lost[0] += 2.0  # as if it had slept
+
+    await stage.people.create(widget("a"))
+    async with stage.running(blocks):
+        await stage.settle()
+    (text,) = stage.log.texts()
+    assert text.startswith("controller blocks: Widget default/a: the reconcile blocked the event loop for 2.0 s")
+    assert text.endswith("await what takes long, or make the reconciler a plain def, which runs in a thread")

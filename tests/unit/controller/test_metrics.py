@@ -1,0 +1,95 @@
+"""Metrics: names, labels and buckets as controller-runtime has them; reasons."""
+
+from __future__ import annotations
+
+from tests.unit.controller.stage import Light, lightly
+
+from ostinato.api.gvk import GroupVersionKind, NamespacedName
+from ostinato.controller import Request, StartupSource
+from ostinato.controller.reasons import MOST, Cause, Reasons
+
+KEY = Request("default", "a")
+
+NAMES = {
+    "controller_runtime_reconcile_total": "counter",
+    "controller_runtime_reconcile_errors_total": "counter",
+    "controller_runtime_terminal_reconcile_errors_total": "counter",
+    "controller_runtime_reconcile_panics_total": "counter",
+    "controller_runtime_reconcile_timeouts_total": "counter",
+    "controller_runtime_reconcile_time_seconds": "histogram",
+    "controller_runtime_max_concurrent_reconciles": "gauge",
+    "controller_runtime_active_workers": "gauge",
+    "ostinato_reconcile_conflicts_total": "counter",
+    "ostinato_reconcile_delayed_total": "counter",
+    "ostinato_reconcile_hot_loops_total": "counter",
+    "ostinato_reconcile_reasons_total": "counter",
+    "workqueue_depth": "gauge",
+    "workqueue_adds_total": "counter",
+    "workqueue_queue_duration_seconds": "histogram",
+    "workqueue_work_duration_seconds": "histogram",
+    "workqueue_unfinished_work_seconds": "gauge",
+    "workqueue_longest_running_processor_seconds": "gauge",
+    "workqueue_retries_total": "counter",
+}
+
+
+@lightly
+async def test_every_series_is_there_from_the_beginning(light: Light) -> None:
+    async def reconcile(request: Request) -> None: ...
+
+    async with light.running(light.controller(reconcile)):
+        await light.settle()
+        families = light.metrics.families()
+        assert {name: family.kind for name, family in families.items()} == NAMES
+        results = {each.labels["result"] for each in families["controller_runtime_reconcile_total"].samples}
+        assert results == {"success", "error", "requeue", "requeue_after"}
+        assert families["workqueue_adds_total"].samples[0].labels == {"name": "test", "controller": "test"}
+        buckets = [
+            each.labels["le"]
+            for each in families["controller_runtime_reconcile_time_seconds"].samples
+            if each.name.endswith("_bucket")
+        ]
+        assert len(buckets) == 41
+        assert (float(buckets[0]), float(buckets[-2]), buckets[-1]) == (0.005, 60.0, "+Inf")
+
+
+@lightly
+async def test_a_reconcile_is_timed_and_its_reasons_are_counted(light: Light) -> None:
+    async def reconcile(request: Request) -> None:
+        await light.settle(3)
+
+    async with light.running(light.controller(reconcile, StartupSource([KEY]))):
+        await light.settle(1)
+        assert light.count("controller_runtime_active_workers") == 1
+        await light.settle(5)
+        assert light.count("controller_runtime_active_workers") == 0
+        assert light.count("controller_runtime_reconcile_time_seconds_sum") == 3
+        assert light.count("ostinato_reconcile_reasons_total", reason="startup") == 1
+    assert light.metrics.sources == []
+
+
+CAUSE = Cause(GroupVersionKind("", "v1", "Pod"), NamespacedName("default", "a"), "1")
+
+
+def test_reasons_are_merged_bounded_and_taken_once() -> None:
+    reasons = Reasons()
+    reasons.add(KEY, "one", CAUSE)
+    reasons.add(KEY, "one", CAUSE)
+    reasons.add(KEY, "two", CAUSE)
+    why = reasons.take(KEY)
+    assert (why.reasons, why.causes) == (("one", "two"), (CAUSE, CAUSE, CAUSE))
+    assert str(why) == "one, two"
+    assert reasons.take(KEY) == ((), None)
+    for number in range(100):
+        reasons.add(KEY, str(number), CAUSE)
+    why = reasons.take(KEY)
+    assert len(why.reasons) == MOST
+    assert why.causes is None
+
+
+def test_what_is_no_change_of_an_object_leaves_the_causes_unknown() -> None:
+    reasons = Reasons()
+    reasons.add(KEY, "one", CAUSE)
+    reasons.add(KEY, "retry")
+    reasons.add(KEY, "one", CAUSE)
+    assert reasons.take(KEY).causes is None
