@@ -12,7 +12,7 @@ import gc
 import multiprocessing
 import resource
 from collections.abc import Callable
-from time import perf_counter, process_time
+from time import process_time
 from typing import Any, NamedTuple, Self
 
 import msgspec
@@ -274,9 +274,9 @@ def _measure(keep: Callable[[], object]) -> Measured:
     def note(phase: str, _: dict[str, int]) -> None:
         nonlocal begun
         if phase == "start":
-            begun = perf_counter()
+            begun = process_time()
         else:
-            pauses.append((perf_counter() - begun) * 1e3)
+            pauses.append((process_time() - begun) * 1e3)
 
     _keep_few()  # whatever is loaded on first use
     before = resident_bytes()

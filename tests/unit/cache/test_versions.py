@@ -1,4 +1,4 @@
-"""Resource versions compared, as client-go's own helper does."""
+"""Resource versions compared, as client-go compares them."""
 
 from __future__ import annotations
 
