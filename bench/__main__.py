@@ -3,7 +3,7 @@
 import sys
 from importlib import import_module
 
-ALL = ("wire", "changes", "selectors", "queue")
+ALL = ("wire", "changes", "selectors", "queue", "cache")
 
 for name in sys.argv[1:] or ALL:
     import_module(f"bench.{name}").main()
