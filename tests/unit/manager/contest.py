@@ -11,9 +11,11 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
+from ostinato.api.meta import ObjectMeta
 from ostinato.client import Client
 from ostinato.client.transport import ConnectionLost, DeadlinePassed, Request, RequestTimedOut
 from ostinato.kinds.coordination_v1 import Lease
+from ostinato.kinds.core_v1 import Namespace
 from ostinato.manager.election import Election
 from ostinato.manager.elector import LeadershipLost
 from ostinato.manager.fence import Fence, FencedTransport
@@ -182,8 +184,8 @@ class Contest:
 
     async def _main(self) -> None:
         self.server = Server(self.simulation, MemoryLog())
-        await self.server.start()
         self.client = Client(InProcessTransport(self.server), world=self.simulation, namespace="default")
+        await self.client.create(Namespace(metadata=ObjectMeta(name="default")))  # all that a lease needs of a cluster
         lives = [asyncio.create_task(self._replace()) for _ in range(self.candidates)]
         until = self.simulation.clock.monotonic() + SECONDS
         while self.simulation.clock.monotonic() < until:

@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Iterator
+
 import pytest
 from tests.unit.manager.contest import Contest
 
 SEEDS = 200
+
+
+@pytest.fixture(autouse=True)
+def silence() -> Iterator[None]:
+    """Hundreds of elections are lost here, each with an error in the log."""
+    logging.disable(logging.CRITICAL)
+    yield
+    logging.disable(logging.NOTSET)
 
 
 @pytest.mark.parametrize("block", range(0, SEEDS, 50))
