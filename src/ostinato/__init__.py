@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from ostinato.api.struct import Struct
     from ostinato.cache import CachedClient, Informers
     from ostinato.client import Client
+    from ostinato.controller import Context, Request, Result, TerminalError, controller
+    from ostinato.manager import Manager
 
 __all__ = [
     "APIError",
@@ -27,6 +29,7 @@ __all__ = [
     "Client",
     "Column",
     "Conflict",
+    "Context",
     "CustomResource",
     "Ge",
     "GroupVersionKind",
@@ -34,13 +37,18 @@ __all__ = [
     "Invalid",
     "Le",
     "Len",
+    "Manager",
     "NamespacedName",
     "NotFound",
     "ObjectMeta",
     "Pattern",
     "Quantity",
+    "Request",
+    "Result",
     "Rule",
     "Struct",
+    "TerminalError",
+    "controller",
 ]
 
 _HOME = {
@@ -50,6 +58,7 @@ _HOME = {
     "Client": "client",
     "Column": "api.markers",
     "Conflict": "api.errors",
+    "Context": "controller",
     "CustomResource": "api.object",
     "Ge": "api.markers",
     "GroupVersionKind": "api.gvk",
@@ -57,20 +66,26 @@ _HOME = {
     "Invalid": "api.errors",
     "Le": "api.markers",
     "Len": "api.markers",
+    "Manager": "manager",
     "NamespacedName": "api.gvk",
     "NotFound": "api.errors",
     "ObjectMeta": "api.meta",
     "Pattern": "api.markers",
     "Quantity": "api.quantity",
+    "Request": "controller",
+    "Result": "controller",
     "Rule": "api.markers",
     "Struct": "api.struct",
+    "TerminalError": "controller",
+    "controller": "",  # the package itself, which is the decorator as well
 }
 
 
 def __getattr__(name: str) -> object:
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    home = _HOME[name]
+    value = getattr(import_module(f"{__name__}.{home}"), name) if home else import_module(f"{__name__}.{name}")
     globals()[name] = value
     return value
 

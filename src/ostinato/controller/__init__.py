@@ -11,6 +11,10 @@ Three doors lead to the same room: the decorator, the `Builder`, and `Controller
 through `predicates` and `handlers` into a queue, and from there to a reconciler, whose `result` says what is next.
 """
 
+import sys
+from types import ModuleType
+from typing import Any
+
 from ostinato.controller.applying import ForeignObject
 from ostinato.controller.builder import Builder, Watched
 from ostinato.controller.channel import Channel, ChannelSource
@@ -105,3 +109,13 @@ __all__ = [
     "updated",
     "where",
 ]
+
+
+class _Callable(ModuleType):
+    """This package and its decorator have one name: `from ostinato import controller` may mean either, and is both."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return controller(*args, **kwargs)
+
+
+sys.modules[__name__].__class__ = _Callable

@@ -1,0 +1,167 @@
+"""The examples of controllers: the sample controller with its original test cases, and the Widget of the tutorial."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from typing import Any
+
+from tests.unit.controller.stage import Stage
+
+from ostinato.api.meta import ObjectMeta
+from ostinato.api.owners import is_controlled_by
+from ostinato.crd import crd_of
+from ostinato.kinds.apps_v1 import Deployment
+from ostinato.server.core import Server
+from ostinato.server.store.log_memory import MemoryLog
+from ostinato.world import Simulation
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+
+
+def load(name: str) -> Any:
+    spec = spec_from_file_location(name, EXAMPLES / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    import sys
+
+    sys.modules[name] = module  # where type hints look for their names
+    spec.loader.exec_module(module)
+    return module
+
+
+sample = load("sample_controller")
+widget = load("widget")
+
+
+def on_a_server_with(kind: Any) -> Callable[[Callable[[Stage], Coroutine[Any, Any, None]]], Callable[[], None]]:
+    def decorate(play: Callable[[Stage], Coroutine[Any, Any, None]]) -> Callable[[], None]:
+        def run() -> None:
+            world = Simulation(seed=1)
+
+            async def main() -> None:
+                server = Server(world, MemoryLog())
+                await server.start()
+                stage = Stage(world, server)
+                await stage.people.create(crd_of(kind))
+                await stage.settle()
+                await play(stage)
+                await stage.informers.stop()
+                await server.close()
+
+            world.run(main())
+
+        run.__name__ = play.__name__
+        return run
+
+    return decorate
+
+
+@asynccontextmanager
+async def controlling(stage: Stage, runnable: Any) -> AsyncIterator[asyncio.Task[None]]:
+    async with stage.running(runnable) as task:
+        await stage.settle()
+        yield task
+
+
+def foo(name: str = "test", replicas: int | None = 1, deployment_name: str = "") -> Any:
+    spec = sample.FooSpec(deployment_name=deployment_name or f"{name}-deployment", replicas=replicas)
+    return sample.Foo(metadata=ObjectMeta(name=name, namespace="default"), spec=spec)
+
+
+@on_a_server_with(sample.Foo)
+async def test_creates_deployment(stage: Stage) -> None:
+    owner = await stage.people.create(foo())
+    async with controlling(stage, sample.foos):
+        made = await stage.people.get(Deployment, "test-deployment")
+        assert is_controlled_by(made, owner)
+        assert made.spec.replicas == 1
+        assert made.spec.template.metadata is not None
+        assert made.spec.template.metadata.labels == {"app": "nginx", "controller": "test"}
+        found = await stage.people.get(sample.Foo, "test")
+        assert found.status == sample.FooStatus(available_replicas=0)
+        assert ("Normal", "Synced", "Foo synced successfully") in stage.recorder.events
+
+
+@on_a_server_with(sample.Foo)
+async def test_do_nothing(stage: Stage) -> None:
+    await stage.people.create(foo())
+    async with controlling(stage, sample.foos):
+        before = len(stage.transport.writes())
+        changed = await stage.people.get(sample.Foo, "test")
+        changed.metadata.labels = {"nothing": "important"}
+        await stage.people.update(changed)
+        await stage.settle()
+        assert len(stage.transport.writes()) == before
+
+
+@on_a_server_with(sample.Foo)
+async def test_update_deployment(stage: Stage) -> None:
+    await stage.people.create(foo())
+    async with controlling(stage, sample.foos):
+        changed = await stage.people.get(sample.Foo, "test")
+        changed.spec.replicas = 2
+        await stage.people.update(changed)
+        await stage.settle()
+        assert (await stage.people.get(Deployment, "test-deployment")).spec.replicas == 2
+
+
+@on_a_server_with(sample.Foo)
+async def test_not_controlled_by_us(stage: Stage) -> None:
+    theirs = sample.deployment_for(foo())
+    theirs.metadata.namespace = "default"
+    await stage.people.create(theirs)
+    await stage.people.create(foo(replicas=3))
+    async with controlling(stage, sample.foos):
+        left_alone = await stage.people.get(Deployment, "test-deployment")
+        assert left_alone.spec.replicas == 1
+        assert left_alone.metadata.owner_references == []
+        wanted = 'Resource "test-deployment" already exists and is not managed by Foo'
+        assert ("Warning", "ErrResourceExists", wanted) in stage.recorder.events
+        assert "exists and is not managed by Foo default/test" in stage.log.texts()[0]
+
+
+@on_a_server_with(sample.Foo)
+async def test_a_foo_without_a_name_for_its_deployment_is_not_tried_again(stage: Stage) -> None:
+    odd = foo()
+    odd.spec.deployment_name = ""
+    await stage.people.create(odd)
+    async with controlling(stage, sample.foos):
+        await stage.settle(60)
+        (text,) = stage.log.texts()
+        assert "spec.deploymentName must be specified" in text
+
+
+@on_a_server_with(sample.Foo)
+async def test_the_status_follows_the_deployment(stage: Stage) -> None:
+    await stage.people.create(foo())
+    async with controlling(stage, sample.foos):
+        made = await stage.people.get(Deployment, "test-deployment")
+        assert made.status is not None
+        made.status.replicas = made.status.available_replicas = made.status.ready_replicas = 1
+        await stage.people.update(made, subresource="status")
+        await stage.settle()
+        assert (await stage.people.get(sample.Foo, "test")).status.available_replicas == 1
+
+
+def test_the_sample_controller_is_short() -> None:
+    assert len((EXAMPLES / "sample_controller.py").read_text().splitlines()) <= 60
+
+
+@on_a_server_with(widget.Widget)
+async def test_the_widget_of_the_tutorial_makes_its_deployment(stage: Stage) -> None:
+    made = widget.Widget(
+        metadata=ObjectMeta(name="a", namespace="default"), spec=widget.WidgetSpec(replicas=3, image="busybox")
+    )
+    await stage.people.create(made)
+    async with controlling(stage, widget.widgets):
+        deployment = await stage.people.get(Deployment, "a")
+        assert deployment.spec.replicas == 3
+        assert deployment.spec.template.spec is not None
+        assert deployment.spec.template.spec.containers[0].image == "busybox"
+        assert (await stage.people.get(widget.Widget, "a")).status.available_replicas == 0
+        assert stage.log.texts() == []
