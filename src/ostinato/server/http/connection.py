@@ -345,26 +345,23 @@ class Connection(asyncio.BufferedProtocol):
         if answer.status not in (204, 304):
             lines.append(b"Content-Length: %d\r\n" % size)
         lines.append(b"\r\n")
-        bodiless = head.method == "HEAD" or answer.status in (204, 304)
-        if size <= WRITTEN and not bodiless:
-            lines.append(answer.body)
-        if not self._lost:
-            self._transport.write(b"".join(lines))
-        if size > WRITTEN and not bodiless:
-            await self._write_long(answer)
-        elif self._writable is not None:
-            await self._writable
+        if head.method == "HEAD" or answer.status in (204, 304):
+            await self._write_piece(b"".join(lines))
+            return
+        pieces = answer.pieces(WRITTEN)
+        await self._write_piece(b"".join([*lines, next(pieces)]))
+        for piece in pieces:
+            await self._write_piece(piece)
 
-    async def _write_long(self, answer: Response) -> None:
-        """Write a body piece by piece, as the client reads it: large buffers cost more than what is in them."""
-        for piece in answer.pieces(WRITTEN):
-            view = memoryview(piece)
-            for at in range(0, len(piece), 2 * WRITTEN):
-                if self._lost:
-                    return
-                self._transport.write(view[at : at + 2 * WRITTEN])
-                if self._writable is not None:
-                    await self._writable
+    async def _write_piece(self, piece: bytes) -> None:
+        """Write a part of an answer, as the client reads it: large buffers cost more than what is in them."""
+        view = memoryview(piece) if len(piece) > 2 * WRITTEN else piece
+        for at in range(0, len(piece), 2 * WRITTEN):
+            if self._lost:
+                return
+            self._transport.write(view[at : at + 2 * WRITTEN])
+            if self._writable is not None:
+                await self._writable
 
     async def _stream(self, head: Head, answer: Stream) -> None:
         self._streaming = True
