@@ -53,6 +53,7 @@ func measure(kubeconfig, namespace, encoding string) (result, error) {
 	if encoding == "protobuf" {
 		config.ContentType = "application/vnd.kubernetes.protobuf"
 	}
+	config.AcceptContentTypes = config.ContentType // or a server may choose another
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return result{}, err
