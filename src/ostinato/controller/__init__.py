@@ -46,7 +46,7 @@ from ostinato.controller.predicates import (
 from ostinato.controller.readiness import Readiness, readiness_of
 from ostinato.controller.request import Request
 from ostinato.controller.result import BadResult, Result, TerminalError
-from ostinato.controller.runnable import Metrics, Recorder, Runnable, Span, Surroundings, Task, WarmsUp
+from ostinato.controller.runnable import CoolsDown, Metrics, Recorder, Runnable, Span, Surroundings, Task, WarmsUp
 from ostinato.controller.sources import Sink, Source
 from ostinato.controller.timed_sources import CronSource, StartupSource
 from ostinato.controller.worker import ReconcileTimeout
@@ -62,6 +62,7 @@ __all__ = [
     "ControllerFunction",
     "ControllerOptions",
     "ControllerStatistics",
+    "CoolsDown",
     "CronSource",
     "ForEvent",
     "ForObject",

@@ -85,7 +85,16 @@ class Controller:
     async def warm_up(self, surroundings: Surroundings) -> None:
         """Start the sources, and return when all are ready. Nothing is done unless the options ask for it."""
         if self.options.inheriting(surroundings.controllers).warm_up and self.needs_leader_election:
-            await self._start(surroundings)
+            try:
+                await self._start(surroundings)
+            except BaseException:
+                await self.cool_down(surroundings)
+                raise
+
+    async def cool_down(self, surroundings: Surroundings) -> None:  # noqa: ARG002 - they are those of the warm-up
+        """End what a warm-up began, in a process that never became the leader. Harmless in all others."""
+        if self._loop is not None:
+            await self._loop.end()
 
     async def run(self, surroundings: Surroundings) -> None:
         if self._ran:
@@ -95,8 +104,7 @@ class Controller:
             loop = await self._start(surroundings)
             await loop.work()
         finally:
-            if self._loop is not None:
-                await self._loop.end()
+            await self.cool_down(surroundings)
 
     async def _start(self, surroundings: Surroundings) -> _Loop:
         """Start the sources, if nobody has, and wait until they are ready."""

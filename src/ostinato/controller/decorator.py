@@ -83,6 +83,11 @@ class ControllerFunction:
     async def warm_up(self, surroundings: Surroundings) -> None:
         await self._made(surroundings).warm_up(surroundings)
 
+    async def cool_down(self, surroundings: Surroundings) -> None:
+        made = self._running.pop(surroundings, None)
+        if made is not None:
+            await made.cool_down(surroundings)
+
     async def run(self, surroundings: Surroundings) -> None:
         try:
             await self._made(surroundings).run(surroundings)

@@ -39,6 +39,7 @@ SHORTEST_WAIT: Final = 1.0
 LONGEST_WAIT: Final = 60.0
 
 _MOST_OBJECTS: Final = 20_000  # whose last writes are remembered
+_MOST_TARGETS: Final = 100  # objects of one key that are remembered beyond the run that wrote them
 _SUSPICIOUS: Final = 4  # writes within the window after which states are compared; before, they are only counted
 
 Target = tuple[GroupVersionKind, NamespacedName]
@@ -95,6 +96,7 @@ class HotLoopGuard:
     def __init__(self, clock: Clock, informers: Informers) -> None:
         self._clock = clock
         self._informers = informers
+        self._most = _MOST_OBJECTS
         self._versions: OrderedDict[Target, deque[str]] = OrderedDict()  # of objects: the last that were written here
         self._histories: OrderedDict[Hashable, dict[Target, _History]] = OrderedDict()  # of keys that write
         self._held: dict[Hashable, tuple[float, float]] = {}  # of keys in a loop: until when, and the wait
@@ -115,7 +117,8 @@ class HotLoopGuard:
         others_wrote = before is not None and known is not None and before.resource_version not in known
         if known is None:
             known = self._versions[target] = deque(maxlen=4)
-            _forget_oldest(self._versions)
+            if len(self._versions) > self._most:
+                self._versions.popitem(last=False)
         else:
             self._versions.move_to_end(target)
         known.append(version)
@@ -131,7 +134,12 @@ class HotLoopGuard:
             return None
         if histories is None:
             histories = self._histories[key] = {}
-            _forget_oldest(self._histories)
+            if len(self._histories) > self._most:
+                self._histories.popitem(last=False)
+        for target in [each for each in histories if each not in last]:
+            histories[target].streak = 0
+            if len(histories) > _MOST_TARGETS:
+                del histories[target]
         woke_itself = self._woke_itself(why)
         found: Loop | None = None
         for target, write in last.items():
@@ -192,8 +200,3 @@ class HotLoopGuard:
 
 def _json(instance: AnyObject) -> Json:
     return to_dict(instance) if isinstance(instance, Object) else instance
-
-
-def _forget_oldest(remembered: OrderedDict[Hashable, dict[Target, _History]] | OrderedDict[Target, deque[str]]) -> None:
-    if len(remembered) > _MOST_OBJECTS:
-        remembered.popitem(last=False)

@@ -7,6 +7,8 @@
 - `needs_leader_election`: whether only the leader may run it. What has no such attribute needs it, to be safe.
 - `warm_up(surroundings)`, where there is one (`WarmsUp`), is called before the election is won, and returns when all is
   ready but the work itself: caches are filled, queues too. `run` then goes on from there.
+- `cool_down(surroundings)`, where there is one (`CoolsDown`), is called at the end, and ends what a warm-up began if
+  `run` was never called.
 
 A surrounding holds all that a runnable may need, so that nothing is global and each test makes its own.
 """
@@ -91,7 +93,7 @@ def _no_span(name: str, attributes: Mapping[str, str]) -> AbstractContextManager
     return nullcontext()
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Surroundings:
     """
     - `client`: reads kinds that are watched from the cache, with its own writes in it; writes go to the server.
@@ -128,6 +130,12 @@ class Runnable(Protocol):
 class WarmsUp(Protocol):
     async def warm_up(self, surroundings: Surroundings, /) -> None:
         """Make all ready but the work itself. Called once, before `run`, or not at all."""
+
+
+@runtime_checkable
+class CoolsDown(Protocol):
+    async def cool_down(self, surroundings: Surroundings, /) -> None:
+        """End what the warm-up began. Harmless when there is nothing to end."""
 
 
 class Task:

@@ -22,7 +22,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any, Final, Protocol, runtime_checkable
 
-from ostinato.controller.runnable import Runnable, Surroundings, WarmsUp
+from ostinato.controller.runnable import CoolsDown, Runnable, Surroundings, WarmsUp
 from ostinato.manager.group import Group, Job
 from ostinato.world import Clock
 
@@ -45,6 +45,7 @@ class Groups:
         self.warm_up = Group("warm-up", clock, failed)
         self.leaders = Group("leaders", clock, failed)
         self._names: set[str] = set()
+        self._warm: list[tuple[CoolsDown, Surroundings]] = []  # what is to be told when all is over
 
     def add(self, runnable: Runnable, surroundings: Surroundings) -> None:
         """A ValueError if there is one of this name; `Stopped` once the manager stops."""
@@ -65,15 +66,25 @@ class Groups:
         self.leaders.close()  # who does not lead yet must not begin on the way down
         await asyncio.gather(self.warm_up.stop(), self.others.stop())
         await self.leaders.stop()
+        await self._cool_down()
 
     async def drop(self) -> None:
         """Insist that all stop. For leaders first: what they do may be another's work by now."""
         for group in (self.leaders, self.warm_up, self.others, self.webhooks):
             await group.drop()
+        await self._cool_down()
+
+    async def _cool_down(self) -> None:
+        """End what was warmed up and never ran."""
+        while self._warm:
+            runnable, surroundings = self._warm.pop()
+            await runnable.cool_down(surroundings)
 
     def _work(self, runnable: Runnable, surroundings: Surroundings) -> Callable[[], Coroutine[Any, Any, None]]:
         if not isinstance(runnable, WarmsUp):
             return lambda: runnable.run(surroundings)
+        if isinstance(runnable, CoolsDown):
+            self._warm.append((runnable, surroundings))
         warm_up = _Once(lambda: runnable.warm_up(surroundings))
         self.warm_up.add(Job(f"{runnable.name}: warm-up", warm_up.run))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import msgspec
@@ -31,6 +32,10 @@ from ostinato.queue import ExponentialBackoff
 
 
 async def reconcile(request: Request) -> None: ...
+
+
+class Called:
+    async def __call__(self, request: Request) -> None: ...
 
 
 SOURCE = ChannelSource(Channel())
@@ -226,6 +231,12 @@ def test_what_is_no_reconciler_is_refused_where_it_is_written(function: Any, pro
         Builder("x").watch_for(Widget).complete(function)
 
 
+def test_async_functions_are_known_in_all_their_forms() -> None:
+    for function in (reconcile, functools.partial(functools.partial(reconcile)), Called()):
+        assert Builder("x").watch_for(Widget).complete(function).reconciler.is_async
+    assert not Builder("x").watch_for(Widget).complete(lambda request: None).reconciler.is_async
+
+
 def test_a_generator_is_refused() -> None:
     def yielding(each: Widget, ctx: Context) -> Any:
         yield each
@@ -247,7 +258,7 @@ async def test_the_same_function_runs_in_several_managers(light: Light) -> None:
     async def noting(request: Request, ctx: Context) -> None:
         ran.append(ctx.name)
 
-    other = Light(light.world)
+    other = Light(light.world, controllers=ControllerOptions(concurrency_of={"Widget.example.dev": 3}))
     async with light.running(noting), other.running(noting):
         await light.settle()
         channel.put("x")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -214,11 +213,38 @@ async def test_an_error_while_warming_up_is_raised(light: Light) -> None:
         async def run(self, sink: Sink) -> None:
             raise OSError("gone")
 
-    made = light.controller(Noting(), Broken(), warm_up=True)
+    gate = Gate()
+    made = light.controller(Noting(), Broken(), gate, warm_up=True)
     with pytest.raises(OSError, match="gone"):
         await made.warm_up(light.surroundings)
-    with suppress(OSError):
-        await made.run(light.surroundings)
+    assert gate.ended
+
+
+@lightly
+async def test_what_was_warmed_up_and_never_led_is_cooled_down(light: Light) -> None:
+    gate = Gate()
+    gate.open.set()
+
+    @controller(sources=[gate], warm_up=True)
+    async def never(request: Request, ctx: Context) -> None: ...
+
+    await never.cool_down(light.surroundings)
+    await never.warm_up(light.surroundings)
+    assert (gate.starts, gate.ended) == (1, False)
+    await never.cool_down(light.surroundings)
+    assert gate.ended
+    await never.cool_down(light.surroundings)
+
+
+@lightly
+async def test_a_warm_up_that_is_cancelled_leaves_nothing_behind(light: Light) -> None:
+    gate = Gate()
+    made = light.controller(Noting(), gate, warm_up=True)
+    task = asyncio.create_task(made.warm_up(light.surroundings))
+    await light.settle()
+    task.cancel()
+    await asyncio.wait([task])
+    assert gate.ended
 
 
 @lightly
