@@ -93,7 +93,7 @@ def ours(directory: Path, bytecode: Path) -> Iterator[Target]:
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     began = time.monotonic()
     process = subprocess.Popen(
-        [*command, "--token-auth-file", str(tokens), *options], stdout=subprocess.PIPE, env=environment, text=True
+        [*command, "--token-auth-file", str(tokens)], stdout=subprocess.PIPE, env=environment, text=True
     )
     try:
         assert process.stdout is not None
