@@ -1,0 +1,47 @@
+"""The examples of the pages about controllers are run."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from tests.unit.controller.stage import Widget
+
+import ostinato.controller
+from ostinato.kinds.apps_v1 import Deployment
+from ostinato.kinds.core_v1 import ConfigMap
+
+DOCS = Path(__file__).parents[3] / "docs"
+
+
+def blocks(page: str) -> list[str]:
+    return re.findall(r"```python\n(.*?)```", (DOCS / page).read_text(), re.DOTALL)
+
+
+def test_the_tutorial_runs_as_it_is_written(capsys: pytest.CaptureFixture[str]) -> None:
+    module = ModuleType("tutorial")
+    sys.modules["tutorial"] = module  # where type hints look for their names
+    for code in blocks("tutorial/controller.md"):
+        exec(code, module.__dict__)
+    assert capsys.readouterr().out == "replicas: 3\n"
+
+
+def test_the_tutorial_is_the_example() -> None:
+    example = (DOCS.parent / "examples" / "widget.py").read_text()
+    code = example.split("from __future__ import annotations\n", 1)[1].strip()
+    assert blocks("tutorial/controller.md")[0].strip() == code
+
+
+def test_the_examples_of_the_concepts_are_controllers() -> None:
+    names: dict[str, Any] = {name: getattr(ostinato.controller, name) for name in ostinato.controller.__all__}
+    names |= {"Widget": Widget, "Deployment": Deployment, "ConfigMap": ConfigMap, "client": None}
+    names["widgets_using"] = lambda config_map: []
+    first, second = blocks("concepts/controllers.md")
+    exec(first, names)
+    exec(second, names)
+    assert names["widgets"].owns == (Deployment,)
+    assert names["built"].options.max_concurrent == 4
