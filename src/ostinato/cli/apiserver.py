@@ -81,9 +81,9 @@ async def _serve(settings: Settings) -> None:
     server = Standalone(world, settings)
     await _start(server, settings)
     # What is there now stays: the collector need not look at it again, and has less to do with what comes.
-    gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
+    gc.enable()
     sys.stdout.write(f"ostinato apiserver ready at {server.url} (kubeconfig: {server.kubeconfig})\n")
     sys.stdout.flush()
     try:
