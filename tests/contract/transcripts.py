@@ -209,6 +209,8 @@ def run_transcript(kubectl: Kubectl, transcript: dict) -> list[dict]:
                 answer = {"stdout": stdout} if command["only"] == "stdout" else {}
             for stream, output in answer.items():
                 lines = normalise(output, command.get("normalise", [])).split("\n")
+                # kubectl's own watch may log that it was ended by kubectl's own --timeout: a race within kubectl.
+                lines = [line for line in lines if " reflector.go]" not in line]
                 answer[stream] = sorted(lines) if command.get("sort") else lines
             if command.get("only") != "stdout":
                 answer["exit"] = code
