@@ -1,0 +1,132 @@
+"""Claims: which objects are a controller's own, by selector and by controller reference.
+
+- An object that it manages and selects is its own. One that it manages but no longer selects is released.
+- An object that nobody manages and it selects is adopted, unless one of them is being deleted.
+- An object of another controller is left alone.
+
+Before the first adoption the owner is read from the server: one that has been deleted, or replaced by another of its
+name, adopts nothing. Every write is conditional on the uid, so it never hits another object of the same name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Generic, TypeVar
+
+from ostinato.api.codec import to_dict
+from ostinato.api.errors import Invalid, NotFound
+from ostinato.api.labels import Selector
+from ostinato.api.object import Object
+from ostinato.api.owners import controller_of, controller_reference_to
+from ostinato.cache import CachedClient, Entry, by
+from ostinato.cache.informers import AnyKind
+from ostinato.client.patching import StrategicMergePatch
+from ostinato.client.views import MetadataOf
+from ostinato.manager import Manager
+
+O = TypeVar("O", bound=Object)  # noqa: E741
+
+
+def _managed_by(entry: Entry) -> str:
+    reference = entry.controller if entry.owner_uids else None
+    return orphans_in(entry.key.namespace) if reference is None else reference.uid
+
+
+CONTROLLED = by("controller", _managed_by)
+"""An index: by the uid of the controller, or by `orphans_in(namespace)`."""
+
+
+def orphans_in(namespace: str) -> str:
+    """The value that objects without a controller have in the index."""
+    return f"nobody in {namespace}"
+
+
+class Claims(Generic[O]):
+    """What one owner claims among the objects of a kind, whose cache must keep the index `CONTROLLED`."""
+
+    def __init__(self, client: CachedClient, owner: Object, selector: Selector, kind: type[O]) -> None:
+        self._client = client
+        self._owner = owner
+        self._selector = selector
+        self._kind = kind
+        self._may_adopt: bool | None = None  # once the server was asked
+
+    async def claim(self) -> list[O]:
+        """The owner's own, after adoptions and releases. An error of a write is raised once all were tried."""
+        own = await self._client.list(self._kind, index=(CONTROLLED.name, self._owner.metadata.uid))
+        orphans = await self._client.list(
+            self._kind, index=(CONTROLLED.name, orphans_in(self._owner.metadata.namespace))
+        )
+        return await self.among([*own, *orphans])
+
+    async def among(self, candidates: Sequence[O]) -> list[O]:
+        """The same, of objects that the caller knows."""
+        claimed: list[O] = []
+        errors: list[Exception] = []
+        for each in candidates:
+            try:
+                if await self._claims(each):
+                    claimed.append(each)
+            except Exception as error:  # noqa: BLE001 - the others first
+                errors.append(error)
+        if errors:
+            raise errors[0]
+        return claimed
+
+    async def _claims(self, candidate: O) -> bool:
+        reference = controller_of(candidate)
+        selected = self._selector.matches(candidate.metadata.labels)
+        if reference is not None:
+            if reference.uid != self._owner.metadata.uid:
+                return False
+            if selected:
+                return True
+            if self._owner.metadata.deletion_timestamp is None:
+                await self._release(candidate)
+            return False
+        if not selected or self._is_going(candidate):
+            return False
+        return await self._adopt(candidate)
+
+    def _is_going(self, candidate: O) -> bool:
+        return self._owner.metadata.deletion_timestamp is not None or candidate.metadata.deletion_timestamp is not None
+
+    async def _adopt(self, candidate: O) -> bool:
+        if not await self._owner_is_there():
+            return False
+        reference = to_dict(controller_reference_to(self._owner))
+        change = {"metadata": {"ownerReferences": [reference], "uid": candidate.metadata.uid}}
+        try:
+            await self._client.patch(self._kind, candidate.metadata, StrategicMergePatch(change))
+        except NotFound:
+            return False
+        candidate.metadata.owner_references = [
+            *candidate.metadata.owner_references,
+            controller_reference_to(self._owner),
+        ]
+        return True
+
+    async def _release(self, candidate: O) -> None:
+        gone = {"$patch": "delete", "uid": self._owner.metadata.uid}
+        change = {"metadata": {"ownerReferences": [gone], "uid": candidate.metadata.uid}}
+        try:
+            await self._client.patch(self._kind, candidate.metadata, StrategicMergePatch(change))
+        except (NotFound, Invalid):
+            return  # it is gone, or it is another by now: then it is not ours to release
+
+    async def _owner_is_there(self) -> bool:
+        if self._may_adopt is None:
+            found = await self._client.live.get(MetadataOf(type(self._owner)), self._owner.metadata, missing=None)
+            self._may_adopt = (
+                found is not None
+                and found.metadata.uid == self._owner.metadata.uid
+                and found.metadata.deletion_timestamp is None
+            )
+        return self._may_adopt
+
+
+def index_controllers(manager: Manager, kind: AnyKind) -> None:
+    """Have the cache of a kind keep the index `CONTROLLED`."""
+    with suppress(ValueError):  # another controller of the plane has asked for it
+        manager.informers.of(kind).add_index(CONTROLLED)

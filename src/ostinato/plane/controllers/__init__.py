@@ -1,0 +1,76 @@
+"""The controllers of the plane, a module each, by the names that kube-controller-manager gives them.
+
+    add_controllers(manager, Options(), without={"cronjob-controller"})
+
+A module has a function `add_to(manager, options)` that adds its controllers to a manager. It is imported when it is
+wanted: what is left out costs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from importlib import import_module
+from pathlib import Path
+from typing import Final, Protocol, cast
+
+import msgspec
+
+from ostinato.manager import Manager
+
+FIELD_MANAGER: Final = "kube-controller-manager"
+
+CONTROLLERS: Final = {
+    "certificatesigningrequest-controller": "certificates",
+    "clusterrole-aggregation-controller": "role_aggregation",
+    "cronjob-controller": "cronjob",
+    "daemonset-controller": "daemonset",
+    "deployment-controller": "deployment",
+    "disruption-controller": "disruption",
+    "endpoints-controller": "endpoints",
+    "endpointslice-controller": "endpointslice",
+    "endpointslice-mirroring-controller": "endpointslice_mirroring",
+    "garbage-collector-controller": "garbage",
+    "horizontal-pod-autoscaler-controller": "autoscaler",
+    "job-controller": "job",
+    "namespace-controller": "namespace",
+    "node-lifecycle-controller": "node_lifecycle",
+    "persistentvolume-binder-controller": "volume_binder",
+    "persistentvolume-protection-controller": "volume_protection",
+    "persistentvolumeclaim-protection-controller": "claim_protection",
+    "pod-garbage-collector-controller": "pod_garbage",
+    "replicaset-controller": "replicaset",
+    "replicationcontroller-controller": "replication",
+    "resourcequota-controller": "quota",
+    "root-ca-certificate-publisher-controller": "root_ca",
+    "serviceaccount-controller": "service_account",
+    "statefulset-controller": "statefulset",
+    "taint-eviction-controller": "taint_eviction",
+    "ttl-after-finished-controller": "ttl_after_finished",
+}
+"""The module of each controller."""
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """What controllers cannot learn from the API server.
+
+    - `ca_certificate`, `ca_key`: of the authority that signs certificates for nodes, and that `kube-root-ca.crt` tells
+      of. Default to none: nothing is signed or told.
+    - `volumes`: directory in which volumes for claims are made on this machine. Defaults to none: none are made.
+    """
+
+    ca_certificate: Path | None = None
+    ca_key: Path | None = None
+    volumes: Path | None = None
+
+
+class _Module(Protocol):
+    def add_to(self, manager: Manager, options: Options) -> None: ...
+
+
+def add_controllers(manager: Manager, options: Options, *, without: Collection[str] = ()) -> None:
+    """Add all controllers but some; a ValueError for a name that none has."""
+    if unknown := sorted(set(without) - CONTROLLERS.keys()):
+        raise ValueError(f"there is no controller {unknown[0]!r}; there are {', '.join(CONTROLLERS)}")
+    for name, module in CONTROLLERS.items():
+        if name not in without:
+            cast("_Module", import_module(f"{__name__}.{module}")).add_to(manager, options)

@@ -1,0 +1,77 @@
+"""Pods as controllers see them: what they go by, and nothing else.
+
+A Pod has dozens of fields; whoever counts Pods needs ten of them. `PodState` reads those, in an eighth of the time, and
+is a Pod all the same: it can be patched, deleted, owned and adopted. It cannot be updated: use a patch.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import msgspec
+
+from ostinato.api.object import Object
+from ostinato.api.struct import Struct
+from ostinato.api.time import Time
+
+
+class PodStateSpec(Struct):
+    node_name: str = ""
+    restart_policy: str = "Always"
+
+
+class PodCondition(Struct):
+    type: str
+    status: str
+    reason: str = ""
+    last_transition_time: Time | None = None
+
+
+class ContainerState(Struct):
+    name: str = ""
+    restart_count: int = 0
+
+
+class PodStateStatus(Struct):
+    phase: str = ""
+    reason: str = ""
+    conditions: list[PodCondition] = []
+    container_statuses: list[ContainerState] = []
+    start_time: Time | None = None
+
+
+class PodState(Object, version="v1", kind="Pod", plural="pods"):
+    spec: PodStateSpec = msgspec.field(default_factory=PodStateSpec)
+    status: PodStateStatus = msgspec.field(default_factory=PodStateStatus)
+
+
+def condition(pod: PodState, kind: str) -> PodCondition | None:
+    return next((each for each in pod.status.conditions if each.type == kind), None)
+
+
+def is_ready(pod: PodState) -> bool:
+    ready = condition(pod, "Ready")
+    return ready is not None and ready.status == "True"
+
+
+def ready_since(pod: PodState) -> datetime | None:
+    """When it got ready; None if it is not, or nobody says when."""
+    ready = condition(pod, "Ready")
+    return ready.last_transition_time if ready is not None and ready.status == "True" else None
+
+
+def is_available(pod: PodState, min_ready_seconds: int, now: datetime) -> bool:
+    """Whether it has been ready for so long."""
+    if not is_ready(pod):
+        return False
+    since = ready_since(pod)
+    return min_ready_seconds == 0 or (since is not None and (now - since).total_seconds() >= min_ready_seconds)
+
+
+def is_finished(pod: PodState) -> bool:
+    return pod.status.phase in ("Succeeded", "Failed")
+
+
+def is_active(pod: PodState) -> bool:
+    """Whether it counts: it has not finished, and nobody deletes it."""
+    return not is_finished(pod) and pod.metadata.deletion_timestamp is None

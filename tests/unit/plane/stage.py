@@ -1,0 +1,112 @@
+"""A stage for the plane's controllers: an API server in one process, some of them on it, virtual time.
+
+    async def play(stage: Stage) -> None:
+        await stage.client.create(deployment("web", replicas=3))
+        await stage.settle()
+        assert len(await stage.client.list(Pod)) == 3
+
+    on_stage(play, "deployment-controller", "replicaset-controller")
+
+Two tests may share a process and nothing else. `settle` waits, in virtual time, until nothing has been written for a
+while; `until` waits for a condition. A play that takes more than a day of virtual time has failed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+from ostinato.client import Client, MergePatch
+from ostinato.manager import Manager
+from ostinato.plane.controllers import CONTROLLERS, FIELD_MANAGER, Options, add_controllers
+from ostinato.server.core import Server
+from ostinato.server.store.log_memory import MemoryLog
+from ostinato.server.transport import InProcessTransport
+from ostinato.world import Simulation, World
+
+T = TypeVar("T")
+_DAY = 86_400.0
+
+
+class Stage:
+    def __init__(self, world: World, server: Server) -> None:
+        self.world = world
+        self.server = server
+        self.client = Client(InProcessTransport(server), world=world, namespace="default", field_manager="test")
+        self._managers: list[tuple[Manager, asyncio.Task[None]]] = []
+
+    @property
+    def version(self) -> int:
+        """Of the store: it grows with every write."""
+        return self.server.index.version
+
+    def run(self, add: Callable[[Manager], object], field_manager: str = FIELD_MANAGER) -> Manager:
+        """Start a manager with what is added to it."""
+        manager = Manager(
+            connect=lambda purpose: InProcessTransport(self.server, deadline=purpose.deadline),
+            field_manager=field_manager,
+            world=self.world,
+        )
+        add(manager)
+        self._managers.append((manager, asyncio.get_running_loop().create_task(manager.serve())))
+        return manager
+
+    async def settle(self, quiet: float = 2.0, limit: float = 600.0) -> None:
+        """Until nothing has been written for so many seconds."""
+        until = self.world.clock.monotonic() + limit
+        before = -1
+        while before != self.version:
+            assert self.world.clock.monotonic() < until, "it does not settle"
+            before = self.version
+            await self.world.clock.sleep(quiet)
+
+    async def until(self, condition: Callable[[], Awaitable[T]], limit: float = 600.0) -> T:
+        """Until the condition holds; what it answers."""
+        end = self.world.clock.monotonic() + limit
+        while not (found := await condition()):
+            assert self.world.clock.monotonic() < end, "it never held"
+            await self.world.clock.sleep(0.1)
+        return found
+
+    async def events(self, name: str = "") -> list[tuple[str, str]]:
+        """Reason and note of the events about an object, or about all, in the order in which they came."""
+        from ostinato.kinds.events_v1 import Event
+
+        found = sorted(await self.client.list(Event), key=lambda each: int(each.metadata.resource_version))
+        return [
+            (each.reason or "", each.note or "")
+            for each in found
+            if not name or (each.regarding is not None and each.regarding.name == name)
+        ]
+
+    async def set_pod_status(self, pod: Any, **status: Any) -> None:
+        """Play the node: say how a Pod fares."""
+        await self.client.patch(type(pod), pod.metadata, MergePatch({"status": status}), subresource="status")
+
+    async def stop(self) -> None:
+        for manager, task in self._managers:
+            manager.stop()
+            await task
+        await self.client.close()
+        await self.server.close()
+
+
+def on_stage(play: Callable[[Stage], Awaitable[None]], *controllers: str, seed: int = 1) -> None:
+    """Run a play with some controllers of the plane, all in virtual time; what they raise is raised."""
+    world = Simulation(seed=seed)
+
+    async def whole() -> None:
+        server = Server(world, MemoryLog())
+        await server.start()
+        stage = Stage(world, server)
+        if controllers:
+            without = set(CONTROLLERS) - set(controllers)
+            stage.run(lambda manager: add_controllers(manager, Options(), without=without))
+        try:
+            async with world.clock.timeout(_DAY):
+                await play(stage)
+        finally:
+            await stage.stop()
+
+    world.run(whole())
