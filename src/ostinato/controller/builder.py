@@ -22,9 +22,8 @@ from typing import Any, Final, Literal, Self
 
 import msgspec
 
-from ostinato.api.object import Object
 from ostinato.cache.informers import AnyKind
-from ostinato.client.views import Typed, View, view_of
+from ostinato.client.views import View, view_of
 from ostinato.controller.controller import Controller, ControllerError
 from ostinato.controller.handlers import ForObject, ForOwner, Handler, MapFunction, MapTo
 from ostinato.controller.kind_source import KindOptions, KindSource
@@ -57,6 +56,7 @@ class Builder:
         self._sources: list[Source] = []
         self._filters: list[EventFunction] = []
         self._options = ControllerOptions()
+        self._access: list[Any] = []
         self._completed = False
 
     def watch_for(self, kind: AnyKind, *, predicates: Iterable[EventFunction] = (), **options: Any) -> Self:
@@ -108,6 +108,11 @@ class Builder:
         self._options = added.inheriting(self._options)
         return self
 
+    def needs(self, *access: Any) -> Self:
+        """Declare what it needs to be allowed beside the kinds that it watches (`ostinato.crd.Access`)."""
+        self._access += access
+        return self
+
     def named(self, name: str) -> Self:
         self._name = name
         return self
@@ -116,10 +121,6 @@ class Builder:
     def watched(self) -> tuple[Watched, ...]:
         """The kinds that are watched: what a role must allow."""
         return tuple(watched for watched, _ in self._watched)
-
-    def classes(self, role: Role) -> tuple[type[Object], ...]:
-        """The kinds that are watched in a role, if they are classes."""
-        return tuple(each.view.cls for each in self.watched if each.role == role and isinstance(each.view, Typed))
 
     @property
     def name(self) -> str:
@@ -159,6 +160,7 @@ class Builder:
             owned=[each.view for each in self.watched if each.role == "owned"],
             sources=[*(source.with_filters(self._filters) for _, source in self._watched), *self._sources],
             options=self._options,
+            access=self._access,
         )
 
     def _watch(

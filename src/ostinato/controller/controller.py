@@ -16,10 +16,12 @@ from logging import Logger
 from typing import Any
 
 from ostinato.cache.entry import Entry
+from ostinato.cache.informers import AnyKind
 from ostinato.cache.own_writes import OwnWrites
-from ostinato.client.views import View
+from ostinato.client.views import Typed, View
 from ostinato.controller.applying import Applier
 from ostinato.controller.hot_loop import HotLoopGuard
+from ostinato.controller.kind_source import KindSource
 from ostinato.controller.metrics import ControllerStatistics
 from ostinato.controller.options import ControllerOptions
 from ostinato.controller.reasons import Cause, Reasons
@@ -45,16 +47,19 @@ class Controller:
         owned: Sequence[View[Any]] = (),
         sources: Sequence[Source] = (),
         options: ControllerOptions | None = None,
+        access: Sequence[Any] = (),
     ) -> None:
         """
         - `reconciler`: a function, or an object with a method `reconcile`; see `reconcilers`.
         - `view`: the kind that it is for. Defaults to none: keys are whatever the sources tell.
         - `owned`: the kinds whose objects it manages.
+        - `access`: what it needs to be allowed beside the kinds that it watches (`ostinato.crd.Access`); for manifests.
         """
         self.name = name
         self.view = view
         self.owned = tuple(owned)
         self.options = options or ControllerOptions()
+        self.access = tuple(access)
         self.reconciler = Reconciler(reconciler, view)
         self._sources: list[Source] = list(sources)
         self._loop: _Loop | None = None  # from the first start on
@@ -66,6 +71,21 @@ class Controller:
     @property
     def sources(self) -> tuple[Source, ...]:
         return tuple(self._sources)
+
+    @property
+    def reconciles(self) -> tuple[AnyKind, ...]:
+        """The kind whose objects it reconciles, as a class where it is one; so with the next two."""
+        return () if self.view is None else (_kind(self.view),)
+
+    @property
+    def owns(self) -> tuple[AnyKind, ...]:
+        return tuple(map(_kind, self.owned))
+
+    @property
+    def watches(self) -> tuple[AnyKind, ...]:
+        others = [view.gvk for view in (self.view, *self.owned) if view is not None]
+        views = (source.view for source in self._sources if isinstance(source, KindSource))
+        return tuple(_kind(view) for view in views if view.gvk not in others)
 
     @property
     def needs_leader_election(self) -> bool:
@@ -118,6 +138,10 @@ class Controller:
                 self._loop.start_source(source)
         await self._loop.ready()
         return self._loop
+
+
+def _kind(view: View[Any]) -> AnyKind:
+    return view.cls if isinstance(view, Typed) else view
 
 
 class _Loop:

@@ -17,7 +17,6 @@ from typing import Any
 
 import msgspec
 
-from ostinato.api.object import Object
 from ostinato.cache.informers import AnyKind
 from ostinato.controller.builder import Builder
 from ostinato.controller.controller import Controller
@@ -42,12 +41,11 @@ class ControllerFunction:
 
     def __init__(self, function: Callable[..., Any], builder: Builder, access: Sequence[Any] = ()) -> None:
         self.function = function
-        self.access = tuple(access)  # what it needs beside the kinds that it watches
-        self._builder = builder
+        self._builder = builder.needs(*access)
         self._running: dict[Surroundings, Controller] = {}
         self.__doc__ = function.__doc__
         self.__wrapped__ = function
-        self.make()  # what is wrong with it is said where it is written
+        self._shown = self.make()  # never run; made here, so that what is wrong with it is said where it is written
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.function(*args, **kwargs)
@@ -64,17 +62,20 @@ class ControllerFunction:
         return self._builder.options.needs_leader_election is not False
 
     @property
-    def reconciles(self) -> tuple[type[Object], ...]:
-        """The kinds whose objects it reconciles, as far as they are classes; so with the next two."""
-        return self._builder.classes("for")
+    def reconciles(self) -> tuple[AnyKind, ...]:
+        return self._shown.reconciles
 
     @property
-    def owns(self) -> tuple[type[Object], ...]:
-        return self._builder.classes("owned")
+    def owns(self) -> tuple[AnyKind, ...]:
+        return self._shown.owns
 
     @property
-    def watches(self) -> tuple[type[Object], ...]:
-        return self._builder.classes("watched")
+    def watches(self) -> tuple[AnyKind, ...]:
+        return self._shown.watches
+
+    @property
+    def access(self) -> tuple[Any, ...]:
+        return self._shown.access
 
     def make(self) -> Controller:
         """A controller of one's own, to run once."""

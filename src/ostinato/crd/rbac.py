@@ -1,9 +1,10 @@
 """RBAC: the roles that controllers need, from what they reconcile, own and watch.
 
-- Reconciled kinds are read and watched; their status is written, and their finalizers, so that what they own can hold
-  them back from deletion.
+- Reconciled kinds are read and watched, and patched, for finalizers of one's own; their status is written, and their
+  finalizers subresource, so that what they own can hold them back from deletion.
 - Owned kinds are read, watched, created, patched and deleted. Watched kinds are read and watched.
 - Whatever else a controller does, it declares.
+- A kind that is no class here is taken to be called and placed as most are: Widget is widgets, in namespaces.
 
 Rules are merged, so that a role is short and the same whatever the order: verbs of equal rules, then resources, then
 groups, then URLs. The verb `*` covers all others.
@@ -16,8 +17,9 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
-from ostinato.api.gvk import NamespacedName
-from ostinato.api.object import KindInfo
+from ostinato.api.gvk import GroupVersionKind, NamespacedName
+from ostinato.api.object import KindInfo, plural_of
+from ostinato.client.views import View
 
 Json = dict[str, Any]
 
@@ -50,14 +52,14 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Uses(Protocol):
-    """What a controller says of itself; kinds are classes."""
+    """What a controller says of itself; kinds are classes, or views of them."""
 
     @property
-    def reconciles(self) -> Iterable[type]: ...
+    def reconciles(self) -> Iterable[Any]: ...
     @property
-    def owns(self) -> Iterable[type]: ...
+    def owns(self) -> Iterable[Any]: ...
     @property
-    def watches(self) -> Iterable[type]: ...
+    def watches(self) -> Iterable[Any]: ...
     @property
     def access(self) -> Iterable[Access]: ...
 
@@ -67,7 +69,7 @@ def access_of(controller: Uses, *, namespace: str = "") -> list[Access]:
     found: list[Access] = []
     for kind in controller.reconciles:
         found += [
-            _access(kind, _READ, namespace),
+            _access(kind, (*_READ, "patch"), namespace),
             _access(kind, ("patch", "update"), namespace, "status"),
             _access(kind, ("update",), namespace, "finalizers"),
         ]
@@ -93,13 +95,22 @@ def electing_leaders(namespace: str) -> Access:
     )
 
 
-def _access(kind: type, verbs: tuple[str, ...], namespace: str, subresource: str = "") -> Access:
-    info = getattr(kind, "__kind__", None)
-    if not isinstance(info, KindInfo):
-        raise TypeError(f"{kind!r} is no kind: it names no version, e.g. version='v1'")
+def _access(kind: Any, verbs: tuple[str, ...], namespace: str, subresource: str = "") -> Access:
+    info = _info(kind)
     name = f"{info.plural}/{subresource}" if subresource else info.plural
     inside = namespace if info.namespaced else ""  # of what is in no namespace, a Role can say nothing
     return Access(groups=(info.gvk.group,), resources=(name,), verbs=verbs, namespace=inside)
+
+
+def _info(kind: Any) -> KindInfo:
+    if isinstance(kind, View):
+        kind = kind.info or kind.gvk
+    if isinstance(kind, GroupVersionKind):
+        return KindInfo(kind, plural_of(kind.kind), kind.kind.lower(), namespaced=True)
+    info = kind if isinstance(kind, KindInfo) else getattr(kind, "__kind__", None)
+    if not isinstance(info, KindInfo):
+        raise TypeError(f"{kind!r} is no kind: it names no version, e.g. version='v1'")
+    return info
 
 
 def merged(rules: Iterable[Access]) -> list[Access]:
@@ -111,9 +122,7 @@ def merged(rules: Iterable[Access]) -> list[Access]:
             rest = msgspec.structs.replace(rule, **{word: _PLACEHOLDER if getattr(rule, word) else ()})
             by_rest.setdefault(rest, set()).update(getattr(rule, word))
         found = [_normal(msgspec.structs.replace(rest, **{word: tuple(all_)})) for rest, all_ in by_rest.items()]
-    return sorted(
-        found, key=lambda rule: (rule.namespace, rule.groups, rule.resources, rule.names, rule.urls, rule.verbs)
-    )
+    return sorted(found, key=_order)
 
 
 def _singles(rule: Access) -> list[Access]:

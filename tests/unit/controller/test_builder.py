@@ -204,10 +204,24 @@ def test_kinds_without_a_class_are_watched_all_the_same() -> None:
     @controller(Unstructured.of("example.dev/v1", "Widget"), name="dicts", access=["x"], needs_leader_election=False)
     async def dicts(each: dict[str, Any], ctx: Context) -> None: ...
 
-    assert dicts.reconciles == ()
+    assert [each.gvk.kind for each in dicts.reconciles] == ["Widget"]
     assert dicts.access == ("x",)
     assert not dicts.needs_leader_election
     assert str(dicts.make().sources[0]) == "Widget of example.dev/v1"
+
+
+def test_a_controller_that_was_built_says_what_it_is_about() -> None:
+    built = (
+        Builder("widgets")
+        .watch_for(Widget)
+        .owns(ConfigMap)
+        .watches(Secret, map_to=lambda secret: None)
+        .watches(ConfigMap, map_to=lambda each: None)
+        .needs("x")
+        .complete(widgets.function)
+    )
+    assert (built.reconciles, built.owns, built.watches) == ((Widget,), (ConfigMap,), (Secret,))
+    assert built.access == ("x",)
 
 
 def test_a_controller_without_a_kind_has_sources() -> None:

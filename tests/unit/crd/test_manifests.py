@@ -15,6 +15,8 @@ from tests.unit.server.asking import Api, asking
 
 from ostinato.api.gvk import NamespacedName
 from ostinato.api.wire.yaml import decode_yaml_documents
+from ostinato.client import MetadataOf, Unstructured
+from ostinato.controller import controller
 from ostinato.crd import (
     Access,
     access_of,
@@ -63,7 +65,8 @@ def test_a_role_follows_from_what_a_controller_does() -> None:
                     "verbs": ["create", "delete", "get", "list", "patch", "watch"],
                 },
                 {"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch", "update"]},
-                {"apiGroups": ["example.dev"], "resources": ["gadgets", "widgets"], "verbs": ["get", "list", "watch"]},
+                {"apiGroups": ["example.dev"], "resources": ["gadgets"], "verbs": ["get", "list", "watch"]},
+                {"apiGroups": ["example.dev"], "resources": ["widgets"], "verbs": ["get", "list", "patch", "watch"]},
                 {"apiGroups": ["example.dev"], "resources": ["widgets/finalizers"], "verbs": ["update"]},
                 {"apiGroups": ["example.dev"], "resources": ["widgets/status"], "verbs": ["patch", "update"]},
             ],
@@ -103,6 +106,19 @@ def test_a_controller_in_one_namespace_gets_a_role_there_but_for_what_is_in_none
         for role in roles_of(access_of(Controller(), namespace="a"), name="w")
     ]
     assert kinds == [("ClusterRole", None), ("Role", "a")]
+
+
+def test_kinds_that_are_no_classes_have_the_usual_names() -> None:
+    @controller(Unstructured.of("example.dev/v1", "Policy"), name="policies", owns=[MetadataOf(Node)])
+    async def policies(policy: dict[str, Any], ctx: Any) -> None: ...
+
+    found = {(rule.groups[0], rule.resources[0], rule.namespace) for rule in access_of(policies, namespace="ns")}
+    assert found == {
+        ("example.dev", "policies", "ns"),
+        ("example.dev", "policies/status", "ns"),
+        ("example.dev", "policies/finalizers", "ns"),
+        ("", "nodes", ""),
+    }
 
 
 def on(groups: str, resources: str, *verbs: str, names: tuple[str, ...] = ()) -> Access:
