@@ -10,7 +10,7 @@ name, adopts nothing. Every write is conditional on the uid, so it never hits an
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Generic, TypeVar
 
@@ -45,11 +45,20 @@ def orphans_in(namespace: str) -> str:
 class Claims(Generic[O]):
     """What one owner claims among the objects of a kind, whose cache must keep the index `CONTROLLED`."""
 
-    def __init__(self, client: CachedClient, owner: Object, selector: Selector, kind: type[O]) -> None:
+    def __init__(
+        self,
+        client: CachedClient,
+        owner: Object,
+        selector: Selector,
+        kind: type[O],
+        only: Callable[[O], bool] | None = None,
+    ) -> None:
+        """`only`: what it selects besides labels. Defaults to labels alone."""
         self._client = client
         self._owner = owner
         self._selector = selector
         self._kind = kind
+        self._only = only
         self._may_adopt: bool | None = None  # once the server was asked
 
     async def claim(self) -> list[O]:
@@ -76,7 +85,7 @@ class Claims(Generic[O]):
 
     async def _claims(self, candidate: O) -> bool:
         reference = controller_of(candidate)
-        selected = self._selector.matches(candidate.metadata.labels)
+        selected = self._selector.matches(candidate.metadata.labels) and (self._only is None or self._only(candidate))
         if reference is not None:
             if reference.uid != self._owner.metadata.uid:
                 return False

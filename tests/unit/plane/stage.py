@@ -17,7 +17,9 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
+from ostinato.api.meta import ObjectMeta
 from ostinato.client import Client, MergePatch
+from ostinato.kinds.core_v1 import ServiceAccount
 from ostinato.manager import Manager
 from ostinato.plane.controllers import CONTROLLERS, FIELD_MANAGER, Options, add_controllers
 from ostinato.server.core import Server
@@ -100,6 +102,8 @@ def on_stage(play: Callable[[Stage], Awaitable[None]], *controllers: str, seed: 
         server = Server(world, MemoryLog())
         await server.start()
         stage = Stage(world, server)
+        if "serviceaccount-controller" not in controllers:  # without one, no Pod is let in
+            await stage.client.create(ServiceAccount(metadata=ObjectMeta(name="default")))
         if controllers:
             without = set(CONTROLLERS) - set(controllers)
             stage.run(lambda manager: add_controllers(manager, Options(), without=without))
