@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
 from logging import Logger
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack, cast
 
 from ostinato.api.access import AnyObject
 from ostinato.api.gvk import NamespacedName
@@ -31,7 +31,7 @@ from ostinato.world import World
 
 if TYPE_CHECKING:
     from ostinato.controller.applying import Applier
-    from ostinato.controller.runnable import Surroundings
+    from ostinato.controller.runnable import EventOptions, Subject, Surroundings
 
 A = TypeVar("A", bound=AnyObject)
 
@@ -122,15 +122,6 @@ class Context:
         """The owner no longer manages the object."""
         return await adopting.release(self.client, instance, owner, self.name)
 
-    def event(
-        self,
-        regarding: AnyObject,
-        reason: str,
-        note: str,
-        *,
-        kind: str = "Normal",
-        action: str = "",
-        related: AnyObject | None = None,
-    ) -> None:
+    def event(self, regarding: Subject, reason: str, note: str, /, **options: Unpack[EventOptions]) -> None:
         """Tell people what happened to an object. Never waits, never fails."""
-        self._surroundings.recorder.event(regarding, reason, note, kind=kind, action=action, related=related)
+        self._surroundings.recorder.event(regarding, reason, note, **options)

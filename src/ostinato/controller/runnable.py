@@ -19,7 +19,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from logging import Logger, getLogger
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, TypedDict, Union, Unpack, runtime_checkable
 
 from ostinato.api.access import AnyObject
 from ostinato.cache.client import CachedClient
@@ -27,6 +27,9 @@ from ostinato.cache.informers import Informers
 from ostinato.controller.options import ControllerOptions
 from ostinato.queue import Family
 from ostinato.world import World
+
+if TYPE_CHECKING:
+    from ostinato.kinds.core_v1 import ObjectReference
 
 Families = Callable[[], Iterable[Family]]
 """Metrics of something, as they are when it is called."""
@@ -46,24 +49,27 @@ class Metrics(Protocol):
         """Show them no longer. Harmless when they are not shown."""
 
 
+Subject = Union[AnyObject, "ObjectReference"]
+"""What an event is about: an object, or a reference to one or to a part of it. (Not loaded for its name alone.)"""
+
+
+class EventOptions(TypedDict, total=False):
+    """
+    - `kind`: "Normal" or "Warning". Defaults to "Normal".
+    - `action`: what was done. Defaults to the reason.
+    - `related`: another object that has to do with it.
+    """
+
+    kind: str
+    action: str
+    related: Subject | None
+
+
 class Recorder(Protocol):
     """Writes events (events.k8s.io/v1) about objects, for people to read."""
 
-    def event(
-        self,
-        regarding: AnyObject,
-        reason: str,
-        note: str,
-        /,
-        *,
-        kind: str = "Normal",
-        action: str = "",
-        related: AnyObject | None = None,
-    ) -> None:
-        """Say that something happened to an object. Never waits and never raises: an event may be lost, work may not.
-
-        `kind` is "Normal" or "Warning"; `action` defaults to the reason.
-        """
+    def event(self, regarding: Subject, reason: str, note: str, /, **options: Unpack[EventOptions]) -> None:
+        """Say that something happened to an object. Never waits, never raises: an event may be lost, work may not."""
 
 
 class NoMetrics:
@@ -77,16 +83,7 @@ class NoMetrics:
 class NoRecorder:
     """Events that nobody is told of."""
 
-    def event(
-        self,
-        regarding: AnyObject,
-        reason: str,
-        note: str,
-        *,
-        kind: str = "Normal",
-        action: str = "",
-        related: AnyObject | None = None,
-    ) -> None: ...
+    def event(self, regarding: Subject, reason: str, note: str, /, **options: Unpack[EventOptions]) -> None: ...
 
 
 def _no_span(name: str, attributes: Mapping[str, str]) -> AbstractContextManager[object]:  # noqa: ARG001

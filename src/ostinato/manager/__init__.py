@@ -7,7 +7,8 @@ Manager(leader_election="widgets", health=":8081", metrics=":8080").add(widgets)
 from ostinato.manager.connecting import Connect, Purpose
 from ostinato.manager.connections import CacheOptions
 from ostinato.manager.elector import LeadershipLost
-from ostinato.manager.events import EventRecorder, Events
+from ostinato.manager.event_recorders import CoreEventRecorder, EventRecorder
+from ostinato.manager.events import Events
 from ostinato.manager.group import Stopped
 from ostinato.manager.health import Check
 from ostinato.manager.leader_election import LeaderElection
@@ -21,6 +22,7 @@ __all__ = [
     "CacheOptions",
     "Check",
     "Connect",
+    "CoreEventRecorder",
     "EventRecorder",
     "Events",
     "JsonFormatter",

@@ -1,4 +1,4 @@
-"""Series: which events are the same one again, and which come too often to be told.
+"""Series: which Events of events.k8s.io are the same one again, and which come too often to be told.
 
 - Events that agree in all but their note and time are one series: the first is created, the second makes it a series,
   further ones are only counted. The server learns the count when the series ends, and now and then before.
@@ -11,20 +11,19 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Hashable
+from datetime import timedelta
 from typing import Final, NamedTuple
 
-import msgspec
-
-from ostinato.kinds.core_v1 import ObjectReference
-from ostinato.kinds.events_v1 import Event
+from ostinato.api import access
+from ostinato.api.errors import NotFound
+from ostinato.api.time import MicroTime
+from ostinato.client.client import Client
+from ostinato.client.patching import StrategicMergePatch
+from ostinato.kinds.events_v1 import Event, EventSeries
+from ostinato.manager.event_books import MOST_REMEMBERED, Known, Reference, SpamFilter, described, identity
 from ostinato.world import Clock
 
-BURST: Final = 25
-REFILL: Final = 1 / 300  # tokens a second
-MOST_REMEMBERED: Final = 4096
 FINISHED_AFTER: Final = 360.0  # seconds without another event after which a series is over
-
-Reference = tuple[str | None, ...]
 
 
 class Key(NamedTuple):
@@ -46,8 +45,8 @@ class Key(NamedTuple):
             event.reason,
             event.reporting_controller,
             event.reporting_instance,
-            _fields(event.regarding),
-            _fields(event.related),
+            identity(event.regarding),
+            identity(event.related),
         )
 
     @property
@@ -56,17 +55,37 @@ class Key(NamedTuple):
         return self.controller, self.instance, self.type, self.regarding
 
 
-class Known(msgspec.Struct):
+class Series(Known):
     """An event that was told, and how often it has happened since."""
 
-    event: Event
-    count: int
-    last: float  # on the monotonic clock
-    untold: int = 0  # of the count, those that the server does not know of
+    def __init__(self, event: Event, book: SeriesBook, now: float) -> None:
+        self.event = event
+        self.count = 1
+        self.last = now  # on the monotonic clock
+        self._book = book
 
     @property
-    def is_series(self) -> bool:
+    def is_series(self) -> bool:  # type: ignore[override]  # it becomes one
         return self.count > 1
+
+    async def write(self, client: Client) -> None:
+        event = self.event
+        if self.is_series:
+            count, last = self.count, self._book.time_of(self.last)
+            event.series = EventSeries(count=count, last_observed_time=last)
+            patch = StrategicMergePatch({"series": {"count": count, "lastObservedTime": str(last)}})
+            try:
+                await client.patch(Event, access.key(event), patch)
+                return
+            except NotFound:
+                pass  # it was never told, or is forgotten by now
+        await client.create(event)
+
+    def forget(self) -> None:
+        self._book.forget(self)
+
+    def __str__(self) -> str:
+        return described(self.event.reason, self.event.regarding)
 
 
 class SeriesBook:
@@ -74,20 +93,20 @@ class SeriesBook:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._known: OrderedDict[Key, Known] = OrderedDict()  # least recently used first
+        self._known: OrderedDict[Key, Series] = OrderedDict()  # least recently used first
         self._spam = SpamFilter(clock)
 
     def __len__(self) -> int:
         return len(self._known)
 
-    def note(self, event: Event) -> Known | None:
+    def note(self, event: Event) -> Series | None:
         """What is to be told the server now, if anything."""
         key, now = Key.of(event), self._clock.monotonic()
         known = self._known.get(key)
         if known is None:
             if not self._spam.admits(key.source):
                 return None
-            known = self._known[key] = Known(event, 1, now)
+            known = self._known[key] = Series(event, self, now)
             if len(self._known) > MOST_REMEMBERED:
                 self._known.popitem(last=False)
             return known
@@ -98,49 +117,17 @@ class SeriesBook:
         known.last = now
         return known if begins and self._spam.admits(key.source) else None
 
-    def forget(self, known: Known) -> None:
-        """The server does not take it: a next one is a first one."""
+    def forget(self, known: Series) -> None:
         self._known.pop(Key.of(known.event), None)
 
+    def time_of(self, moment: float) -> MicroTime:
+        """A moment of the monotonic clock on the wall clock: as long ago as it is on the other."""
+        return MicroTime.of(self._clock.now() - timedelta(seconds=self._clock.monotonic() - moment))
+
     def untold(self) -> list[Known]:
-        """Series with a count that the server does not know."""
         return [known for known in self._known.values() if known.untold]
 
     def finished(self) -> list[Known]:
-        """Forget what has not happened for long, and give the series of these that are still to be told."""
         now = self._clock.monotonic()
         over = [key for key, known in self._known.items() if now - known.last > FINISHED_AFTER]
         return [known for known in map(self._known.pop, over) if known.untold]
-
-
-class SpamFilter:
-    """A bucket of tokens for each source."""
-
-    def __init__(self, clock: Clock, *, burst: int = BURST, refill: float = REFILL) -> None:
-        self._clock = clock
-        self._burst = burst
-        self._refill = refill
-        self._buckets: OrderedDict[Hashable, tuple[float, float]] = OrderedDict()  # tokens, and as of when
-
-    def admits(self, source: Hashable) -> bool:
-        now = self._clock.monotonic()
-        tokens, since = self._buckets.pop(source, (float(self._burst), now))
-        tokens = min(tokens + (now - since) * self._refill, self._burst)
-        admitted = tokens >= 1
-        self._buckets[source] = (tokens - 1 if admitted else tokens, now)
-        if len(self._buckets) > MOST_REMEMBERED:
-            self._buckets.popitem(last=False)
-        return admitted
-
-
-def _fields(reference: ObjectReference | None) -> Reference:
-    if reference is None:
-        return ()
-    return (  # without its version: the same thing happens to an object in whatever version it is
-        reference.api_version,
-        reference.kind,
-        reference.namespace,
-        reference.name,
-        reference.uid,
-        reference.field_path,
-    )

@@ -5,7 +5,8 @@
     recorder.event(widget, "Refused", "no such image", kind="Warning", related=deployment)
 
 - Recording never waits and never raises. A thousand events wait at most; of more, the newest are dropped.
-- Events that say the same become one, with a count; see `event_series`.
+- Events that say the same become one, with a count; see `event_series` for those of events.k8s.io, which is what is
+  written unless asked otherwise, and `event_counts` for those of the core group.
 - A server that cannot be reached is asked again, every ten seconds and a bit, twelve times; what it refuses is dropped.
 - `stop` tells what is left, once each, and within a time. What is recorded after it is dropped.
 """
@@ -14,23 +15,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import socket
 from collections import deque
-from datetime import timedelta
+from collections.abc import Callable
 from typing import Final
 
-from ostinato.api import access, names
-from ostinato.api.access import AnyObject
-from ostinato.api.errors import AlreadyExists, APIError, NotFound
-from ostinato.api.meta import ObjectMeta
-from ostinato.api.object import Object, kind_of
-from ostinato.api.time import MicroTime
+from ostinato.api.errors import AlreadyExists, APIError
 from ostinato.client.client import Client
-from ostinato.client.patching import StrategicMergePatch
 from ostinato.client.transport import TransportError
-from ostinato.kinds.core_v1 import ObjectReference
-from ostinato.kinds.events_v1 import Event, EventSeries
-from ostinato.manager.event_series import FINISHED_AFTER, Known, SeriesBook
+from ostinato.manager.event_books import Book, Known
+from ostinato.manager.event_counts import CountBook
+from ostinato.manager.event_recorders import CoreEventRecorder, EventRecorder
+from ostinato.manager.event_series import FINISHED_AFTER, SeriesBook
 from ostinato.world import World
 
 MOST_WAITING: Final = 1000
@@ -39,8 +34,7 @@ BETWEEN_TRIES: Final = 10.0  # seconds, and up to a quarter more
 REFRESH: Final = 1800.0  # seconds after which the counts of living series are told
 FLUSH: Final = 5.0  # seconds for what is left at the end
 
-_LONGEST: Final = 128
-_LONGEST_NOTE: Final = 1024
+_TERMINATING: Final = "NamespaceTerminating"  # the cause of a refusal that is to be expected
 
 _logger = logging.getLogger("ostinato.manager")
 
@@ -53,18 +47,24 @@ class Events:
         self._world = world
         self._clock = world.clock
         self._rng = world.rng.fork("events")
-        self._waiting: deque[Event] = deque()
+        self._waiting: deque[Callable[[], Known | None]] = deque()
         self._under_way: Known | None = None  # what the server is being told
         self._came = asyncio.Event()
-        self._book = SeriesBook(world.clock)
+        self._series = SeriesBook(world.clock)
+        self._counts = CountBook(world.clock)
+        self._books: tuple[Book, ...] = (self._series, self._counts)
         self._task: asyncio.Task[None] | None = None
         self._stopped = False
         self._dropped = 0
         self._moment = 0  # that was given to an event last
 
     def recorder(self, controller: str) -> EventRecorder:
-        """A recorder for what is done by `controller`."""
-        return EventRecorder(self, controller, self._world)
+        """A recorder for what is done by `controller`, of Events of events.k8s.io."""
+        return EventRecorder(self, controller, self._world, self._series)
+
+    def core_recorder(self, controller: str, host: str = "") -> CoreEventRecorder:
+        """One of Events of the core group, which may say on which host things happen."""
+        return CoreEventRecorder(self, controller, self._world, self._counts, host)
 
     def start(self) -> None:
         """Begin to tell. Events may be recorded before."""
@@ -84,8 +84,8 @@ class Events:
             _logger.warning("%d events were not told: the server was too slow", len(self._waiting))
         self._waiting.clear()
 
-    def add(self, event: Event) -> None:
-        """Take an event, or drop it if there are too many. Never waits."""
+    def add(self, note: Callable[[], Known | None]) -> None:
+        """Take an event, or drop it if there are too many. Never waits. `note` puts it into a book, when it is told."""
         if self._stopped:
             return
         if len(self._waiting) >= MOST_WAITING:
@@ -93,7 +93,7 @@ class Events:
             if self._dropped & (self._dropped - 1) == 0:  # 1, 2, 4, 8: loud, but not for long
                 _logger.warning("%d events dropped: too many wait for the server", self._dropped)
             return
-        self._waiting.append(event)
+        self._waiting.append(note)
         self._came.set()
 
     def moment(self) -> int:
@@ -108,7 +108,7 @@ class Events:
                 await self._came.wait()
                 self._came.clear()
                 while self._waiting:
-                    self._under_way = self._book.note(self._waiting.popleft())
+                    self._under_way = self._waiting.popleft()()
                     if self._under_way is not None:
                         await self._tell(self._under_way)
                         self._under_way = None
@@ -120,142 +120,48 @@ class Events:
         refreshed_at = self._clock.monotonic()
         while True:
             await self._clock.sleep(FINISHED_AFTER)
-            for known in self._book.finished():
+            for known in [known for book in self._books for known in book.finished()]:
                 await self._tell(known)
             if self._clock.monotonic() - refreshed_at >= REFRESH:
                 refreshed_at = self._clock.monotonic()
-                for known in self._book.untold():
+                for known in self._untold():
                     await self._tell(known)
 
     async def _flush(self) -> None:
         if self._under_way is not None:
             await self._try(self._under_way)
         while self._waiting:
-            if (known := self._book.note(self._waiting.popleft())) is not None:
+            if (known := self._waiting.popleft()()) is not None:
                 await self._try(known)
-        for known in self._book.untold():
+        for known in self._untold():
             await self._try(known)
+
+    def _untold(self) -> list[Known]:
+        return [known for book in self._books for known in book.untold()]
 
     async def _tell(self, known: Known) -> None:
         for _ in range(TRIES):
             if await self._try(known):
                 return
             await self._clock.sleep(self._rng.jitter(BETWEEN_TRIES, 0.25))
-        _logger.error("unable to write event %s (retry limit exceeded)", _described(known.event))
-        self._book.forget(known)
+        _logger.error("unable to write event %s (retry limit exceeded)", known)
+        known.forget()
 
     async def _try(self, known: Known) -> bool:
         """Whether that is settled: told, or refused."""
         untold = known.untold
         try:
-            await self._write(known)
+            await known.write(self._client)
         except AlreadyExists as error:
-            _logger.debug("the server rejected event %s: %s", _described(known.event), error)
+            _logger.debug("the server rejected event %s: %s", known, error)
             return not known.is_series  # of a series: it has been made in the meantime, and can be patched
         except APIError as error:
-            _logger.error("the server rejected event %s: %s", _described(known.event), error)
-            self._book.forget(known)
+            level = logging.DEBUG if error.has_cause(_TERMINATING) else logging.ERROR
+            _logger.log(level, "the server rejected event %s: %s", known, error)
+            known.forget()
         except TransportError as error:
-            _logger.warning("unable to write event %s (may be tried again): %s", _described(known.event), error)
+            _logger.warning("unable to write event %s (may be tried again): %s", known, error)
             return False
         else:
             known.untold -= untold
         return True
-
-    async def _write(self, known: Known) -> None:
-        event = known.event
-        if known.is_series:
-            # The time of the last one, on the wall clock: as long ago as it is on the other.
-            ago = timedelta(seconds=self._clock.monotonic() - known.last)
-            event.series = EventSeries(count=known.count, last_observed_time=MicroTime.of(self._clock.now() - ago))
-            count, last = event.series.count, str(event.series.last_observed_time)
-            patch = StrategicMergePatch({"series": {"count": count, "lastObservedTime": last}})
-            try:
-                await self._client.patch(Event, access.key(event), patch)
-                return
-            except NotFound:
-                pass  # it was never told, or is forgotten by now
-        await self._client.create(event)
-
-
-class EventRecorder:
-    """Writes events in the name of one controller. A `Recorder` of surroundings."""
-
-    def __init__(self, events: Events, controller: str, world: World) -> None:
-        if controller and names.is_qualified_name(controller):
-            plain = "".join(c if c.isascii() and c.isalnum() else "-" for c in controller)
-            controller = plain.strip("-")[:63].strip("-")
-        self._controller = controller or "ostinato"
-        self._instance = f"{self._controller}-{socket.gethostname()}"[:_LONGEST]
-        self._events = events
-        self._world = world
-
-    def event(
-        self,
-        regarding: AnyObject,
-        reason: str,
-        note: str,
-        /,
-        *,
-        kind: str = "Normal",
-        action: str = "",
-        related: AnyObject | None = None,
-    ) -> None:
-        """Say that something happened to an object. Never waits and never raises."""
-        try:
-            if kind not in ("Normal", "Warning"):
-                about = access.describe(regarding)
-                _logger.error("event %s about %s is dropped: there is no type %r", reason, about, kind)
-                return
-            self._events.add(self._made(regarding, reason, note, kind, action, related))
-        except Exception:  # whatever was given: an event is worth less than the work that it is about
-            _logger.exception("event %r is dropped: it is about something that is no object", reason)
-
-    def _made(
-        self, regarding: AnyObject, reason: str, note: str, kind: str, action: str, related: AnyObject | None
-    ) -> Event:
-        about = _reference(regarding)
-        now = self._world.clock.now()
-        return Event(
-            metadata=ObjectMeta(name=self._name(about.name or ""), namespace=about.namespace or "default"),
-            event_time=MicroTime.of(now),
-            reporting_controller=self._controller,
-            reporting_instance=self._instance,
-            action=_cut(action or reason, _LONGEST),
-            reason=_cut(reason, _LONGEST),
-            regarding=about,
-            related=None if related is None else _reference(related),
-            note=_cut(note, _LONGEST_NOTE),
-            type=kind,
-        )
-
-    def _name(self, about: str) -> str:
-        """`<object>.<nanoseconds>`, or a uid where that is no name."""
-        name = f"{about}.{self._events.moment():x}"
-        return self._world.ids.uid() if names.name_is_dns_subdomain(name) else name
-
-
-def _reference(instance: AnyObject) -> ObjectReference:
-    kind = kind_of(instance).gvk if isinstance(instance, Object) else access.gvk(instance)
-    name = access.name(instance)
-    if not kind.kind or not name:
-        raise ValueError("an object needs a kind and a name to be referred to")
-    return ObjectReference(
-        api_version=kind.api_version,
-        kind=kind.kind,
-        name=name,
-        namespace=access.namespace(instance) or None,
-        uid=access.uid(instance) or None,
-        resource_version=access.resource_version(instance) or None,
-    )
-
-
-def _cut(text: str, most: int) -> str:
-    """As much of a text as fits into so many bytes."""
-    encoded = text.encode(errors="replace")
-    return text if len(encoded) <= most else encoded[: most - 3].decode(errors="ignore") + "..."
-
-
-def _described(event: Event) -> str:
-    about = event.regarding or ObjectReference()
-    return f"{event.reason} about {about.kind} {about.namespace or ''}/{about.name}"

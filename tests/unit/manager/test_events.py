@@ -11,7 +11,8 @@ from ostinato.api.meta import ObjectMeta
 from ostinato.client.transport import ConnectionLost, Request
 from ostinato.kinds.core_v1 import ConfigMap, Node
 from ostinato.kinds.events_v1 import Event
-from ostinato.manager.event_series import MOST_REMEMBERED, SeriesBook, SpamFilter
+from ostinato.manager.event_books import MOST_REMEMBERED, SpamFilter
+from ostinato.manager.event_series import SeriesBook
 from ostinato.manager.events import Events
 from ostinato.world import Simulation
 

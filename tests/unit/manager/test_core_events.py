@@ -1,0 +1,227 @@
+"""Events of the core group, as kube-controller-manager and kubelets write them; each group seen through the other."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any
+
+import pytest
+from tests.unit.manager.stage import Stage, staged
+
+from ostinato.api.meta import ObjectMeta
+from ostinato.client import Unstructured
+from ostinato.kinds import events_v1
+from ostinato.kinds.core_v1 import ConfigMap, Event, Namespace, Node, ObjectReference
+from ostinato.manager.event_books import MOST_REMEMBERED
+from ostinato.manager.event_counts import CountBook
+from ostinato.manager.events import Events
+from ostinato.world import Simulation
+
+A = ConfigMap(metadata=ObjectMeta(name="a", namespace="default", uid="u1", resource_version="7"))
+
+
+class Told:
+    """Events on a stage, and what the server knows of them."""
+
+    def __init__(self, stage: Stage) -> None:
+        self.stage = stage
+        self.events = Events(stage.client, stage.world)
+        self.recorder = self.events.core_recorder("deployment-controller")
+        self.events.start()
+
+    async def settled(self, seconds: float = 1.0) -> list[Event]:
+        await self.stage.clock.sleep(seconds)
+        return [event async for event in self.stage.client.list(Event) if event.reason != "Ready"]
+
+
+@staged
+async def test_an_event_has_all_that_describe_shows(stage: Stage) -> None:
+    told = Told(stage)
+    told.recorder.event(A, "ScalingReplicaSet", "Scaled up replica set a-1 from 0 to 3", kind="Warning")
+    [event] = await told.settled()
+    about = event.involved_object
+    assert (about.api_version, about.kind, about.namespace, about.name, about.uid, about.resource_version) == (
+        "v1",
+        "ConfigMap",
+        "default",
+        "a",
+        "u1",
+        "7",
+    )
+    assert (event.type, event.reason, event.count) == ("Warning", "ScalingReplicaSet", 1)
+    assert event.message == "Scaled up replica set a-1 from 0 to 3"
+    assert event.source is not None
+    assert (event.source.component, event.source.host) == ("deployment-controller", None)
+    assert (event.reporting_component, event.reporting_instance) == ("deployment-controller", "")
+    assert event.first_timestamp == event.last_timestamp
+    assert (event.event_time, event.action, event.series) == (None, None, None)
+    assert event.metadata.name.startswith("a.")
+    await told.events.stop()
+
+
+@staged
+async def test_different_words_are_different_events_and_the_same_words_are_counted(stage: Stage) -> None:
+    told = Told(stage)
+    for message in ("from 0 to 1", "from 1 to 2", "from 0 to 1", "from 0 to 1"):
+        told.recorder.event(A, "ScalingReplicaSet", message)
+        await stage.clock.sleep(10)
+    events = {str(event.message): event for event in await told.settled()}
+    assert {message: event.count for message, event in events.items()} == {"from 0 to 1": 3, "from 1 to 2": 1}
+    again = events["from 0 to 1"]
+    assert again.first_timestamp is not None
+    assert again.last_timestamp is not None
+    assert (again.last_timestamp - again.first_timestamp).total_seconds() == 30
+    assert [each for each in stage.wire.asked if each.startswith("POST")] == ["POST events"] * 2
+    await told.events.stop()
+
+
+@staged
+async def test_from_the_tenth_message_of_one_reason_on_they_are_combined(stage: Stage) -> None:
+    told = Told(stage)
+    for number in range(14):
+        told.recorder.event(A, "Failed", f"attempt {number}")
+    told.recorder.event(A, "Failed", "attempt 3")
+    told.recorder.event(A, "Other", "x")
+    counts = {event.message: event.count for event in await told.settled()}
+    assert counts.pop("(combined from similar events): attempt 13") == 5
+    assert counts.pop("x") == 1
+    assert counts == {f"attempt {number}": 2 if number == 3 else 1 for number in range(9)}
+    await stage.clock.sleep(601)
+    told.recorder.event(A, "Failed", "attempt 99")
+    assert "attempt 99" in [event.message for event in await told.settled()], "after ten quiet minutes they count anew"
+    await told.events.stop()
+
+
+@staged
+async def test_spam_is_not_written_but_counted(stage: Stage) -> None:
+    told = Told(stage)
+    for _ in range(40):
+        told.recorder.event(A, "Failed", "x")
+    told.recorder.event(A, "Failed", "x", kind="Warning")
+    events = {event.type: event for event in await told.settled()}
+    assert events["Normal"].count == 25
+    assert events["Warning"].count == 1, "warnings have a limit of their own"
+    await stage.clock.sleep(301)
+    told.recorder.event(A, "Failed", "x")
+    assert {event.type: event.count for event in await told.settled()}["Normal"] == 41
+    await told.events.stop()
+
+
+@staged
+async def test_an_event_that_is_gone_is_made_again_with_its_count(stage: Stage) -> None:
+    told = Told(stage)
+    told.recorder.event(A, "Failed", "x")
+    [event] = await told.settled()
+    await stage.client.delete(event)
+    told.recorder.event(A, "Failed", "x")
+    [event] = await told.settled()
+    assert event.count == 2
+    await told.events.stop()
+
+
+@staged
+async def test_a_reference_may_name_a_part_of_an_object_and_a_host(stage: Stage) -> None:
+    told = Told(stage)
+    kubelet = told.events.core_recorder("kubelet", host="node-1")
+    part = ObjectReference(
+        api_version="v1", kind="Pod", namespace="default", name="p", field_path="spec.containers{main}"
+    )
+    kubelet.event(part, "Started", "Container started", related=Node(metadata=ObjectMeta(name="node-1")))
+    kubelet.event(part, "Started", "x", kind="Odd")
+    [event] = await told.settled()
+    assert event.involved_object.field_path == "spec.containers{main}"
+    assert event.source is not None
+    assert (event.source.component, event.source.host, event.reporting_instance) == ("kubelet", "node-1", "node-1")
+    assert event.related is not None
+    assert event.related.name == "node-1"
+    await told.events.stop()
+
+
+@staged
+async def test_events_of_both_groups_are_seen_through_the_other(stage: Stage) -> None:
+    told = Told(stage)
+    told.recorder.event(A, "Old", "old words")
+    for _ in range(2):
+        told.events.recorder("scheduler").event(A, "New", "new words", action="Binding", kind="Warning")
+    core = {event.reason: event for event in await told.settled()}
+    new = {event.reason: event async for event in stage.client.list(events_v1.Event)}
+    seen = core["New"]
+    assert (seen.involved_object.name, seen.message, seen.reporting_component) == ("a", "new words", "scheduler")
+    assert (seen.type, seen.action) == ("Warning", "Binding")
+    assert seen.series is not None
+    assert seen.series.count == 2
+    old = new["Old"]
+    assert old.regarding is not None
+    assert old.deprecated_source is not None
+    assert (old.regarding.name, old.note, old.deprecated_count) == ("a", "old words", 1)
+    assert (old.deprecated_source.component, old.reporting_controller) == ("deployment-controller",) * 2
+    for source, reason in (("deployment-controller", "Old"), ("scheduler", "New")):
+        found = [event.reason async for event in stage.client.list(Event, fields={"source": source})]
+        assert found == [reason], "kubectl get events --field-selector"
+    uid = [event.reason async for event in stage.client.list(Event, fields={"involvedObject.uid": "u1"})]
+    assert sorted(map(str, uid)) == ["New", "Old"], "as kubectl describe asks"
+    await told.events.stop()
+
+
+def test_a_namespace_that_goes_takes_its_events_without_a_fuss(caplog: pytest.LogCaptureFixture) -> None:
+    @staged
+    async def play(stage: Stage) -> None:
+        await stage.client.create(Namespace(metadata=ObjectMeta(name="going")))
+        await stage.client.delete(Namespace, "going")
+        told = Told(stage)
+        lost = ConfigMap(metadata=ObjectMeta(name="a", namespace="going"))
+        told.recorder.event(lost, "Killing", "x")
+        told.events.recorder("widgets").event(lost, "Killing", "x")
+        assert [event for event in await told.settled() if event.metadata.namespace == "going"] == []
+        missing = ConfigMap(metadata=ObjectMeta(name="a", namespace="missing"))
+        told.recorder.event(missing, "Killing", "x")
+        await told.settled()
+        await told.events.stop()
+
+    with caplog.at_level(logging.DEBUG, "ostinato.manager"):
+        play()
+    rejected = [record for record in caplog.records if "the server rejected event" in record.getMessage()]
+    assert [(record.levelno, "missing" in record.getMessage()) for record in rejected] == [
+        (logging.DEBUG, False),
+        (logging.DEBUG, False),
+        (logging.ERROR, True),
+    ]
+
+
+def test_what_is_remembered_is_bounded() -> None:
+    world = Simulation(1)
+    book = CountBook(world.clock)
+    for number in range(MOST_REMEMBERED + 10):
+        book.note(Event(involved_object=ObjectReference(name=str(number)), count=1))
+    assert len(book) == MOST_REMEMBERED
+    assert len(book._similar) == MOST_REMEMBERED
+
+
+@staged
+async def test_a_manager_says_in_which_group_events_are_written(stage: Stage) -> None:
+    from ostinato.controller import Surroundings, Task
+    from ostinato.manager import Manager, Purpose
+    from ostinato.server.transport import InProcessTransport
+
+    def connect(purpose: Purpose) -> Any:
+        return InProcessTransport(stage.server, deadline=purpose.deadline)
+
+    async def work(surroundings: Surroundings) -> None:
+        surroundings.recorder.event(A, "Worked", "x")
+
+    manager = Manager(connect=connect, world=stage.world, core_events=True).add(Task("worker", work))
+    manager.recorder("one").event(A, "One", "x")
+    manager.recorder("two", core=False).event(A, "Two", "x")
+
+    serving = asyncio.create_task(manager.serve())
+    await stage.clock.sleep(1)
+    manager.stop()
+    await serving
+    raw = Unstructured.of("v1", "Event")
+    found = {event["reason"]: event async for event in stage.client.list(raw)}
+    assert {reason: event["source"].get("component") for reason, event in found.items()} == {
+        "Worked": "worker",
+        "One": "one",
+        "Two": None,
+    }
