@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Final, Literal
 
 from ostinato.queue import Family, QueueStatistics, Sample
-from ostinato.queue.metrics import Histogram
+from ostinato.queue.metrics import DURATIONS, Histogram
 from ostinato.world import Clock, Executor
 
 Outcome = Literal["success", "error", "requeue", "requeue_after"]
@@ -23,6 +23,7 @@ _BOUNDS: Final = (
     60.0,
 )
 # fmt: on
+_QUEUE_BOUNDS: Final = (*DURATIONS, 100.0, 1000.0)  # two more than client-go has
 
 
 class ControllerStatistics:
@@ -30,7 +31,7 @@ class ControllerStatistics:
 
     def __init__(self, name: str, clock: Clock, workers: int, executor: Executor | None = None) -> None:
         """`executor`: where its reconcilers run, if they are plain functions."""
-        self.queue: QueueStatistics[object] = QueueStatistics(name, clock)
+        self.queue: QueueStatistics[object] = QueueStatistics(name, clock, _QUEUE_BOUNDS)
         self.outcomes: dict[Outcome, int] = dict.fromkeys(OUTCOMES, 0)
         self.errors = 0
         self.terminal_errors = 0

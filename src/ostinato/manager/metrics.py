@@ -8,9 +8,8 @@
 from __future__ import annotations
 
 import logging
-from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Final, Literal
+from typing import Final
 
 from ostinato.cache.informers import Informers
 from ostinato.cache.metrics import PROCESSING_LATENCY, QUEUED_ITEMS, STORE_VERSION
@@ -18,6 +17,7 @@ from ostinato.client import metrics as client
 from ostinato.controller.runnable import Families
 from ostinato.manager import exposition
 from ostinato.queue import Family, Sample
+from ostinato.queue.metrics import Histogram
 
 _logger = logging.getLogger("ostinato.manager")
 
@@ -38,6 +38,8 @@ _TOLD: Final[Mapping[str, tuple[str, tuple[float, ...]]]] = {
     client.DNS: ("DNS resolver latency in seconds. Broken down by host.", _SECONDS),
     PROCESSING_LATENCY: ("How long a batch takes from the server into the store and to the handlers.", _SHORT),
 }
+
+_Labels = tuple[tuple[str, str], ...]
 
 _GAUGES: Final = {
     QUEUED_ITEMS: "What came from the server and is not in the store yet.",
@@ -82,50 +84,32 @@ class Tallies:
     """Keeps what clients and caches tell as it happens: their `ClientMetrics` and `CacheMetrics`."""
 
     def __init__(self) -> None:
-        self._series: dict[str, dict[tuple[tuple[str, str], ...], _Tally]] = {}
+        self._counts: dict[str, dict[_Labels, int]] = {}
+        self._histograms: dict[str, dict[_Labels, Histogram]] = {}
 
     def count(self, name: str, labels: Mapping[str, str]) -> None:
         """One more."""
-        self._tally(name, labels).total += 1
+        series, key = self._counts.setdefault(name, {}), tuple(labels.items())
+        series[key] = series.get(key, 0) + 1
 
     def observe(self, name: str, value: float, labels: Mapping[str, str]) -> None:
         """One more, that took or weighed so much."""
-        tally = self._tally(name, labels)
-        tally.total += value
-        tally.counts[bisect_left(tally.bounds, value)] += 1
+        series, key = self._histograms.setdefault(name, {}), tuple(labels.items())
+        histogram = series.get(key)
+        if histogram is None:
+            histogram = series[key] = Histogram(_TOLD.get(name, ("", ()))[1])
+        histogram.observe(value)
 
     def families(self) -> Iterator[Family]:
-        for name, series in list(self._series.items()):
-            text, bounds = _TOLD.get(name, (name, ()))
-            kind: Literal["counter", "histogram"] = "histogram" if bounds else "counter"
-            samples = [each for key, tally in list(series.items()) for each in tally.samples(name, dict(key))]
-            yield Family(name, kind, text, samples)
-
-    def _tally(self, name: str, labels: Mapping[str, str]) -> _Tally:
-        series = self._series.setdefault(name, {})
-        key = tuple(labels.items())
-        tally = series.get(key)
-        if tally is None:
-            tally = series[key] = _Tally(_TOLD.get(name, ("", ()))[1])
-        return tally
+        for name, counts in list(self._counts.items()):
+            yield Family(name, "counter", _help(name), [Sample(name, dict(key), n) for key, n in list(counts.items())])
+        for name, series in list(self._histograms.items()):
+            samples = [each for key, one in list(series.items()) for each in one.samples(name, dict(key))]
+            yield Family(name, "histogram", _help(name), samples)
 
 
-class _Tally:
-    def __init__(self, bounds: tuple[float, ...]) -> None:
-        self.total = 0.0
-        self.bounds = bounds
-        self.counts = [0] * (len(bounds) + 1)  # of each bound those above the one before; the last has no bound
-
-    def samples(self, name: str, labels: dict[str, str]) -> Iterator[Sample]:
-        if not self.bounds:
-            yield Sample(name, labels, self.total)
-            return
-        below = 0
-        for bound, count in zip([*map(exposition.number, self.bounds), "+Inf"], self.counts, strict=True):
-            below += count
-            yield Sample(f"{name}_bucket", {**labels, "le": bound}, below)
-        yield Sample(f"{name}_sum", labels, self.total)
-        yield Sample(f"{name}_count", labels, below)
+def _help(name: str) -> str:
+    return _TOLD.get(name, (name,))[0]
 
 
 def cache_families(informers: Informers) -> Iterator[Family]:

@@ -27,7 +27,7 @@ from ostinato.world import Clock
 K = TypeVar("K", bound=Hashable)
 K_contra = TypeVar("K_contra", bound=Hashable, contravariant=True)
 
-_BOUNDS: Final = (1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)  # seconds
+DURATIONS: Final = (1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)  # seconds
 _MOST_PRIORITIES = 25  # that are told apart: each is a series of its own wherever metrics are kept
 _OTHER_PRIORITIES = "exceeded_cardinality_limit"
 
@@ -71,7 +71,7 @@ class Family(NamedTuple):
 class Histogram:
     """How many observations were up to each of some bounds. They default to those of the times in queues."""
 
-    def __init__(self, bounds: Sequence[float] = _BOUNDS) -> None:
+    def __init__(self, bounds: Sequence[float] = DURATIONS) -> None:
         self.sum = 0.0
         self.counts = [0] * (len(bounds) + 1)  # of each bound those above the one before; the last has no bound
         self._bounds = bounds
@@ -100,11 +100,12 @@ def _bound_text(bound: float) -> str:
 class QueueStatistics(Generic[K]):
     """The metrics of the work queue `name`, kept in memory."""
 
-    def __init__(self, name: str, clock: Clock) -> None:
+    def __init__(self, name: str, clock: Clock, bounds: Sequence[float] = DURATIONS) -> None:
+        """`bounds` of the durations, in seconds. They default to those of client-go, from 10 ns to 10 s."""
         self.adds = 0
         self.retries = 0
-        self.queue_duration = Histogram()
-        self.work_duration = Histogram()
+        self.queue_duration = Histogram(bounds)
+        self.work_duration = Histogram(bounds)
         self._name = {"name": name}
         self._clock = clock
         self._depth = {"0": 0}  # by label
