@@ -19,6 +19,7 @@ from ostinato.api.field_errors import Path as FieldPath
 from ostinato.api.meta import ObjectMeta
 from ostinato.api.object import CustomResource
 from ostinato.api.struct import Struct
+from ostinato.cache import CachedClient, Informers
 from ostinato.client import Client, Config, HttpTransport, Unstructured
 from ostinato.controller.runnable import Surroundings
 from ostinato.webhook import AdmissionRequest, Denied, UrlEndpoint, Webhooks, converter, defaulter, validator
@@ -126,7 +127,9 @@ async def serving(client: Client, world: World) -> AsyncIterator[None]:
     kinds = [Unstructured.of(document["apiVersion"], document["kind"]) for document in documents]
     for document in documents:
         await client.create(document)
-    running = asyncio.create_task(webhooks.run(Surroundings(client=client, informers=None, world=world)))
+    informers = Informers(client)
+    surroundings = Surroundings(client=CachedClient(client, informers), informers=informers, world=world)
+    running = asyncio.create_task(webhooks.run(surroundings))
 
     async def all_is_known() -> bool:
         found = [await client.get(kind, each["metadata"]["name"]) for kind, each in zip(kinds, documents, strict=True)]

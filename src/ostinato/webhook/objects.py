@@ -6,7 +6,7 @@ from typing import Any, Final, Protocol
 
 from ostinato.api.gvk import GroupVersionKind
 from ostinato.api.object import KindInfo, plural_of
-from ostinato.client import JsonPatch, Unstructured
+from ostinato.client import Client, JsonPatch, Unstructured, View
 
 SECRET: Final = GroupVersionKind("", "v1", "Secret")
 VALIDATING: Final = GroupVersionKind("admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration")
@@ -31,16 +31,14 @@ class Objects(Protocol):
 
 
 class ClientObjects:
-    """The objects that a client sees."""
+    """The objects as the server has them: a cache would be behind, and has none of them as a rule."""
 
-    def __init__(self, client: Any) -> None:  # ostinato.client's, or the cached one: they have the same methods
+    def __init__(self, client: Client) -> None:
         self._client = client
 
     async def get(self, kind: GroupVersionKind, name: str, namespace: str = "") -> dict[str, Any] | None:
-        found: dict[str, Any] | None = await self._client.get(
-            _view(kind), name, namespace=namespace or None, missing=None
-        )
-        return found
+        view: View[dict[str, Any]] = _view(kind)
+        return await self._client.get(view, name, namespace=namespace, missing=None)
 
     async def create(self, document: dict[str, Any]) -> None:
         await self._client.create(document)

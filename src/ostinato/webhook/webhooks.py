@@ -96,7 +96,7 @@ class Webhooks:
 
     async def run(self, surroundings: Surroundings) -> None:
         """Serve until cancelled."""
-        server = self.server(surroundings.world, ClientObjects(surroundings.client))
+        server = self.server(surroundings.world, ClientObjects(surroundings.client.live))
         families = server.dispatcher.statistics.families
         surroundings.metrics.add(families)
         self._server = server

@@ -19,6 +19,7 @@ from cryptography import x509
 from tests.unit.webhook.samples import Widget, admission_review, widget
 
 from ostinato.api.errors import ServiceUnavailable
+from ostinato.cache import CachedClient, Informers
 from ostinato.client import Client, ConnectionLost, Unstructured
 from ostinato.controller.runnable import Families, Surroundings
 from ostinato.server.core import Server
@@ -407,7 +408,9 @@ async def test_webhooks_run_with_everything_made_by_themselves() -> None:
     shown = Shown()
     with pytest.raises(NotServing):
         await webhooks.check()
-    surroundings = Surroundings(client=client, informers=None, world=world, metrics=shown)
+    informers = Informers(client)
+    cached = CachedClient(client, informers, unwatched="refuse")  # whatever is cached, certificates need the server
+    surroundings = Surroundings(client=cached, informers=informers, world=world, metrics=shown)
     task = asyncio.create_task(webhooks.run(surroundings))
 
     async def bundle_is_written() -> None:
