@@ -150,6 +150,10 @@ class Informer:
         return self.syncing.has_synced
 
     @property
+    def has_handlers(self) -> bool:
+        return bool(self._listeners)
+
+    @property
     def resource_version(self) -> str:
         """Up to which everything came from the server, "" before the first list; of several, that of the first."""
         return next(iter(self._feeds.values())).reflector.resource_version

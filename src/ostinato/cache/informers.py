@@ -127,6 +127,14 @@ class Informers:
             waiting = f"; also waiting for {', '.join(others)}" if others else ""
             raise SyncError(f"{error}{waiting}", error.cause) from None
 
+    async def release(self, informer: Informer) -> None:
+        """Stop one and forget it, unless somebody listens to it: what it followed is no longer served."""
+        if informer.has_handlers:
+            return
+        self._informers = {scope: each for scope, each in self._informers.items() if each is not informer}
+        self._of_kind[informer.gvk] = [each for each in self._of_kind.get(informer.gvk, ()) if each is not informer]
+        await informer.stop()
+
     async def stop(self) -> None:
         """Stop all of them. Returns when nothing of them runs any more."""
         self._stopped = True

@@ -86,6 +86,20 @@ async def test_start_starts_those_that_have_not_started_and_stop_ends_all(scene:
 
 
 @played
+async def test_one_that_nobody_listens_to_can_be_released(scene: Scene) -> None:
+    informers = scene.informers
+    maps = informers.of(MetadataOf(ConfigMap))
+    registration = maps.add_handler(lambda event: None)
+    maps.start()
+    await informers.release(maps)
+    assert informers.of(MetadataOf(ConfigMap)) is maps
+    registration.remove()
+    await informers.release(maps)
+    assert maps.has_stopped
+    assert informers.of(MetadataOf(ConfigMap)) is not maps
+
+
+@played
 async def test_a_kind_that_the_server_does_not_have_surfaces_by_name_within_seconds(scene: Scene) -> None:
     informers = scene.informers
     informers.of(ConfigMap)

@@ -1,0 +1,242 @@
+"""The collector: finds out about one object, by its uid, and does what follows.
+
+| the object | what is done |
+|---|---|
+| is to leave orphans | its dependents lose the reference; then its finalizer goes |
+| waits for its dependents | those that block it are looked at; when there are none, its finalizer goes |
+| is dying otherwise, or has no owners | nothing |
+| has an owner that stays | references to owners that have gone, or wait for it, are struck off |
+| has owners that wait for it, and dependents of its own | it is deleted, and waits in turn |
+| has no owner that stays | it is deleted |
+
+A deletion hits the very object that was judged, in the state in which it was: if that has changed since in another way
+than by its owners, it is deleted all the same; else it is judged again. Objects that wait for each other in a circle
+cease to block each other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from enum import Enum
+from typing import Any, Final
+
+from ostinato.api.codec import to_dict
+from ostinato.api.errors import APIError, Conflict, NotFound
+from ostinato.api.gvk import GroupVersionKind, NamespacedName
+from ostinato.api.object import KindInfo
+from ostinato.api.schema import builtin_schemas
+from ostinato.cache import CachedClient, Entry
+from ostinato.client.exchange import NoSuchKind
+from ostinato.client.options import Propagation
+from ostinato.client.patching import MergePatch, Patch, StrategicMergePatch
+from ostinato.client.views import MetadataOf, PartialObjectMetadata, Unstructured
+from ostinato.controller import Context, Result
+from ostinato.plane.controllers.garbage.graph import FOREGROUND, ORPHAN, Graph, Node, Reference, references_from
+
+_Json = dict[str, Any]
+_Change = Callable[[_Json], _Json | None]
+
+_AT_ONCE: Final = 20  # dependents of one owner that are changed at the same time
+
+
+class _Owner(Enum):
+    STAYS = "is there"
+    GONE = "is not there"
+    WAITS = "waits for its dependents"
+
+
+class _ImpossibleOwner(Exception):  # noqa: N818 - what is the matter
+    """A cluster-scoped object refers to something in a namespace, and does not say in which."""
+
+
+class Collector:
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+
+    async def reconcile(self, request: str, ctx: Context) -> Result | None:
+        node = self._graph.get(request)
+        if node is None:
+            return None
+        if node.orphaning:
+            await self._orphan(node, ctx.client)
+        elif node.foreground:
+            await self._wait_for_dependents(node, ctx.client)
+        elif not node.is_dying and node.owners:
+            try:
+                return await self._judge(node, ctx)
+            except NoSuchKind as error:  # its definition may come, or it may be nonsense
+                ctx.logger.debug("%s: an owner of an unknown kind: %s", node, error)
+                return Result(retry=True)
+            except _ImpossibleOwner:
+                ctx.logger.info("%s is cluster-scoped, but refers to a namespaced owner", node)
+        return None
+
+    # An object that has owners
+
+    async def _judge(self, node: Node, ctx: Context) -> Result | None:
+        entry = node.entry()
+        if entry is None:
+            return None
+        client = ctx.client
+        references = references_from(entry.owners_json)
+        verdicts = [await self._owner(node, each, client) for each in references]
+        if _Owner.STAYS in verdicts:
+            useless = [each for each, verdict in zip(references, verdicts, strict=True) if verdict is not _Owner.STAYS]
+            if useless:
+                await self._disown(node, {each.uid for each in useless}, client)
+            # An owner that is there, but that no watch has told of yet, may go before one does.
+            unseen = any(self._graph.get(each.uid) is None for each in references if each not in useless)
+            return Result(retry=True) if unseen else None
+        dependents = self._graph.dependents(node.uid)
+        if _Owner.WAITS in verdicts and dependents:
+            if any(each.foreground for each in dependents):
+                await self._unblock(node, client)
+                await client.delete(_view(node.place.info), node.key, uid=node.uid, propagation="Foreground")
+            else:
+                await self._delete(node, entry, "Foreground", client)
+            return None
+        finalizers = entry.header.finalizers or []
+        policy: Propagation = (
+            "Orphan" if ORPHAN in finalizers else "Foreground" if FOREGROUND in finalizers else "Background"
+        )
+        await self._delete(node, entry, policy, client)
+        return None
+
+    async def _owner(self, node: Node, reference: Reference, client: CachedClient) -> _Owner:
+        namespace = node.key.namespace
+        known = self._graph.get(reference.uid)
+        if known is not None and known.is_meant_by(reference, namespace):
+            return _Owner.WAITS if known.foreground else _Owner.STAYS
+        if self._graph.absent.has(reference, namespace):
+            return _Owner.GONE
+        try:
+            gvk = GroupVersionKind.of(reference.api_version, reference.kind)
+        except ValueError:
+            raise NoSuchKind.of_kind(GroupVersionKind("", reference.api_version, reference.kind)) from None
+        info = await client.live.mapper.kind(gvk)
+        if info.namespaced and not namespace:
+            raise _ImpossibleOwner
+        key = NamespacedName(namespace if info.namespaced else "", reference.name)
+        found = await client.live.get(_view(info), key, missing=None)
+        if found is None or found.metadata.uid != reference.uid:
+            self._graph.absent.add_at(reference, namespace)
+            return _Owner.GONE
+        waits = found.metadata.deletion_timestamp is not None and FOREGROUND in found.metadata.finalizers
+        return _Owner.WAITS if waits else _Owner.STAYS
+
+    async def _delete(self, node: Node, judged: Entry, policy: Propagation, client: CachedClient) -> None:
+        view = _view(node.place.info)
+        try:
+            await client.delete(
+                view, node.key, uid=node.uid, resource_version=judged.resource_version, propagation=policy
+            )
+        except NotFound:
+            return
+        except Conflict:
+            latest = await client.live.get(view, node.key, missing=None)
+            if latest is None or latest.metadata.uid != node.uid:
+                return
+            if _references_of(latest) != references_from(judged.owners_json):
+                raise  # it is to be judged again
+            await client.delete(view, node.key, uid=node.uid, propagation=policy, missing_ok=True)
+
+    # An object that waits for its dependents
+
+    async def _wait_for_dependents(self, node: Node, client: CachedClient) -> None:
+        blocking = [
+            each
+            for each in self._graph.dependents(node.uid)
+            if any(owner.blocks and owner.uid == node.uid for owner in each.owners)
+        ]
+        if not blocking:
+            await self._remove_finalizer(node, FOREGROUND, client)
+        for each in blocking:
+            if not each.is_dying:
+                self._graph.on_look(each.uid)
+
+    async def _orphan(self, node: Node, client: CachedClient) -> None:
+        await _all(self._disown(each, {node.uid}, client) for each in self._graph.dependents(node.uid))
+        await self._remove_finalizer(node, ORPHAN, client)
+
+    async def _remove_finalizer(self, node: Node, finalizer: str, client: CachedClient) -> None:
+        view = _view(node.place.info)
+
+        async def remove() -> None:
+            latest = await client.live.get(view, node.key, missing=None)
+            if latest is None or latest.metadata.uid != node.uid or finalizer not in latest.metadata.finalizers:
+                return
+            left = [each for each in latest.metadata.finalizers if each != finalizer]
+            change = {"finalizers": left, "resourceVersion": latest.metadata.resource_version}
+            await client.patch(view, node.key, MergePatch({"metadata": change}))
+
+        await client.retry_on_conflict(remove)
+
+    # References
+
+    async def _disown(self, node: Node, owners: set[str], client: CachedClient) -> None:
+        """Strike off owners of an object."""
+        gone = [{"$patch": "delete", "uid": uid} for uid in sorted(owners)]
+        await self._change_owners(
+            node,
+            {"metadata": {"ownerReferences": gone, "uid": node.uid}},
+            lambda each: None if each["uid"] in owners else each,
+            client,
+        )
+
+    async def _unblock(self, node: Node, client: CachedClient) -> None:
+        """Let no owner of an object wait for it."""
+        kept = [{"uid": each.uid, "blockOwnerDeletion": False} for each in node.owners if each.blocks]
+        await self._change_owners(
+            node,
+            {"metadata": {"ownerReferences": kept, "uid": node.uid}},
+            lambda each: {**each, "blockOwnerDeletion": False} if each.get("blockOwnerDeletion") else each,
+            client,
+        )
+
+    async def _change_owners(self, node: Node, strategic: _Json, change: _Change, client: CachedClient) -> None:
+        """By a patch that merges with what others write, where the kind can do that; else by one that may conflict."""
+        view = _view(node.place.info)
+        try:
+            patch: Patch
+            if builtin_schemas().of(view.gvk) is not None:
+                patch = StrategicMergePatch(strategic)
+            else:
+                latest = await client.live.get(view, node.key)
+                if latest.metadata.uid != node.uid:
+                    return
+                owners = [change(to_dict(each)) for each in latest.metadata.owner_references]
+                left = [each for each in owners if each is not None]
+                version = latest.metadata.resource_version
+                patch = MergePatch({"metadata": {"ownerReferences": left, "resourceVersion": version}})
+            await client.patch(view, node.key, patch)
+        except NotFound:
+            return
+
+
+async def _all(works: Iterable[Awaitable[None]]) -> None:
+    """Do all of it, some at a time; raise the first error when all have been tried."""
+    limit = asyncio.Semaphore(_AT_ONCE)
+
+    async def one(work: Awaitable[None]) -> APIError | None:
+        async with limit:
+            try:
+                await work
+            except APIError as error:
+                return error
+        return None
+
+    errors = [each for each in await asyncio.gather(*map(one, works)) if each is not None]
+    if errors:
+        raise errors[0]
+
+
+def _view(info: KindInfo) -> MetadataOf:
+    return MetadataOf(Unstructured(info.gvk, info))
+
+
+def _references_of(latest: PartialObjectMetadata) -> tuple[Reference, ...]:
+    return tuple(
+        Reference(each.api_version, each.kind, each.name, each.uid, bool(each.block_owner_deletion))
+        for each in latest.metadata.owner_references
+    )

@@ -1,0 +1,180 @@
+"""Monitors: the metadata of every kind, watched to keep the graph up to date.
+
+- Kinds come and go: the server is asked which there are when a definition changes, and every half minute. A kind that
+  is served in several versions is watched in the one that the server prefers.
+- A kind whose objects somebody else caches as a whole is not cached a second time.
+- Versions of which the server cannot tell at the moment are kept as they are.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Final
+
+from ostinato.api.errors import APIError
+from ostinato.api.gvk import GroupKind, GroupResource, GroupVersionKind, NamespacedName
+from ostinato.api.object import KindInfo
+from ostinato.cache import Deleted, Entry, Event, Informer, Registration, SyncError, Updated
+from ostinato.client.discovery import Catalogue
+from ostinato.client.transport import TransportError
+from ostinato.client.views import MetadataOf, Unstructured
+from ostinato.controller.sources import Sink
+from ostinato.plane.controllers.garbage.graph import Graph, Node, Reference
+
+_VERBS: Final = frozenset({"delete", "list", "watch"})
+_IGNORED: Final = frozenset({GroupResource("", "events"), GroupResource("events.k8s.io", "events")})
+_DEFINITIONS: Final = frozenset(
+    {
+        GroupKind("apiextensions.k8s.io", "CustomResourceDefinition"),
+        GroupKind("apiregistration.k8s.io", "APIService"),
+    }
+)
+_PERIOD: Final = 30.0  # seconds between two looks at what the server serves
+_SOON: Final = 1.0  # the same, while definitions change: a server may serve them a moment later
+_UNREST: Final = 5.0  # seconds that this lasts
+_SYNC: Final = 30.0  # seconds for the first lists; what has not come then comes later
+_FIRST: Final = 0.1  # seconds in which other controllers say what they watch as a whole
+
+
+class Monitor:
+    """One kind: a place where nodes are found."""
+
+    def __init__(self, info: KindInfo, informer: Informer, graph: Graph) -> None:
+        self.info = info
+        self.informer = informer
+        self._graph = graph
+        self.registration = informer.add_handler(self._hear, name="garbage collector")
+        self._more: list[Registration] = []
+
+    def tell(self, handler: Callable[[Event], None]) -> None:
+        """Have somebody else told what happens to the objects."""
+        self._more.append(self.informer.add_handler(handler, name="garbage collector: definitions"))
+
+    def end(self) -> None:
+        for each in (self.registration, *self._more):
+            each.remove()
+
+    def entry(self, key: NamespacedName) -> Entry | None:
+        return self.informer.store.get(key)
+
+    def _hear(self, event: Event) -> None:
+        if isinstance(event, Updated):
+            new = event.new
+            if new.deletion_timestamp is None and new.owners_json == event.old.owners_json:
+                return  # most events, of most kinds
+            self._graph.put(self, new)
+        elif isinstance(event, Deleted):
+            self._graph.remove(event.last_known.uid)
+        else:
+            self._graph.put(self, event.object)
+
+
+class Monitors:
+    """The source of the garbage collector: tells uids of objects that it has to look at."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self._monitors: dict[GroupVersionKind, Monitor] = {}
+        self._changed = asyncio.Event()  # definitions have
+
+    def __str__(self) -> str:
+        return "the metadata of every kind"
+
+    async def run(self, sink: Sink) -> None:
+        clock = sink.surroundings.world.clock
+        self._graph.on_look = lambda uid: sink.add(uid, "graph changed", 0, None)
+        self._graph.on_misplaced = lambda node, reference: _tell(sink, node, reference)
+        try:
+            await clock.sleep(_FIRST)
+            while not self._monitors:
+                await self._look(sink)
+                if not self._monitors:
+                    await clock.sleep(_SOON)
+            await self._synced(sink)
+            self._graph.complete()
+            sink.ready()
+            restless_until = 0.0
+            while True:
+                wait = _SOON if clock.monotonic() < restless_until else _PERIOD
+                try:
+                    async with clock.timeout(wait):
+                        await self._changed.wait()
+                    restless_until = clock.monotonic() + _UNREST
+                except TimeoutError:
+                    pass
+                self._changed.clear()
+                await self._look(sink)
+        finally:
+            for monitor in self._monitors.values():
+                monitor.end()
+
+    async def _look(self, sink: Sink) -> None:
+        """Watch what is served now, and nothing else."""
+        mapper = sink.surroundings.client.live.mapper
+        try:
+            await mapper.refresh()
+            catalogue = await mapper.catalogue()
+        except (APIError, TransportError) as error:
+            sink.logger.warning("which kinds there are is unknown: %s", error)
+            return
+        wanted = collectable(catalogue)
+        if not wanted:
+            return
+        for gvk in [each for each in self._monitors if each not in wanted]:
+            if gvk.group_version not in catalogue.failed:
+                await self._drop(gvk, sink)
+        for gvk, info in wanted.items():
+            if gvk not in self._monitors:
+                self._add(info, sink)
+
+    def _add(self, info: KindInfo, sink: Sink) -> None:
+        informers = sink.surroundings.informers
+        informer = informers.of(MetadataOf(Unstructured(info.gvk, info)))
+        monitor = self._monitors[info.gvk] = Monitor(info, informer, self._graph)
+        if info.gvk.group_kind in _DEFINITIONS:
+            monitor.tell(self._hear_definition)
+        informer.start()
+
+    async def _drop(self, gvk: GroupVersionKind, sink: Sink) -> None:
+        monitor = self._monitors.pop(gvk)
+        monitor.end()
+        self._graph.forget(monitor)
+        await sink.surroundings.informers.release(monitor.informer)
+
+    def _hear_definition(self, event: Event) -> None:  # noqa: ARG002 - whatever it is
+        self._changed.set()
+
+    async def _synced(self, sink: Sink) -> None:
+        """Wait for the first lists, but not for ever: a kind that cannot be listed must not stop all others."""
+        clock = sink.surroundings.world.clock
+        until = clock.monotonic() + _SYNC
+        for monitor in list(self._monitors.values()):
+            try:
+                await monitor.registration.synced(max(0.0, until - clock.monotonic()))
+            except SyncError as error:
+                sink.logger.warning("the garbage collector begins without %s: %s", monitor.info.gvk.kind, error)
+
+
+def collectable(catalogue: Catalogue) -> dict[GroupVersionKind, KindInfo]:
+    """The kinds that can be collected, each in its preferred version."""
+    preferred: dict[GroupResource, KindInfo] = {}
+    for version in catalogue.versions:
+        for resource in version.resources:
+            name = resource.info.gvr.group_resource
+            if _VERBS.issubset(resource.verbs) and name not in _IGNORED:
+                preferred.setdefault(name, resource.info)
+    return {info.gvk: info for info in preferred.values()}
+
+
+def _tell(sink: Sink, node: Node, reference: Reference) -> None:
+    entry = node.entry()
+    if entry is None:
+        return
+    namespace = node.key.namespace
+    owner = (
+        f"[{reference.api_version}/{reference.kind}, namespace: {namespace}, name: {reference.name}, "
+        f"uid: {reference.uid}]"
+    )
+    note = f'ownerRef {owner} does not exist in namespace "{namespace}"'
+    sink.surroundings.recorder.event(entry.metadata(), "OwnerRefInvalidNamespace", note, kind="Warning")
