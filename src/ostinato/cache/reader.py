@@ -17,7 +17,7 @@ from ostinato.cache.reads import CachedReads, Found, Question, knows_all
 from ostinato.client.client import Client
 from ostinato.client.listing import Items, Listing
 from ostinato.client.options import FieldSelection, LabelSelection, ReadOptions
-from ostinato.client.paths import Key
+from ostinato.client.paths import Key, check_namespace
 from ostinato.client.views import Kind, View, view_of
 
 T = TypeVar("T")
@@ -70,9 +70,10 @@ class CachedReader:
                 if entry is not None:
                     return entry.read(view)
                 if knows_all(informer):
+                    assert feed.info is not None, "a cache that is filled knows its kind"
+                    check_namespace(feed.info, key.namespace)
                     if missing is not _RAISE:
                         return missing
-                    assert feed.info is not None, "a cache that is filled knows its kind"
                     raise NotFound.of(feed.info.gvr.group_resource, key.name)
         self.check_unwatched(view)
         if missing is _RAISE:

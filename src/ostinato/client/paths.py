@@ -39,10 +39,15 @@ def collection_path(info: KindInfo, namespace: str) -> str:
     root = root_of(info.gvk.group_version)
     if not namespace:
         return root + path_of(info.plural)
-    if not info.namespaced:
-        raise ValueError(f"{info.gvk.kind}: objects of this kind have no namespace, got {namespace!r}")
+    check_namespace(info, namespace)
     _check_segment("namespace", namespace, info)
     return root + path_of("namespaces", namespace, info.plural)
+
+
+def check_namespace(info: KindInfo, namespace: str) -> None:
+    """A ValueError if there is a namespace and objects of the kind have none."""
+    if namespace and not info.namespaced:
+        raise ValueError(f"{info.gvk.kind}: objects of this kind have no namespace, got {namespace!r}")
 
 
 def object_path(info: KindInfo, key: NamespacedName, subresource: str = "") -> str:
