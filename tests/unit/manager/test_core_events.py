@@ -218,6 +218,7 @@ async def test_a_manager_says_in_which_group_events_are_written(stage: Stage) ->
     await stage.clock.sleep(1)
     manager.stop()
     await serving
+    assert [task.get_name() for task in asyncio.all_tasks() if "events" in task.get_name()] == []
     raw = Unstructured.of("v1", "Event")
     found = {event["reason"]: event async for event in stage.client.list(raw)}
     assert {reason: event["source"].get("component") for reason, event in found.items()} == {

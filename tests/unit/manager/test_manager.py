@@ -65,10 +65,10 @@ class Rig:
 class Served:
     """A runnable like a webhook server: it serves a while after it has started."""
 
-    name = "webhooks"
     needs_leader_election = False
 
-    def __init__(self, rig: Rig, after: float) -> None:
+    def __init__(self, rig: Rig, after: float, name: str = "webhooks") -> None:
+        self.name = name
         self._rig = rig
         self._after = after
         self.serves = False
@@ -76,11 +76,11 @@ class Served:
     async def run(self, surroundings: Surroundings) -> None:
         await surroundings.world.clock.sleep(self._after)
         self.serves = True
-        self._rig.said.append("webhooks serve")
+        self._rig.said.append(f"{self.name} serve")
         try:
             await asyncio.get_running_loop().create_future()
         finally:
-            self._rig.said.append("webhooks stop")
+            self._rig.said.append(f"{self.name} stop")
 
     async def check(self) -> None:
         if not self.serves:
@@ -141,6 +141,44 @@ async def test_warm_up_without_leadership_runs_among_the_others(stage: Stage) ->
     ]
     await rig.stop()
     assert "bound starts" not in rig.said
+
+
+@staged
+async def test_a_warm_up_that_says_nothing_of_leadership_needs_it(stage: Stage) -> None:
+    class Silent(Warm):
+        needs_leader_election: bool
+
+        def __init__(self, rig: Rig) -> None:
+            super().__init__(rig, "silent")
+            del self.needs_leader_election
+
+    rig = Rig(stage, leader_election=QUICK)
+    rig.manager.add(Silent(rig))
+    taken = stage.candidate("somebody", trust_absence=True)
+    await taken.elector.acquire()
+    await rig.start(5)
+    assert rig.said == ["silent is warm"]
+    await stage.clock.sleep(30)
+    assert rig.said == ["silent is warm", "silent starts"]
+    await rig.stop()
+
+
+@staged
+async def test_all_that_serve_are_waited_for_but_not_when_the_end_has_come(stage: Stage) -> None:
+    rig = Rig(stage)
+    rig.manager.add(Served(rig, after=2, name="a"), Served(rig, after=7, name="b"), rig.part("part", leads=False))
+    await rig.start(6)
+    assert rig.said == ["a serve"]
+    await stage.clock.sleep(2)
+    assert rig.said == ["a serve", "b serve", "part starts"]
+    await rig.stop()
+    never = Rig(stage)
+    never.manager.add(Served(never, after=1e6), never.part("part", leads=False))
+    await never.start(1000)
+    began = stage.clock.monotonic()
+    await never.stop()
+    assert stage.clock.monotonic() - began < 1
+    assert never.said == [], "it never served, so nothing else began"
 
 
 @staged
@@ -260,6 +298,20 @@ def test_what_is_under_way_has_its_time(
         assert rig.said == ["a starts", said]
 
     play()
+
+
+@staged
+async def test_a_part_that_ends_as_cancelled_is_no_failure(stage: Stage) -> None:
+    async def work(_: Surroundings) -> None:
+        raise asyncio.CancelledError
+
+    rig = Rig(stage)
+    rig.manager.add(Task("cancelled", work), rig.part("a"))
+    await rig.start(10)
+    assert rig.serving is not None
+    assert not rig.serving.done()
+    await rig.stop()
+    assert rig.said == ["a starts", "a stops"]
 
 
 @staged
@@ -597,3 +649,4 @@ async def test_events_of_a_part_are_told_in_its_name_even_at_the_end(stage: Stag
     [event] = [event async for event in stage.client.list(Event) if event.reason == "Bye"]
     assert event.reporting_controller == "parts"
     assert all(wire.closed for wire in rig.wires.values())
+    assert [task.get_name() for task in asyncio.all_tasks() if "events" in task.get_name()] == []
