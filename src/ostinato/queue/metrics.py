@@ -27,7 +27,8 @@ from ostinato.world import Clock
 K = TypeVar("K", bound=Hashable)
 K_contra = TypeVar("K_contra", bound=Hashable, contravariant=True)
 
-DURATIONS: Final = (1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)  # seconds
+# Seconds, ten times more each time as Go computes it: a bound is a label, and compared as text.
+DURATIONS: Final = (1e-8, 1e-7, 1e-6, 9.999999999999999e-06, 9.999999999999999e-05, 0.001, 0.01, 0.1, 1.0, 10.0)
 _MOST_PRIORITIES = 25  # that are told apart: each is a series of its own wherever metrics are kept
 _OTHER_PRIORITIES = "exceeded_cardinality_limit"
 

@@ -16,8 +16,9 @@ from __future__ import annotations
 from typing import Final
 
 from ostinato.queue import Family, Histogram, Sample
+from ostinato.queue.metrics import DURATIONS
 
-_BOUNDS: Final = (1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0, 100.0, 1000.0)  # seconds
+_BOUNDS: Final = (*DURATIONS, 100.0, 1000.0)
 
 
 class WebhookStatistics:

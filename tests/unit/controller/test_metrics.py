@@ -53,7 +53,10 @@ async def test_every_series_is_there_from_the_beginning(light: Light) -> None:
         assert (float(buckets[0]), float(buckets[-2]), buckets[-1]) == (0.005, 60.0, "+Inf")
         for name in ("workqueue_queue_duration_seconds", "workqueue_work_duration_seconds"):
             bounds = [each.labels["le"] for each in families[name].samples if each.name.endswith("_bucket")]
-            assert " ".join(bounds) == "1e-08 1e-07 1e-06 1e-05 0.0001 0.001 0.01 0.1 1 10 100 1000 +Inf"
+            assert (
+                " ".join(bounds)
+                == "1e-08 1e-07 1e-06 9.999999999999999e-06 9.999999999999999e-05 0.001 0.01 0.1 1 10 100 1000 +Inf"
+            )
 
 
 @lightly

