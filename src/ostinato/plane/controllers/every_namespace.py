@@ -1,0 +1,68 @@
+"""An object that every namespace has: made where it is missing, put right where it differs, made again when deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Generic, TypeVar
+
+from ostinato.api.errors import AlreadyExists, Forbidden, NotFound
+from ostinato.api.gvk import NamespacedName
+from ostinato.api.object import Object
+from ostinato.cache import Added, Event, Settings
+from ostinato.controller import Context, ForEvent, Request
+from ostinato.kinds.core_v1 import Namespace
+from ostinato.manager import Manager
+
+O = TypeVar("O", bound=Object)  # noqa: E741
+
+
+class EveryNamespace(Generic[O]):
+    """A reconciler of namespaces. `wanted` is the object without its namespace; `correct` says whether it changed."""
+
+    def __init__(self, wanted: Callable[[], O], correct: Callable[[O], bool]) -> None:
+        self._wanted = wanted
+        self._correct = correct
+        self._kind: type[O] = type(wanted())
+        self._name = wanted().metadata.name
+
+    def add_to(self, manager: Manager, name: str) -> None:
+        """Only the objects of that name are watched, wherever they are."""
+        just_these = Settings(fields={"metadata.name": self._name})
+        (
+            manager.build(name)
+            .watch_for(Namespace, predicates=[_lives])
+            .watches(self._kind, handler=ForEvent(_namespace_of), predicates=[_matters], settings=just_these)
+            .complete(self)
+        )
+
+    async def reconcile(self, request: Request, ctx: Context) -> None:
+        namespace = await ctx.client.get(Namespace, request, missing=None)
+        if namespace is None or namespace.metadata.deletion_timestamp is not None:
+            return
+        found = await ctx.client.get(self._kind, NamespacedName(request.name, self._name), missing=None)
+        if found is not None:
+            if self._correct(found):
+                await ctx.client.update(found)
+            return
+        wanted = self._wanted()
+        wanted.metadata.namespace = request.name
+        try:
+            await ctx.client.create(wanted)
+        except (AlreadyExists, NotFound):
+            return  # somebody was faster, or the namespace has gone
+        except Forbidden as error:
+            if not error.has_cause("NamespaceTerminating"):
+                raise
+
+
+def _lives(event: Event) -> bool:
+    return not event.object.is_being_deleted
+
+
+def _matters(event: Event) -> bool:
+    """What is new was made here, or is found when its namespace is looked at."""
+    return not isinstance(event, Added)
+
+
+def _namespace_of(event: Event) -> Iterable[NamespacedName]:
+    return (NamespacedName("", event.key.namespace),)

@@ -1,0 +1,97 @@
+"""What a namespace that ends says of what is left in it: five conditions, each with the words of its good case."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+
+from ostinato.api.gvk import GroupVersion, GroupVersionResource
+from ostinato.api.time import Time
+from ostinato.kinds.core_v1 import NamespaceCondition, NamespaceStatus
+
+DISCOVERY: Final = "NamespaceDeletionDiscoveryFailure"
+PARSING: Final = "NamespaceDeletionGroupVersionParsingFailure"
+CONTENT: Final = "NamespaceDeletionContentFailure"
+REMAINING: Final = "NamespaceContentRemaining"
+FINALIZERS: Final = "NamespaceFinalizersRemaining"
+
+_WELL: Final = {
+    DISCOVERY: ("ResourcesDiscovered", "All resources successfully discovered"),
+    PARSING: ("ParsedGroupVersions", "All legacy kube types successfully parsed"),
+    CONTENT: ("ContentDeleted", "All content successfully deleted, may be waiting on finalization"),
+    REMAINING: ("ContentRemoved", "All content successfully removed"),
+    FINALIZERS: ("ContentHasNoFinalizers", "All content-preserving finalizers finished"),
+}
+
+
+class Findings(msgspec.Struct):
+    """What came of one attempt to delete everything."""
+
+    undiscovered: dict[GroupVersion, Exception] = {}
+    errors: list[Exception] = []
+    remaining: Counter[GroupVersionResource] = msgspec.field(default_factory=Counter)
+    finalizers: Counter[str] = msgspec.field(default_factory=Counter)
+    pods_remain: bool = False  # so nothing else was tried, and what remains is not told
+
+    def count(self, gvr: GroupVersionResource, finalizers: Iterable[list[str]]) -> bool:
+        """Note what remains of a kind, given the finalizers of each object; whether there are any."""
+        found = False
+        for each in finalizers:
+            self.remaining[gvr] += 1
+            self.finalizers.update(each)
+            found = found or bool(each)
+        return found
+
+    def failures(self) -> dict[str, tuple[str, str]]:
+        """Reason and message of the conditions that are true."""
+        failures: dict[str, tuple[str, str]] = {}
+        if self.undiscovered:
+            said = ", ".join(sorted(f"{version}: {error}" for version, error in self.undiscovered.items()))
+            why = f"unable to retrieve the complete list of server APIs: {said}"
+            failures[DISCOVERY] = (
+                "DiscoveryFailed",
+                f"Discovery failed for some groups, {len(self.undiscovered)} failing: {why}",
+            )
+        if self.errors:
+            said = ", ".join(sorted(map(str, self.errors)))
+            failures[CONTENT] = (
+                "ContentDeletionFailed",
+                f"Failed to delete all resource types, {len(self.errors)} remaining: {said}",
+            )
+        if self.remaining and not self.pods_remain:
+            said = ", ".join(
+                sorted(
+                    f"{gvr.resource}.{gvr.group} has {count} resource instances"
+                    for gvr, count in self.remaining.items()
+                )
+            )
+            failures[REMAINING] = ("SomeResourcesRemain", f"Some resources are remaining: {said}")
+        if self.finalizers and not self.pods_remain:
+            said = ", ".join(sorted(f"{name} in {count} resource instances" for name, count in self.finalizers.items()))
+            failures[FINALIZERS] = (
+                "SomeFinalizersRemain",
+                f"Some content in the namespace has finalizers remaining: {said}",
+            )
+        return failures
+
+
+def update_conditions(status: NamespaceStatus, findings: Findings, now: Time) -> bool:
+    """Say in the status what was found; whether that is something new."""
+    changed = False
+    failures = findings.failures()
+    for kind, well in _WELL.items():
+        reason, message = failures.get(kind, well)
+        truth = "True" if kind in failures else "False"
+        known = next((each for each in status.conditions if each.type == kind), None)
+        if known is None:
+            known = NamespaceCondition(type=kind, status="", last_transition_time=now)
+            status.conditions = [*status.conditions, known]
+        if (known.status, known.reason, known.message) != (truth, reason, message):
+            if known.status != truth:
+                known.last_transition_time = now
+            known.status, known.reason, known.message = truth, reason, message
+            changed = True
+    return changed
