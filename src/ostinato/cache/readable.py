@@ -36,6 +36,9 @@ class Readable(Protocol):
     def index_values(self, index: str) -> list[str]:
         """All values that any object has in an index."""
 
+    def values_of(self, index: str, key: NamespacedName) -> tuple[str, ...]:
+        """The values that an object has in an index."""
+
 
 def together(stores: Sequence[Store]) -> Readable:
     return stores[0] if len(stores) == 1 else _Together(stores)
@@ -68,3 +71,6 @@ class _Together:
 
     def index_values(self, index: str) -> list[str]:
         return list(dict.fromkeys(value for store in self._stores for value in store.index_values(index)))
+
+    def values_of(self, index: str, key: NamespacedName) -> tuple[str, ...]:
+        return next((found for store in self._stores if (found := store.values_of(index, key))), ())

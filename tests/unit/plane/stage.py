@@ -48,6 +48,7 @@ class Stage:
         manager = Manager(
             connect=lambda purpose: InProcessTransport(self.server, deadline=purpose.deadline),
             field_manager=field_manager,
+            core_events=True,
             world=self.world,
         )
         add(manager)
@@ -86,10 +87,15 @@ class Stage:
         """Play the node: say how a Pod fares."""
         await self.client.patch(type(pod), pod.metadata, MergePatch({"status": status}), subresource="status")
 
-    async def stop(self) -> None:
+    async def stop_managers(self) -> None:
+        """End what was started; the server goes on."""
         for manager, task in self._managers:
             manager.stop()
             await task
+        self._managers.clear()
+
+    async def stop(self) -> None:
+        await self.stop_managers()
         await self.client.close()
         await self.server.close()
 

@@ -1,0 +1,155 @@
+"""The agent of a node: makes the Pods that are bound to it run, and writes how they fare.
+
+One reconciler serves all nodes of a process. A Pod is looked at when its spec changes, when it is deleted, and when its
+runtime has news; its own status does not concern it, unless others have a say in it (readiness gates).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from ostinato.api.codec import to_dict
+from ostinato.api.errors import Conflict, NotFound
+from ostinato.api.gvk import NamespacedName
+from ostinato.api.time import Time
+from ostinato.cache import Event, Updated
+from ostinato.client.patching import StrategicMergePatch
+from ostinato.controller import Channel, Context, Request, Result
+from ostinato.kinds.core_v1 import Pod, PodStatus
+from ostinato.plane.node.pod import PodLife
+from ostinato.plane.node.runtimes import Runtime
+from ostinato.plane.node.status import generated, merged
+
+NodeOf = Callable[[NamespacedName], str]
+"""The name of the node that a Pod of the cache is bound to, "" if none."""
+
+
+class Host(msgspec.Struct, frozen=True, eq=False):
+    """A node of this process."""
+
+    name: str
+    address: str
+    runtime: Runtime
+
+
+class PodAgent:
+    """A reconciler: brings Pods to life, and to their end."""
+
+    def __init__(self, hosts: Mapping[str, Host], node_of: NodeOf) -> None:
+        self._hosts = hosts
+        self._node_of = node_of
+        self._lives: dict[NamespacedName, PodLife] = {}
+        self.news = Channel()  # Pods whose runtime has something to tell
+        for runtime in {id(host.runtime): host.runtime for host in hosts.values()}.values():
+            runtime.listen(self._heard)
+
+    def _heard(self, pod: Pod) -> None:
+        self.news.put(NamespacedName(pod.metadata.namespace, pod.metadata.name))
+
+    def keys(self, event: Event) -> tuple[NamespacedName, ...]:
+        """Whose turn it is because of an event."""
+        key = event.key
+        life = self._lives.get(key)
+        if life is None:
+            return (key,) if self._node_of(key) in self._hosts else ()
+        if (
+            isinstance(event, Updated)
+            and event.new.uid == life.pod.metadata.uid
+            and event.old.generation == event.new.generation
+            and event.old.deletion_timestamp == event.new.deletion_timestamp
+            and not life.pod.spec.readiness_gates
+        ):
+            return ()
+        return (key,)
+
+    async def reconcile(self, request: Request, ctx: Context) -> Result | None:
+        pod = await ctx.client.get(Pod, request, missing=None)
+        life = self._lives.get(request)
+        if life is not None and (pod is None or pod.metadata.uid != life.pod.metadata.uid):
+            life.step(0.0)  # somebody took it away: its containers must not outlive it
+            if life.is_over:
+                del self._lives[request]
+                self.news.put(request)
+            return None
+        if pod is None:
+            return None
+        host = self._hosts.get(pod.spec.node_name or "")
+        if host is None:
+            return None
+        if life is None:
+            if _is_over(pod):
+                await self._go(pod, ctx)
+                return None
+            life = self._lives[request] = await self._born(pod, host, ctx)
+        life.see(pod)
+        after = life.step(None if pod.metadata.deletion_timestamp is None else _grace(pod))
+        if life.is_busy:
+            await ctx.world.clock.sleep(0)  # what takes no time needs no status of its own
+        try:
+            await self._write(life, ctx)
+        except NotFound:
+            return None  # it is gone; the cache will tell
+        if life.is_over and pod.metadata.deletion_timestamp is not None:
+            await self._go(pod, ctx)
+            return None
+        return None if after is None else Result(requeue_after=after)
+
+    async def _born(self, pod: Pod, host: Host, ctx: Context) -> PodLife:
+        def tell(about: Pod, kind: str, reason: str, message: str) -> None:
+            ctx.event(about, reason, message, kind=kind)
+
+        life = PodLife(pod, host.address, host.runtime, ctx.world.clock, tell)
+        life.listen(self._heard)
+        await life.recover()
+        return life
+
+    async def _write(self, life: PodLife, ctx: Context) -> None:
+        pod = life.pod
+        status = merged(pod.status, generated(pod, life.records, life.known, Time.of(ctx.world.clock.now())))
+        if status == pod.status:
+            return
+        change = {"metadata": {"uid": pod.metadata.uid}, "status": _changes(pod.status, status)}
+        life.see(await ctx.client.patch(Pod, pod.metadata, StrategicMergePatch(change), subresource="status"))
+
+    async def _go(self, pod: Pod, ctx: Context) -> None:
+        """What is over and deleted leaves the server."""
+        if pod.metadata.deletion_timestamp is None:
+            return
+        self._lives.pop(NamespacedName(pod.metadata.namespace, pod.metadata.name), None)
+        try:
+            await ctx.client.delete(pod, grace_period=0, uid=pod.metadata.uid)
+        except (NotFound, Conflict):
+            return
+
+
+def _changes(old: PodStatus, new: PodStatus) -> dict[str, Any]:
+    """The fields to be written: those that differ; null where there is nothing any more.
+
+    Conditions are merged one by one, and within each field by field: what others write meanwhile stays.
+    """
+    before, after = to_dict(old), to_dict(new)
+    changed = _differences(before, after)
+    if "conditions" in changed:
+        known = {each["type"]: each for each in before.get("conditions", ())}
+        changed["conditions"] = [
+            {"type": each["type"]} | _differences(known.get(each["type"], {}), each)
+            for each in after.get("conditions", ())
+            if each != known.get(each["type"])
+        ]
+    return changed
+
+
+def _differences(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
+    changed = {name: value for name, value in after.items() if before.get(name) != value}
+    return changed | {name: None for name in before if name not in after}
+
+
+def _is_over(pod: Pod) -> bool:
+    return pod.status.phase in ("Succeeded", "Failed")
+
+
+def _grace(pod: Pod) -> float:
+    return float(pod.metadata.deletion_grace_period_seconds or 0)

@@ -1,0 +1,142 @@
+"""What an agent remembers of each container of a Pod, and when it is to be started again."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Final, Literal
+
+import msgspec
+
+from ostinato.api.time import Time
+from ostinato.kinds.core_v1 import Container, ContainerStateTerminated, ContainerStatus, Pod
+from ostinato.plane.node.runtimes import Exit, Running
+
+Role = Literal["init", "sidecar", "main", "ephemeral"]
+
+FIRST_BACKOFF: Final = 10.0
+LONGEST_BACKOFF: Final = 300.0
+_FORGIVEN_AFTER: Final = 2 * LONGEST_BACKOFF  # seconds of a good run after which earlier failures do not count
+
+
+class Waiting(msgspec.Struct, frozen=True):
+    """Why a container does not run."""
+
+    reason: str
+    message: str = ""
+
+
+class Record(msgspec.Struct, eq=False):
+    """One container of one Pod.
+
+    - `running` is the container that was started last, whether it runs or has ended; None before the first.
+    - `before` is how the one before it ended.
+    - `waiting` says why it is not running, where it is to run.
+    """
+
+    name: str
+    role: Role
+    spec: Container
+    running: Running | None = None
+    before: ContainerStateTerminated | None = None
+    restarts: int = 0
+    waiting: Waiting | None = None
+    backoff: float = 0.0  # seconds that the next start waits, counted from the end, or from a start that failed
+    failed_at: Time | None = None  # when a start failed, since the last that did not
+
+    @property
+    def is_running(self) -> bool:
+        return self.running is not None and self.running.exit is None
+
+    @property
+    def exit(self) -> Exit | None:
+        """How it ended; None if it runs, or never ran."""
+        return None if self.running is None else self.running.exit
+
+    @property
+    def is_ready(self) -> bool:
+        return self.running is not None and self.running.exit is None and self.running.ready
+
+    @property
+    def is_started(self) -> bool:
+        """Whether it has got past its start."""
+        return self.is_running
+
+    def due(self) -> Time | None:
+        """When it may be started; None if it may now."""
+        since = self.failed_at or (None if self.exit is None else self.exit.at)
+        return None if since is None or self.backoff == 0 else since + timedelta(seconds=self.backoff)
+
+    def failed(self, waiting: Waiting, now: Time) -> None:
+        """It could not be started."""
+        self.waiting = waiting
+        self.failed_at = now
+        self.backoff = min(2 * self.backoff, LONGEST_BACKOFF) or FIRST_BACKOFF
+
+    def started(self, running: Running) -> None:
+        """It was started, for the first time or again."""
+        ended = self.exit
+        if self.running is not None:
+            self.restarts += 1
+            assert ended is not None, "a container is started when the one before it has ended"
+            self.before = terminated(self.running, ended)
+            ran = (ended.at - self.running.started_at).total_seconds()
+            forgiven = ran >= _FORGIVEN_AFTER
+            self.backoff = FIRST_BACKOFF if forgiven or not self.backoff else min(2 * self.backoff, LONGEST_BACKOFF)
+        self.running = running
+        self.waiting = self.failed_at = None
+
+
+def terminated(running: Running, ended: Exit) -> ContainerStateTerminated:
+    return ContainerStateTerminated(
+        container_id=running.id,
+        exit_code=ended.code,
+        finished_at=ended.at,
+        message=ended.message or None,
+        reason=ended.reason or ("Completed" if ended.code == 0 else "Error"),
+        started_at=running.started_at,
+    )
+
+
+def records_of(pod: Pod) -> dict[str, Record]:
+    """A record for each container, in the order in which they are started. What a status says of them is remembered."""
+    spec, status = pod.spec, pod.status
+    told = {
+        each.name: each
+        for group in (status.init_container_statuses, status.container_statuses, status.ephemeral_container_statuses)
+        for each in group
+    }
+    records = {}
+    for container in spec.init_containers:
+        role: Role = "sidecar" if container.restart_policy == "Always" else "init"
+        records[container.name] = Record(container.name, role, container)
+    for container in spec.containers:
+        records[container.name] = Record(container.name, "main", container)
+    for record in records.values():
+        known = told.get(record.name)
+        if known is not None:
+            _remember(record, known)
+    return records
+
+
+def _remember(record: Record, known: ContainerStatus) -> None:
+    record.restarts = known.restart_count
+    if known.last_state is not None:
+        record.before = known.last_state.terminated
+
+
+def restarts(record: Record, policy: str) -> bool:
+    """Whether a container that has ended is to run again, by the policy of its Pod and its own."""
+    ended = record.exit
+    assert ended is not None, "only what has ended can be started again"
+    if record.role == "ephemeral":
+        return False
+    if record.role == "sidecar":
+        return True
+    for rule in record.spec.restart_policy_rules:
+        codes = rule.exit_codes
+        if codes is not None and (ended.code in codes.values) == (codes.operator == "In"):
+            return rule.action == "Restart"
+    policy = record.spec.restart_policy or policy
+    if record.role == "init" and ended.code == 0:
+        return False
+    return policy == "Always" or (policy == "OnFailure" and ended.code != 0)

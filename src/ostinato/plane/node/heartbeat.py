@@ -1,0 +1,98 @@
+"""The heartbeat of nodes: registers them, renews their leases, and repeats their status now and then.
+
+A lease is renewed every ten seconds, the status written every five minutes: that a node lives is told by the lease,
+which is small. Thousands of nodes take turns, so that their heartbeats are spread evenly over the time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Final
+
+from ostinato.api.codec import to_dict
+from ostinato.api.errors import AlreadyExists, APIError, NotFound
+from ostinato.api.owners import reference_to
+from ostinato.api.time import MicroTime, Time
+from ostinato.client.client import Client
+from ostinato.client.patching import MergePatch, StrategicMergePatch
+from ostinato.client.transport import TransportError
+from ostinato.controller import Surroundings
+from ostinato.kinds.coordination_v1 import Lease
+from ostinato.kinds.core_v1 import Node
+from ostinato.plane.node.machine import LEASES, Machine, lease_of, node_of, status_of
+from ostinato.world import Clock
+
+RENEW_EVERY: Final = 10.0
+STATUS_EVERY: Final = 300.0
+_AT_ONCE: Final = 32  # registrations
+
+
+class Heartbeat:
+    """A runnable of a manager."""
+
+    name = "node-heartbeat"
+    needs_leader_election = False
+
+    def __init__(self, machines: Sequence[Machine]) -> None:
+        self._machines = machines
+
+    async def run(self, surroundings: Surroundings) -> None:
+        client, clock, logger = surroundings.client.live, surroundings.world.clock, surroundings.logger
+        limit = asyncio.Semaphore(_AT_ONCE)
+
+        async def join(machine: Machine) -> None:
+            async with limit:
+                await _register(machine, client, clock)
+
+        await asyncio.gather(*(join(machine) for machine in self._machines))
+        logger.info("%d nodes have joined", len(self._machines))
+        told = {machine.name: clock.monotonic() for machine in self._machines}
+        pause = RENEW_EVERY / max(len(self._machines), 1)
+        began, turns = clock.monotonic(), 0
+        while True:
+            for machine in self._machines:
+                turns += 1
+                await clock.sleep(began + turns * pause - clock.monotonic())
+                try:
+                    await _renew(machine, client, clock)
+                    if clock.monotonic() - told[machine.name] >= STATUS_EVERY:
+                        await _register(machine, client, clock)
+                        told[machine.name] = clock.monotonic()
+                except (APIError, TransportError) as error:
+                    logger.warning("node %s: its heartbeat failed: %s", machine.name, error)
+
+
+async def _register(machine: Machine, client: Client, clock: Clock) -> None:
+    """Have the Node there, with its status and its lease."""
+    try:
+        node = await client.create(node_of(machine))
+    except AlreadyExists:
+        node = await client.get(Node, machine.name)
+        labels = node_of(machine).metadata.labels
+        if not labels.items() <= node.metadata.labels.items():
+            await client.patch(Node, machine.name, MergePatch({"metadata": {"labels": labels}}))
+    status = status_of(machine, node.status, Time.of(clock.now()))
+    await client.patch(Node, machine.name, StrategicMergePatch({"status": to_dict(status)}), subresource="status")
+    await _renew(machine, client, clock)
+
+
+async def _renew(machine: Machine, client: Client, clock: Clock) -> None:
+    now = MicroTime.of(clock.now())
+    try:
+        change = {"spec": {"renewTime": str(now)}}
+        await client.patch(Lease, machine.name, MergePatch(change), namespace=LEASES)
+    except NotFound:
+        lease = lease_of(machine, now)
+        node = await client.get(Node, machine.name, missing=None)
+        if node is None:
+            await _register_anew(machine, client, clock)
+            return
+        lease.metadata.owner_references = [reference_to(node)]
+        await client.create(lease)
+
+
+async def _register_anew(machine: Machine, client: Client, clock: Clock) -> None:
+    """Somebody deleted the Node: a node that lives comes back."""
+    await client.create(node_of(machine))
+    await _register(machine, client, clock)

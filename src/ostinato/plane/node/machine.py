@@ -1,0 +1,98 @@
+"""Nodes as the API server is told of them: the Node object, and the Lease that says that it lives."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from ostinato.api.meta import ObjectMeta
+from ostinato.api.quantity import Quantity
+from ostinato.api.time import MicroTime, Time
+from ostinato.kinds.coordination_v1 import Lease, LeaseSpec
+from ostinato.kinds.core_v1 import Node, NodeAddress, NodeCondition, NodeStatus, NodeSystemInfo
+
+LEASES: Final = "kube-node-lease"
+LEASE_SECONDS: Final = 40
+VERSION: Final = "v1.36.4"
+
+_GOOD: Final = (  # type, status, reason, message
+    ("MemoryPressure", "False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
+    ("DiskPressure", "False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
+    ("PIDPressure", "False", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
+    ("Ready", "True", "KubeletReady", "kubelet is posting ready status"),
+)
+
+
+class Machine(msgspec.Struct, frozen=True, kw_only=True):
+    """What a node is made of."""
+
+    name: str
+    address: str
+    runtime: str  # its version
+    capacity: dict[str, str]
+    labels: dict[str, str] = {}
+    kernel: str = "simulated"
+    image: str = "Ostinato"
+    architecture: str = "amd64"
+    id: str = ""
+
+
+def node_of(machine: Machine) -> Node:
+    """The Node as it is registered."""
+    labels = {
+        "kubernetes.io/hostname": machine.name,
+        "kubernetes.io/os": "linux",
+        "kubernetes.io/arch": machine.architecture,
+        "beta.kubernetes.io/os": "linux",
+        "beta.kubernetes.io/arch": machine.architecture,
+    }
+    annotations = {"volumes.kubernetes.io/controller-managed-attach-detach": "true"}
+    return Node(metadata=ObjectMeta(name=machine.name, labels=labels | machine.labels, annotations=annotations))
+
+
+def status_of(machine: Machine, before: NodeStatus, now: Time) -> NodeStatus:
+    """The status of a node that is well. Whoever has been in a condition stays in it since then."""
+    known = {each.type: each for each in before.conditions}
+    conditions = []
+    for name, status, reason, message in _GOOD:
+        old = known.get(name)
+        since = old.last_transition_time if old is not None and old.status == status else now
+        conditions.append(
+            NodeCondition(
+                type=name,
+                status=status,
+                reason=reason,
+                message=message,
+                last_heartbeat_time=now,
+                last_transition_time=since,
+            )
+        )
+    capacity = {name: Quantity(amount) for name, amount in machine.capacity.items()}
+    return msgspec.structs.replace(
+        before,
+        addresses=[
+            NodeAddress(type="InternalIP", address=machine.address),
+            NodeAddress(type="Hostname", address=machine.name),
+        ],
+        capacity=capacity,
+        allocatable=dict(capacity),
+        conditions=[*conditions, *(each for name, each in known.items() if name not in {good[0] for good in _GOOD})],
+        node_info=NodeSystemInfo(
+            architecture=machine.architecture,
+            boot_id=machine.id,
+            container_runtime_version=machine.runtime,
+            kernel_version=machine.kernel,
+            kube_proxy_version="",
+            kubelet_version=VERSION,
+            machine_id=machine.id,
+            operating_system="linux",
+            os_image=machine.image,
+            system_uuid=machine.id,
+        ),
+    )
+
+
+def lease_of(machine: Machine, now: MicroTime) -> Lease:
+    spec = LeaseSpec(holder_identity=machine.name, lease_duration_seconds=LEASE_SECONDS, renew_time=now)
+    return Lease(metadata=ObjectMeta(name=machine.name, namespace=LEASES), spec=spec)

@@ -1,0 +1,175 @@
+"""The simulated runtime: containers are stages with delays, and nothing runs.
+
+A thousand nodes with ten thousand Pods fit into one process. How containers fare can be scripted, see `script`; what
+they would print, serve or compute they do not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from ostinato.api.owners import controller_of
+from ostinato.api.time import Time
+from ostinato.kinds.core_v1 import Container, Pod
+from ostinato.plane.node.runtimes import Changed, Exit, StartError
+from ostinato.plane.node.runtimes.script import ANNOTATION, AT_ONCE, OF_A_JOB, STEADY, Script, ScriptError, parse
+from ostinato.world import Clock, World
+from ostinato.world.clock import Timer
+
+_TERMINATED: Final = 143  # the code of what ends at SIGTERM
+_KILLED: Final = 137
+
+
+class SimulatedRuntime:
+    """Containers that only say that they run."""
+
+    version = "simulated://1"
+    tells = False
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._changed: Changed = lambda _: None
+        self._addresses = _Addresses()
+
+    def listen(self, changed: Changed) -> None:
+        self._changed = changed
+
+    async def address(self, pod: Pod) -> str:
+        return self._addresses.of(pod)
+
+    async def start(self, pod: Pod, container: Container, attempt: int) -> SimulatedContainer:  # noqa: ARG002
+        script = _script_of(pod, container.name)
+        if script.holds:
+            raise StartError("ContainerCreating", "")
+        if script.starts_after:
+            await self._world.clock.sleep(script.starts_after)
+        started = SimulatedContainer(self._world.ids.uid(), Time.of(self._world.clock.now()), script, self._world.clock)
+        started.live(lambda: self._changed(pod))
+        return started
+
+    async def recover(self, pod: Pod) -> Mapping[str, SimulatedContainer]:
+        """Those that the status says are running: nothing else could tell."""
+        clock = self._world.clock
+        if pod.status.pod_ip:
+            self._addresses.keep(pod)
+        if not pod.status.container_statuses:
+            return {}
+        found = {}
+        for status in (*pod.status.init_container_statuses, *pod.status.container_statuses):
+            state, script = status.state, _script_of(pod, status.name)
+            container_id = (status.container_id or "").removeprefix(_SCHEME)
+            if state is not None and state.running is not None and state.running.started_at is not None:
+                running = SimulatedContainer(container_id, state.running.started_at, script, clock)
+                running.live(lambda: self._changed(pod))
+                found[status.name] = running
+            elif state is not None and state.terminated is not None:
+                ended = state.terminated
+                begun, end = ended.started_at or Time.of(clock.now()), ended.finished_at or Time.of(clock.now())
+                over = SimulatedContainer(container_id, begun, script, clock)
+                over.exit = Exit(code=ended.exit_code, at=end, reason=ended.reason or "", message=ended.message or "")
+                found[status.name] = over
+        return found
+
+    async def discard(self, pod: Pod) -> None:
+        self._addresses.free(pod)
+
+
+_SCHEME: Final = "simulated://"
+
+
+class SimulatedContainer:
+    def __init__(self, name: str, started_at: Time, script: Script, clock: Clock) -> None:
+        self.id = _SCHEME + name
+        self.image_id = ""
+        self.started_at = started_at
+        self.ready = False
+        self.exit: Exit | None = None
+        self._script = script
+        self._clock = clock
+        self._timers: list[Timer] = []
+        self._changed: Callable[[], None] = _nothing
+
+    def live(self, changed: Callable[[], None]) -> None:
+        """Go through the stages from here on."""
+        self._changed = changed
+        script = self._script
+        past = (self._clock.now() - self.started_at).total_seconds()
+        if script.ready_after is not None:
+            if script.ready_after <= past or script.ready_after == 0:
+                self.ready = True
+            else:
+                self._timers.append(self._clock.timer(script.ready_after - past, self._get_ready))
+        if script.ends_after is not None:
+            self._timers.append(self._clock.timer(max(script.ends_after - past, 0.0), self._end, script.code))
+
+    async def stop(self, grace: float) -> None:
+        if self.exit is not None:
+            return
+        if self._script.lingers:
+            await self._clock.sleep(grace)
+            self._end(_KILLED)
+        else:
+            self._end(_TERMINATED)
+
+    def _get_ready(self) -> None:
+        self.ready = True
+        self._changed()
+
+    def _end(self, code: int) -> None:
+        if self.exit is None:
+            for timer in self._timers:
+                timer.cancel()
+            self.exit = Exit(code=code, at=max(Time.of(self._clock.now()), self.started_at))
+            self._changed()
+
+
+def _script_of(pod: Pod, container: str) -> Script:
+    for each in pod.spec.init_containers:
+        if each.name == container:
+            return STEADY if each.restart_policy == "Always" else AT_ONCE
+    text = pod.metadata.annotations.get(ANNOTATION)
+    if text is None:
+        owner = controller_of(pod)
+        return OF_A_JOB if owner is not None and owner.kind == "Job" else STEADY
+    try:
+        return parse(text)
+    except ScriptError as error:
+        raise StartError("CreateContainerConfigError", f"annotation {ANNOTATION}: {error}") from None
+
+
+class _Addresses:
+    """Addresses of 10.128.0.0/9, each Pod's its own as long as it is there."""
+
+    _FIRST: Final = (10 << 24) + (128 << 16) + 1
+    _COUNT: Final = (1 << 23) - 2
+
+    def __init__(self) -> None:
+        self._next = 0
+        self._taken: dict[str, str] = {}  # by uid
+        self._used: set[str] = set()
+
+    def of(self, pod: Pod) -> str:
+        uid = pod.metadata.uid
+        while uid not in self._taken:
+            number = self._FIRST + self._next % self._COUNT
+            self._next += 1
+            address = ".".join(str(number >> shift & 255) for shift in (24, 16, 8, 0))
+            if address not in self._used:
+                self._take(uid, address)
+        return self._taken[uid]
+
+    def keep(self, pod: Pod) -> None:
+        """The Pod had an address before."""
+        if pod.metadata.uid not in self._taken and pod.status.pod_ip:
+            self._take(pod.metadata.uid, pod.status.pod_ip)
+
+    def free(self, pod: Pod) -> None:
+        self._used.discard(self._taken.pop(pod.metadata.uid, ""))
+
+    def _take(self, uid: str, address: str) -> None:
+        self._taken[uid] = address
+        self._used.add(address)
+
+
+def _nothing() -> None: ...

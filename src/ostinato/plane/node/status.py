@@ -1,0 +1,235 @@
+"""The status of a Pod, made of what its node knows of its containers. Pure functions; see `generated`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+import msgspec
+
+from ostinato.api.time import Time
+from ostinato.kinds.core_v1 import (
+    ContainerState,
+    ContainerStateRunning,
+    ContainerStateWaiting,
+    ContainerStatus,
+    HostIP,
+    Pod,
+    PodCondition,
+    PodIP,
+    PodStatus,
+)
+from ostinato.plane.node.containers import Record, Waiting, restarts, terminated
+
+_OWN_CONDITIONS: Final = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
+
+_CREATING: Final = Waiting("ContainerCreating")
+_INITIALIZING: Final = Waiting("PodInitializing")
+
+
+class Knowledge(msgspec.Struct, kw_only=True, eq=False):
+    """What a node knows of a Pod, beside its containers.
+
+    - `end`: phase, reason and message of a Pod that the node has given up; they win over what containers say.
+    - `has_sandbox`: whether the Pod has what its containers run in.
+    """
+
+    host_ip: str
+    started_at: Time
+    pod_ip: str = ""
+    has_sandbox: bool = False
+    end: tuple[str, str, str] | None = None
+
+
+def generated(pod: Pod, records: Mapping[str, Record], known: Knowledge, now: Time) -> PodStatus:
+    """The status to be written. Conditions that are others' are left out; `merged` keeps them."""
+    init = [_status(each, pod) for each in records.values() if each.role in ("init", "sidecar")]
+    main = [_status(each, pod) for each in records.values() if each.role == "main"]
+    phase = phase_of(pod, records.values())
+    reason = message = None
+    if known.end is not None:
+        phase, reason, message = known.end[0], known.end[1] or None, known.end[2] or None
+    status = PodStatus(
+        phase=phase,
+        reason=reason,
+        message=message,
+        host_ip=known.host_ip or None,
+        host_ips=[HostIP(ip=known.host_ip)] if known.host_ip else [],
+        pod_ip=known.pod_ip or None,
+        pod_ips=[PodIP(ip=known.pod_ip)] if known.pod_ip else [],
+        start_time=known.started_at,
+        observed_generation=pod.metadata.generation or None,
+        qos_class=pod.status.qos_class,
+        init_container_statuses=init,
+        container_statuses=main,
+        ephemeral_container_statuses=[_status(each, pod) for each in records.values() if each.role == "ephemeral"],
+    )
+    status.conditions = _conditions(pod, records, status, known, now)
+    return status
+
+
+def phase_of(pod: Pod, records: Iterable[Record]) -> str:
+    """The phase, by what has become of the containers."""
+    policy = pod.spec.restart_policy or "Always"
+    waiting = running = ended = succeeded = 0
+    for record in records:
+        if record.role == "ephemeral":
+            continue
+        if record.role == "init":
+            if record.exit is None or record.exit.code != 0:
+                failed = record.exit is not None and not restarts(record, policy)
+                return "Failed" if failed else "Pending"
+        elif record.role == "sidecar":
+            if record.is_running:
+                running += 1
+            elif record.running is None:
+                waiting += 1
+        elif record.is_running:
+            running += 1
+        elif record.exit is not None:
+            ended += 1
+            succeeded += record.exit.code == 0
+        elif record.before is not None:
+            ended += 1
+        else:
+            waiting += 1
+    if waiting:
+        return "Pending"
+    if running:
+        return "Running"
+    if any(record.role == "main" and record.exit is not None and restarts(record, policy) for record in records):
+        return "Running"
+    return "Succeeded" if ended == succeeded else "Failed"
+
+
+def _status(record: Record, pod: Pod) -> ContainerStatus:
+    running = record.running
+    state = ContainerState()
+    if running is not None and running.exit is None:
+        state.running = ContainerStateRunning(started_at=running.started_at)
+    elif record.waiting is not None or running is None:
+        waiting = record.waiting or _waiting(pod)
+        state.waiting = ContainerStateWaiting(reason=waiting.reason, message=waiting.message or None)
+    else:
+        assert running.exit is not None
+        state.terminated = terminated(running, running.exit)
+    before = record.before
+    if state.waiting is not None and running is not None and running.exit is not None:
+        before = terminated(running, running.exit)
+    ready = record.is_ready
+    if record.role == "init":
+        ready = record.exit is not None and record.exit.code == 0
+    return ContainerStatus(
+        name=record.name,
+        image=record.spec.image or "",
+        image_id=running.image_id if running is not None else "",
+        container_id=running.id if running is not None else None,
+        ready=ready,
+        started=None if record.role == "ephemeral" else record.is_started,
+        restart_count=record.restarts,
+        state=state,
+        last_state=ContainerState(terminated=before),
+    )
+
+
+def _waiting(pod: Pod) -> Waiting:
+    """What a container that nobody has started yet waits for."""
+    return _INITIALIZING if pod.spec.init_containers else _CREATING
+
+
+def _conditions(
+    pod: Pod, records: Mapping[str, Record], status: PodStatus, known: Knowledge, now: Time
+) -> list[PodCondition]:
+    phase = status.phase or ""
+    ready = _containers_ready(records.values(), phase)
+    found = {
+        "PodReadyToStartContainers": _TRUE if known.has_sandbox else _Condition("False"),
+        "Initialized": _initialized(records.values(), phase),
+        "Ready": _with_gates(pod, ready),
+        "ContainersReady": ready,
+        "PodScheduled": _TRUE,
+    }
+    before = {each.type: each for each in pod.status.conditions}
+    generation = pod.metadata.generation or None
+    conditions = []
+    for name in _OWN_CONDITIONS:
+        new, old = found[name], before.get(name)
+        stays = old is not None and old.status == new.status
+        conditions.append(
+            PodCondition(
+                type=name,
+                status=new.status,
+                reason=new.reason or None,
+                message=new.message or None,
+                observed_generation=generation,
+                last_transition_time=old.last_transition_time if stays and old is not None else now,
+            )
+        )
+    return conditions
+
+
+class _Condition(msgspec.Struct, frozen=True):
+    status: str
+    reason: str = ""
+    message: str = ""
+
+
+_TRUE: Final = _Condition("True")
+
+
+def _containers_ready(records: Iterable[Record], phase: str) -> _Condition:
+    if phase == "Succeeded":
+        return _Condition("False", "PodCompleted")
+    if phase == "Failed":
+        return _Condition("False", "PodFailed")
+    unready = [each.name for each in records if each.role in ("main", "sidecar") and not each.is_ready]
+    if unready:
+        return _Condition("False", "ContainersNotReady", f"containers with unready status: [{' '.join(unready)}]")
+    return _TRUE
+
+
+def _initialized(records: Iterable[Record], phase: str) -> _Condition:
+    if phase == "Succeeded":
+        return _Condition("True", "PodCompleted")
+    records = list(records)
+    incomplete = [
+        each.name
+        for each in records
+        if (each.role == "init" and (each.exit is None or each.exit.code != 0))
+        or (each.role == "sidecar" and not each.is_started and each.running is None)
+    ]
+    if incomplete:
+        message = f"containers with incomplete status: [{' '.join(incomplete)}]"
+        return _Condition("False", "ContainersNotInitialized", message)
+    return _TRUE
+
+
+def _with_gates(pod: Pod, ready: _Condition) -> _Condition:
+    """Ready is more than ready containers where a Pod asks for further conditions."""
+    if ready.status != "True":
+        return ready
+    said = {each.type: each.status for each in pod.status.conditions}
+    messages = []
+    for gate in pod.spec.readiness_gates:
+        status = said.get(gate.condition_type)
+        if status is None:
+            messages.append(f'corresponding condition of pod readiness gate "{gate.condition_type}" does not exist.')
+        elif status != "True":
+            messages.append(f'the status of pod readiness gate "{gate.condition_type}" is not "True", but {status}')
+    return _Condition("False", "ReadinessGatesNotReady", ", ".join(messages)) if messages else ready
+
+
+def merged(old: PodStatus, new: PodStatus) -> PodStatus:
+    """The new status with what the old one says beside it: conditions and fields of others."""
+    own = {each.type for each in new.conditions}
+    kept = [each for each in old.conditions if each.type not in own]
+    return msgspec.structs.replace(
+        new,
+        conditions=[*new.conditions, *kept],
+        nominated_node_name=old.nominated_node_name,
+        resize=old.resize,
+        resource_claim_statuses=old.resource_claim_statuses,
+        extended_resource_claim_status=old.extended_resource_claim_status,
+        resources=old.resources,
+        allocated_resources=old.allocated_resources,
+    )
