@@ -1,0 +1,270 @@
+"""ReplicaSets: a number of equal Pods, whatever happens to them. ReplicationControllers are the same (`replication`).
+
+- Its Pods are those that it manages and selects; orphans that it selects are adopted (`claims`). Those that have
+  finished, or are being deleted, do not count, and are replaced.
+- Too few are made up for, one at first, then two at once, then four (`batches`); of too many those go that can best be
+  done without (`replicaset_ranking`); no more than 500 at a time.
+- What the server refuses is said by an event and the condition ReplicaFailure, and tried again with growing pauses.
+- The status tells how many Pods count, are ready, have been ready for `minReadySeconds`, and are about to go.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable
+from typing import Any, Final
+
+import msgspec
+
+from ostinato.api.errors import APIError, Conflict, NotFound
+from ostinato.api.gvk import NamespacedName
+from ostinato.api.labels import Selector
+from ostinato.api.owners import controller_of
+from ostinato.api.time import Time
+from ostinato.cache import CachedClient, Entry
+from ostinato.cache.reads import Question
+from ostinato.client.transport import TransportError
+from ostinato.client.views import Kind, view_of
+from ostinato.controller import Context, Result
+from ostinato.controller.predicates import generation_changed
+from ostinato.kinds.apps_v1 import ReplicaSet, ReplicaSetCondition, ReplicaSetStatus
+from ostinato.kinds.core_v1 import ReplicationController, ReplicationControllerStatus
+from ostinato.manager import Manager
+from ostinato.plane.batches import slow_start
+from ostinato.plane.claimants import selector_in_spec
+from ostinato.plane.claims import CONTROLLED, Claims, index_controllers, orphans_in
+from ostinato.plane.controllers import Options
+from ostinato.plane.controllers.replicaset_pods import ForReplicas, Glances
+from ostinato.plane.controllers.replicaset_ranking import Candidate, ranked
+from ostinato.plane.pods import PodState, is_active
+from ostinato.plane.statuses import write_status
+from ostinato.plane.templates import pod_from_template
+
+Owner = ReplicaSet | ReplicationController
+_Status = ReplicaSetStatus | ReplicationControllerStatus
+
+_MOST_AT_ONCE: Final = 500
+_FAILURE: Final = "ReplicaFailure"
+_TERMINATING: Final = "NamespaceTerminating"
+
+
+class Family(msgspec.Struct, frozen=True, kw_only=True):
+    """What is different from one kind to the other.
+
+    - `select`: what an object of the kind selects.
+    - `counts_terminating`: whether its status tells of Pods that are about to go.
+    """
+
+    name: str
+    kind: type[Any]
+    status: type[Any]
+    condition: type[Any]
+    select: Callable[[Any], Selector] = selector_in_spec
+    counts_terminating: bool = True
+
+
+REPLICA_SETS: Final = Family(
+    name="replicaset-controller", kind=ReplicaSet, status=ReplicaSetStatus, condition=ReplicaSetCondition
+)
+
+
+def add_to(manager: Manager, options: Options) -> None:  # noqa: ARG001
+    add_family(manager, REPLICA_SETS)
+
+
+def add_family(manager: Manager, family: Family) -> None:
+    index_controllers(manager, PodState)
+    index_controllers(manager, family.kind)  # for the siblings of a ReplicaSet
+    glances = Glances()
+    (
+        manager.build(family.name)
+        .watch_for(family.kind, predicates=[generation_changed])  # the status is its own matter
+        .watches(PodState, handler=ForReplicas(family.kind, family.select, glances))
+        .with_options(max_concurrent=5)
+        .complete(ReplicaReconciler(family, glances))
+    )
+
+
+class _Pods(msgspec.Struct):
+    """The Pods of one owner."""
+
+    active: list[Entry]  # that count
+    terminating: int = 0  # that are being deleted, and have not finished
+
+
+class _Failure(msgspec.Struct, frozen=True):
+    """What kept an owner from having the Pods that it wants."""
+
+    reason: str
+    message: str
+    error: Exception
+
+
+class ReplicaReconciler:
+    def __init__(self, family: Family, glances: Glances) -> None:
+        self._family = family
+        self._glances = glances
+
+    async def reconcile(self, request: NamespacedName, ctx: Context) -> Result | None:
+        owner: Owner | None = await ctx.client.get(self._family.kind, request, missing=None)
+        if owner is None:
+            return None
+        pods = await self._pods(ctx.client, owner)
+        failure = None if owner.metadata.deletion_timestamp is not None else await self._adjust(owner, pods.active, ctx)
+        now = ctx.now()
+        status = self._status(owner, pods, failure, now)
+        await write_status(ctx.client, owner, owner.status, status)
+        if failure is not None:
+            raise failure.error
+        if (status.ready_replicas or 0) == (status.available_replicas or 0):
+            return None
+        return Result(requeue_after=self._next_available(owner, pods.active, now))
+
+    async def _pods(self, client: CachedClient, owner: Owner) -> _Pods:
+        selector = self._family.select(owner)
+        selects: dict[bytes, bool] = {}  # by labels, which most Pods of one owner have in common
+
+        def selected(entry: Entry) -> bool:
+            known = selects.get(entry.labels_json)
+            if known is None:
+                known = selects[entry.labels_json] = selector.matches(entry.labels)
+            return known
+
+        pods = _Pods([])
+        to_claim: list[Entry] = []
+        for entry in await _managed(client, PodState, owner.metadata.uid):
+            if self._glances.at(entry).finished:
+                continue
+            if entry.is_being_deleted:
+                pods.terminating += selected(entry)
+            else:
+                (pods.active if selected(entry) else to_claim).append(entry)
+        to_claim += [
+            entry
+            for entry in await _managed(client, PodState, orphans_in(owner.metadata.namespace))
+            if selected(entry) and not entry.is_being_deleted and not self._glances.at(entry).finished
+        ]
+        if to_claim:
+            claims = Claims(client, owner, selector, PodState)
+            claimed = {pod.metadata.uid for pod in await claims.among([entry.read(PodState) for entry in to_claim])}
+            pods.active += [entry for entry in to_claim if entry.uid in claimed]
+        return pods
+
+    async def _adjust(self, owner: Owner, active: list[Entry], ctx: Context) -> _Failure | None:
+        missing = (owner.spec.replicas or 0) - len(active)
+        try:
+            if missing > 0:
+                await self._create(owner, min(missing, _MOST_AT_ONCE), ctx)
+            elif missing < 0:
+                await self._delete(owner, active, min(-missing, _MOST_AT_ONCE), ctx)
+        except (APIError, TransportError) as error:
+            if missing > 0:
+                return _Failure("FailedCreate", str(error), error)
+            return _Failure("FailedDelete", f"unable to delete pods: {error}", error)
+        return None
+
+    async def _create(self, owner: Owner, count: int, ctx: Context) -> None:
+        assert owner.spec.template is not None, "the server stores none without"
+        pod = pod_from_template(owner.spec.template, owner)
+
+        async def create(_: int) -> None:
+            try:
+                created = await ctx.client.create(pod)
+            except APIError as error:
+                if error.has_cause(_TERMINATING):
+                    return  # and so it will be for all others, until this owner is gone as well
+                ctx.event(owner, "FailedCreate", f"Error creating: {error}", kind="Warning")
+                raise
+            ctx.event(owner, "SuccessfulCreate", f"Created pod: {created.metadata.name}")
+
+        await slow_start(range(count), create)
+
+    async def _delete(self, owner: Owner, active: list[Entry], count: int, ctx: Context) -> None:
+        chosen = active
+        if count < len(active):
+            neighbours = await self._neighbours(ctx.client, owner)
+            order = ranked([entry.read(Candidate) for entry in active], neighbours, ctx.world.clock.now())
+            uids = {pod.metadata.uid for pod in order[:count]}
+            chosen = [entry for entry in active if entry.uid in uids]
+
+        async def delete(entry: Entry) -> None:
+            try:
+                await ctx.client.delete(PodState, entry.key, uid=entry.uid)
+            except (NotFound, Conflict):
+                return  # it is gone, or another one by now
+            except APIError as error:
+                ctx.event(owner, "FailedDelete", f"Error deleting: {error}", kind="Warning")
+                raise
+            ctx.event(owner, "SuccessfulDelete", f"Deleted pod: {entry.key.name}")
+
+        for answer in await asyncio.gather(*map(delete, chosen), return_exceptions=True):
+            if isinstance(answer, BaseException):
+                raise answer
+
+    async def _neighbours(self, client: CachedClient, owner: Owner) -> Counter[str]:
+        """How many Pods of the family are on each node: its own and its siblings', if it has any."""
+        counts: Counter[str] = Counter()
+        manager = controller_of(owner)
+        if manager is None:
+            return counts
+        for sibling in await _managed(client, self._family.kind, manager.uid):
+            pods = [entry.read(PodState) for entry in await _managed(client, PodState, sibling.uid)]
+            counts.update(pod.spec.node_name for pod in pods if is_active(pod))
+        return counts
+
+    def _status(self, owner: Owner, pods: _Pods, failure: _Failure | None, now: Time) -> _Status:
+        wanted = owner.spec.template.metadata.labels.items() if owner.spec.template is not None else ()
+        labelled: dict[bytes, bool] = {}
+        fully = ready = available = 0
+        for entry in pods.active:
+            labels = entry.labels_json
+            if labels not in labelled:
+                labelled[labels] = wanted <= entry.labels.items() if wanted else True
+            fully += labelled[labels]
+            if self._glances.at(entry).ready:
+                ready += 1
+                available += self._left(owner, entry, now) <= 0
+        status: _Status = self._family.status(
+            replicas=len(pods.active),
+            fully_labeled_replicas=fully or None,
+            ready_replicas=ready or None,
+            available_replicas=available or None,
+            observed_generation=owner.metadata.generation or None,
+            conditions=self._conditions(owner, failure, now),
+        )
+        if self._family.counts_terminating and isinstance(status, ReplicaSetStatus):
+            status.terminating_replicas = pods.terminating
+        return status
+
+    def _conditions(self, owner: Owner, failure: _Failure | None, now: Time) -> list[Any]:
+        """As they were, but for that of failure: set when it begins, taken away when it is over."""
+        known: list[Any] = list(owner.status.conditions)
+        others = [each for each in known if each.type != _FAILURE]
+        if failure is None:
+            return others
+        if len(others) < len(known):
+            return known
+        condition = self._family.condition(
+            type=_FAILURE, status="True", reason=failure.reason, message=failure.message, last_transition_time=now
+        )
+        return [*known, condition]
+
+    def _left(self, owner: Owner, entry: Entry, now: Time) -> float:
+        """Seconds until a Pod that is ready is available; none or less if it is."""
+        least = owner.spec.min_ready_seconds or 0
+        if least == 0:
+            return 0.0
+        since = self._glances.at(entry).ready_at()
+        return float(least) if since is None else least - (now - since).total_seconds()
+
+    def _next_available(self, owner: Owner, active: list[Entry], now: Time) -> float:
+        left = [self._left(owner, entry, now) for entry in active if self._glances.at(entry).ready]
+        return min((seconds for seconds in left if seconds > 0), default=float(owner.spec.min_ready_seconds or 0))
+
+
+async def _managed(client: CachedClient, kind: Kind[Any], manager: str) -> list[Entry]:
+    """What somebody manages. It is as fresh as it needs to be: no reconcile begins before its own writes are seen."""
+    found = await client.found(view_of(kind), Question(index=(CONTROLLED.name, manager), fresh=False))
+    assert found is not None, "it is watched"
+    return found.entries
