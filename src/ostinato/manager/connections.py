@@ -16,6 +16,7 @@ from ostinato.cache.client import CachedClient
 from ostinato.cache.informers import AnyKind, Informers, Settings
 from ostinato.client.client import Client
 from ostinato.client.transport import Transport
+from ostinato.client.views import view_of
 from ostinato.manager.connecting import Connect, Purpose
 from ostinato.manager.events import Events
 from ostinato.manager.fence import Fence, FencedTransport
@@ -35,6 +36,11 @@ class CacheOptions(msgspec.Struct, frozen=True, kw_only=True):
     defaults: Settings = Settings()
     unwatched: Literal["server", "refuse"] = "server"
     sync_timeout: float = 120.0
+
+    def of(self, kind: AnyKind) -> Settings:
+        """What is cached of a kind."""
+        gvk = view_of(kind).gvk
+        return next((each for kind, each in self.settings.items() if view_of(kind).gvk == gvk), self.defaults)
 
 
 class Identity(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,9 +73,9 @@ class Connections:
             self.leaders = CachedClient(fenced, self.informers, unwatched=caches.unwatched)
         self.events = Events(self.live, world)
 
-    def for_election(self) -> Client:
-        """A client for the lease; made and used in the thread of the election."""
-        return self._client(self._connect(Purpose("leader-election")))
+    def client_for(self, purpose: str) -> Client:
+        """A client for one purpose, which its user closes; that for an election is made and used in its thread."""
+        return self._client(self._connect(Purpose(purpose)))
 
     async def close(self) -> None:
         for client in self._clients:

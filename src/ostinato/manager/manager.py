@@ -26,6 +26,7 @@ import msgspec
 
 from ostinato.cache.client import CachedClient
 from ostinato.cache.informers import Informers
+from ostinato.client.client import Client
 from ostinato.client.config import Config
 from ostinato.controller.builder import Builder
 from ostinato.controller.options import ControllerOptions
@@ -40,6 +41,7 @@ from ostinato.manager.fence import Fence
 from ostinato.manager.group import Stopped
 from ostinato.manager.groups import Groups, needs_leader_election
 from ostinato.manager.health import Check, Checks
+from ostinato.manager.hosting import Choices, current_host
 from ostinato.manager.leader_election import LeaderElection, identity
 from ostinato.manager.lifecycle import Lifecycle, Parts
 from ostinato.manager.metrics import Registry, cache_families
@@ -63,6 +65,7 @@ class Manager:
         controllers: ControllerOptions | None = None,
         graceful_shutdown: float = 30.0,
         field_manager: str = "ostinato",
+        core_events: bool = False,
         connect: Connect | None = None,
         world: World | None = None,
     ) -> None:
@@ -74,26 +77,42 @@ class Manager:
         - `controllers`: options of all controllers that do not say otherwise.
         - `graceful_shutdown`: seconds for what is under way at the end. Defaults to 30.
         - `field_manager`: who owns the fields that are set through `client`. Defaults to "ostinato".
+        - `core_events`: whether events are written as those of the core group, each message by itself, as the control
+          plane of Kubernetes does. Defaults to no: they are those of events.k8s.io, in series.
         - `connect`: how to reach the server, in place of HTTP.
+
+        A program that loads files may decide otherwise (`hosting`).
         """
+        choices = Choices(
+            config=config,
+            connect=connect,
+            leader_election=leader_election,
+            health=health,
+            metrics=metrics,
+            caches=caches,
+        )
+        host = current_host()
+        if host is not None:
+            choices = host.decide(choices)
         self._owns_world = world is None
         self.world = world or World.real()
         self.metrics = Registry()
-        self._config = config
-        self._connect = connect
+        self._config = choices.config
+        self._connect = choices.connect
         self._field_manager = field_manager
-        self._caches = caches or CacheOptions()
+        self._core_events = core_events
+        self._caches = choices.caches or CacheOptions()
         self._controllers = controllers or ControllerOptions()
         self._health = {"healthz": Checks(), "readyz": Checks()}
         self._endpoints = [
             Endpoint(name, address, handler)
             for name, address, handler in (
-                ("health", health, self._answer_health),
-                ("metrics", metrics, self._answer_metrics),
+                ("health", choices.health, self._answer_health),
+                ("metrics", choices.metrics, self._answer_metrics),
             )
             if address not in ("", "0")
         ]
-        self._election_options = self._completed(leader_election)
+        self._election_options = self._completed(choices.leader_election)
         self._fence = None if self._election_options is None else Fence(self.world.clock)
         self._grace = graceful_shutdown
         self._added: list[Runnable] = []  # before the start
@@ -117,9 +136,16 @@ class Manager:
         """The caches, one a kind."""
         return self._connections.informers
 
-    def recorder(self, name: str) -> Recorder:
-        """Writes events in the name of a controller."""
-        return self._connections.events.recorder(name)
+    def recorder(self, name: str, *, core: bool | None = None, host: str = "") -> Recorder:
+        """Writes events in the name of a controller.
+
+        - `core`: whether as Events of the core group. Defaults to what the manager was told.
+        - `host`: of core Events, where it happens.
+        """
+        events = self._connections.events
+        return (
+            events.core_recorder(name, host) if core or (core is None and self._core_events) else events.recorder(name)
+        )
 
     @property
     def is_leader(self) -> bool:
@@ -138,6 +164,25 @@ class Manager:
         """For health: an error if this process leads and should have given up long ago, and somehow has not."""
         if self._election is not None:
             self._election.check(_TOLERANCE)
+
+    # What it is made of
+
+    @property
+    def runnables(self) -> tuple[Runnable, ...]:
+        """What was added before the start."""
+        return tuple(self._added)
+
+    @property
+    def leader_election(self) -> LeaderElection | None:
+        return self._election_options
+
+    @property
+    def caches(self) -> CacheOptions:
+        return self._caches
+
+    def connected(self, purpose: str) -> Client:
+        """A client of the caller's own, to close after use. The purpose is part of its user agent."""
+        return self._connections.client_for(purpose)
 
     # Putting together
 
@@ -180,6 +225,8 @@ class Manager:
         """Run until `stop()`, cancellation, or the failure of a part, which is raised."""
         if self._lifecycle is not None or self._ended:
             raise RuntimeError("manager already started")
+        if current_host() is not None:
+            raise RuntimeError("a file that is loaded to be run by another program calls run(), or leaves it to that")
         connections = self._connections
         groups = Groups(self.world.clock, self._failed)
         self._election = self._made_election(connections)
@@ -216,10 +263,11 @@ class Manager:
 
     @cached_property
     def _connections(self) -> Connections:
-        connect, namespace = self._connect, "default"
-        if connect is None:
-            config = self._config or Config.load()
-            connect, namespace = over_http(config, self.world), config.namespace
+        config = self._config
+        if config is None and self._connect is None:
+            config = Config.load()
+        connect = self._connect or over_http(config or Config(), self.world)
+        namespace = "default" if config is None else config.namespace
         me = Identity(namespace=namespace, field_manager=self._field_manager)
         return Connections(connect, self.world, me, self._caches, self._fence)
 
@@ -247,7 +295,13 @@ class Manager:
             return None
         me = self._election_options.identity
         self._announcer = Announcer(self.recorder("leader-election"), me, self._lead)
-        election = Election(self._election_options, connections.for_election, self.world, self._fence, self._announcer)
+        election = Election(
+            self._election_options,
+            lambda: connections.client_for("leader-election"),
+            self.world,
+            self._fence,
+            self._announcer,
+        )
         self.metrics.add(election.families)
         return election
 

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any, Protocol
 
+from ostinato.manager.hosting import current_host
 from ostinato.manager.logs import configure_logging
 from ostinato.manager.signals import stop_on_signals
 
@@ -27,10 +28,17 @@ class Served(Protocol):
 
 
 def run(*managers: Served) -> None:
-    """Run until a signal comes, or one of them ends; all are stopped then, and errors raised."""
+    """Run until a signal comes, or one of them ends; all are stopped then, and errors raised.
+
+    In a file that another program loads it returns at once: that program runs them (`hosting`).
+    """
+    host = current_host()
+    if host is not None:
+        host.managers += managers
+        return
     if not logging.getLogger().handlers:
         configure_logging()
-    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+    with asyncio.Runner(loop_factory=loop_factory()) as runner:
         runner.run(serve_together(*managers))
 
 
@@ -59,7 +67,8 @@ async def serve_together(*managers: Served) -> None:
         raise errors[0]
 
 
-def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
+def loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
+    """What makes the event loop: uvloop where it is installed."""
     try:
         uvloop: Any = import_module("uvloop")  # Any: it is not a dependency
     except ImportError:

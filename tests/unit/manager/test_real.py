@@ -185,7 +185,7 @@ def test_a_manager_speaks_http_to_the_server_of_its_configuration() -> None:
     assert config == Config(server="http://127.0.0.1:1", namespace="widgets", user_agent="me"), "it is not changed"
 
     async def play() -> None:
-        election = manager._connections.for_election()
+        election = manager.connected("leader-election")
         assert ("User-Agent", "me/leader-election") in election.transport._fixed  # type: ignore[attr-defined]
         await election.close()
         await manager._connections.close()
