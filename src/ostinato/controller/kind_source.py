@@ -56,27 +56,27 @@ class KindSource:
         view: View[Any] = view_of(kind)
         self.view: View[Any] = MetadataOf(kind) if options.metadata_only and not isinstance(view, MetadataOf) else view
         self._handler = handler
-        self._options = options
+        self.options = options
 
     def __str__(self) -> str:
         return f"{self.view.gvk.kind} of {self.view.gvk.api_version}"
 
     def with_filters(self, filters: Sequence[EventFunction]) -> KindSource:
         """The same, with predicates that are asked before its own."""
-        options = msgspec.structs.replace(self._options, predicates=(*filters, *self._options.predicates))
+        options = msgspec.structs.replace(self.options, predicates=(*filters, *self.options.predicates))
         source = KindSource(self.view, self._handler, options)
         source.view = self.view
         return source
 
     async def run(self, sink: Sink) -> None:
         await self._handler.prepare(self.view, sink.surroundings)
-        informer: Informer = sink.surroundings.informers.of(self.view, self._options.settings)
+        informer: Informer = sink.surroundings.informers.of(self.view, self.options.settings)
         if self._handler.index is not None:
             with suppress(ValueError):  # somebody else has asked for it
                 informer.add_index(self._handler.index)
-        hearing = _Hearing(self.view, self._handler, self._options.predicates, sink)
+        hearing = _Hearing(self.view, self._handler, self.options.predicates, sink)
         registration = informer.add_handler(
-            hearing.hear, resync=self._options.resync, name=f"controller {sink.controller}"
+            hearing.hear, resync=self.options.resync, name=f"controller {sink.controller}"
         )
         try:
             informer.start()
@@ -96,7 +96,7 @@ class KindSource:
                 await registration.synced(max(left, 0.0))
                 return
             except SyncError as error:
-                if self._options.optional and isinstance(error.cause, NotFound):
+                if self.options.optional and isinstance(error.cause, NotFound):
                     sink.logger.warning("controller %s: %s does not exist yet: %s", sink.controller, self, error)
                     return
                 if left <= 0 or error.cause is None:

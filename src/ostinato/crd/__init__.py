@@ -12,7 +12,15 @@ configurations of webhooks (`ostinato.webhook`) with it.
 from ostinato.crd.definition import crd_of, resource
 from ostinato.crd.manifests import check_manifests, manifest_files, write_manifests
 from ostinato.crd.place import SchemaError
-from ostinato.crd.rbac import Access, Uses, access_of, electing_leaders, recording_events, roles_of
+from ostinato.crd.rbac import (
+    Access,
+    Uses,
+    access_of,
+    electing_leaders,
+    keeping_certificates,
+    recording_events,
+    roles_of,
+)
 from ostinato.crd.schema import schema_of
 from ostinato.crd.source import TypesError, types_of
 
@@ -25,6 +33,7 @@ __all__ = [
     "check_manifests",
     "crd_of",
     "electing_leaders",
+    "keeping_certificates",
     "manifest_files",
     "recording_events",
     "resource",

@@ -20,6 +20,8 @@ import msgspec
 from ostinato.api.gvk import GroupVersionKind, NamespacedName
 from ostinato.api.object import KindInfo, plural_of
 from ostinato.client.views import View
+from ostinato.webhook.configuration import ServiceEndpoint
+from ostinato.webhook.webhooks import Webhooks
 
 Json = dict[str, Any]
 
@@ -93,6 +95,25 @@ def electing_leaders(namespace: str) -> Access:
         verbs=("create", "get", "patch", "update"),
         namespace=namespace,
     )
+
+
+def keeping_certificates(webhooks: Webhooks) -> list[Access]:
+    """To keep the certificates that a webhook server makes, and to make them known."""
+    if not webhooks.makes_certificates:
+        return []
+    found = [
+        Access(
+            groups=(place.kind.group,),
+            resources=(_info(place.kind).plural,),
+            verbs=("get", "patch"),
+            names=(place.name,),
+        )
+        for place in webhooks.places
+    ]
+    if isinstance(webhooks.endpoint, ServiceEndpoint):
+        verbs = ("create", "get", "update")
+        found.append(Access(groups=("",), resources=("secrets",), verbs=verbs, namespace=webhooks.endpoint.namespace))
+    return found
 
 
 def _access(kind: Any, verbs: tuple[str, ...], namespace: str, subresource: str = "") -> Access:

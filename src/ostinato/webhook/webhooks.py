@@ -86,6 +86,11 @@ class Webhooks:
         return sorted({f"{kind.plural}.{kind.gvk.group}" for kind in kinds})
 
     @property
+    def makes_certificates(self) -> bool:
+        """Whether it makes its certificates itself, and needs to be allowed to keep them and make them known."""
+        return self._certificates is None
+
+    @property
     def places(self) -> list[Place]:
         """The objects in which the authorities are written."""
         kinds = [MUTATING if hook.mutating else VALIDATING for hook in self.hooks]

@@ -98,6 +98,12 @@ class Unserved(_OfOneClass):
     __slots__ = ()
 
 
+class Foreign(SilentMarker):
+    """The kind is somebody else's, and so is its definition: no manifest is written of it."""
+
+    __slots__ = ()
+
+
 class Deprecated(_OfOneClass):
     """Whoever uses the version is warned, in these words or in the server's own."""
 
