@@ -5,6 +5,7 @@ What it needs it makes in its state directory; when `start` returns, it answers,
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 import ssl
 from pathlib import Path
@@ -89,6 +90,10 @@ class Standalone:
 
         path = Path(store.removeprefix("sqlite:")) if store else self._settings.state / "store.db"
         return SQLiteLog(path, self._world.executor)
+
+    async def failed(self) -> None:
+        """Never returns: a server that runs has no parts that could fail."""
+        await asyncio.get_running_loop().create_future()
 
     async def stop(self) -> None:
         """End the watches, finish the writes that are under way, let go of everything."""

@@ -23,9 +23,9 @@ from typing import Any
 import pytest
 import yaml
 
-from ostinato.cli import apiserver
-from ostinato.cli.apiserver import Failure
+from ostinato.cli import serving
 from ostinato.cli.app import run
+from ostinato.cli.failure import Failure
 
 SOURCE = Path(__file__).parents[3] / "src"
 
@@ -205,9 +205,9 @@ def test_a_second_signal_ends_it_at_once(monkeypatch: pytest.MonkeyPatch) -> Non
     codes: list[int] = []
     monkeypatch.setattr(os, "_exit", codes.append)
     told = asyncio.Event()
-    apiserver._stop(told)
+    serving._stop(told)
     assert (told.is_set(), codes) == (True, [])
-    apiserver._stop(told)
+    serving._stop(told)
     assert codes == [130]
 
 
@@ -249,7 +249,7 @@ def test_a_store_that_cannot_be_used_is_told(tmp_path: Path) -> None:
     ("listen", "host", "port"), [("127.0.0.1:6443", "127.0.0.1", 6443), ("[::1]:0", "::1", 0), (":80", "", 80)]
 )
 def test_where_to_listen_is_a_host_and_a_port(listen: str, host: str, port: int) -> None:
-    settings = apiserver.settings(listen, "/somewhere", "", None)
+    settings = serving.settings(listen, "/somewhere", "", None)
     assert (settings.host, settings.port) == (host, port)
 
 
@@ -266,15 +266,15 @@ def test_where_to_listen_is_a_host_and_a_port(listen: str, host: str, port: int)
 )
 def test_options_that_mean_nothing_are_told(listen: str, store: str, problem: str) -> None:
     with pytest.raises(Failure, match=problem):
-        apiserver.settings(listen, None, store, None)
+        serving.settings(listen, None, store, None)
 
 
 def test_the_state_is_kept_where_the_desktop_keeps_such_things(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", "/xdg")
-    assert apiserver.settings("a:1", None, "", None).state == Path("/xdg/ostinato")
+    assert serving.settings("a:1", None, "", None).state == Path("/xdg/ostinato")
     monkeypatch.delenv("XDG_STATE_HOME")
     monkeypatch.setenv("HOME", "/home/jane")
-    assert apiserver.settings("a:1", None, "", None).state == Path("/home/jane/.local/state/ostinato")
+    assert serving.settings("a:1", None, "", None).state == Path("/home/jane/.local/state/ostinato")
 
 
 def test_the_command_is_loaded_only_when_it_is_called() -> None:

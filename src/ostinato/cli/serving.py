@@ -1,16 +1,20 @@
-"""`ostinato apiserver`: runs an API server until it is told to stop."""
+"""`ostinato apiserver` and `ostinato up`: a server, alone or with a whole plane, until it is told to stop."""
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import errno
 import gc
+import logging
 import os
 import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Protocol
 
+from ostinato.cli.failure import Failure
 from ostinato.server.access.authenticate import TokenFileError
 from ostinato.server.standalone import Settings, Standalone
 from ostinato.server.state import StateError
@@ -18,8 +22,46 @@ from ostinato.server.store.index import UnusableStore
 from ostinato.world import World
 
 
-class Failure(Exception):  # noqa: N818 - told to the operator as it is
-    """The server cannot run; the message says why, and what to do."""
+class Served(Protocol):
+    """What is started once and then stopped: `Standalone`, `Plane`."""
+
+    @property
+    def url(self) -> str: ...
+
+    @property
+    def kubeconfig(self) -> Path: ...
+
+    async def start(self) -> None: ...
+
+    async def failed(self) -> None:
+        """Raise the error of a part when one fails."""
+
+    async def stop(self) -> None: ...
+
+
+def apiserver(options: argparse.Namespace) -> None:
+    chosen = settings(options.listen, options.state, options.store, options.token_auth_file)
+    run(lambda world: Standalone(world, chosen), "ostinato apiserver", options.listen)
+
+
+def up(options: argparse.Namespace) -> None:
+    if options.bare:
+        apiserver(options)
+        return
+    from ostinato.manager import configure_logging  # noqa: PLC0415 - a bare server needs none of it
+    from ostinato.plane.plane import Plane, PlaneSettings  # noqa: PLC0415
+
+    try:
+        chosen = PlaneSettings(
+            server=settings(options.listen, options.state, options.store, options.token_auth_file),
+            without=frozenset(options.without),
+            nodes=options.nodes,
+            runtime=options.runtime,
+        )
+    except ValueError as error:
+        raise Failure(str(error)) from None
+    configure_logging(level=logging.WARNING)
+    run(lambda world: Plane(world, chosen), "ostinato up", options.listen)
 
 
 def settings(listen: str, state: str | None, store: str, token_file: str | None) -> Settings:
@@ -54,11 +96,11 @@ def _default_state() -> Path:
     return (Path(home) if home else Path.home() / ".local" / "state") / "ostinato"
 
 
-def run(settings: Settings) -> None:
-    """Serve until SIGTERM or SIGINT; Failure if that cannot begin."""
+def run(make: Callable[[World], Served], name: str, listen: str) -> None:
+    """Serve until SIGTERM or SIGINT; Failure if that cannot begin, or a part fails."""
     try:
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-            runner.run(_serve(settings))
+            runner.run(_serve(make, name, listen))
     except (StateError, TokenFileError, UnusableStore) as error:
         raise Failure(str(error)) from error
 
@@ -72,36 +114,42 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     return factory
 
 
-async def _serve(settings: Settings) -> None:
+async def _serve(make: Callable[[World], Served], name: str, listen: str) -> None:
     world = World.real()
     told = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, _stop, told)
-    server = Standalone(world, settings)
-    await _start(server, settings)
+    served = make(world)
+    await _start(served, listen)
     # What is there now stays: the collector need not look at it again, and has less to do with what comes.
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
     gc.enable()
-    sys.stdout.write(f"ostinato apiserver ready at {server.url} (kubeconfig: {server.kubeconfig})\n")
+    sys.stdout.write(f"{name} ready at {served.url} (kubeconfig: {served.kubeconfig})\n")
     sys.stdout.flush()
+    waits = [loop.create_task(told.wait()), loop.create_task(served.failed())]
     try:
-        await told.wait()
+        done, _ = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            if (error := task.exception()) is not None:
+                raise Failure(f"{type(error).__name__}: {error}") from error
     finally:
-        await server.stop()
+        for task in waits:
+            task.cancel()
+        await served.stop()
         world.executor.close()
 
 
-async def _start(server: Standalone, settings: Settings) -> None:
+async def _start(served: Served, listen: str) -> None:
     try:
-        await server.start()
+        await served.start()
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
-            raise Failure(
-                f"port {settings.port} of {settings.host} is in use; choose another with --listen, or 0 for any"
-            ) from error
-        raise Failure(f"cannot listen at {settings.host}:{settings.port}: {error.strerror or error}") from error
+            host, port = _address(listen)
+            message = f"port {port} of {host} is in use; choose another with --listen, or 0 for any"
+            raise Failure(message) from error
+        raise Failure(f"cannot listen at {listen}: {error.strerror or error}") from error
 
 
 def _stop(told: asyncio.Event) -> None:

@@ -1,0 +1,45 @@
+"""`ostinato controllers` and `ostinato scheduler`: parts of the plane, against any API server."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from ostinato.cli.failure import Failure
+from ostinato.client.config import Config
+from ostinato.client.config_error import ConfigError
+from ostinato.manager import LeaderElection, Manager
+from ostinato.plane import scheduler
+from ostinato.plane.controllers import FIELD_MANAGER, Options, add_controllers
+
+
+def run(options: argparse.Namespace) -> None:
+    """Work until SIGTERM or SIGINT; a Failure if that cannot begin."""
+    try:
+        config = Config.load(context=options.context, path=options.kubeconfig)
+    except ConfigError as error:
+        raise Failure(str(error)) from None
+    is_scheduler = options.part == "scheduler"
+    name = "kube-scheduler" if is_scheduler else FIELD_MANAGER
+    election = None if options.no_leader_election else LeaderElection(name=name, namespace="kube-system")
+    manager = Manager(
+        config, leader_election=election, health=options.health, metrics=options.metrics, field_manager=name
+    )
+    if is_scheduler:
+        scheduler.add_to(manager)
+    else:
+        _add_controllers(manager, options)
+    manager.run()
+
+
+def _add_controllers(manager: Manager, options: argparse.Namespace) -> None:
+    def path(text: str | None) -> Path | None:
+        return Path(text) if text else None
+
+    chosen = Options(
+        ca_certificate=path(options.ca_certificate), ca_key=path(options.ca_key), volumes=path(options.volumes)
+    )
+    try:
+        add_controllers(manager, chosen, without=options.without)
+    except ValueError as error:
+        raise Failure(str(error)) from None

@@ -1,0 +1,104 @@
+"""A whole plane in one process: API server, controllers, scheduler and nodes, from start to stop.
+
+    plane = Plane(world, PlaneSettings(server=Settings(state=directory)))
+    await plane.start()
+    ...                        # plane.kubeconfig is for clients; plane.connect for managers in this process
+    await plane.stop()
+
+Its parts talk to the API server alone, though without HTTP. They share one manager, and with it one cache a kind. What
+they do between two starts is in the store: a plane that starts again goes on where the last one stopped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from ostinato.client.transport import Transport
+from ostinato.manager import Manager, Purpose
+from ostinato.plane import scheduler
+from ostinato.plane.controllers import CONTROLLERS, FIELD_MANAGER, Options, add_controllers
+from ostinato.plane.node import fleet
+from ostinato.server.standalone import Settings, Standalone
+from ostinato.server.transport import InProcessTransport
+from ostinato.world import World
+
+SCHEDULER: Final = "scheduler"
+PARTS: Final = (*CONTROLLERS, SCHEDULER)
+
+
+class PlaneSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """
+    - `server`: of the API server.
+    - `without`: parts that are left out, of `PARTS`.
+    - `nodes`: how many there are. Defaults to none.
+    - `runtime`: what they run containers with. Defaults to "simulated": they run nothing, and say they do.
+    """
+
+    server: Settings
+    without: frozenset[str] = frozenset()
+    nodes: int = 0
+    runtime: str = "simulated"
+
+    def __post_init__(self) -> None:
+        if unknown := sorted(self.without - set(PARTS)):
+            raise ValueError(f"there is no part {unknown[0]!r}; there are {', '.join(PARTS)}")
+        if self.nodes < 0:
+            raise ValueError(f"{self.nodes} nodes: there cannot be fewer than none")
+
+
+class Plane:
+    """A control plane on this machine. `start` it once, then `stop` it."""
+
+    def __init__(self, world: World, settings: PlaneSettings) -> None:
+        self._world = world
+        self._settings = settings
+        self._server = Standalone(world, settings.server)
+        self._manager: Manager | None = None
+        self._serving: asyncio.Task[None] | None = None
+
+    @property
+    def url(self) -> str:
+        return self._server.url
+
+    @property
+    def kubeconfig(self) -> Path:
+        """Of an administrator; the file is there once the plane has started."""
+        return self._server.kubeconfig
+
+    def connect(self, purpose: Purpose) -> Transport:
+        """How a manager in this process reaches the API server."""
+        assert self._server.core is not None, "the plane has been started"
+        return InProcessTransport(self._server.core, user_agent=purpose.name, deadline=purpose.deadline)
+
+    async def start(self) -> None:
+        """When this returns, the API server answers, and the parts are starting. Errors are `Standalone.start`'s."""
+        await self._server.start()
+        manager = self._manager = Manager(connect=self.connect, field_manager=FIELD_MANAGER, world=self._world)
+        self._add_parts(manager)
+        self._serving = asyncio.get_running_loop().create_task(manager.serve())
+
+    async def failed(self) -> None:
+        """Wait until a part fails, and raise its error; return when the plane is stopped."""
+        assert self._serving is not None, "the plane has been started"
+        await asyncio.shield(self._serving)
+
+    async def stop(self) -> None:
+        """End the parts, then the server."""
+        if self._manager is not None and self._serving is not None:
+            self._manager.stop()
+            await asyncio.wait([self._serving])
+        await self._server.stop()
+
+    def _add_parts(self, manager: Manager) -> None:
+        settings = self._settings
+        state = settings.server.state
+        options = Options(ca_certificate=state / "ca.crt", ca_key=state / "ca.key", volumes=state / "volumes")
+        add_controllers(manager, options, without=settings.without - {SCHEDULER})
+        if SCHEDULER not in settings.without:
+            scheduler.add_to(manager)
+        if settings.nodes:
+            fleet.add_to(manager, settings.nodes, settings.runtime)
