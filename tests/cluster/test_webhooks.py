@@ -16,16 +16,21 @@ import pytest
 from ostinato.api.errors import APIError, InternalError, Invalid
 from ostinato.api.field_errors import FieldError
 from ostinato.api.field_errors import Path as FieldPath
+from ostinato.api.markers import Stored, marked
 from ostinato.api.meta import ObjectMeta
 from ostinato.api.object import CustomResource
 from ostinato.api.struct import Struct
 from ostinato.cache import CachedClient, Informers
 from ostinato.client import Client, Config, HttpTransport, Unstructured
-from ostinato.controller.runnable import Surroundings
+from ostinato.controller import Surroundings, controller
+from ostinato.crd import crd_of
+from ostinato.kinds.apiextensions_v1 import CustomResourceDefinition
+from ostinato.manager import Manager
 from ostinato.webhook import AdmissionRequest, Denied, UrlEndpoint, Webhooks, converter, defaulter, validator
 from ostinato.world import World
 
 GROUP = "webhooks.example.dev"
+GADGETS = "conversions.example.dev"
 NAME = "ostinato-test-webhooks"
 
 
@@ -108,6 +113,13 @@ def definition(webhooks: Webhooks) -> dict[str, Any]:
     }
 
 
+def free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+        return port
+
+
 async def eventually(ask: Callable[[], Awaitable[bool]]) -> None:
     """Wait for what an API server does in its own time."""
     async with asyncio.timeout(30):
@@ -118,9 +130,7 @@ async def eventually(ask: Callable[[], Awaitable[bool]]) -> None:
 @asynccontextmanager
 async def serving(client: Client, world: World) -> AsyncIterator[None]:
     """The hooks, served and known to the API server; all certificates are made, and made known, by themselves."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     endpoint = UrlEndpoint(f"https://127.0.0.1:{port}")
     webhooks = Webhooks(fill_in, check, up, down, endpoint=endpoint, name=NAME, host="127.0.0.1", port=port)
     documents = [definition(webhooks), *webhooks.configurations()]
@@ -227,10 +237,87 @@ async def conversions(client: Client) -> None:
     )
 
 
-def test_a_kube_apiserver_is_served(request: pytest.FixtureRequest) -> None:
+# A cache that needs conversion
+
+
+class GadgetSpec(Struct):
+    size: int = 0
+
+
+@marked(Stored())
+class Gadget(CustomResource, group=GADGETS, version="v1"):
+    spec: GadgetSpec = msgspec.field(default_factory=GadgetSpec)
+
+
+class GadgetV2Spec(Struct):
+    width: int = 0
+    height: int = 0
+
+
+class GadgetV2(CustomResource, group=GADGETS, version="v2", kind="Gadget"):
+    spec: GadgetV2Spec = msgspec.field(default_factory=GadgetV2Spec)
+
+
+@converter
+def widen(old: Gadget) -> GadgetV2:
+    return GadgetV2(metadata=old.metadata, spec=GadgetV2Spec(width=old.spec.size, height=old.spec.size))
+
+
+@converter
+def narrow(new: GadgetV2) -> Gadget:
+    return Gadget(metadata=new.metadata, spec=GadgetSpec(size=new.spec.width))
+
+
+async def start_with_old_objects(kubeconfig: Path, namespace: str) -> None:
+    """Caches of v2 are filled from objects of v1, by the webhooks of the same manager: those must be up before."""
+    config = Config.load(path=kubeconfig, namespace=namespace)
+    port = free_port()
+    endpoint = UrlEndpoint(f"https://127.0.0.1:{port}")
+    webhooks = Webhooks(widen, narrow, endpoint=endpoint, name="ostinato-test-gadgets", host="127.0.0.1", port=port)
+    seen: dict[str, tuple[int, int]] = {}
+    all_are_seen = asyncio.Event()
+
+    @controller(GadgetV2)
+    async def gadgets(gadget: GadgetV2) -> None:
+        seen[gadget.metadata.name] = (gadget.spec.width, gadget.spec.height)
+        if len(seen) == 3:
+            all_are_seen.set()
+
+    definition = crd_of(Gadget, GadgetV2, conversion=webhooks.conversion())
+    name = definition["metadata"]["name"]
+    async with Client.connect(config) as client:
+        await client.create(definition)
+        try:
+            await client.wait_for(CustomResourceDefinition, name, "Established", timeout=30)
+            for number in range(3):
+                await client.create(Gadget(metadata=ObjectMeta(name=f"g{number}"), spec=GadgetSpec(size=number)))
+            manager = Manager(config).add(gadgets, webhooks)
+            serving = asyncio.create_task(manager.serve())
+            async with asyncio.timeout(30):
+                await asyncio.wait(
+                    [serving, asyncio.ensure_future(all_are_seen.wait())], return_when=asyncio.FIRST_COMPLETED
+                )
+            manager.stop()
+            await serving
+        finally:
+            await client.delete(CustomResourceDefinition, name)
+    assert seen == {"g0": (0, 0), "g1": (1, 1), "g2": (2, 2)}
+
+
+@pytest.fixture
+def calling(request: pytest.FixtureRequest) -> Path:
+    """A cluster that calls webhooks on this machine."""
     if not request.config.getoption("--cluster"):
         pytest.skip("the embedded server calls no webhooks yet: run with --cluster KUBECONFIG")
     kubeconfig: Path = request.getfixturevalue("kubeconfig")
     if urlsplit(Config.load(path=kubeconfig).url).hostname not in ("127.0.0.1", "localhost", "::1"):
         pytest.skip("an API server on another machine cannot call a webhook on this one")
-    asyncio.run(conversation(kubeconfig, request.getfixturevalue("namespace")))
+    return kubeconfig
+
+
+def test_a_kube_apiserver_is_served(calling: Path, namespace: str) -> None:
+    asyncio.run(conversation(calling, namespace))
+
+
+def test_a_cache_of_converted_objects_is_filled_at_the_start(calling: Path, namespace: str) -> None:
+    asyncio.run(start_with_old_objects(calling, namespace))
