@@ -39,7 +39,8 @@ class Webhooks:
         name: str = "webhooks",
         host: str = "",
         port: int = PORT,
-        certificates: Path | str | None = None,
+        certificates: CertificateSource | Path | str | None = None,
+        client_authorities: bytes = b"",
         conversions: Conversions | None = None,
         limits: Limits | None = None,
     ) -> None:
@@ -47,8 +48,9 @@ class Webhooks:
         - `endpoint`: where API servers find it.
         - `name`: of the runnable and of the webhook configurations; the Secret's begins with it. Unique in a cluster.
         - `host`, `port`: where it listens. Default to all addresses, and 9443.
-        - `certificates`: a directory with `tls.crt` and `tls.key`. Defaults to making certificates: kept in the Secret
-          `<name>-certificates` beside the Service, or in memory for a URL.
+        - `certificates`: a directory with `tls.crt` and `tls.key`, or a source. Defaults to making certificates: kept
+          in the Secret `<name>-certificates` beside the Service, or in memory for a URL.
+        - `client_authorities`: PEM; callers must have a certificate of these. Defaults to none: anybody may call.
         - `conversions`: those of a scheme, to which the hooks' are added. Default to the hooks' alone.
         - `limits`: sizes, times and numbers. Default to those of `Limits`.
         """
@@ -58,6 +60,7 @@ class Webhooks:
         self._host = host
         self._port = port
         self._certificates = certificates
+        self._client_authorities = client_authorities
         self._limits = limits
         self._conversions = conversions or Conversions()
         self._server: WebhookServer | None = None
@@ -119,7 +122,8 @@ class Webhooks:
 
     def server(self, world: World, objects: Objects) -> WebhookServer:
         """The server as it would run in this world, on this cluster."""
-        bundles = CaBundles(objects, self.places) if self._certificates is None else None
+        from_files = isinstance(self._certificates, Path | str)  # and made known by whoever put them there
+        bundles = None if from_files else CaBundles(objects, self.places)
         return WebhookServer(
             world,
             self._source(world, objects),
@@ -127,6 +131,7 @@ class Webhooks:
             bundles=bundles,
             host=self._host,
             port=self._port,
+            client_authorities=self._client_authorities,
         )
 
     def _dispatcher(self, world: World) -> Dispatcher:
@@ -135,8 +140,10 @@ class Webhooks:
         return dispatcher
 
     def _source(self, world: World, objects: Objects) -> CertificateSource:
-        if self._certificates is not None:
+        if isinstance(self._certificates, Path | str):
             return CertificateFiles(world, self._certificates)
+        if self._certificates is not None:
+            return self._certificates
         keeper: Keeper = MemoryKeeper()
         if isinstance(self.endpoint, ServiceEndpoint):
             keeper = SecretKeeper(objects, self.endpoint.namespace, f"{self.name}-certificates")

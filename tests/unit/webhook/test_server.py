@@ -16,6 +16,7 @@ import aiohttp
 import msgspec
 import pytest
 from cryptography import x509
+from tests.unit.client import certificates
 from tests.unit.webhook.samples import Widget, admission_review, widget
 
 from ostinato.api.errors import ServiceUnavailable
@@ -245,10 +246,14 @@ async def test_it_says_whether_it_serves() -> None:
 
 @running
 async def test_callers_may_be_asked_for_a_certificate(tmp_path: Path) -> None:
-    clients = make_certificate(World.real(), ["client"], timedelta(days=1))
-    async with serving(client_authorities=clients.authorities) as (caller, _):
+    client = certificates.client("api-server")
+    write(tmp_path, Certificate(client.pem, client.key_pem))
+    async with serving(client_authorities=certificates.authority().pem) as (caller, server):
         with pytest.raises((aiohttp.ClientError, ConnectionError)):
             await caller.post(admission_review(widget()))
+        await server.check()  # of itself it asks for none
+        caller.context.load_cert_chain(tmp_path / "tls.crt", tmp_path / "tls.key")
+        assert (await caller.post(admission_review(widget())))[0] == 200
 
 
 # Certificates
@@ -452,6 +457,15 @@ async def test_a_service_keeps_its_certificate_in_a_secret_and_files_are_used_as
     webhooks = Webhooks(check, endpoint=endpoint, host="127.0.0.1", port=0, certificates=tmp_path)
     server = webhooks.server(world, objects)
     assert server._bundles is None
+    await server.start()
+    assert await shown_by(server) == serial(made)
+    await server.stop(1)
+
+    (tmp_path / "ca.crt").write_bytes(made.authorities)
+    source = CertificateFiles(world, tmp_path, authorities=True)
+    webhooks = Webhooks(check, endpoint=endpoint, host="127.0.0.1", port=0, certificates=source)
+    server = webhooks.server(world, objects)
+    assert server._bundles is not None, "a source knows who vouches for it"
     await server.start()
     assert await shown_by(server) == serial(made)
     await server.stop(1)
