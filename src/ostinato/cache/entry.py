@@ -4,12 +4,14 @@
   a look at the metadata alone.
 - `read(Pod)` decodes a new object, which is the caller's own: nothing that is done to it changes the cache.
 - An entry never changes. A newer state of the object is another entry.
+- What follows the metadata may be packed (`ostinato.cache.packing`), and is unpacked by whoever reads it.
 
 Entries hold nothing that holds anything else, and the garbage collector never looks at them.
 """
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Mapping
 from functools import lru_cache
 from types import MappingProxyType
@@ -42,10 +44,12 @@ class Entry(msgspec.Struct, frozen=True, eq=False, gc=False):
     deletion_timestamp: str | None  # as on the wire; None as long as nobody deleted the object
     labels_json: bytes  # shared among the objects that have the same
     owners_json: bytes  # shared among the objects that have the same
-    data: bytes  # the object, with its metadata before everything that is nested
-    metadata_start: int
-    metadata_end: int
+    opening: bytes  # what stands before the metadata; nothing nested; shared among the objects that have the same
+    metadata_bytes: bytes
+    rest: bytes  # what follows the metadata; if there is a reference, the differences from that
+    reference: bytes
     form: Form
+    fields: dict[str, Any] | None = None  # that indexes go by, if it is about to be indexed and they are known
 
     def read(self, kind: Kind[T]) -> T:
         """The object in a form of the caller's choice: a class, `Unstructured.of(…)`, `MetadataOf(…)`."""
@@ -97,7 +101,35 @@ class Entry(msgspec.Struct, frozen=True, eq=False, gc=False):
     @property
     def metadata_json(self) -> bytes:
         """An object of nothing but the metadata."""
-        return b'{"metadata":%b}' % self.data[self.metadata_start : self.metadata_end]
+        return b'{"metadata":%b}' % self.metadata_bytes
+
+    @property
+    def data(self) -> bytes:
+        """The object, with its metadata before everything that is nested."""
+        reference = self.reference
+        rest = zlib.decompressobj(-15, reference).decompress(self.rest) if reference else self.rest
+        return b"%b%b%b" % (self.opening, self.metadata_bytes, rest)
+
+    def kept(self, rest: bytes = b"", reference: bytes = b"") -> Entry:
+        """The same for a store, which has its indexes: packed if there is a reference."""
+        if not reference:
+            if self.fields is None:
+                return self
+            rest, reference = self.rest, self.reference
+        return Entry(
+            self.key,
+            self.uid,
+            self.resource_version,
+            self.generation,
+            self.deletion_timestamp,
+            self.labels_json,
+            self.owners_json,
+            self.opening,
+            self.metadata_bytes,
+            rest,
+            reference,
+            self.form,
+        )
 
     def same_state(self, other: Entry) -> bool:
         """Whether both are the same object at the same version."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import NoReturn
+from typing import Final, NoReturn
 
 import msgspec
 
@@ -26,6 +26,8 @@ from ostinato.cache.reflector import Reflector, ReflectorOptions
 from ostinato.cache.store import Replacement, Store
 from ostinato.client.list_watch import ListWatch
 from ostinato.world import World
+
+_AT_ONCE: Final = 16  # objects that are packed in one step
 
 
 class FeedOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -101,6 +103,7 @@ class Feed:
             Form(info, self._options.metadata_only),
             keep_managed_fields=self._options.keep_managed_fields,
             transform=self._options.transform,
+            fields=[index.field for index in self.store.indexes if index.field],
         )
 
     def replacement(self) -> Replacement:
@@ -114,6 +117,7 @@ class Feed:
 
     async def _consume(self) -> NoReturn:
         while True:
+            await self._pack()
             taken = await self._fifo.pop()
             began = self._clock.monotonic()
             self.last_error = None
@@ -131,6 +135,13 @@ class Feed:
             self.fresh.look()
             if self._options.metrics is not None:
                 self._options.metrics.observe(PROCESSING_LATENCY, self._clock.monotonic() - began, self._labels)
+
+    async def _pack(self) -> None:
+        """Pack what has changed, as long as nothing else comes."""
+        while not self._fifo and not self.store.is_packed:
+            await self._clock.sleep(0)
+            if not self._fifo:
+                self.store.pack(_AT_ONCE)
 
     def _tell(self, events: list[Event]) -> None:
         if events:

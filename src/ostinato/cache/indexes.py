@@ -8,8 +8,8 @@
     by("image", lambda entry: [container.image for container in entry.read(Pod).spec.containers])
 
 - An object has none, one or many values in an index.
-- Fields are taken out of the bytes; the rest of the object is not decoded. Texts are values as they are, numbers and
-  true and false as JSON writes them; null, lists and objects are none.
+- Fields are taken out of the bytes, as a rule in the pass that every object goes through. Texts are values as they are,
+  numbers and true and false as JSON writes them; null, lists and objects are none.
 - A function that raises is reported, and the object has no value in that index until it changes.
 - An index is kept up to date change by change. A value that no object has any more takes no memory.
 """
@@ -36,11 +36,16 @@ _logger = logging.getLogger("ostinato.cache")
 
 
 class IndexBy(msgspec.Struct, frozen=True):
-    """An index to be kept: its name, and the values of an object in it, which may depend on its key alone."""
+    """An index to be kept: its name, and the values of an object in it.
+
+    - `by_key`: they depend on its key alone.
+    - `field`: the way to the field that they are the value of, if there is one. An entry may have it in its `fields`.
+    """
 
     name: str
     function: IndexFunction
     by_key: bool = False
+    field: tuple[str, ...] = ()
 
 
 def by(name: str, function: IndexFunction) -> IndexBy:
@@ -70,9 +75,13 @@ def by_field(path: str) -> IndexBy:
     depth = 0 if _EVERY in steps else len(steps)
 
     def values(entry: Entry) -> str | list[str] | None:
+        known = entry.fields
+        if known is not None and path in known:
+            found: Any = known[path]
+            return found if isinstance(found, str) else _text(found)
         data = entry.metadata_json if in_metadata else entry.data
         try:
-            found: Any = decode(data)
+            found = decode(data)
         except msgspec.ValidationError:  # something else than an object, or a list, is on the way
             return list(_texts(msgspec.json.decode(data), steps))
         if not depth:
@@ -83,7 +92,7 @@ def by_field(path: str) -> IndexBy:
             found = found.found
         return found if isinstance(found, str) else _text(found)
 
-    return IndexBy(path, values)
+    return IndexBy(path, values, field=() if _EVERY in steps else tuple(steps))
 
 
 class Index:

@@ -5,6 +5,8 @@
 - Objects, keys and values come in the order in which they entered the store. That order is the same in every run of a
   simulation.
 - Entries go out as they are; they cannot be changed.
+- Objects are packed (`ostinato.cache.packing`): those of a new state as they come, changed ones when `pack` is called,
+  which is when there is nothing else to do.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from collections.abc import Iterable, Iterator
 from ostinato.api.gvk import NamespacedName
 from ostinato.cache.entry import Entry
 from ostinato.cache.indexes import NAMESPACE, Index, IndexBy, Values, by_namespace
+from ostinato.cache.packing import Packer
 
 
 class NoSuchIndex(LookupError):  # noqa: N818 - what is the matter
@@ -58,10 +61,11 @@ class Replacement:
     What has not changed is taken over from the old one, so that a list that tells nothing new takes no memory.
     """
 
-    __slots__ = ("_current", "contents")
+    __slots__ = ("_current", "_packer", "contents")
 
-    def __init__(self, current: Contents) -> None:
+    def __init__(self, current: Contents, packer: Packer) -> None:
         self._current = current
+        self._packer = packer
         self.contents = Contents(index.by for index in current.indexes.values())
 
     def put(self, entry: Entry) -> None:
@@ -69,6 +73,7 @@ class Replacement:
         known = self._current.entries.get(key)
         if known is None or not known.same_state(entry):
             self.contents.put(entry)
+            self.contents.entries[key] = self._packer.packed(entry, b"" if known is None else known.reference)
             return
         self.contents.entries[key] = known
         for name, index in self.contents.indexes.items():
@@ -86,6 +91,8 @@ class Store:
         """`indexes` are kept besides that by namespace, which always is."""
         self.resource_version = ""  # up to which everything is here; "" before the first list
         self._contents = Contents([by_namespace()])
+        self._packer = Packer()
+        self._unpacked: dict[NamespacedName, bytes] = {}  # by key of what has changed, the reference that it had
         for definition in indexes:
             self.add_index(definition)
 
@@ -143,7 +150,9 @@ class Store:
         """Take an object in, new or changed: what there was under its key."""
         if entry.resource_version:
             self.resource_version = entry.resource_version
-        return self._contents.put(entry)
+        known = self._contents.put(entry)
+        self._unpacked.setdefault(entry.key, b"" if known is None else known.reference)
+        return known
 
     def remove(self, entry: Entry) -> Entry | None:
         """Drop the object that was deleted, `entry` being its last state: what there was under its key."""
@@ -157,7 +166,7 @@ class Store:
 
     def replacement(self) -> Replacement:
         """Begin a new state."""
-        return Replacement(self._contents)
+        return Replacement(self._contents, self._packer)
 
     def replace(self, replacement: Replacement, resource_version: str) -> dict[NamespacedName, Entry]:
         """Put a new state in the place of the old one, whose entries are given back."""
@@ -168,6 +177,20 @@ class Store:
         self._contents = contents
         self.resource_version = resource_version
         return before.entries
+
+    @property
+    def is_packed(self) -> bool:
+        """Whether `pack` has nothing to do."""
+        return not self._unpacked
+
+    def pack(self, most: int) -> None:
+        """Pack some of what has changed."""
+        entries, unpacked = self._contents.entries, self._unpacked
+        for _ in range(min(most, len(unpacked))):
+            key, reference = unpacked.popitem()
+            entry = entries.get(key)
+            if entry is not None:
+                entries[key] = self._packer.packed(entry, reference)
 
     def __iter__(self) -> Iterator[Entry]:
         return iter(self.entries())
