@@ -13,7 +13,7 @@ be updated or applied, for that would erase what was not read.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from functools import cache, lru_cache
 from typing import Any, Generic, TypeAlias, TypeVar, cast
 
@@ -38,7 +38,7 @@ class PartialObjectMetadata(Object):
     """The metadata of an object of any kind. Each kind has a subclass of it, which `kind_of` answers for."""
 
 
-class View(ABC, Generic[T]):
+class View(Generic[T]):  # an ABC would make every `isinstance` slow, and cached reads do little else
     """A kind, and how the bytes of its objects are read."""
 
     accept = JSON  # for one object, and for events
