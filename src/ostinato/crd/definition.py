@@ -43,7 +43,7 @@ API_VERSION: Final = "apiextensions.k8s.io/v1"
 KIND: Final = "CustomResourceDefinition"
 _EVERY_OBJECT: Final = ("apiVersion", "kind", "metadata")
 _PROTECTED: Final = re.compile(r"(.*\.)?(k8s|kubernetes)\.io")
-_APPROVAL: Final = "api-approved.kubernetes.io"
+APPROVAL: Final = "api-approved.kubernetes.io"
 _WORDS_AT_ROOT: Final = frozenset(
     {"description", "example", "externalDocs", "properties", "required", "title", "type"}
     | {"x-kubernetes-preserve-unknown-fields", "x-kubernetes-validations"}
@@ -92,10 +92,10 @@ def crd_of(*versions: type, conversion: Mapping[str, Any] | None = None, descrip
     for marker in markers_on(stored):
         if isinstance(marker, DefinitionMeta):
             metadata |= marker.keywords
-    if _PROTECTED.fullmatch(info.gvk.group) and _APPROVAL not in metadata.get("annotations", {}):
+    if _PROTECTED.fullmatch(info.gvk.group) and APPROVAL not in metadata.get("annotations", {}):
         raise _at(stored).error(
             f"the group {info.gvk.group} is Kubernetes' own: use another, or DefinitionMeta(annotations="
-            f'{{"{_APPROVAL}": ...}}) with the link to the approval'
+            f'{{"{APPROVAL}": ...}}) with the link to the approval'
         )
     spec: Json = {
         "group": info.gvk.group,

@@ -54,12 +54,16 @@ def module_of(tmp_path: Path) -> Iterator[Any]:
         del sys.modules[name]
 
 
-def kind_in(module: Any) -> type[Object]:
-    (found,) = [
+def kinds_in(module: Any) -> list[type[Object]]:
+    return [
         each
         for each in vars(module).values()
         if isinstance(each, type) and each.__module__ == module.__name__ and issubclass(each, Object)
     ]
+
+
+def kind_in(module: Any) -> type[Object]:
+    (found,) = kinds_in(module)
     return found
 
 
@@ -93,13 +97,33 @@ def version_in(crd: dict[str, Any]) -> dict[str, Any]:
 
 
 def same(one: dict[str, Any], other: dict[str, Any]) -> None:
-    """Two definitions say the same of the version that is stored."""
-    for word in ("group", "names", "scope"):
-        assert one["spec"][word] == other["spec"][word]
-    mine, others = version_in(one), version_in(other)
-    assert plain(mine["schema"]["openAPIV3Schema"]) == plain(others["schema"]["openAPIV3Schema"])
-    for word in ("name", "served", "deprecated", "deprecationWarning", "subresources", "selectableFields"):
-        assert mine.get(word) == others.get(word)
+    """Two definitions say the same of all versions."""
+    assert one["spec"]["group"] == other["spec"]["group"]
+    assert one["spec"]["scope"] == other["spec"]["scope"]
+    assert names_of(one) == names_of(other)
+    mine, others = ({each["name"]: each for each in crd["spec"]["versions"]} for crd in (one, other))
+    assert mine.keys() == others.keys()
+    for name in mine:
+        same_version(mine[name], others[name])
+
+
+def names_of(crd: dict[str, Any]) -> dict[str, Any]:
+    names = crd["spec"]["names"]
+    return {"singular": names["kind"].lower(), "listKind": f"{names['kind']}List", **names}
+
+
+def same_version(mine: dict[str, Any], others: dict[str, Any]) -> None:
+    said, again = (plain((each.get("schema") or {}).get("openAPIV3Schema", {})) for each in (mine, others))
+    for schema in (said, again):  # what every object has goes without saying
+        schema["type"] = "object"
+        schema["properties"] = {
+            name: below
+            for name, below in schema.get("properties", {}).items()
+            if name not in ("apiVersion", "kind", "metadata")
+        }
+    assert said == again
+    for word in ("name", "served", "storage", "deprecated", "deprecationWarning", "subresources", "selectableFields"):
+        assert (mine.get(word) or None) == (others.get(word) or None)
     columns = [
         [{k: v for k, v in column.items() if k != "description"} for column in each.get("additionalPrinterColumns", ())]
         for each in (mine, others)
@@ -113,7 +137,7 @@ def test_a_definition_becomes_classes_that_people_can_read() -> None:
 
 
 def test_classes_of_a_definition_make_the_same_definition_again(module_of: Any) -> None:
-    again = crd_of(kind_in(module_of(definition())))
+    again = crd_of(*kinds_in(module_of(definition())))
     same(definition(), again)
     assert descriptions(version_in(again)["schema"]["openAPIV3Schema"]) == descriptions(
         {**version_in(definition())["schema"]["openAPIV3Schema"]}
@@ -164,13 +188,44 @@ def test_a_typed_widget_is_the_same_through_the_classes_of_its_definition(module
     assert to_dict(from_dict(theirs, widget)) == widget
 
 
+def test_all_versions_are_classes_and_what_they_share_is_one() -> None:
+    source = types_of(definition())
+    classes = [node.name for node in ast.parse(source).body if isinstance(node, ast.ClassDef)]
+    assert classes[-2:] == ["Kettle", "KettleV1alpha1"]
+    assert source.count("Stored()") == 1
+    assert source.count("Foreign()") == 2
+    twice = minimal(properties={"spec": {"type": "object", "properties": {"a": {"type": "string"}}}})
+    older = {**twice["spec"]["versions"][0], "name": "v1beta1", "storage": False}
+    twice["spec"]["versions"].insert(0, older)
+    classes = [node.name for node in ast.parse(types_of(twice)).body if isinstance(node, ast.ClassDef)]
+    assert classes == ["ThingSpec", "Thing", "ThingV1beta1"]
+
+
 def test_a_version_can_be_chosen() -> None:
     crd = definition()
-    assert 'version="v1"' in types_of(crd)
     old = types_of(crd, version="v1alpha1")
+    assert 'version="v1"' not in old
     assert 'version="v1alpha1"' in old
+    assert "class Kettle(\n" in old
     assert "Unserved()" in old
     assert 'Deprecated("gone soon")' in old
+
+
+def test_several_definitions_are_one_module(module_of: Any, tmp_path: Path) -> None:
+    first, second = minimal(), minimal()
+    second["spec"] = {**second["spec"], "group": "example.org"}
+    source = types_of(first, definition(), second)
+    assert source.startswith(
+        '"""Kinds of others:\n\n- Thing of example.dev/v1,\n- Kettle of kitchen.example.org/v1, v1alpha1'
+    )
+    classes = [node.name for node in ast.parse(source).body if isinstance(node, ast.ClassDef)]
+    assert [name for name in classes if name.startswith("Thing")] == ["Thing", "ThingKind"]
+
+
+@pytest.mark.parametrize("path", sorted((DEFINITION.parent / "styles").glob("*.yaml")), ids=lambda path: path.stem)
+def test_definitions_of_every_style_are_the_same_again(module_of: Any, path: Path) -> None:
+    for crd in decode_yaml_documents(path.read_bytes()):
+        same(crd, crd_of(*kinds_in(module_of(crd))))
 
 
 def minimal(**schema: Any) -> dict[str, Any]:

@@ -1,6 +1,8 @@
-"""A module of classes from a CustomResourceDefinition.
+"""A module of classes from CustomResourceDefinitions.
 
-- One class for the kind, one for each object with fields in it; the same object at several places is one class.
+- One class for each version of a kind, one for each object with fields in it; the same object at several places is one
+  class. The version that is stored has the name of the kind, others have theirs after it: WidgetV1beta1.
+- Kinds are marked as somebody else's: no manifests are made of them.
 - Lists and maps that are not required are empty by default; everything else that is not required is None, or has the
   default that the schema says.
 - Known values are markers: objects of a newer definition can still be read.
@@ -9,7 +11,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -17,7 +19,9 @@ import msgspec
 from ostinato.api import markers
 from ostinato.api.markers import (
     Column,
+    DefinitionMeta,
     Deprecated,
+    Foreign,
     MapAtomic,
     Marker,
     NoStatus,
@@ -25,11 +29,13 @@ from ostinato.api.markers import (
     Scale,
     Selectable,
     ServerDefault,
+    Stored,
     Unserved,
 )
 from ostinato.api.object import plural_of
 from ostinato.api.struct import wire_name
 from ostinato.crd.defaults import filled, told_struct
+from ostinato.crd.definition import APPROVAL
 from ostinato.crd.source.annotation import Annotation, annotation_of, markers_of
 from ostinato.crd.source.names import attribute_name, class_name, kind_class_name, singular
 from ostinato.crd.source.text import WIDTH, docstring, literal, wrapped
@@ -54,51 +60,73 @@ class TypesError(ValueError):
     """A document that no classes can be made of."""
 
 
-def types_of(crd: Mapping[str, Any], *, version: str | None = None) -> str:
-    """Python source of the classes of a kind: of the version that is asked for, else of the one that is stored."""
-    spec = crd.get("spec") if isinstance(crd, Mapping) and crd.get("kind") == "CustomResourceDefinition" else None
-    if not isinstance(spec, dict):
-        raise TypesError("this is no CustomResourceDefinition")
-    if crd.get("apiVersion") != "apiextensions.k8s.io/v1":
-        raise TypesError(f"only definitions of apiextensions.k8s.io/v1 can be read, this is of {crd.get('apiVersion')}")
-    try:
-        return _Module(spec, _chosen(spec, version)).text()
-    except TypesError:
-        raise
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
-        name = (crd.get("metadata") or {}).get("name", "")
-        raise TypesError(f"the definition {name!r} is not as it should be: {error!r}") from error
+def types_of(*crds: Mapping[str, Any], version: str | None = None) -> str:
+    """Python source of the classes of kinds: of the version that is asked for, else of all."""
+    module = _Module()
+    for crd in crds:
+        spec = crd.get("spec") if isinstance(crd, Mapping) and crd.get("kind") == "CustomResourceDefinition" else None
+        if not isinstance(spec, dict):
+            raise TypesError("this is no CustomResourceDefinition")
+        if crd.get("apiVersion") != "apiextensions.k8s.io/v1":
+            raise TypesError(
+                f"only definitions of apiextensions.k8s.io/v1 can be read, this is of {crd.get('apiVersion')}"
+            )
+        try:
+            module.add(spec, _chosen(spec, version), _approval(crd))
+        except TypesError:
+            raise
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            name = (crd.get("metadata") or {}).get("name", "")
+            raise TypesError(f"the definition {name!r} is not as it should be: {error!r}") from error
+    return module.text()
 
 
-def _chosen(spec: Json, version: str | None) -> Json:
+def _approval(crd: Mapping[str, Any]) -> list[Marker]:
+    """What a group of Kubernetes' own needs, for servers to take its definitions."""
+    link = ((crd.get("metadata") or {}).get("annotations") or {}).get(APPROVAL)
+    return [DefinitionMeta(annotations={APPROVAL: link})] if isinstance(link, str) else []
+
+
+def _chosen(spec: Json, version: str | None) -> list[Json]:
+    """The versions that are wanted, the one that is stored first."""
     versions: list[Json] = spec.get("versions") or []
-    for each in versions:
-        if each.get("storage") if version is None else each["name"] == version:
-            return each
-    known = ", ".join(str(each.get("name")) for each in versions) or "none"
-    raise TypesError(f"there is no version {version or 'that is stored'}; there are {known}")
+    stored = [each for each in versions if each.get("storage")]
+    found = [each for each in versions if each["name"] == version] if version else stored
+    if not found:
+        known = ", ".join(str(each.get("name")) for each in versions) or "none"
+        raise TypesError(f"there is no version {version or 'that is stored'}; there are {known}")
+    return found if version else [*stored, *(each for each in versions if not each.get("storage"))]
 
 
 class _Module:
-    """The classes of one version, in the order in which they need each other."""
+    """The classes of some kinds, in the order in which they need each other."""
 
-    def __init__(self, spec: Json, version: Json) -> None:
-        self._spec = spec
-        self._version = version
+    def __init__(self) -> None:
+        self._titles: list[str] = []
         self._classes: list[str] = []
         self._made: dict[tuple[str, bytes], str] = {}  # the classes by what their schemas say
         self._docs: dict[str, str] = {}  # of the classes
         self._used: set[str] = set()  # the names to import
         self._taken = set(_RESERVED)
-        self._kind = kind_class_name(spec["names"]["kind"], self._taken)
-        self._taken.add(self._kind)
+
+    def add(self, spec: Json, versions: Sequence[Json], said: Sequence[Marker]) -> None:
+        """`said` are markers of every version."""
+        kind = spec["names"]["kind"]
+        names = [kind, *(f"{kind} {version['name']}" for version in versions[1:])]
+        classes = []
+        for name in names:
+            classes.append(kind_class_name(name, self._taken))
+            self._taken.add(classes[-1])
+        for version, name in zip(versions, classes, strict=True):
+            stored = [Stored()] if len(versions) > 1 and version.get("storage") else []
+            self._kind_class(spec, version, name, [Foreign(), *said, *stored])
+        self._titles.append(f"{kind} of {spec['group']}/{', '.join(version['name'] for version in versions)}")
 
     def text(self) -> str:
-        self._kind_class()
-        names = self._spec["names"]
         body = "\n\n\n".join(self._classes)
-        title = f"{names['kind']} of {self._spec['group']}/{self._version['name']}."
-        head = docstring(f"{title}\n\nMade by `ostinato types` from its definition.", 0)
+        title = self._titles[0] if len(self._titles) == 1 else "Kinds of others:\n\n- " + ",\n- ".join(self._titles)
+        source = "its definition" if len(self._titles) == 1 else "their definitions"
+        head = docstring(f"{title}.\n\nMade by `ostinato types` from {source}.", 0)
         text = f"{head}\n\n{self._imports()}\n\n\n{body}\n"
         long = any(len(line) > WIDTH for line in text.splitlines())
         return f"# ruff: noqa: E501 - texts of others\n{text}" if long else text
@@ -115,53 +143,27 @@ class _Module:
 
     # The kind
 
-    def _kind_class(self) -> None:
-        schema: Json = (self._version.get("schema") or {}).get("openAPIV3Schema") or {}
+    def _kind_class(self, spec: Json, version: Json, name: str, said: Sequence[Marker]) -> None:
+        schema: Json = (version.get("schema") or {}).get("openAPIV3Schema") or {}
         properties = {n: s for n, s in (schema.get("properties") or {}).items() if n not in _EVERY_OBJECT}
         schema = {**schema, "properties": properties}
-        fields = self._fields(schema, (self._kind,))
-        names, group = self._spec["names"], self._spec["group"]
-        keywords = ["CustomResource", f"group={literal(group)}", f"version={literal(self._version['name'])}"]
-        told = {"kind": (names["kind"], self._kind)}
+        fields = self._fields(schema, (name,))
+        names, group = spec["names"], spec["group"]
+        keywords = ["CustomResource", f"group={literal(group)}", f"version={literal(version['name'])}"]
+        told = {"kind": (names["kind"], name)}
         told["plural"] = (names["plural"], plural_of(names["kind"]))
         told["singular"] = (names.get("singular") or names["kind"].lower(), names["kind"].lower())
         told["list_kind"] = (names.get("listKind") or f"{names['kind']}List", f"{names['kind']}List")
         keywords += [f"{word}={literal(said)}" for word, (said, usual) in told.items() if said != usual]
-        if self._spec["scope"] == "Cluster":
+        if spec["scope"] == "Cluster":
             keywords.append("namespaced=False")
         for word, values in (("short_names", names.get("shortNames")), ("categories", names.get("categories"))):
             if values:
                 keywords.append(f"{word}={literal(values)}")
-        said = [*self._kind_markers(properties), *self._class_markers(schema)]
+        said = [*said, *_kind_markers(version, properties), *self._class_markers(schema)]
         self._used.add("CustomResource")
-        head = wrapped(f"class {self._kind}(", keywords, "):", 0)
+        head = wrapped(f"class {name}(", keywords, "):", 0)
         self._classes.append(self._class_text(head, said, schema.get("description", ""), fields))
-
-    def _kind_markers(self, properties: Json) -> list[Marker]:
-        version = self._version
-        found: list[Marker] = []
-        if not version.get("served"):
-            found.append(Unserved())
-        if version.get("deprecated"):
-            found.append(Deprecated(version.get("deprecationWarning", "")))
-        subresources = version.get("subresources") or {}
-        if "status" in properties and subresources.get("status") is None:
-            found.append(NoStatus())
-        if scale := subresources.get("scale"):
-            selector = scale.get("labelSelectorPath", "")
-            found.append(Scale(scale["specReplicasPath"], scale["statusReplicasPath"], selector))
-        found += [
-            Column(
-                each["name"],
-                each["jsonPath"],
-                type=each["type"],
-                format=each.get("format", ""),
-                description=each.get("description", ""),
-                priority=each.get("priority", 0),
-            )
-            for each in version.get("additionalPrinterColumns") or ()
-        ]
-        return found + [Selectable(each["jsonPath"]) for each in version.get("selectableFields") or ()]
 
     # Structs
 
@@ -252,6 +254,32 @@ class _Module:
         if found.core == "str":
             return '""'
         return "[]" if found.core.startswith("list[") else "{}" if found.core.startswith("dict[") else "None"
+
+
+def _kind_markers(version: Json, properties: Json) -> list[Marker]:
+    found: list[Marker] = []
+    if not version.get("served"):
+        found.append(Unserved())
+    if version.get("deprecated"):
+        found.append(Deprecated(version.get("deprecationWarning", "")))
+    subresources = version.get("subresources") or {}
+    if "status" in properties and subresources.get("status") is None:
+        found.append(NoStatus())
+    if scale := subresources.get("scale"):
+        selector = scale.get("labelSelectorPath", "")
+        found.append(Scale(scale["specReplicasPath"], scale["statusReplicasPath"], selector))
+    found += [
+        Column(
+            each["name"],
+            each["jsonPath"],
+            type=each["type"],
+            format=each.get("format", ""),
+            description=each.get("description", ""),
+            priority=each.get("priority", 0),
+        )
+        for each in version.get("additionalPrinterColumns") or ()
+    ]
+    return found + [Selectable(each["jsonPath"]) for each in version.get("selectableFields") or ()]
 
 
 def _assigned(default: str, wire: str, attribute: str) -> str:

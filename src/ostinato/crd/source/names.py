@@ -36,8 +36,8 @@ def class_name(way: Sequence[str], taken: Iterable[str]) -> str:
 
 def kind_class_name(kind: str, taken: Iterable[str]) -> str:
     """The class of a kind, which is its name where that can be one."""
-    name = _camel(kind)
-    return f"{name}Kind" if name in taken else name
+    name, known = _camel(kind), set(taken)
+    return _free(f"{name}Kind" if name in known else name, known)
 
 
 def singular(name: str) -> str:
