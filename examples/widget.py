@@ -1,10 +1,13 @@
-"""A controller in twenty lines: a Widget is a Deployment of so many replicas of an image."""
+"""A controller in twenty lines: a Widget is a Deployment of so many replicas of an image.
 
-from __future__ import annotations
+    ostinato run --embedded examples/widget.py        # without a cluster
+    ostinato run --install-crds examples/widget.py    # on that of the kubeconfig
+    python examples/widget.py                         # the same, once the definition is there
+"""
 
 from typing import Annotated
 
-from ostinato import Context, CustomResource, Ge, Manager, ObjectMeta, Struct, controller
+from ostinato import CustomResource, Ge, Manager, ObjectMeta, Struct, controller
 from ostinato.api.meta import LabelSelector
 from ostinato.kinds.apps_v1 import Deployment, DeploymentSpec
 from ostinato.kinds.core_v1 import Container, PodSpec, PodTemplateSpec
@@ -38,11 +41,9 @@ def deployment_for(widget: Widget) -> Deployment:
 
 
 @controller(Widget, owns=[Deployment])
-async def widgets(widget: Widget, ctx: Context) -> None:
+async def widgets(widget: Widget, ctx) -> None:
     deployment = await ctx.apply(deployment_for(widget), owner=widget)
-    available = deployment.status.available_replicas if deployment.status else None
-    await ctx.status(available_replicas=available or 0)
+    await ctx.status(available_replicas=deployment.status.available_replicas or 0)
 
 
-if __name__ == "__main__":
-    Manager().add(widgets).run()
+Manager().add(widgets).run()

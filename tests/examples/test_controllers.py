@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +12,10 @@ from tests.unit.controller.stage import Stage
 
 from ostinato.api.meta import ObjectMeta
 from ostinato.api.owners import is_controlled_by
+from ostinato.cli.loading import find, load
 from ostinato.crd import crd_of
 from ostinato.kinds.apps_v1 import Deployment
+from ostinato.manager.hosting import Host
 from ostinato.server.core import Server
 from ostinato.server.store.log_memory import MemoryLog
 from ostinato.world import Simulation
@@ -22,20 +23,12 @@ from ostinato.world import Simulation
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 
-def load(name: str) -> Any:
-    spec = spec_from_file_location(name, EXAMPLES / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = module_from_spec(spec)
-    import sys
-
-    sys.modules[name] = module  # where type hints look for their names
-    spec.loader.exec_module(module)
-    return module
+def example(name: str) -> Any:
+    return load(find(str(EXAMPLES / f"{name}.py")), Host())  # as `ostinato run` would
 
 
-sample = load("sample_controller")
-widget = load("widget")
+sample = example("sample_controller")
+widget = example("widget")
 
 
 def on_a_server_with(kind: Any) -> Callable[[Callable[[Stage], Coroutine[Any, Any, None]]], Callable[[], None]]:

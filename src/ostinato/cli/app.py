@@ -10,12 +10,19 @@ import argparse
 import gc
 import sys
 from collections.abc import Sequence
+from typing import Any
+
+from ostinato.cli.failure import Failure
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
     """Do what the command line says; the exit code."""
     options = _parser().parse_args(arguments)
-    code: int = options.command(options)
+    try:
+        code: int = options.command(options)
+    except Failure as error:
+        sys.stderr.write(f"{options.prog}: {error}\n")
+        return 1
     return code
 
 
@@ -25,16 +32,134 @@ def _parser() -> argparse.ArgumentParser:
         description="Kubernetes controllers in Python, and the control plane to run them against, in one process.",
     )
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    _add_apiserver(commands.add_parser("apiserver", help="run an API server", description=_APISERVER))
+    _add_run(commands.add_parser("run", help="run the controllers of a file", description=_RUN))
+    _add_manifests(
+        commands.add_parser("manifests", help="write definitions, roles and webhooks", description=_MANIFESTS)
+    )
+    _add_types(commands.add_parser("types", help="write classes from definitions", description=_TYPES))
+    _add_up(commands.add_parser("up", help="run a whole control plane", description=_UP))
+    _add_apiserver(commands.add_parser("apiserver", help="run an API server alone", description=_APISERVER))
+    _add_controllers(commands.add_parser("controllers", help="run the plane's controllers", description=_CONTROLLERS))
+    _add_scheduler(commands.add_parser("scheduler", help="run the plane's scheduler", description=_SCHEDULER))
     return parser
 
+
+def _given(options: argparse.Namespace) -> dict[str, Any]:
+    """The options themselves, without what belongs to the command line."""
+    return {name: value for name, value in vars(options).items() if name not in ("command", "prog")}
+
+
+# ostinato run
+
+_RUN = """Run the controllers of a file until interrupted or terminated: its managers, if it makes some, or else all of
+its controllers and webhooks in one. What is said here goes before what the file says. Without --embedded, --kubeconfig
+and --context, the server is found as kubectl finds it."""
+
+
+def _add_run(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(command=_run, prog=parser.prog)
+    parser.add_argument("file", metavar="FILE", help="a Python file, or the name of a module")
+    where = parser.add_argument_group("which cluster")
+    where.add_argument("--embedded", action="store_true", help="one in this process, for as long as the command runs")
+    where.add_argument("--state", metavar="DIR", help="where --embedded keeps its objects (default: nowhere)")
+    where.add_argument("--kubeconfig", metavar="FILE", help="that of this kubeconfig")
+    where.add_argument("--context", metavar="NAME", help="that of this context of the kubeconfig")
+    where.add_argument("-n", "--namespace", metavar="NS", default="", help="this namespace alone (default: all)")
+    where.add_argument(
+        "--install-crds",
+        action="store_true",
+        help="install or update the definitions of the program's kinds first; --embedded does so anyway",
+    )
+    parser.add_argument("--leader-election", metavar="NAME", default="", help="only the holder of this Lease works")
+    parser.add_argument("--health", metavar="[HOST]:PORT", default="", help="serve /healthz and /readyz here")
+    parser.add_argument("--metrics", metavar="[HOST]:PORT", default="", help="serve /metrics here")
+    parser.add_argument("--log-format", choices=("text", "json"), help="default: text for a terminal, else json")
+    parser.add_argument("-v", "--verbose", action="store_true", help="log more")
+
+
+def _run(options: argparse.Namespace) -> int:
+    from ostinato.cli import run as command  # noqa: PLC0415 - each command loads its own
+
+    try:
+        command.run(command.RunOptions(**_given(options)))
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+# ostinato manifests
+
+_MANIFESTS = """Write what a program needs in a cluster: the definitions of its kinds, a service account with the roles
+that it needs, and the configurations of its webhooks. The same program gives the same files."""
+
+
+def _add_manifests(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(command=_manifests, prog=parser.prog)
+    parser.add_argument("files", metavar="FILE", nargs="+", help="a Python file, or the name of a module")
+    parser.add_argument("-o", "--output", metavar="DIR", help="where to (default: all to standard output)")
+    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 with the differences, if any")
+    parser.add_argument("--name", default="", help="of the roles (default: that of the first file)")
+    parser.add_argument(
+        "--account", metavar="NS/NAME", default="", help="the service account (default: the roles' name in default)"
+    )
+    parser.add_argument(
+        "-n", "--namespace", metavar="NS", default="", help="allow this namespace alone, for `ostinato run -n`"
+    )
+    parser.add_argument("--leader-election", metavar="NAME", default="", help="as `ostinato run` is given it")
+
+
+def _manifests(options: argparse.Namespace) -> int:
+    from ostinato.cli import manifests as command  # noqa: PLC0415
+
+    return command.manifests(command.ManifestsOptions(**_given(options)))
+
+
+# ostinato types
+
+_TYPES = """Write Python classes from CustomResourceDefinitions, of all their versions. Other objects in the files are
+passed over."""
+
+
+def _add_types(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(command=_types, prog=parser.prog)
+    parser.add_argument("files", metavar="FILE", nargs="+", help="YAML or JSON; - is standard input")
+    parser.add_argument("-o", "--output", metavar="FILE", help="where to (default: standard output)")
+    parser.add_argument("--version", metavar="NAME", help="this version alone (default: all)")
+
+
+def _types(options: argparse.Namespace) -> int:
+    from ostinato.cli import types as command  # noqa: PLC0415
+
+    command.types(command.TypesOptions(**_given(options)))
+    return 0
+
+
+# ostinato up, ostinato apiserver
+
+_UP = """Run a control plane in one process: API server, controllers, scheduler and nodes. It says when the API server
+is ready, and runs until it is interrupted or terminated; the next start goes on where it stopped."""
 
 _APISERVER = """Run an API server: bare, without controllers, scheduler or nodes. It says when it is ready, and runs
 until it is interrupted or terminated."""
 
 
+def _add_up(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(command=_up, prog=parser.prog)
+    _add_server_options(parser)
+    parser.add_argument("--nodes", metavar="N", type=int, default=1, help="how many there are (default: %(default)s)")
+    parser.add_argument(
+        "--runtime", metavar="NAME", default="simulated", help="what runs containers: simulated (default: %(default)s)"
+    )
+    parser.add_argument("--bare", action="store_true", help="the API server alone, as `ostinato apiserver`")
+    _add_without(parser)
+
+
 def _add_apiserver(parser: argparse.ArgumentParser) -> None:
-    parser.set_defaults(command=_apiserver)
+    parser.set_defaults(command=_apiserver, prog=parser.prog)
+    _add_server_options(parser)
+
+
+def _add_server_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--listen",
         metavar="HOST:PORT",
@@ -58,16 +183,69 @@ def _add_apiserver(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _add_without(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--without",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="leave out a controller, or the scheduler; may be given several times",
+    )
+
+
+def _up(options: argparse.Namespace) -> int:
+    return _quickly("up", options)
+
+
 def _apiserver(options: argparse.Namespace) -> int:
+    return _quickly("apiserver", options)
+
+
+def _quickly(command: str, options: argparse.Namespace) -> int:
     gc.disable()  # until the server runs: what is loaded stays, and looking for garbage in it takes a tenth of the time
 
-    from ostinato.cli import apiserver  # noqa: PLC0415 - `ostinato --help` loads no server
+    from ostinato.cli import serving  # noqa: PLC0415 - `ostinato --help` loads no server
 
     try:
-        apiserver.run(apiserver.settings(options.listen, options.state, options.store, options.token_auth_file))
-    except apiserver.Failure as error:
-        sys.stderr.write(f"ostinato apiserver: {error}\n")
-        return 1
+        {"up": serving.up, "apiserver": serving.apiserver}[command](options)
     finally:
         gc.enable()
+    return 0
+
+
+# ostinato controllers, ostinato scheduler
+
+_CONTROLLERS = """Run the plane's controllers against any API server, in place of kube-controller-manager. Of several
+that run, one works at a time."""
+
+_SCHEDULER = """Run the plane's scheduler against any API server, in place of kube-scheduler. Of several that run, one
+works at a time."""
+
+
+def _add_controllers(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(command=_parts, part="controllers", prog=parser.prog)
+    _add_part_options(parser)
+    parser.add_argument("--ca-certificate", metavar="FILE", help="of the cluster's authority, for kube-root-ca.crt")
+    parser.add_argument("--ca-key", metavar="FILE", help="of the same, to sign certificates for nodes")
+    parser.add_argument("--volumes", metavar="DIR", help="directory in which volumes for claims are made")
+    _add_without(parser)
+
+
+def _add_scheduler(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(command=_parts, part="scheduler", prog=parser.prog)
+    _add_part_options(parser)
+
+
+def _add_part_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--kubeconfig", metavar="FILE", help="which API server (default: as kubectl finds it)")
+    parser.add_argument("--context", metavar="NAME", help="which context of the kubeconfig (default: its current one)")
+    parser.add_argument("--no-leader-election", action="store_true", help="work without asking who else does")
+    parser.add_argument("--health", metavar="ADDRESS", default="", help="where to serve /healthz and /readyz")
+    parser.add_argument("--metrics", metavar="ADDRESS", default="", help="where to serve /metrics")
+
+
+def _parts(options: argparse.Namespace) -> int:
+    from ostinato.cli import parts  # noqa: PLC0415 - as above
+
+    parts.run(options)
     return 0

@@ -1,0 +1,106 @@
+"""`ostinato manifests`: definitions, roles and webhook configurations, from the files of a program.
+
+Roles allow what the controllers do by what they watch and own, what they declare (`access`, `Builder.needs`), events,
+the lease if the program elects a leader, and what webhooks need for certificates that they make themselves.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ostinato.api.gvk import NamespacedName
+from ostinato.cli.failure import Failure
+from ostinato.cli.loading import find, load
+from ostinato.cli.program import Program, definitions_of, program_of
+from ostinato.crd import (
+    Access,
+    access_of,
+    check_manifests,
+    electing_leaders,
+    keeping_certificates,
+    manifest_files,
+    recording_events,
+    roles_of,
+    write_manifests,
+)
+from ostinato.manager.hosting import Choices, Host
+
+Json = dict[str, Any]
+
+
+class ManifestsOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """What the command line says; see `ostinato manifests --help`."""
+
+    files: Sequence[str]
+    output: str | None = None
+    check: bool = False
+    name: str = ""
+    account: str = ""
+    namespace: str = ""
+    leader_election: str = ""
+
+
+def manifests(options: ManifestsOptions) -> int:
+    """Write them, or print them; the exit code, 1 if they were checked and differ."""
+    if options.check and options.output is None:
+        raise Failure("--check compares with the files of a directory: it needs --output DIR")
+    files = _files(options)
+    if options.output is None:
+        sys.stdout.write("---\n".join(text for _, text in sorted(files.items())))
+        return 0
+    directory = Path(options.output)
+    if options.check:
+        problems = check_manifests(files, directory)
+        sys.stdout.write("".join(problems))
+        if problems:
+            sys.stderr.write(f"ostinato manifests: {directory} is not as it should be: run it without --check\n")
+        return 1 if problems else 0
+    try:
+        for name in write_manifests(files, directory):
+            sys.stdout.write(f"{directory / name}\n")
+    except OSError as error:
+        raise Failure(f"{error.filename or directory} cannot be written: {error.strerror}") from None
+    return 0
+
+
+def _files(options: ManifestsOptions) -> dict[str, str]:
+    host = Host(choices=Choices(leader_election=options.leader_election or None), namespace=options.namespace)
+    program = program_of([load(found, host) for found in map(find, options.files)], host, empty=True)
+    files = manifest_files(
+        definitions=definitions_of(program),
+        roles=_roles(program, options) if program.runnables else (),
+        webhooks=[each for webhooks in program.webhooks for each in webhooks.configurations()],
+    )
+    if not files:
+        raise Failure(f"{', '.join(options.files)}: there is nothing to write of: no kind, no controller, no webhook")
+    return files
+
+
+def _roles(program: Program, options: ManifestsOptions) -> list[Json]:
+    name = options.name or Path(options.files[0]).stem.rpartition(".")[2].replace("_", "-").lower()
+    account = _account(options.account, name)
+    rules: list[Access] = [recording_events(options.namespace)]
+    for controller in program.controllers:
+        rules += access_of(controller, namespace=options.namespace)
+    for webhooks in program.webhooks:
+        rules += keeping_certificates(webhooks)
+    for manager in program.managers:
+        if manager.leader_election is not None:
+            rules.append(electing_leaders(manager.leader_election.namespace or account.namespace))
+    metadata = {"name": account.name, "namespace": account.namespace}
+    return [
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata},
+        *roles_of(rules, name=name, service_account=account),
+    ]
+
+
+def _account(text: str, name: str) -> NamespacedName:
+    namespace, slash, account = text.rpartition("/")
+    if text and (not slash or not namespace or not account):
+        raise Failure(f"--account {text}: want NAMESPACE/NAME")
+    return NamespacedName(namespace, account) if text else NamespacedName("default", name)

@@ -1,0 +1,89 @@
+"""Preflight: whether a program can run on a server, found out before it does.
+
+Definitions are put there if they are to be; then each kind that a controller watches is listed, one object of it, as
+the controller will. What is missing, refused or out of reach is a Failure that says what to do about it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from typing import Any, Final, NamedTuple
+
+from ostinato.api.errors import APIError, Forbidden, NotFound, Unauthorized
+from ostinato.cli.failure import Failure
+from ostinato.cli.program import is_custom
+from ostinato.client import Client, MetadataOf, TransportError
+from ostinato.client.list_watch import ListOptions
+from ostinato.client.views import Typed, View
+from ostinato.client.waiting import WaitTimedOut
+from ostinato.controller.controller import Controller
+from ostinato.controller.decorator import ControllerFunction
+from ostinato.controller.kind_source import KindSource
+from ostinato.kinds.apiextensions_v1 import CustomResourceDefinition
+from ostinato.manager.manager import Manager
+
+_ANSWER_SECONDS: Final = 15.0
+_ESTABLISHED_SECONDS: Final = 30.0
+_FIELD_MANAGER: Final = "ostinato-run"
+
+
+class Watch(NamedTuple):
+    """One list that a controller will ask for."""
+
+    controller: str
+    view: View[Any]
+    namespace: str
+
+
+async def prepare(manager: Manager, target: str, definitions: Iterable[dict[str, Any]]) -> None:
+    """Put the definitions there, and look whether all that is watched can be; `target` is the file, for messages."""
+    async with manager.connected("preflight") as client:
+        try:
+            await asyncio.gather(*(_install(client, each) for each in definitions))
+            for watch in _watches(manager):
+                await _look(client, watch, target)
+        except TransportError as error:
+            raise Failure(f"{error}; is it the right kubeconfig? --embedded needs no cluster") from None
+        except Unauthorized as error:
+            raise Failure(
+                f"the server does not know who this is: {error}; look at the user of the kubeconfig"
+            ) from None
+        except (APIError, WaitTimedOut) as error:
+            raise Failure(str(error)) from None
+
+
+async def _install(client: Client, definition: dict[str, Any]) -> None:
+    name = definition["metadata"]["name"]
+    try:
+        await client.apply(definition, force=True, field_manager=_FIELD_MANAGER, timeout=_ANSWER_SECONDS)
+    except Forbidden as error:
+        raise Failure(f"the definition {name} cannot be installed: {error}; an administrator can") from None
+    await client.wait_for(CustomResourceDefinition, name, "Established", timeout=_ESTABLISHED_SECONDS)
+
+
+async def _look(client: Client, watch: Watch, target: str) -> None:
+    collection = client.list_watch(MetadataOf(watch.view), namespace=watch.namespace)
+    kind = f"{watch.view.gvk.kind} of {watch.view.gvk.api_version}"
+    try:
+        await collection.list(ListOptions(limit=1, timeout=_ANSWER_SECONDS))
+    except NotFound:
+        ours = isinstance(watch.view, Typed) and is_custom(watch.view.cls)
+        remedy = "--install-crds installs the definitions of this program" if ours else "is its definition installed?"
+        raise Failure(f"controller {watch.controller}: the server has no {kind}; {remedy}") from None
+    except Forbidden as error:
+        raise Failure(
+            f"controller {watch.controller} may not read {kind}: {error}; `ostinato manifests {target}` writes the "
+            "role that it needs, and -n NAMESPACE needs less"
+        ) from None
+
+
+def _watches(manager: Manager) -> list[Watch]:
+    found = []
+    for each in manager.runnables:
+        controller = each.make() if isinstance(each, ControllerFunction) else each
+        for source in controller.sources if isinstance(controller, Controller) else ():
+            if isinstance(source, KindSource) and not source.options.optional:
+                settings = source.options.settings or manager.caches.of(source.view)
+                found += [Watch(controller.name, source.view, namespace) for namespace in settings.namespaces]
+    return found

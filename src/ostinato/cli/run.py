@@ -1,0 +1,150 @@
+"""`ostinato run`: runs the controllers of a file, on a cluster or on one in this process."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from ostinato.api.errors import APIError
+from ostinato.cache.syncing import SyncError
+from ostinato.cli.failure import Failure
+from ostinato.cli.loading import find, load
+from ostinato.cli.preflight import prepare
+from ostinato.cli.program import Program, definitions_of, program_of
+from ostinato.client import TransportError
+from ostinato.client.config import Config
+from ostinato.client.config_error import ConfigError, NoConfig
+from ostinato.controller.controller import ControllerError
+from ostinato.manager import LeadershipLost, ShutdownTimedOut, configure_logging, serve_together
+from ostinato.manager.endpoints import parse_address
+from ostinato.manager.hosting import Choices, Host
+from ostinato.manager.running import loop_factory
+from ostinato.webhook.certificate import CertificateError
+from ostinato.world import World
+
+_TOLD = (
+    APIError,
+    CertificateError,
+    ControllerError,
+    LeadershipLost,
+    OSError,
+    ShutdownTimedOut,
+    SyncError,
+    TransportError,
+)
+
+
+class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """What the command line says; see `ostinato run --help`."""
+
+    file: str
+    embedded: bool = False
+    state: str | None = None
+    install_crds: bool = False
+    kubeconfig: str | None = None
+    context: str | None = None
+    namespace: str = ""
+    leader_election: str = ""
+    health: str = ""
+    metrics: str = ""
+    log_format: Literal["text", "json"] | None = None
+    verbose: bool = False
+
+
+def run(options: RunOptions) -> None:
+    """Run until SIGTERM or SIGINT; Failure if that cannot begin, or comes to an end by itself."""
+    _check(options)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # until the managers hear of it: leave nothing behind
+    found = find(options.file)
+    configure_logging(options.log_format, level="DEBUG" if options.verbose else "INFO")
+    with asyncio.Runner(loop_factory=loop_factory()) as runner, _cluster(options, runner) as choices:
+        host = Host(choices=choices, namespace=options.namespace)
+        program = program_of([load(found, host)], host)
+        with _told():
+            runner.run(_run(program, options))
+
+
+def _check(options: RunOptions) -> None:
+    if options.embedded and (options.kubeconfig or options.context):
+        raise Failure("--embedded is a cluster of its own: it goes without --kubeconfig and --context")
+    if options.state and not options.embedded:
+        raise Failure("--state is where --embedded keeps its objects: it goes with that alone")
+    for word, address in (("--health", options.health), ("--metrics", options.metrics)):
+        try:
+            if address:
+                parse_address(address)
+        except ValueError as error:
+            raise Failure(f"{word}: {error}") from None
+
+
+@contextmanager
+def _cluster(options: RunOptions, runner: asyncio.Runner) -> Iterator[Choices]:
+    """The server that was chosen: the embedded one, running; that of a kubeconfig; or none, and the file decides."""
+    others: dict[str, Any] = {
+        "leader_election": options.leader_election or None,
+        "health": options.health,
+        "metrics": options.metrics,
+    }
+    namespace = options.namespace or None
+    if not options.embedded:
+        config = None
+        if options.kubeconfig or options.context or namespace:
+            with _told():
+                config = Config.load(options.context, options.kubeconfig, namespace=namespace)
+        yield Choices(config=config, **others)
+        return
+    try:
+        from ostinato.cli.embedded import Embedded  # noqa: PLC0415 - an operator's image has no server
+    except ImportError as error:
+        raise Failure(f"--embedded needs the server: pip install 'ostinato[server]' ({error})") from None
+    world = World.real()
+    cluster = Embedded(world, Path(options.state) if options.state else None)
+    with _told():
+        runner.run(cluster.start())
+    try:
+        sys.stdout.write(f"the embedded cluster is at {cluster.url}: kubectl --kubeconfig {cluster.kubeconfig}\n")
+        sys.stdout.flush()
+        config = Config.load(path=cluster.kubeconfig, namespace=namespace)
+        yield Choices(config=config, connect=cluster.connect, **others)
+    finally:
+        runner.run(cluster.stop())
+        world.executor.close()
+
+
+async def _run(program: Program, options: RunOptions) -> None:
+    definitions = definitions_of(program, all_kinds=options.embedded) if _installs(options) else []
+    for manager in program.managers:
+        await prepare(manager, options.file, definitions)
+    names = ", ".join(each.name for each in program.runnables)
+    sys.stdout.write(f"running {names}\n")
+    sys.stdout.flush()
+    await serve_together(*program.managers)
+
+
+def _installs(options: RunOptions) -> bool:
+    return options.embedded or options.install_crds
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """What a user can mend is told without a traceback."""
+    try:
+        yield
+    except NoConfig as error:
+        raise Failure(f"{error}: --embedded needs no cluster") from None
+    except ConfigError as error:
+        raise Failure(str(error)) from None
+    except BaseExceptionGroup as group:
+        mine, others = group.split(_TOLD)
+        if others is not None or mine is None:
+            raise
+        raise Failure("; ".join(str(each) for each in mine.exceptions)) from None
+    except _TOLD as error:
+        raise Failure(str(error)) from None
