@@ -1,0 +1,93 @@
+"""Retention: who owns the claims of a StatefulSet's Pods, and so, when they go.
+
+| kept when the set is deleted | kept when it is scaled down | the claim is owned by |
+|---|---|---|
+| yes | yes | nobody |
+| no | yes | the set |
+| yes | no | the Pod, once it is to go |
+| no | no | the set, or, once it is to go, the Pod |
+
+A claim that another controller manages, or that belonged to an earlier set or Pod of the same name, is left alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from ostinato.api.meta import OwnerReference
+from ostinato.api.object import Object, kind_of
+from ostinato.api.owners import controller_reference_to
+from ostinato.kinds.apps_v1 import StatefulSet
+
+Owner = Literal["set", "pod"] | None
+
+
+def owner_wanted(owner: StatefulSet, *, is_condemned: bool) -> Owner:
+    """Who is to own the claims of a Pod, which is to go or not."""
+    policy = owner.spec.persistent_volume_claim_retention_policy
+    if policy is None:
+        return None
+    if policy.when_scaled == "Delete" and is_condemned:
+        return "pod"
+    return "set" if policy.when_deleted == "Delete" else None
+
+
+def keeps_all(owner: StatefulSet) -> bool:
+    policy = owner.spec.persistent_volume_claim_retention_policy
+    return policy is None or (policy.when_deleted != "Delete" and policy.when_scaled != "Delete")
+
+
+def is_former(references: Sequence[OwnerReference], owner: Object) -> bool:
+    """Whether one of them is to an earlier object of the same kind and name."""
+    return any(_names(each, owner) and each.uid != owner.metadata.uid for each in references)
+
+
+def is_taken(references: Sequence[OwnerReference], owner: StatefulSet, pod: Object) -> bool:
+    """Whether somebody else manages the claim, where the policy would have the set or the Pod do so."""
+    if keeps_all(owner):
+        return False
+    for each in references:
+        if _names(each, owner):
+            if each.uid != owner.metadata.uid:
+                return True
+        elif _names(each, pod):
+            if each.uid != pod.metadata.uid:
+                return True
+        elif each.controller:
+            return True
+    return False
+
+
+def is_right(references: Sequence[OwnerReference], owner: StatefulSet, pod: Object, *, is_condemned: bool) -> bool:
+    """Whether they are as the policy says, or not to be touched."""
+    if is_former(references, owner) or is_former(references, pod):
+        return True
+    ours = {each.uid: each for each in references if each.uid in (owner.metadata.uid, pod.metadata.uid)}
+    if is_taken(references, owner, pod):
+        return not ours
+    if any(not each.controller for each in ours.values()):
+        return False
+    wanted = _wanted(owner, pod, is_condemned=is_condemned)
+    return set(ours) == (set() if wanted is None else {wanted.metadata.uid})
+
+
+def made_right(
+    references: Sequence[OwnerReference], owner: StatefulSet, pod: Object, *, is_condemned: bool
+) -> list[OwnerReference]:
+    """The references as the policy says."""
+    others = [each for each in references if not _names(each, owner) and not _names(each, pod)]
+    wanted = _wanted(owner, pod, is_condemned=is_condemned)
+    if wanted is None or is_taken(references, owner, pod):
+        return others
+    return [*others, controller_reference_to(wanted)]
+
+
+def _wanted(owner: StatefulSet, pod: Object, *, is_condemned: bool) -> Object | None:
+    wanted = owner_wanted(owner, is_condemned=is_condemned)
+    return None if wanted is None else pod if wanted == "pod" else owner
+
+
+def _names(reference: OwnerReference, owner: Object) -> bool:
+    gvk = kind_of(owner).gvk
+    return (reference.api_version, reference.kind, reference.name) == (gvk.api_version, gvk.kind, owner.metadata.name)
