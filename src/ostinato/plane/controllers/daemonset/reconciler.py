@@ -1,0 +1,241 @@
+"""A DaemonSet's step: from the Pods that are on nodes to one on every node where one belongs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Final
+
+from ostinato.api.errors import APIError, NotFound
+from ostinato.api.labels import SelectorError
+from ostinato.controller import Context, Request, Result
+from ostinato.kinds.apps_v1 import ControllerRevision, DaemonSet, DaemonSetStatus
+from ostinato.plane.batches import slow_start
+from ostinato.plane.claimants import selector_of
+from ostinato.plane.claims import Claims
+from ostinato.plane.controllers.daemonset import rollout
+from ostinato.plane.controllers.daemonset.daemons import (
+    HASH_LABEL,
+    Daemon,
+    Mould,
+    is_updated,
+    template_generation,
+)
+from ostinato.plane.controllers.daemonset.failures import FailureBackoff
+from ostinato.plane.controllers.daemonset.placement import Fit, NodeState, Placement
+from ostinato.plane.controllers.daemonset.rollout import Judge, Work
+from ostinato.plane.controllers.history import History
+from ostinato.plane.pods import is_available, is_finished, is_ready, ready_since
+from ostinato.plane.statuses import write_status
+from ostinato.world import Clock
+
+_MOST: Final = 250  # Pods that are made, and that are deleted, in one step
+
+
+class DaemonSetReconciler:
+    def __init__(self, clock: Clock) -> None:
+        self._failures = FailureBackoff(clock)
+
+    async def reconcile(self, request: Request, ctx: Context) -> Result | None:
+        owner = await ctx.client.get(DaemonSet, request, missing=None)
+        if owner is None or owner.metadata.deletion_timestamp is not None:
+            return None
+        try:
+            selector = selector_of(owner.spec.selector)
+        except SelectorError as error:
+            ctx.logger.warning("DaemonSet %s: spec.selector: %s", request, error)
+            return None  # until it changes
+        history = History(ctx.client, owner, selector, HASH_LABEL)
+        revisions = await history.load()
+        current, collisions = await history.revise(revisions, owner.status.collision_count or 0)
+        pods = await Claims(ctx.client, owner, selector, Daemon).claim()
+        nodes = await ctx.client.list(NodeState)
+        step = _Step(ctx, owner, current, pods, nodes, self._failures)
+        failure: APIError | None = None
+        try:
+            if not await step.manage():
+                await step.roll_out()
+                await step.forget(history, [each for each in revisions if each.metadata.uid != current.metadata.uid])
+        except APIError as error:
+            failure = error
+        waits = [*step.waits, *await step.say(collisions)]
+        if failure is not None:
+            raise failure
+        return Result(requeue_after=min(waits)) if waits else None
+
+
+class _Step:
+    """One reconcile of one set."""
+
+    def __init__(
+        self,
+        ctx: Context,
+        owner: DaemonSet,
+        revision: ControllerRevision,
+        pods: Sequence[Daemon],
+        nodes: Sequence[NodeState],
+        failures: FailureBackoff,
+    ) -> None:
+        self.waits: list[float] = []  # seconds after which there is more to do
+        self._ctx = ctx
+        self._owner = owner
+        self._hash = revision.metadata.labels.get(HASH_LABEL, "")
+        self._pods = pods
+        self._failures = failures
+        self._now: datetime = ctx.now()
+        self._seconds = owner.spec.min_ready_seconds or 0
+        generation = template_generation(owner)
+        self._judge = Judge(
+            is_updated=lambda pod: is_updated(pod, self._hash, generation),
+            is_available=lambda pod: is_available(pod, self._seconds, self._now),
+        )
+        placement = Placement(owner)
+        self._fits = {
+            node.metadata.name: placement.fit(node.metadata.name, node.metadata.labels, node.spec.taints)
+            for node in nodes
+        }
+        self._desired = sum(fit is Fit.RUN for fit in self._fits.values())
+        self._on: dict[str, list[Daemon]] = {}  # the Pods of each node that has any, but for those that are over
+        for pod in pods:
+            is_over = is_finished(pod) and pod.metadata.deletion_timestamp is not None
+            if not is_over and (node := pod.node):
+                self._on.setdefault(node, []).append(pod)
+
+    async def manage(self) -> bool:
+        """Have a Pod where one belongs, and none elsewhere; whether anything was to be done."""
+        work = Work()
+        surging = rollout.surge(self._owner, 1) > 0
+        for node, fit in self._fits.items():
+            pods = self._on.get(node)
+            if pods is not None and fit is not Fit.LEAVE:
+                work.pods += self._ended(node, pods)
+                pods = [pod for pod in pods if not is_finished(pod)]
+            found = rollout.on_node(node, fit, pods, self._judge, surging=surging)
+            work.nodes += found.nodes
+            work.pods += found.pods
+        work.pods += [  # nobody else would: a Pod that no node has is not looked after
+            pod
+            for node, pods in self._on.items()
+            if node not in self._fits
+            for pod in pods
+            if not pod.spec.node_name and pod.metadata.deletion_timestamp is None
+        ]
+        await self._do(work)
+        return bool(work)
+
+    def _ended(self, node: str, pods: Sequence[Daemon]) -> list[Daemon]:
+        """Pods that have ended, and are to be deleted so that others can be made."""
+        ended: list[Daemon] = []
+        for pod in pods:
+            if pod.metadata.deletion_timestamp is not None or not is_finished(pod):
+                continue
+            about = f"daemon pod {pod.metadata.namespace}/{pod.metadata.name} on node {node}"
+            if pod.status.phase == "Succeeded":
+                self._tell("SucceededDaemonPod", f"Found succeeded {about}, will try to delete it")
+            else:
+                owner = self._owner
+                wait = self._failures.wait((owner.metadata.uid, owner.status.observed_generation, node))
+                if wait > 0:
+                    self.waits.append(wait)
+                    continue
+                self._tell("FailedDaemonPod", f"Found failed {about}, will try to kill it", kind="Warning")
+            ended.append(pod)
+        return ended
+
+    async def roll_out(self) -> None:
+        strategy = self._owner.spec.update_strategy
+        if strategy is None or strategy.type != "RollingUpdate":
+            return
+        on: Mapping[str, Sequence[Daemon]] = {
+            **self._on,
+            **{node: () for node, fit in self._fits.items() if fit is Fit.RUN and node not in self._on},
+        }
+        surge = rollout.surge(self._owner, self._desired)
+        if surge:
+            work = rollout.additions(on, self._fits, self._judge, surge, self._desired)
+        else:
+            allowed = rollout.unavailable(self._owner, self._desired) or 1
+            work = rollout.replacements(on, self._judge, allowed)
+        await self._do(work)
+
+    async def forget(self, history: History, old: Sequence[ControllerRevision]) -> None:
+        limit = self._owner.spec.revision_history_limit
+        if limit is None:
+            return
+        used = {pod.metadata.labels.get(HASH_LABEL) for pod in self._pods}
+        spare = [each for each in old if each.metadata.labels.get(HASH_LABEL) not in used]
+        await history.forget(spare, len(old) - limit)
+
+    async def say(self, collisions: int) -> list[float]:
+        """Write the status; seconds until it has to be looked at again."""
+        current = misplaced = ready = updated = available = 0
+        waits: list[float] = []
+        for node, fit in self._fits.items():
+            pods = self._on.get(node)
+            if not pods:
+                continue
+            if fit is not Fit.RUN:
+                misplaced += 1
+                continue
+            current += 1
+            oldest = min(pods, key=lambda pod: pod.age)
+            updated += self._judge.is_updated(oldest)
+            ready += is_ready(oldest)
+            if self._judge.is_available(oldest):
+                available += 1
+            elif (since := ready_since(oldest)) is not None:
+                waits.append(max(self._seconds - (self._now - since).total_seconds(), 0.0))
+        before = self._owner.status
+        after = DaemonSetStatus(
+            collision_count=collisions or before.collision_count,
+            conditions=before.conditions,
+            current_number_scheduled=current,
+            desired_number_scheduled=self._desired,
+            number_available=available or None,
+            number_misscheduled=misplaced,
+            number_ready=ready,
+            number_unavailable=(self._desired - available) or None,
+            observed_generation=self._owner.metadata.generation,
+            updated_number_scheduled=updated or None,
+        )
+        await write_status(self._ctx.client, self._owner, before, after)
+        return waits
+
+    async def _do(self, work: Work) -> None:
+        failure: APIError | None = None
+        if work.nodes:
+            mould = Mould(self._owner, self._hash)
+            try:
+                await slow_start(work.nodes[:_MOST], lambda node: self._create(mould, node))
+            except APIError as error:
+                failure = error
+        for pod in work.pods[:_MOST]:
+            try:
+                await self._delete(pod)
+            except APIError as error:
+                failure = failure or error
+        if failure is not None:
+            raise failure
+
+    async def _create(self, mould: Mould, node: str) -> None:
+        try:
+            made = await self._ctx.client.create(mould.cast(node))
+        except APIError as error:
+            if error.has_cause("NamespaceTerminating"):
+                return  # all others would fail, too, and nobody wants to know
+            self._tell("FailedCreate", f"Error creating: {error}", kind="Warning")
+            raise
+        self._tell("SuccessfulCreate", f"Created pod: {made.metadata.name}")
+
+    async def _delete(self, pod: Daemon) -> None:
+        try:
+            await self._ctx.client.delete(pod)
+        except NotFound:
+            return
+        except APIError as error:
+            self._tell("FailedDelete", f"Error deleting: {error}", kind="Warning")
+            raise
+        self._tell("SuccessfulDelete", f"Deleted pod: {pod.metadata.name}")
+
+    def _tell(self, reason: str, note: str, kind: str = "Normal") -> None:
+        self._ctx.event(self._owner, reason, note, kind=kind)
