@@ -162,9 +162,10 @@ class Index:
 
 
 def _several(found: Iterable[str]) -> Values:
-    values = tuple(dict.fromkeys(found))
-    if not all(isinstance(value, str) for value in values):
-        raise TypeError(f"values are texts, got {values!r}")
+    values = found if isinstance(found, tuple) and len(found) == 1 else tuple(dict.fromkeys(found))
+    for value in values:
+        if not isinstance(value, str):
+            raise TypeError(f"values are texts, got {values!r}")
     return values[0] if len(values) == 1 and values[0] else values
 
 

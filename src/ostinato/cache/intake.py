@@ -130,7 +130,8 @@ _Parts = tuple[bytes, bytes, bytes]  # of an object: what stands before its meta
 def _usual_parts(data: bytes, managed_fields: bytes, *, keep: bool) -> _Parts | None:
     """If the metadata is the first thing that is nested and ends with the managedFields; None if not, or not plainly.
 
-    In JSON nothing but a name looks like `"managedFields":`, for quotes inside of texts are escaped.
+    In JSON nothing but a name looks like `"managedFields":`, for quotes inside of texts are escaped. Braces inside of
+    texts are counted too, which at worst takes the other way.
     """
     start = data.find(b"{", 1)
     if not managed_fields or start < len(_METADATA) or not data.startswith(_METADATA, start - len(_METADATA)):
@@ -142,7 +143,7 @@ def _usual_parts(data: bytes, managed_fields: bytes, *, keep: bool) -> _Parts | 
         or data[first - 1] != _COMMA
         or data[end : end + 1] != b"}"
         or not data.startswith(managed_fields, end - len(managed_fields))
-        or data.find(_MANAGED_FIELDS, end) >= 0  # it may be the name of a label
+        or data.count(b"{", start, first) != data.count(b"}", start, first) + 1  # it may be the name of a label
         or data.find(_METADATA, start, first) >= 0  # the last of two is what counts
     ):
         return None

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from keyword import iskeyword
+from operator import attrgetter
 from typing import Any, Final, cast
 
 import msgspec
@@ -50,7 +51,8 @@ _bare = msgspec.json.Decoder(Document)
 class Scan:
     def __init__(self, paths: Iterable[Path] = ()) -> None:
         tree: Json = {}  # by name, what is looked for inside; None if it is the field itself
-        self._paths = {".".join(path): path for path in paths if _add(tree, path)}
+        names = [".".join(path) for path in paths if _add(tree, path)]
+        self._getters = {name: attrgetter(name) for name in names}
         self._decoder = _bare
         if tree:
             kind = cast("type[Document]", msgspec.defstruct("Scanned", _fields(tree), bases=(Document,), gc=False))
@@ -61,15 +63,21 @@ class Scan:
         try:
             return self._decoder.decode(data)
         except msgspec.ValidationError:
-            if not self._paths:
+            if not self._getters:
                 raise
             return _bare.decode(data)  # something else than an object is on the way to a field
 
     def fields(self, document: Document) -> Json | None:
         """The values by path, None for what is not there; None if they were not looked for."""
-        if not self._paths or type(document) is Document:
+        if not self._getters or type(document) is Document:
             return None
-        return {name: _reached(document, path) for name, path in self._paths.items()}
+        fields: Json = {}
+        for name, get in self._getters.items():
+            try:
+                fields[name] = get(document)
+            except AttributeError:  # nothing, or null, is on the way
+                fields[name] = None
+        return fields
 
 
 def _add(tree: Json, path: Path) -> bool:
@@ -92,11 +100,3 @@ def _fields(tree: Json) -> list[tuple[str, Any, Any]]:
         (name, Any if inside is None else msgspec.defstruct("Inside", _fields(inside), gc=False) | None, None)
         for name, inside in tree.items()
     ]
-
-
-def _reached(found: Any, path: Path) -> Any:
-    for name in path:
-        found = getattr(found, name)
-        if found is None:
-            return None
-    return found
