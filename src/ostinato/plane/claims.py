@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from ostinato.api.codec import to_dict
 from ostinato.api.errors import Invalid, NotFound
@@ -21,8 +21,9 @@ from ostinato.api.object import Object
 from ostinato.api.owners import controller_of, controller_reference_to
 from ostinato.cache import CachedClient, Entry, by
 from ostinato.cache.informers import AnyKind
+from ostinato.cache.reads import Question
 from ostinato.client.patching import StrategicMergePatch
-from ostinato.client.views import MetadataOf
+from ostinato.client.views import Kind, MetadataOf, view_of
 from ostinato.manager import Manager
 
 O = TypeVar("O", bound=Object)  # noqa: E741
@@ -52,13 +53,18 @@ class Claims(Generic[O]):
         selector: Selector,
         kind: type[O],
         only: Callable[[O], bool] | None = None,
+        finalizers: Sequence[str] = (),
     ) -> None:
-        """`only`: what it selects besides labels. Defaults to labels alone."""
+        """
+        - `only`: what it selects besides labels. Defaults to labels alone.
+        - `finalizers`: what is adopted gets them, what is released loses them. Defaults to none.
+        """
         self._client = client
         self._owner = owner
         self._selector = selector
         self._kind = kind
         self._only = only
+        self._finalizers = finalizers
         self._may_adopt: bool | None = None  # once the server was asked
 
     async def claim(self) -> list[O]:
@@ -105,11 +111,14 @@ class Claims(Generic[O]):
         if not await self._owner_is_there():
             return False
         reference = to_dict(controller_reference_to(self._owner))
-        change = {"metadata": {"ownerReferences": [reference], "uid": candidate.metadata.uid}}
+        change: dict[str, Any] = {"ownerReferences": [reference], "uid": candidate.metadata.uid}
+        if self._finalizers:
+            change["finalizers"] = list(self._finalizers)
         try:
-            await self._client.patch(self._kind, candidate.metadata, StrategicMergePatch(change))
+            await self._client.patch(self._kind, candidate.metadata, StrategicMergePatch({"metadata": change}))
         except NotFound:
             return False
+        candidate.metadata.finalizers = list(dict.fromkeys([*candidate.metadata.finalizers, *self._finalizers]))
         candidate.metadata.owner_references = [
             *candidate.metadata.owner_references,
             controller_reference_to(self._owner),
@@ -118,9 +127,11 @@ class Claims(Generic[O]):
 
     async def _release(self, candidate: O) -> None:
         gone = {"$patch": "delete", "uid": self._owner.metadata.uid}
-        change = {"metadata": {"ownerReferences": [gone], "uid": candidate.metadata.uid}}
+        change: dict[str, Any] = {"ownerReferences": [gone], "uid": candidate.metadata.uid}
+        if self._finalizers:
+            change["$deleteFromPrimitiveList/finalizers"] = list(self._finalizers)
         try:
-            await self._client.patch(self._kind, candidate.metadata, StrategicMergePatch(change))
+            await self._client.patch(self._kind, candidate.metadata, StrategicMergePatch({"metadata": change}))
         except (NotFound, Invalid):
             return  # it is gone, or it is another by now: then it is not ours to release
 
@@ -133,6 +144,17 @@ class Claims(Generic[O]):
                 and found.metadata.deletion_timestamp is None
             )
         return self._may_adopt
+
+
+async def managed_by(client: CachedClient, kind: Kind[Any], manager: str) -> list[Entry]:
+    """What is managed by whoever has this uid, or by nobody: `orphans_in(namespace)`; not decoded.
+
+    It is as fresh as a reconcile needs it, which does not begin before its last writes are in the cache, and does not
+    wait for what others write.
+    """
+    found = await client.found(view_of(kind), Question(index=(CONTROLLED.name, manager), fresh=False))
+    assert found is not None, "what is asked by an index is watched"
+    return found.entries
 
 
 def index_controllers(manager: Manager, kind: AnyKind) -> None:

@@ -23,9 +23,7 @@ from ostinato.api.labels import Selector
 from ostinato.api.owners import controller_of
 from ostinato.api.time import Time
 from ostinato.cache import CachedClient, Entry
-from ostinato.cache.reads import Question
 from ostinato.client.transport import TransportError
-from ostinato.client.views import Kind, view_of
 from ostinato.controller import Context, Result
 from ostinato.controller.predicates import generation_changed
 from ostinato.kinds.apps_v1 import ReplicaSet, ReplicaSetCondition, ReplicaSetStatus
@@ -33,7 +31,7 @@ from ostinato.kinds.core_v1 import ReplicationController, ReplicationControllerS
 from ostinato.manager import Manager
 from ostinato.plane.batches import slow_start
 from ostinato.plane.claimants import selector_in_spec
-from ostinato.plane.claims import CONTROLLED, Claims, index_controllers, orphans_in
+from ostinato.plane.claims import Claims, index_controllers, managed_by, orphans_in
 from ostinato.plane.controllers import Options
 from ostinato.plane.controllers.replicaset_pods import ForReplicas, Glances
 from ostinato.plane.controllers.replicaset_ranking import Candidate, ranked
@@ -133,7 +131,7 @@ class ReplicaReconciler:
 
         pods = _Pods([])
         to_claim: list[Entry] = []
-        for entry in await _managed(client, PodState, owner.metadata.uid):
+        for entry in await managed_by(client, PodState, owner.metadata.uid):
             if self._glances.at(entry).finished:
                 continue
             if entry.is_being_deleted:
@@ -142,7 +140,7 @@ class ReplicaReconciler:
                 (pods.active if selected(entry) else to_claim).append(entry)
         to_claim += [
             entry
-            for entry in await _managed(client, PodState, orphans_in(owner.metadata.namespace))
+            for entry in await managed_by(client, PodState, orphans_in(owner.metadata.namespace))
             if selected(entry) and not entry.is_being_deleted and not self._glances.at(entry).finished
         ]
         if to_claim:
@@ -208,8 +206,8 @@ class ReplicaReconciler:
         manager = controller_of(owner)
         if manager is None:
             return counts
-        for sibling in await _managed(client, self._family.kind, manager.uid):
-            pods = [entry.read(PodState) for entry in await _managed(client, PodState, sibling.uid)]
+        for sibling in await managed_by(client, self._family.kind, manager.uid):
+            pods = [entry.read(PodState) for entry in await managed_by(client, PodState, sibling.uid)]
             counts.update(pod.spec.node_name for pod in pods if is_active(pod))
         return counts
 
@@ -261,10 +259,3 @@ class ReplicaReconciler:
     def _next_available(self, owner: Owner, active: list[Entry], now: Time) -> float:
         left = [self._left(owner, entry, now) for entry in active if self._glances.at(entry).ready]
         return min((seconds for seconds in left if seconds > 0), default=float(owner.spec.min_ready_seconds or 0))
-
-
-async def _managed(client: CachedClient, kind: Kind[Any], manager: str) -> list[Entry]:
-    """What somebody manages. It is as fresh as it needs to be: no reconcile begins before its own writes are seen."""
-    found = await client.found(view_of(kind), Question(index=(CONTROLLED.name, manager), fresh=False))
-    assert found is not None, "it is watched"
-    return found.entries

@@ -1,0 +1,141 @@
+"""Revisions: which ReplicaSet has a Deployment's template, and what its annotations tell of the history.
+
+- The new set is that which has the template, but for the label `pod-template-hash`; the oldest, if there are several.
+- Each new template makes the set's revision one more than that of all others, and so does going back to an old one: the
+  revisions that the set had before are kept in a list.
+- The Deployment's annotations are copied to the new set, so that a change cause stays with its revision.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from hashlib import blake2b
+from typing import Final
+
+import msgspec
+
+from ostinato.api.codec import to_dict
+from ostinato.api.meta import LabelSelector, ObjectMeta
+from ostinato.api.owners import controller_reference_to
+from ostinato.kinds.apps_v1 import Deployment, ReplicaSet, ReplicaSetSpec
+from ostinato.kinds.core_v1 import PodTemplateSpec
+
+HASH: Final = "pod-template-hash"
+REVISION: Final = "deployment.kubernetes.io/revision"
+HISTORY: Final = "deployment.kubernetes.io/revision-history"
+DESIRED: Final = "deployment.kubernetes.io/desired-replicas"
+MAXIMUM: Final = "deployment.kubernetes.io/max-replicas"
+_OWN: Final = frozenset(
+    {
+        "kubectl.kubernetes.io/last-applied-configuration",
+        "deprecated.deployment.rollback.to",
+        REVISION,
+        HISTORY,
+        DESIRED,
+        MAXIMUM,
+    }
+)
+_LONGEST_HISTORY: Final = 2000
+_LONGEST_NAME: Final = 253
+_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"  # no vowels, no look-alikes: no words come of it
+_INT32: Final = 2**31
+_INT64: Final = 2**63
+
+
+def same_template(one: PodTemplateSpec | None, other: PodTemplateSpec | None) -> bool:
+    """Whether two templates are the same, whatever their hashes."""
+    if one is None or other is None:
+        return one is other
+    return one.spec == other.spec and _unhashed(one.metadata) == _unhashed(other.metadata)
+
+
+def revision_of(replica_set: ReplicaSet) -> int | None:
+    """Its revision; 0 if it has none, None if that is no number."""
+    return _integer(replica_set.metadata.annotations.get(REVISION, "0"))
+
+
+def next_revision(others: Sequence[ReplicaSet]) -> int:
+    """The revision of a set that is newer than all others."""
+    return max((revision_of(each) or 0 for each in others), default=0) + 1
+
+
+def number_in(replica_set: ReplicaSet, annotation: str) -> int | None:
+    """A count from an annotation; None if there is none."""
+    number = _integer(replica_set.metadata.annotations.get(annotation, ""))
+    return number if number is not None and 0 <= number < _INT32 else None
+
+
+def scale_annotations(replicas: int, maximum: int) -> dict[str, str]:
+    """What a set remembers of the Deployment, so that a change of its scale is noticed, and by how much."""
+    return {DESIRED: str(replicas), MAXIMUM: str(maximum)}
+
+
+def new_annotations(deployment: Deployment, annotations: dict[str, str], revision: int) -> dict[str, str]:
+    """The annotations of the new set that has these."""
+    copied = {name: value for name, value in deployment.metadata.annotations.items() if name not in _OWN}
+    changed = {**annotations, **copied}
+    before = annotations.get(REVISION, "")
+    number = _integer(before) if before else 0
+    if number is None or number >= revision:
+        return changed
+    changed[REVISION] = str(revision)
+    if REVISION in annotations:
+        changed[HISTORY] = _extended(annotations.get(HISTORY, ""), before)
+    return changed
+
+
+def new_replica_set(deployment: Deployment, collisions: int) -> ReplicaSet:
+    """A set for the Deployment's template, with no replicas yet."""
+    template = copy.deepcopy(deployment.spec.template)
+    code = template_hash(template, collisions)
+    template.metadata.labels[HASH] = code
+    selector = copy.deepcopy(deployment.spec.selector)
+    selector = LabelSelector(
+        match_labels={**selector.match_labels, HASH: code}, match_expressions=selector.match_expressions
+    )
+    return ReplicaSet(
+        metadata=ObjectMeta(
+            name=f"{deployment.metadata.name[: _LONGEST_NAME - 1 - len(code)]}-{code}",
+            namespace=deployment.metadata.namespace,
+            labels=dict(template.metadata.labels),
+            owner_references=[controller_reference_to(deployment)],
+        ),
+        spec=ReplicaSetSpec(
+            replicas=0,
+            min_ready_seconds=deployment.spec.min_ready_seconds,
+            selector=selector,
+            template=template,
+        ),
+    )
+
+
+def template_hash(template: PodTemplateSpec, collisions: int) -> str:
+    """A short name for a template: the same for the same, another for another, and for another count of collisions."""
+    digest = blake2b(msgspec.json.encode(to_dict(template), order="deterministic"), digest_size=4)
+    if collisions:
+        digest.update(collisions.to_bytes(4, "little"))
+    number = str(int.from_bytes(digest.digest(), "little"))
+    return "".join(_LETTERS[ord(digit) % len(_LETTERS)] for digit in number)
+
+
+def _extended(history: str, revision: str) -> str:
+    """The list with one more; the oldest are dropped where it would get too long."""
+    revisions = history.split(",") if history else []
+    revisions.append(revision)
+    while len(revisions) > 1 and len(",".join(revisions)) > _LONGEST_HISTORY:
+        revisions.pop(0)
+    return ",".join(revisions)
+
+
+def _unhashed(metadata: ObjectMeta) -> ObjectMeta:
+    labels = {name: value for name, value in metadata.labels.items() if name != HASH}
+    return msgspec.structs.replace(metadata, labels=labels)
+
+
+def _integer(text: str) -> int | None:
+    try:
+        number = int(text) if text.removeprefix("-").removeprefix("+").isdecimal() and text.isascii() else None
+    except ValueError:
+        return None
+    return number if number is not None and -_INT64 <= number < _INT64 else None
