@@ -61,10 +61,13 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
 def run(options: RunOptions) -> None:
     """Run until SIGTERM or SIGINT; Failure if that cannot begin, or comes to an end by itself."""
     _check(options)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # until the managers hear of it: leave nothing behind
     found = find(options.file)
     configure_logging(options.log_format, level="DEBUG" if options.verbose else "INFO")
-    with asyncio.Runner(loop_factory=loop_factory()) as runner, _cluster(options, runner) as choices:
+    with (
+        _interruptible(),
+        asyncio.Runner(loop_factory=loop_factory()) as runner,
+        _cluster(options, runner) as choices,
+    ):
         host = Host(choices=choices, namespace=options.namespace)
         program = program_of([load(found, host)], host)
         with _told():
@@ -82,6 +85,16 @@ def _check(options: RunOptions) -> None:
                 parse_address(address)
         except ValueError as error:
             raise Failure(f"{word}: {error}") from None
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """Until the managers hear of signals, SIGTERM is taken as SIGINT is, so that nothing is left behind."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 @contextmanager

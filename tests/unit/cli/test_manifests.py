@@ -1,0 +1,164 @@
+"""`ostinato manifests`: what a program needs in a cluster, as files."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from ostinato.cli.app import run
+
+PROGRAM = """
+from ostinato import CustomResource, Manager, Struct, controller
+from ostinato.crd import Access
+from ostinato.kinds.apps_v1 import Deployment
+from ostinato.webhook import ServiceEndpoint, Webhooks, validator
+
+class Widget(CustomResource, group="example.dev", version="v1"):
+    spec: dict[str, str] = {}
+
+@controller(Widget, owns=[Deployment], access=[Access(groups=("",), resources=("pods/exec",), verbs=("create",))])
+async def widgets(widget: Widget, ctx) -> None: ...
+
+@validator(Widget)
+def check(widget): ...
+
+Manager(leader_election="widgets").add(
+    widgets, Webhooks(check, endpoint=ServiceEndpoint("shop", "widgets-webhooks"))
+).run()
+"""
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    before = set(sys.modules)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "widget_shop.py").write_text(PROGRAM)
+    yield tmp_path
+    for name in set(sys.modules) - before:
+        if not name.startswith("ostinato"):
+            del sys.modules[name]
+
+
+def objects(text: str) -> dict[str, Any]:
+    return {f"{each['kind']}/{each['metadata']['name']}": each for each in yaml.safe_load_all(text)}
+
+
+def rules(role: dict[str, Any]) -> dict[str, list[str]]:
+    return {resource: rule["verbs"] for rule in role["rules"] for resource in rule["resources"]}
+
+
+def test_everything_is_printed(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["manifests", "widget_shop.py"]) == 0
+    found = objects(capsys.readouterr().out)
+    assert list(found) == [
+        "CustomResourceDefinition/widgets.example.dev",
+        "ServiceAccount/widget-shop",
+        "ClusterRole/widget-shop",
+        "ClusterRoleBinding/widget-shop",
+        "Role/widget-shop",
+        "RoleBinding/widget-shop",
+        "ValidatingWebhookConfiguration/webhooks",
+    ]
+
+
+def test_the_roles_allow_what_the_program_does(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["manifests", "widget_shop.py", "--account", "shop/seller", "--name", "shop"]) == 0
+    found = objects(capsys.readouterr().out)
+    assert rules(found["ClusterRole/shop"]) == {
+        "pods/exec": ["create"],
+        "validatingwebhookconfigurations": ["get", "patch"],
+        "deployments": ["create", "delete", "get", "list", "patch", "watch"],
+        "events": ["create", "patch", "update"],
+        "widgets": ["get", "list", "patch", "watch"],
+        "widgets/finalizers": ["update"],
+        "widgets/status": ["patch", "update"],
+    }
+    assert rules(found["Role/shop"]) == {
+        "leases": ["create", "get", "patch", "update"],
+        "secrets": ["create", "get", "update"],
+    }
+    assert found["Role/shop"]["metadata"]["namespace"] == "shop"
+    assert found["ServiceAccount/seller"]["metadata"]["namespace"] == "shop"
+    subjects = [{"kind": "ServiceAccount", "name": "seller", "namespace": "shop"}]
+    assert found["ClusterRoleBinding/shop"]["subjects"] == found["RoleBinding/shop"]["subjects"] == subjects
+
+
+def test_one_namespace_needs_roles_in_it(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (place / "simple_one.py").write_text(PROGRAM.split("@validator")[0])
+    assert run(["manifests", "simple_one.py", "-n", "team", "--account", "team/simple"]) == 0
+    found = objects(capsys.readouterr().out)
+    assert "deployments" in rules(found["Role/simple-one"])
+    assert "ClusterRole/simple-one" in found  # for what it declares itself, without a namespace
+    assert rules(found["ClusterRole/simple-one"]) == {"pods/exec": ["create"]}
+    assert run(["manifests", "simple_one.py", "--leader-election", "lease"]) == 0
+    assert "leases" in rules(objects(capsys.readouterr().out)["Role/simple-one"])
+
+
+def test_files_are_written_once_and_checked(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["manifests", "widget_shop.py", "--output", "config"]
+    assert run([*arguments, "--check"]) == 1
+    assert "rbac.yaml: missing" in capsys.readouterr().out
+    assert run(arguments) == 0
+    written = capsys.readouterr().out.split()
+    assert written == ["config/crds/widgets.example.dev.yaml", "config/rbac.yaml", "config/webhooks.yaml"]
+    first = {name: Path(name).read_bytes() for name in written}
+    assert run(arguments) == 0
+    assert capsys.readouterr().out == ""
+    assert run([*arguments, "--check"]) == 0
+    assert {name: Path(name).read_bytes() for name in written} == first
+    (place / "widget_shop.py").write_text(PROGRAM.replace("pods/exec", "pods/log"))
+    assert run([*arguments, "--check"]) == 1
+    output = capsys.readouterr()
+    assert "-  - pods/exec\n" in output.out
+    assert "+  - pods/log\n" in output.out
+    assert output.err == "ostinato manifests: config is not as it should be: run it without --check\n"
+    assert {name: Path(name).read_bytes() for name in written} == first
+
+
+def test_files_of_kinds_alone_have_definitions_alone(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (place / "only_kinds.py").write_text(PROGRAM.split("@controller")[0])
+    assert run(["manifests", "only_kinds.py"]) == 0
+    assert list(objects(capsys.readouterr().out)) == ["CustomResourceDefinition/widgets.example.dev"]
+
+
+def test_several_files_are_one_program(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (place / "one_kind.py").write_text(PROGRAM.split("@controller")[0])
+    (place / "controllers_of_it.py").write_text(
+        "from ostinato import controller\nfrom one_kind import Widget\n"
+        "@controller(Widget)\nasync def widgets(widget, ctx): ..."
+    )
+    assert run(["manifests", "one_kind.py", "controllers_of_it.py"]) == 0
+    assert list(objects(capsys.readouterr().out))[:3] == [
+        "CustomResourceDefinition/widgets.example.dev",
+        "ServiceAccount/one-kind",
+        "ClusterRole/one-kind",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--check"], "--check compares with the files of a directory: it needs --output DIR"),
+        (["--account", "x"], "--account x: want NAMESPACE/NAME"),
+        (["--output", "widget_shop.py"], "cannot be written"),
+    ],
+)
+def test_what_cannot_be_is_refused(
+    place: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], told: str
+) -> None:
+    assert run(["manifests", "widget_shop.py", *arguments]) == 1
+    assert told in capsys.readouterr().err
+
+
+def test_a_file_with_nothing_in_it_is_told(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (place / "empty_one.py").write_text("")
+    assert run(["manifests", "empty_one.py"]) == 1
+    assert capsys.readouterr().err == (
+        "ostinato manifests: empty_one.py: there is nothing to write of: no kind, no controller, no webhook\n"
+    )

@@ -1,0 +1,170 @@
+"""`ostinato run`: what it refuses, and how it says so. That it runs is tested in tests/cluster."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from ostinato.cache import Settings
+from ostinato.cli.app import run
+from ostinato.cli.failure import Failure
+from ostinato.cli.preflight import prepare
+from ostinato.client import Unstructured
+from ostinato.controller import Builder, controller
+from ostinato.crd import crd_of
+from ostinato.kinds.core_v1 import ConfigMap
+from ostinato.manager import CacheOptions, Manager
+from ostinato.server.core import Server
+from ostinato.server.store.log_memory import MemoryLog
+from ostinato.server.transport import InProcessTransport
+from ostinato.world import World
+
+WIDGET = Path(__file__).parents[3] / "examples" / "widget.py"
+
+
+@pytest.fixture(autouse=True)
+def nowhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    """A machine without a cluster."""
+    before = set(sys.modules)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name in ("KUBECONFIG", "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"):
+        monkeypatch.delenv(name, raising=False)
+    root = logging.getLogger()
+    handlers, level = [*root.handlers], root.level
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    for name in set(sys.modules) - before:
+        if not name.startswith("ostinato"):
+            del sys.modules[name]
+
+
+@pytest.fixture
+def told(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """What a command says on standard error when it fails."""
+
+    def tell(*arguments: str) -> str:
+        assert run(["run", *arguments]) == 1
+        return capsys.readouterr().err
+
+    return tell
+
+
+def kubeconfig(path: Path, server: str) -> str:
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "c",
+        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+        "clusters": [{"name": "c", "cluster": {"server": server, "insecure-skip-tls-verify": True}}],
+        "users": [{"name": "u", "user": {"token": "t"}}],
+    }
+    path.write_text(yaml.safe_dump(config))
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["missing.py"], "ostinato run: missing.py: there is no such file\n"),
+        ([str(WIDGET), "--embedded", "--context", "x"], "--embedded is a cluster of its own"),
+        ([str(WIDGET), "--state", "x"], "--state is where --embedded keeps its objects"),
+        ([str(WIDGET), "--health", "8081"], "--health: '8081' is no address to listen on: it must be like"),
+        ([str(WIDGET), "--kubeconfig", "/no/such"], "/no/such: there is no such file: check the path"),
+    ],
+)
+def test_what_cannot_be_is_refused(told: Callable[..., str], arguments: list[str], expected: str) -> None:
+    assert expected in told(*arguments)
+
+
+def test_without_a_cluster_it_says_that_none_is_needed(told: Callable[..., str]) -> None:
+    text = told(str(WIDGET))
+    assert text.startswith("ostinato run: there is no cluster to speak to")
+    assert text.endswith("--embedded needs no cluster\n")
+
+
+def test_a_server_that_is_not_there_is_told(told: Callable[..., str], tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        server = f"https://127.0.0.1:{taken.getsockname()[1]}"
+        text = told(str(WIDGET), "--kubeconfig", kubeconfig(tmp_path / "config", server))
+    assert "the server cannot be reached" in text
+    assert text.endswith("is it the right kubeconfig? --embedded needs no cluster\n")
+
+
+def test_a_file_without_controllers_is_told_before_anything_is_asked(told: Callable[..., str], tmp_path: Path) -> None:
+    (tmp_path / "empty_file.py").write_text("")
+    assert "empty_file: nothing to run" in told(str(tmp_path / "empty_file.py"))
+
+
+# What is found out before it runs
+
+
+@controller(Unstructured.of("example.dev/v1", "Widget"), name="widgets", owns=[ConfigMap])
+async def widgets(widget: dict[str, Any], ctx: Any) -> None: ...
+
+
+def prepared(manage: Callable[[Any], Manager], *, user: str = "", definitions: Any = ()) -> None:
+    """Look before a manager runs on a server in this process, as an administrator or as somebody."""
+
+    async def main() -> None:
+        world = World.real()
+        server = Server(world, MemoryLog())
+        await server.start()
+
+        def connect(purpose: Any) -> InProcessTransport:
+            return InProcessTransport(server, user=(user, ())) if user else InProcessTransport(server)
+
+        try:
+            await prepare(manage(connect), "file.py", definitions)
+        finally:
+            await server.close()
+            world.executor.close()
+
+    asyncio.run(main())
+
+
+def test_a_kind_that_is_missing_is_told(tmp_path: Path) -> None:
+    with pytest.raises(Failure) as failure:
+        prepared(lambda connect: Manager(connect=connect).add(widgets))
+    assert str(failure.value) == (
+        "controller widgets: the server has no Widget of example.dev/v1; is its definition installed?"
+    )
+
+
+def test_a_kind_of_the_program_can_be_installed() -> None:
+    from tests.unit.crd.sample_kinds import Gadget
+
+    built = Builder("gadgets").watch_for(Gadget).complete(lambda request: None)
+    with pytest.raises(Failure, match=r"has no Gadget of .*; --install-crds installs the definitions of this program"):
+        prepared(lambda connect: Manager(connect=connect).add(built))
+    prepared(lambda connect: Manager(connect=connect).add(built), definitions=[crd_of(Gadget)])
+    with pytest.raises(Failure, match=r"the definition .* cannot be installed: .* forbidden.*; an administrator can"):
+        prepared(lambda connect: Manager(connect=connect).add(built), definitions=[crd_of(Gadget)], user="jane")
+
+
+def test_a_kind_that_may_be_missing_is_not_looked_for() -> None:
+    built = Builder("maybe").watch_for(Unstructured.of("example.dev/v1", "Widget"), optional=True)
+    prepared(lambda connect: Manager(connect=connect).add(built.complete(lambda request: None)))
+
+
+def test_what_somebody_may_not_read_is_told_with_the_role_that_is_needed() -> None:
+    built = Builder("maps").watch_for(ConfigMap).complete(lambda request: None)
+    with pytest.raises(Failure) as failure:
+        prepared(lambda connect: Manager(connect=connect).add(built), user="jane")
+    text = str(failure.value)
+    assert text.startswith("controller maps may not read ConfigMap of v1: ")
+    assert 'User "jane" cannot list resource "configmaps"' in text
+    assert "`ostinato manifests file.py` writes the role that it needs, and -n NAMESPACE needs less" in text
+    caches = CacheOptions(settings={ConfigMap: Settings(namespaces=("one",))})
+    with pytest.raises(Failure, match='in the namespace "one"'):
+        prepared(lambda connect: Manager(connect=connect, caches=caches).add(built), user="jane")
