@@ -23,7 +23,12 @@ def run(options: argparse.Namespace) -> None:
     name = "kube-scheduler" if is_scheduler else FIELD_MANAGER
     election = None if options.no_leader_election else LeaderElection(name=name, namespace="kube-system")
     manager = Manager(
-        config, leader_election=election, health=options.health, metrics=options.metrics, field_manager=name
+        config,
+        leader_election=election,
+        health=options.health,
+        metrics=options.metrics,
+        field_manager=name,
+        core_events=not is_scheduler,
     )
     if is_scheduler:
         scheduler.add_to(manager)

@@ -77,7 +77,9 @@ class Plane:
     async def start(self) -> None:
         """When this returns, the API server answers, and the parts are starting. Errors are `Standalone.start`'s."""
         await self._server.start()
-        manager = self._manager = Manager(connect=self.connect, field_manager=FIELD_MANAGER, world=self._world)
+        manager = self._manager = Manager(
+            connect=self.connect, field_manager=FIELD_MANAGER, core_events=True, world=self._world
+        )
         self._add_parts(manager)
         self._serving = asyncio.get_running_loop().create_task(manager.serve())
 
