@@ -5,7 +5,7 @@ from typing import Any
 from tests.unit.plane.nodes import Nodes
 from tests.unit.plane.stage import Stage, on_stage
 
-from ostinato.api.codec import from_dict
+from ostinato.api.codec import from_dict, to_dict
 from ostinato.client import MergePatch
 from ostinato.kinds.apps_v1 import ControllerRevision, StatefulSet
 from ostinato.kinds.core_v1 import PersistentVolumeClaim, Pod
@@ -57,8 +57,6 @@ async def images(stage: Stage) -> dict[str, str]:
 
 
 async def status(stage: Stage) -> dict[str, Any]:
-    from ostinato.api.codec import to_dict
-
     return to_dict((await stage.client.get(StatefulSet, "db")).status)
 
 

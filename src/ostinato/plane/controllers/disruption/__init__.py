@@ -1,0 +1,68 @@
+"""The disruption controller: how many Pods may be disturbed at a time, by PodDisruptionBudgets.
+
+- `budget`: counts, and says it in the status, which evictions go by.
+- `scales`: how many Pods there should be.
+- `stale`: takes back what was said of Pods that were not disturbed after all.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ostinato.api.gvk import NamespacedName
+from ostinato.api.quoting import quote
+from ostinato.cache.entry import Entry
+from ostinato.cache.events import Deleted, Event, Updated
+from ostinato.client.views import View
+from ostinato.controller.handlers import Handler, Keys
+from ostinato.controller.runnable import Recorder, Surroundings
+from ostinato.kinds.policy_v1 import PodDisruptionBudget
+from ostinato.manager import Manager
+from ostinato.plane.claimants import Selectors
+from ostinato.plane.controllers import Options
+from ostinato.plane.controllers.disruption.budget import BudgetReconciler
+from ostinato.plane.controllers.disruption.stale import StaleTargetReconciler, may_be_target
+from ostinato.plane.pods import PodState
+
+__all__ = ["BudgetReconciler", "StaleTargetReconciler", "add_to"]
+
+
+def add_to(manager: Manager, options: Options) -> None:  # noqa: ARG001 - there is nothing to choose
+    (
+        manager.build("disruption-controller")
+        .watch_for(PodDisruptionBudget)
+        .watches(PodState, handler=ForBudgets())
+        .complete(BudgetReconciler())
+    )
+    (
+        manager.build("stale-disruption-controller")
+        .watch_for(PodState, predicates=[may_be_target])
+        .complete(StaleTargetReconciler())
+    )
+
+
+class ForBudgets(Handler):
+    """The budgets that a Pod counts in, or counted in."""
+
+    def __init__(self) -> None:
+        self._budgets = Selectors(PodDisruptionBudget)
+        self._recorder: Recorder | None = None
+
+    async def prepare(self, watched: View[Any], surroundings: Surroundings) -> None:  # noqa: ARG002
+        self._budgets.among(surroundings)
+        self._recorder = surroundings.recorder
+
+    def keys(self, event: Event) -> Keys:
+        budgets = self._budgets.matching(event.object)
+        if len(budgets) > 1 and not isinstance(event, Deleted):
+            self._warn(event.object, budgets)
+        if isinstance(event, Updated) and event.old.labels_json != event.new.labels_json:
+            budgets += self._budgets.matching(event.old)
+        return budgets
+
+    def _warn(self, pod: Entry, budgets: list[NamespacedName]) -> None:
+        """An eviction of a Pod that is in two budgets is refused, whatever they say."""
+        assert self._recorder is not None, "a handler is prepared before the first event"
+        which, chosen = f"{quote(pod.key.namespace)}/{quote(pod.key.name)}", quote(min(budgets).name)
+        note = f"Pod {which} matches multiple PodDisruptionBudgets.  Chose {chosen} arbitrarily."
+        self._recorder.event(pod.read(PodState), "MultiplePodDisruptionBudgets", note, kind="Warning")

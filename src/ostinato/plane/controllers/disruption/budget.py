@@ -1,0 +1,162 @@
+"""A budget's step: count the Pods that it is about, and say how many more may be disturbed.
+
+A Pod that somebody has been allowed to evict does not count any more, though it may take a while until it is seen to
+go. If it has not gone after two minutes it counts again: whoever wanted to evict it did not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Final
+
+import msgspec
+
+from ostinato.api.codec import ObjectError
+from ostinato.api.conditions import set_condition
+from ostinato.api.errors import APIError, Conflict
+from ostinato.api.intstr import IntOrStringError, scaled_value
+from ostinato.api.labels import SelectorError
+from ostinato.api.meta import Condition, LabelSelector
+from ostinato.api.time import Time
+from ostinato.client.transport import TransportError
+from ostinato.controller import Context, Request, Result
+from ostinato.kinds.policy_v1 import PodDisruptionBudget, PodDisruptionBudgetStatus
+from ostinato.plane.claimants import selector_of
+from ostinato.plane.controllers.disruption.scales import ScaleError, expected_pods
+from ostinato.plane.pods import PodState, is_ready
+
+DELETION_TIMEOUT: Final = timedelta(minutes=2)  # in which a Pod that may be evicted should begin to go
+
+_FAILURES: Final = (APIError, TransportError, ObjectError, ScaleError, SelectorError, IntOrStringError)
+
+
+class BudgetReconciler:
+    async def reconcile(self, request: Request, ctx: Context) -> Result | None:
+        budget = await ctx.client.get(PodDisruptionBudget, request, missing=None)
+        if budget is None:
+            return None
+        now = ctx.now()
+        try:
+            status, recheck = await self._status(budget, ctx, now)
+        except Conflict:
+            raise
+        except _FAILURES as error:
+            status, recheck = _closed(budget, str(error), now), None
+        if status != budget.status:
+            budget.status = status
+            await ctx.client.update(budget, subresource="status")  # not if an eviction has been granted since
+        return None if recheck is None else Result(requeue_after=recheck - now)
+
+    async def _status(
+        self, budget: PodDisruptionBudget, ctx: Context, now: Time
+    ) -> tuple[PodDisruptionBudgetStatus, datetime | None]:
+        try:
+            selector = selector_of(budget.spec.selector)
+        except SelectorError as error:
+            ctx.event(budget, "NoPods", f"Failed to get pods: {error}", kind="Warning")
+            raise
+        pods = await ctx.client.list(PodState, namespace=budget.metadata.namespace, labels=selector)
+        if not pods:
+            ctx.event(budget, "NoPods", "No matching pods found")
+        try:
+            expected, desired = await self._expected(budget, pods, ctx)
+        except _FAILURES as error:
+            note = f"Failed to calculate the number of expected pods: {error}"
+            ctx.event(budget, "CalculateExpectedPodCountFailed", note, kind="Warning")
+            raise
+        disrupted, recheck = self._disrupted(budget, pods, ctx, now)
+        healthy = count_healthy(pods, disrupted)
+        allowed = max(healthy - desired, 0) if expected > 0 else 0
+        status = PodDisruptionBudgetStatus(
+            conditions=list(budget.status.conditions),
+            current_healthy=healthy,
+            desired_healthy=desired,
+            disrupted_pods=disrupted,
+            disruptions_allowed=allowed,
+            expected_pods=expected,
+            observed_generation=budget.metadata.generation,
+        )
+        _say_allowed(status, "SufficientPods" if allowed else "InsufficientPods", "", now)
+        return status, recheck
+
+    async def _expected(self, budget: PodDisruptionBudget, pods: Sequence[PodState], ctx: Context) -> tuple[int, int]:
+        """How many Pods there should be, and how many of them healthy."""
+        most, least = budget.spec.max_unavailable, budget.spec.min_available
+        if most is None and isinstance(least, int):
+            return len(pods), least
+        if most is None and least is None:
+            return 0, 0
+        expected, unmanaged = await expected_pods(ctx.client, pods)
+        if unmanaged:
+            note = (
+                f"Pods selected by this PodDisruptionBudget (selector: {_shown(budget.spec.selector)}) were found to "
+                "be unmanaged. As a result, the status of the PDB cannot be calculated correctly, which may result in "
+                'undefined behavior. To account for these pods please set ".spec.minAvailable" field of the PDB to an '
+                "integer value."
+            )
+            ctx.event(budget, "UnmanagedPods", note, kind="Warning")
+        if most is not None:
+            return expected, max(expected - scaled_value(most, expected, round_up=True), 0)
+        return expected, scaled_value(least, expected, round_up=True)
+
+    def _disrupted(
+        self, budget: PodDisruptionBudget, pods: Sequence[PodState], ctx: Context, now: Time
+    ) -> tuple[dict[str, Time], datetime | None]:
+        """Those Pods that are still expected to go, and when the next of them should have gone."""
+        found: dict[str, Time] = {}
+        recheck: datetime | None = None
+        for pod in pods:
+            since = budget.status.disrupted_pods.get(pod.metadata.name)
+            if since is None or pod.metadata.deletion_timestamp is not None:
+                continue
+            end = since + DELETION_TIMEOUT
+            if end < now:
+                namespace = budget.metadata.namespace
+                note = f"Pod was expected by PDB {namespace}/{namespace} to be deleted but it wasn't"
+                ctx.event(pod, "NotDeleted", note, kind="Warning")
+                continue
+            found[pod.metadata.name] = since
+            recheck = end if recheck is None else min(recheck, end)
+        return found, None if recheck is None else recheck + timedelta(seconds=1)
+
+
+def count_healthy(pods: Sequence[PodState], disrupted: Mapping[str, Time]) -> int:
+    """Pods that are ready, and stay."""
+    return sum(
+        is_ready(pod) and pod.metadata.deletion_timestamp is None and pod.metadata.name not in disrupted for pod in pods
+    )
+
+
+def _closed(budget: PodDisruptionBudget, why: str, now: Time) -> PodDisruptionBudgetStatus:
+    """Nothing may be disturbed as long as nobody can say what the matter is."""
+    status = msgspec.structs.replace(budget.status, disruptions_allowed=0, conditions=list(budget.status.conditions))
+    _say_allowed(status, "SyncFailed", why, now)
+    return status
+
+
+def _say_allowed(status: PodDisruptionBudgetStatus, reason: str, message: str, now: Time) -> None:
+    condition = Condition(
+        type="DisruptionAllowed",
+        status="True" if status.disruptions_allowed else "False",
+        reason=reason,
+        message=message,
+        observed_generation=status.observed_generation,
+    )
+    status.conditions = [msgspec.structs.replace(each) for each in status.conditions]
+    set_condition(status.conditions, condition, now)
+
+
+def _shown(selector: LabelSelector | None) -> str:
+    """A selector in the words of Kubernetes' messages."""
+    if selector is None:
+        return "nil"
+    labels = "".join(f"{key}: {value}," for key, value in sorted(selector.match_labels.items()))
+    expressions = "".join(
+        f"LabelSelectorRequirement{{Key:{each.key},Operator:{each.operator},Values:[{' '.join(each.values)}],}},"
+        for each in selector.match_expressions
+    )
+    return (
+        f"&LabelSelector{{MatchLabels:map[string]string{{{labels}}},"
+        f"MatchExpressions:[]LabelSelectorRequirement{{{expressions}}},}}"
+    )

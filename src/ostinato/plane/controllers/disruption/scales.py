@@ -1,0 +1,126 @@
+"""Scales: how many Pods there should be, by what their controllers are asked for.
+
+A budget in percent, or of what may be missing, is a share of that, and not of the Pods that happen to be there. Pods of
+a ReplicaSet that a Deployment manages count for the Deployment; kinds that are unknown here are asked for their scale.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+
+from ostinato.api.errors import NotFound
+from ostinato.api.gvk import GroupVersion, NamespacedName
+from ostinato.api.meta import OwnerReference
+from ostinato.api.object import Object
+from ostinato.api.owners import controller_of
+from ostinato.api.quoting import quote
+from ostinato.api.struct import Struct
+from ostinato.cache import CachedClient
+from ostinato.client.views import MetadataOf, Unstructured
+from ostinato.plane.pods import PodState
+
+
+class ScaleError(Exception):
+    """It cannot be said how many Pods there should be."""
+
+
+class _Spec(Struct):
+    replicas: int = 1
+
+
+class _Scalable(Object):
+    spec: _Spec = msgspec.field(default_factory=_Spec)
+
+
+class _ReplicationController(_Scalable, version="v1", kind="ReplicationController", plural="replicationcontrollers"):
+    pass
+
+
+class _ReplicaSet(_Scalable, group="apps", version="v1", kind="ReplicaSet", plural="replicasets"):
+    pass
+
+
+class _StatefulSet(_Scalable, group="apps", version="v1", kind="StatefulSet", plural="statefulsets"):
+    pass
+
+
+class _Deployment(_Scalable, group="apps", version="v1", kind="Deployment", plural="deployments"):
+    pass
+
+
+_KNOWN: Final[dict[tuple[str, str], type[_Scalable]]] = {
+    ("", "ReplicationController"): _ReplicationController,
+    ("apps", "ReplicaSet"): _ReplicaSet,
+    ("extensions", "ReplicaSet"): _ReplicaSet,
+    ("apps", "StatefulSet"): _StatefulSet,
+    ("apps", "Deployment"): _Deployment,
+    ("extensions", "Deployment"): _Deployment,
+}
+
+
+class Scale(msgspec.Struct, frozen=True):
+    uid: str
+    replicas: int
+
+
+async def expected_pods(client: CachedClient, pods: Iterable[PodState]) -> tuple[int, list[str]]:
+    """How many there should be, and the names of those that nobody manages, which do not count."""
+    scales: dict[str, Scale] = {}  # by the uid of the Pods' controller
+    unmanaged: list[str] = []
+    for pod in pods:
+        reference = controller_of(pod)
+        if reference is None:
+            unmanaged.append(pod.metadata.name)
+        elif reference.uid not in scales:
+            scale = await _scale_of(client, reference, pod.metadata.namespace)
+            if scale is None:
+                raise ScaleError(f"found no controllers for pod {quote(pod.metadata.name)}")
+            scales[reference.uid] = scale
+    by_owner = {scale.uid: scale.replicas for scale in scales.values()}
+    return sum(by_owner.values()), unmanaged
+
+
+async def _scale_of(client: CachedClient, reference: OwnerReference, namespace: str) -> Scale | None:
+    owner = await _known(client, reference, namespace)
+    if owner is None:
+        return await _asked(client, reference, namespace)
+    above = controller_of(owner) if isinstance(owner, _ReplicaSet) else None
+    if above is not None and (deployment := await _known(client, above, namespace)) is not None:
+        owner = deployment
+    return Scale(owner.metadata.uid, owner.spec.replicas)
+
+
+async def _known(client: CachedClient, reference: OwnerReference, namespace: str) -> _Scalable | None:
+    """The owner, if it is of one of the kinds above, and this very one."""
+    kind = _KNOWN.get((_group(reference), reference.kind))
+    if kind is None:
+        return None
+    found = await client.get(kind, NamespacedName(namespace, reference.name), missing=None)
+    return found if found is not None and found.metadata.uid == reference.uid else None
+
+
+async def _asked(client: CachedClient, reference: OwnerReference, namespace: str) -> Scale | None:
+    """What its scale says, whatever it is."""
+    if (_group(reference), reference.kind) in _KNOWN:
+        return None  # it is gone
+    view, key = Unstructured.of(reference.api_version, reference.kind), NamespacedName(namespace, reference.name)
+    info = await client.live.mapper.kind(view.gvk)
+    try:
+        scale = await client.live.scale.get(view, key)
+    except NotFound:
+        if await client.live.get(MetadataOf(view), key, missing=None) is None:
+            return None
+        raise ScaleError(f"{info.gvr.group_resource} does not implement the scale subresource") from None
+    if scale.metadata.uid != reference.uid:
+        return None
+    return Scale(scale.metadata.uid, scale.spec.replicas or 0)
+
+
+def _group(reference: OwnerReference) -> str:
+    try:
+        return GroupVersion.parse(reference.api_version).group
+    except ValueError as error:
+        raise ScaleError(str(error)) from None
