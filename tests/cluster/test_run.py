@@ -1,0 +1,169 @@
+"""The Widget of the tutorial, as it is written, by `ostinato run` and by Python alone, on every kind of server."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from ostinato.api.owners import controller_of
+from ostinato.cli.loading import find, load
+from ostinato.client import Client, Config, exists
+from ostinato.kinds.apps_v1 import Deployment
+from ostinato.manager.hosting import Host
+from tests.cluster.running import SECONDS, running
+
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "widget.py"
+OSTINATO = ("-m", "ostinato.cli")
+Widget: Any = load(find(str(EXAMPLE)), Host()).Widget
+
+
+def widget(name: str, **spec: Any) -> str:
+    return yaml.safe_dump({"apiVersion": "example.dev/v1", "kind": "Widget", "metadata": {"name": name}, "spec": spec})
+
+
+class Kubectl:
+    def __init__(self, binary: Path, kubeconfig: Path, namespace: str, home: Path) -> None:
+        self._command = [str(binary), "--kubeconfig", str(kubeconfig), "--namespace", namespace]
+        self._home = home
+
+    def __call__(self, *arguments: str, stdin: str = "") -> str:
+        environment = {"HOME": str(self._home), "PATH": "/usr/bin:/bin"}
+        done = subprocess.run(
+            [*self._command, *arguments],
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+            env=environment,
+            check=False,
+        )
+        assert done.returncode == 0, f"kubectl {' '.join(arguments)}: {done.stdout}{done.stderr}"
+        return done.stdout
+
+
+def on(kubeconfig: Path, namespace: str, play: Callable[[Client], Awaitable[None]]) -> None:
+    async def main() -> None:
+        async with Client.connect(Config.load(path=kubeconfig, namespace=namespace)) as client:
+            async with asyncio.timeout(SECONDS):
+                await play(client)
+
+    asyncio.run(main())
+
+
+def the_life_of_a_widget(kubectl: Kubectl, kubeconfig: Path, namespace: str, *, collected: bool) -> None:
+    """Made, changed and deleted with kubectl; `collected`: whether what it owned goes with it."""
+    assert kubectl("apply", "-f", "-", stdin=widget("tea", replicas=2)) == "widget.example.dev/tea created\n"
+
+    async def made(client: Client) -> None:
+        deployment = await client.wait_for(Deployment, "tea", exists, timeout=SECONDS)
+        assert deployment is not None
+        assert deployment.spec.replicas == 2
+        owner = controller_of(deployment)
+        assert owner is not None
+        assert (owner.kind, owner.name) == ("Widget", "tea")
+        await client.wait_for(Widget, "tea", lambda each: each is not None and each.status is not None, timeout=SECONDS)
+
+    on(kubeconfig, namespace, made)
+    assert "configured" in kubectl("apply", "-f", "-", stdin=widget("tea", replicas=3, image="busybox"))
+
+    async def changed(client: Client) -> None:
+        def is_so(each: Deployment | None) -> bool:
+            assert each is not None
+            assert each.spec.template.spec is not None
+            return (each.spec.replicas, each.spec.template.spec.containers[0].image) == (3, "busybox")
+
+        await client.wait_for(Deployment, "tea", is_so, timeout=SECONDS)
+
+    on(kubeconfig, namespace, changed)
+    old = kubectl("get", "deployment", "tea", "-o", "jsonpath={.metadata.uid}")
+    kubectl("delete", "deployment", "tea", "--wait=false")
+
+    async def made_again(client: Client) -> None:
+        def is_new(each: Deployment | None) -> bool:
+            return each is not None and each.metadata.uid != old
+
+        await client.wait_for(Deployment, "tea", is_new, timeout=SECONDS)
+
+    on(kubeconfig, namespace, made_again)
+    assert "widget.example.dev" in kubectl("delete", "wd", "tea")
+
+    async def deleted(client: Client) -> None:
+        assert await client.get(Widget, "tea", missing=None) is None
+        if collected:
+            await client.wait_for(Deployment, "tea", lambda each: each is None, timeout=SECONDS)
+
+    on(kubeconfig, namespace, deleted)
+
+
+def test_without_a_cluster(go_programs: Path, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    if request.config.getoption("--cluster"):
+        pytest.skip("it brings its own server")
+    command = (*OSTINATO, "run", "--embedded", str(EXAMPLE), "--health", "127.0.0.1:0")
+    with running(tmp_path / "log", *command) as program:
+        kubeconfig = Path(program.wait_until_it_says("--kubeconfig").split()[-1])
+        program.wait_until_it_says("running widgets")
+        kubectl = Kubectl(go_programs / "kubectl", kubeconfig, "default", tmp_path)
+        the_life_of_a_widget(kubectl, kubeconfig, "default", collected=False)
+        assert program.stop() == 0, program.log()
+        assert '"level":"error"' not in program.log()
+        assert not kubeconfig.parent.exists()
+
+
+def test_on_the_cluster_of_a_kubeconfig(
+    go_programs: Path, kubeconfig: Path, namespace: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    chosen = ("--kubeconfig", str(kubeconfig), "-n", namespace)
+    command = (*OSTINATO, "run", str(EXAMPLE), *chosen, "--install-crds", "--health", "127.0.0.1:0")
+    with running(tmp_path / "log", *command) as program:
+        program.wait_until_it_says("running widgets")
+        kubectl = Kubectl(go_programs / "kubectl", kubeconfig, namespace, tmp_path)
+        the_life_of_a_widget(kubectl, kubeconfig, namespace, collected=False)
+        (port,) = [
+            line["msg"].rsplit(" ", 1)[1]
+            for line in map(json.loads, program.log().splitlines())
+            if line["msg"].startswith("serving health")
+        ]
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=10) as answer:
+            assert answer.read() == b"ok"
+        assert program.stop() == 0, program.log()
+        assert '"level":"error"' not in program.log()
+
+
+def test_by_python_alone(go_programs: Path, kubeconfig: Path, namespace: str, tmp_path: Path) -> None:
+    chosen = tmp_path / "config"
+    document = yaml.safe_load(kubeconfig.read_text())
+    document["contexts"][0]["context"]["namespace"] = namespace
+    chosen.write_text(yaml.safe_dump(document))
+
+    async def define(client: Client) -> None:
+        from ostinato.crd import crd_of
+
+        await client.apply(crd_of(Widget), force=True, field_manager="test")
+
+    on(kubeconfig, namespace, define)
+    with running(tmp_path / "log", str(EXAMPLE), environment={"KUBECONFIG": str(chosen)}) as program:
+        kubectl = Kubectl(go_programs / "kubectl", kubeconfig, namespace, tmp_path)
+        the_life_of_a_widget(kubectl, kubeconfig, namespace, collected=False)
+        assert program.stop() == 0, program.log()
+
+
+def test_a_kind_that_is_not_there_is_told_with_what_to_do(kubeconfig: Path, tmp_path: Path) -> None:
+    (tmp_path / "gizmo.py").write_text(
+        EXAMPLE.read_text().replace("Widget", "Gizmo").replace("example.dev", "missing.example.dev")
+    )
+    command = [*OSTINATO, "run", str(tmp_path / "gizmo.py"), "--kubeconfig", str(kubeconfig)]
+    done = subprocess.run([sys.executable, *command], capture_output=True, text=True, timeout=SECONDS, check=False)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == (
+        "ostinato run: controller widgets: the server has no Gizmo of missing.example.dev/v1; "
+        "--install-crds installs the definitions of this program"
+    )
