@@ -35,10 +35,12 @@ class Parts(NamedTuple):
 
 
 class Lifecycle:
-    def __init__(self, parts: Parts, clock: Clock, graceful_shutdown: float) -> None:
+    def __init__(self, parts: Parts, clock: Clock, graceful_shutdown: float, filled: asyncio.Event) -> None:
+        """`filled` is set when all caches are."""
         self._parts = parts
         self._clock = clock
         self._grace = graceful_shutdown
+        self._filled = filled
         self._reason = asyncio.Event()  # set when there is one to end
         self._failure: Exception | None = None  # the first
         self._limit: Timeout | None = None
@@ -109,6 +111,7 @@ class Lifecycle:
             cache.start()
         for cache in parts.caches:
             await cache.synced(parts.sync_timeout)
+        self._filled.set()
         await groups.others.start()
         await groups.warm_up.start()
         await groups.warm_up.wait()

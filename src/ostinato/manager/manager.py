@@ -18,6 +18,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from functools import cached_property
 from typing import Any, Final, Self
@@ -122,6 +123,7 @@ class Manager:
         self._lifecycle: Lifecycle | None = None
         self._election: Election | None = None
         self._announcer: Announcer | None = None
+        self._filled = asyncio.Event()
         self._ended = False
 
     # What controllers use
@@ -159,6 +161,10 @@ class Manager:
         if self._lifecycle is None:
             raise RuntimeError("the manager has not been started")
         await self._lifecycle.elected.wait()
+
+    async def filled(self) -> None:
+        """Return when all caches are, once it runs."""
+        await self._filled.wait()
 
     def check_leadership(self) -> None:
         """For health: an error if this process leads and should have given up long ago, and somehow has not."""
@@ -237,7 +243,7 @@ class Manager:
             self._caches.sync_timeout,
             self._election,
         )
-        lifecycle = self._lifecycle = Lifecycle(parts, self.world.clock, self._grace)
+        lifecycle = self._lifecycle = Lifecycle(parts, self.world.clock, self._grace, self._filled)
         self._show_metrics(connections)
         for runnable in self._added:
             groups.add(runnable, self._surroundings(runnable))

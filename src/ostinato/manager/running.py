@@ -3,14 +3,19 @@
     run(manager)
     run(manager, another)          # the first that ends ends the others
 
-uvloop is used where it is installed. Logs are set up if the program has not done so: text for a terminal, else JSON.
+- uvloop is used where it is installed.
+- Logs are set up if the program has not done so: text for a terminal, else JSON.
+- What the program has loaded is set aside, and once more when the caches are filled: the garbage collector looks only
+  at what comes later. Otherwise it would stop everything for 10 to 30 ms now and then, to find all of it still in use.
 """
 
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any, Protocol
 
@@ -25,6 +30,8 @@ class Served(Protocol):
     async def serve(self) -> None: ...
 
     def stop(self) -> None: ...
+
+    async def filled(self) -> None: ...
 
 
 def run(*managers: Served) -> None:
@@ -49,7 +56,7 @@ async def serve_together(*managers: Served) -> None:
         for manager in managers:
             manager.stop()
 
-    with stop_on_signals(stop):
+    with stop_on_signals(stop), set_aside([manager.filled for manager in managers]):
         tasks = [asyncio.get_running_loop().create_task(manager.serve()) for manager in managers]
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -65,6 +72,31 @@ async def serve_together(*managers: Served) -> None:
         raise BaseExceptionGroup("several managers failed", errors)
     if errors:
         raise errors[0]
+
+
+@contextmanager
+def set_aside(filled: Sequence[Callable[[], Awaitable[object]]]) -> Iterator[None]:
+    """Keep the garbage collector from what there is now, and from what there is when all of these have returned."""
+
+    async def again() -> None:
+        for each in filled:
+            await each()
+        _freeze()
+
+    first = gc.get_freeze_count() == 0
+    _freeze()
+    waiting = asyncio.get_running_loop().create_task(again(), name="set aside what stays")
+    try:
+        yield
+    finally:
+        waiting.cancel()
+        if first:
+            gc.unfreeze()
+
+
+def _freeze() -> None:
+    gc.collect()  # or garbage would stay, too
+    gc.freeze()
 
 
 def loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import signal
 import subprocess
@@ -175,6 +176,30 @@ def test_managers_that_are_cancelled_together_stop_gracefully() -> None:
 
     soon(play())
     assert said == ["stopped"]
+
+
+def test_the_garbage_collector_is_kept_from_what_was_there_before_the_caches_were_filled() -> None:
+    loaded: list[object] = [[]]
+    seen: list[bool] = []
+
+    def is_looked_at(each: object) -> bool:
+        return any(each is other for other in gc.get_objects())
+
+    async def work(_: Surroundings) -> None:
+        await asyncio.sleep(0)  # the same news woke who sets things aside
+        came: list[object] = [loaded]
+        seen.extend(is_looked_at(each) for each in (loaded[0], loaded[-1], came))
+        manager.stop()
+
+    def connect(_: str) -> Any:
+        loaded.append([loaded])
+        return Unreachable()
+
+    manager = Manager(connect=connect).add(Task("a", work))
+    run(manager)
+    assert len(loaded) > 1
+    assert seen == [False, False, True]
+    assert is_looked_at(loaded[0])
 
 
 def test_a_manager_speaks_http_to_the_server_of_its_configuration() -> None:
