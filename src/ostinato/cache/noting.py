@@ -73,9 +73,12 @@ def _will_see(informer: Informer, key: NamespacedName, instance: AnyObject) -> b
 
 
 def _has_gone(instance: AnyObject) -> bool:
-    """Whether the write took away the last thing that the deletion of the object waited for."""
+    """Whether the write took away the last thing that the deletion of the object waited for.
+
+    Kinds that end in phases of their own, as namespaces do, have no grace period: when they go is for others to know.
+    """
     if not access.is_being_deleted(instance) or access.finalizers(instance):
         return False
     if isinstance(instance, Object):
-        return not instance.metadata.deletion_grace_period_seconds
-    return not instance["metadata"].get("deletionGracePeriodSeconds")
+        return instance.metadata.deletion_grace_period_seconds == 0
+    return bool(instance["metadata"].get("deletionGracePeriodSeconds") == 0)

@@ -386,6 +386,19 @@ async def test_an_object_that_waits_for_its_finalizers_was_deleted_as_far_as_rea
 
 
 @played
+async def test_a_namespace_that_ends_is_not_expected_to_be_gone_after_a_write_of_its_status(scene: Scene) -> None:
+    await scene.live.create(Namespace(metadata=ObjectMeta(name="n")))
+    client = await scene.watching(Namespace)
+    await client.delete(Namespace, "n")
+    found = await client.get(Namespace, "n")
+    patch = MergePatch({"metadata": {"labels": {"a": "b"}}})
+    await client.patch(Namespace, "n", patch)
+    found = await client.get(Namespace, "n")
+    assert found.metadata.labels["a"] == "b"
+    assert found.metadata.deletion_timestamp is not None
+
+
+@played
 async def test_it_is_the_same_with_dicts(scene: Scene) -> None:
     metadata = {"name": "a", "namespace": "default", "finalizers": ["example.dev/hold"]}
     await scene.live.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
