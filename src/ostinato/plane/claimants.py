@@ -11,7 +11,7 @@ It is asked about every event of every Pod, and decodes none of them: owners tha
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from functools import lru_cache
 from typing import Any, Generic, TypeVar
 
@@ -38,6 +38,21 @@ _MOST_SELECTORS = 10_000  # that are kept read
 def selector_of(selector: LabelSelector | None) -> Selector:
     """The selector of an object's spec; None selects nothing. A `SelectorError` says what is wrong with it."""
     return from_label_selector(None if selector is None else to_dict(selector))
+
+
+def selector_text(selector: LabelSelector | None) -> str:
+    """A selector as it stands in the messages of Kubernetes."""
+    if selector is None:
+        return "nil"
+    labels = "".join(f"{key}: {value}," for key, value in sorted(selector.match_labels.items()))
+    expressions = "".join(
+        f"LabelSelectorRequirement{{Key:{each.key},Operator:{each.operator},Values:[{' '.join(each.values)}],}},"
+        for each in selector.match_expressions
+    )
+    return (
+        f"&LabelSelector{{MatchLabels:map[string]string{{{labels}}},"
+        f"MatchExpressions:[]LabelSelectorRequirement{{{expressions}}},}}"
+    )
 
 
 def selector_in_spec(owner: Any) -> Selector:
@@ -85,11 +100,18 @@ class ForClaimants(Handler, Generic[O]):
 class Selectors(Generic[O]):
     """Which objects of a kind select another object, by the labels that it has."""
 
-    def __init__(self, kind: type[O], select: Callable[[O], Selector] = selector_in_spec) -> None:
+    def __init__(
+        self,
+        kind: type[O],
+        select: Callable[[O], Selector] = selector_in_spec,
+        version: Callable[[Entry], Hashable] = lambda entry: entry.generation,
+    ) -> None:
+        """`version`: what differs when the selector may. Defaults to the generation."""
         self._kind = kind
         self._select = select
+        self._version = version
         self._store: Readable | None = None
-        self._known: dict[tuple[str, int], Selector] = {}  # by uid and generation
+        self._known: dict[tuple[str, Hashable], Selector] = {}  # by uid and version
 
     def among(self, surroundings: Surroundings) -> None:
         """Look among the objects in these caches."""
@@ -105,7 +127,7 @@ class Selectors(Generic[O]):
         return [each.key for each in candidates if self._of(each).matches(labels)]
 
     def _of(self, owner: Entry) -> Selector:
-        version = (owner.uid, owner.generation)
+        version = (owner.uid, self._version(owner))
         found = self._known.get(version)
         if found is None:
             if len(self._known) >= _MOST_SELECTORS:

@@ -17,12 +17,12 @@ from ostinato.api.conditions import set_condition
 from ostinato.api.errors import APIError, Conflict
 from ostinato.api.intstr import IntOrStringError, scaled_value
 from ostinato.api.labels import SelectorError
-from ostinato.api.meta import Condition, LabelSelector
+from ostinato.api.meta import Condition
 from ostinato.api.time import Time
 from ostinato.client.transport import TransportError
 from ostinato.controller import Context, Request, Result
 from ostinato.kinds.policy_v1 import PodDisruptionBudget, PodDisruptionBudgetStatus
-from ostinato.plane.claimants import selector_of
+from ostinato.plane.claimants import selector_of, selector_text
 from ostinato.plane.controllers.disruption.scales import ScaleError, expected_pods
 from ostinato.plane.pods import PodState, is_ready
 
@@ -89,11 +89,11 @@ class BudgetReconciler:
             return 0, 0
         expected, unmanaged = await expected_pods(ctx.client, pods)
         if unmanaged:
+            selector = selector_text(budget.spec.selector)
             note = (
-                f"Pods selected by this PodDisruptionBudget (selector: {_shown(budget.spec.selector)}) were found to "
-                "be unmanaged. As a result, the status of the PDB cannot be calculated correctly, which may result in "
-                'undefined behavior. To account for these pods please set ".spec.minAvailable" field of the PDB to an '
-                "integer value."
+                f"Pods selected by this PodDisruptionBudget (selector: {selector}) were found to be unmanaged. As a "
+                "result, the status of the PDB cannot be calculated correctly, which may result in undefined behavior. "
+                'To account for these pods please set ".spec.minAvailable" field of the PDB to an integer value.'
             )
             ctx.event(budget, "UnmanagedPods", note, kind="Warning")
         if most is not None:
@@ -145,18 +145,3 @@ def _say_allowed(status: PodDisruptionBudgetStatus, reason: str, message: str, n
     )
     status.conditions = [msgspec.structs.replace(each) for each in status.conditions]
     set_condition(status.conditions, condition, now)
-
-
-def _shown(selector: LabelSelector | None) -> str:
-    """A selector in the words of Kubernetes' messages."""
-    if selector is None:
-        return "nil"
-    labels = "".join(f"{key}: {value}," for key, value in sorted(selector.match_labels.items()))
-    expressions = "".join(
-        f"LabelSelectorRequirement{{Key:{each.key},Operator:{each.operator},Values:[{' '.join(each.values)}],}},"
-        for each in selector.match_expressions
-    )
-    return (
-        f"&LabelSelector{{MatchLabels:map[string]string{{{labels}}},"
-        f"MatchExpressions:[]LabelSelectorRequirement{{{expressions}}},}}"
-    )

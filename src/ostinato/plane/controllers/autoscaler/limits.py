@@ -1,0 +1,171 @@
+"""Limits: how fast the number of Pods may follow what is recommended.
+
+- Between the least and the most that the autoscaler allows.
+- Not down before the highest recommendation of the last five minutes has come down (stabilization).
+- Not up by more than double, or four; unless a `behavior` says how many in which time, and how stable.
+
+What was recommended and done lately is remembered here, in a `Record` for each autoscaler, and forgotten by a restart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import ceil
+from typing import Final
+
+import msgspec
+
+from ostinato.kinds.autoscaling_v2 import HorizontalPodAutoscalerBehavior, HPAScalingPolicy, HPAScalingRules
+
+DOWN_WINDOW: Final = 300  # seconds in which a recommendation counts, on the way down
+_LEAST_LIMIT: Final = 4  # to which one may always go up
+
+_UP: Final = HPAScalingRules(
+    policies=[
+        HPAScalingPolicy(type="Pods", value=4, period_seconds=15),
+        HPAScalingPolicy(type="Percent", value=100, period_seconds=15),
+    ],
+    stabilization_window_seconds=0,
+)
+_DOWN: Final = HPAScalingRules(policies=[HPAScalingPolicy(type="Percent", value=100, period_seconds=15)])
+
+Verdict = tuple[str, str]
+"""A reason and a message."""
+
+READY: Final[Verdict] = "ReadyForNewScale", "recommended size matches current size"
+WITHIN: Final[Verdict] = "DesiredWithinRange", "the desired count is within the acceptable range"
+_UP_STABILIZED: Final[Verdict] = (
+    "ScaleUpStabilized",
+    "recent recommendations were lower than current one, applying the lowest recent recommendation",
+)
+_DOWN_STABILIZED: Final[Verdict] = (
+    "ScaleDownStabilized",
+    "recent recommendations were higher than current one, applying the highest recent recommendation",
+)
+_TOO_MANY: Final[Verdict] = "TooManyReplicas", "the desired replica count is more than the maximum replica count"
+_TOO_FEW: Final[Verdict] = "TooFewReplicas", "the desired replica count is less than the minimum replica count"
+_TOO_FAST_UP: Final[Verdict] = (
+    "ScaleUpLimit",
+    "the desired replica count is increasing faster than the maximum scale rate",
+)
+_TOO_FAST_DOWN: Final[Verdict] = (
+    "ScaleDownLimit",
+    "the desired replica count is decreasing faster than the maximum scale rate",
+)
+
+
+class Decision(msgspec.Struct, frozen=True):
+    replicas: int
+    stabilized: Verdict
+    limited: Verdict
+    is_limited: bool
+
+
+class Bounds(msgspec.Struct, frozen=True):
+    least: int
+    most: int
+    behavior: HorizontalPodAutoscalerBehavior | None = None
+
+    @property
+    def up(self) -> HPAScalingRules:
+        return _UP if self.behavior is None or self.behavior.scale_up is None else self.behavior.scale_up
+
+    @property
+    def down(self) -> HPAScalingRules:
+        return _DOWN if self.behavior is None or self.behavior.scale_down is None else self.behavior.scale_down
+
+
+class Record:
+    """What was recommended for a workload, and done to it, lately. Moments are seconds of one clock."""
+
+    def __init__(self, replicas: int, now: float) -> None:
+        self._recommended: list[tuple[float, int]] = [(now, replicas)]
+        self._added: list[tuple[float, int]] = []
+        self._removed: list[tuple[float, int]] = []
+
+    def decide(self, current: int, recommended: int, bounds: Bounds, now: float) -> Decision:
+        """How many there are to be now; the recommendation is remembered."""
+        if bounds.behavior is None:
+            stable = max([recommended, *self._since(now - DOWN_WINDOW)])
+            stabilized = _DOWN_STABILIZED
+            self._remember(recommended, now, DOWN_WINDOW)
+            replicas, limited = _plainly_limited(current, stable, bounds)
+        else:
+            up_window = bounds.up.stabilization_window_seconds or 0
+            given = bounds.down.stabilization_window_seconds
+            down_window = DOWN_WINDOW if given is None else given
+            lowest = min([recommended, *self._since(now - up_window)])
+            highest = max([recommended, *self._since(now - down_window)])
+            stable = min(max(current, lowest), highest)
+            stabilized = _UP_STABILIZED if recommended >= current else _DOWN_STABILIZED
+            self._remember(recommended, now, max(up_window, down_window))
+            replicas, limited = self._limited(current, stable, bounds, now)
+        return Decision(
+            replicas=replicas,
+            stabilized=stabilized if stable != recommended else READY,
+            limited=limited,
+            is_limited=replicas != stable,
+        )
+
+    def done(self, before: int, after: int, bounds: Bounds, now: float) -> None:
+        """The workload was scaled."""
+        if bounds.behavior is None:
+            return
+        rules, changes = (bounds.up, self._added) if after > before else (bounds.down, self._removed)
+        longest = max((policy.period_seconds for policy in rules.policies), default=0)
+        changes[:] = [each for each in changes if each[0] >= now - longest]
+        changes.append((now, abs(after - before)))
+
+    def _since(self, moment: float) -> list[int]:
+        return [replicas for when, replicas in self._recommended if when > moment]
+
+    def _remember(self, recommended: int, now: float, window: float) -> None:
+        self._recommended = [each for each in self._recommended if each[0] >= now - window]
+        self._recommended.append((now, recommended))
+
+    def _limited(self, current: int, wanted: int, bounds: Bounds, now: float) -> tuple[int, Verdict]:
+        if wanted > current:
+            fastest = max(self._limit(current, bounds.up, now, upwards=True), current)
+            most, why = (fastest, _TOO_FAST_UP) if fastest < bounds.most else (bounds.most, _TOO_MANY)
+            if wanted > most:
+                return most, why
+        elif wanted < current:
+            fastest = min(self._limit(current, bounds.down, now, upwards=False), current)
+            least, why = (fastest, _TOO_FAST_DOWN) if fastest > bounds.least else (bounds.least, _TOO_FEW)
+            if wanted < least:
+                return least, why
+        return wanted, WITHIN
+
+    def _limit(self, current: int, rules: HPAScalingRules, now: float, *, upwards: bool) -> int:
+        """How far the policies let it go now."""
+        if rules.select_policy == "Disabled" or not rules.policies:
+            return current
+        proposals = []
+        for policy in rules.policies:
+            added = _in_period(self._added, now - policy.period_seconds)
+            removed = _in_period(self._removed, now - policy.period_seconds)
+            proposals.append(_proposal(current - added + removed, policy, upwards=upwards))
+        furthest: Callable[[Sequence[int]], int] = max if upwards else min
+        nearest: Callable[[Sequence[int]], int] = min if upwards else max
+        return nearest(proposals) if rules.select_policy == "Min" else furthest(proposals)
+
+
+def _plainly_limited(current: int, wanted: int, bounds: Bounds) -> tuple[int, Verdict]:
+    fastest = max(2 * current, _LEAST_LIMIT)
+    most, why = (fastest, _TOO_FAST_UP) if bounds.most > fastest else (bounds.most, _TOO_MANY)
+    if wanted < bounds.least:
+        return bounds.least, _TOO_FEW
+    return (most, why) if wanted > most else (wanted, WITHIN)
+
+
+def _proposal(start: int, policy: HPAScalingPolicy, *, upwards: bool) -> int:
+    """How many there may be, if there were so many at the beginning of the period."""
+    if policy.type == "Pods":
+        return start + policy.value if upwards else start - policy.value
+    if upwards:
+        return ceil(start * (1 + policy.value / 100))
+    return int(start * (1 - policy.value / 100))
+
+
+def _in_period(changes: Sequence[tuple[float, int]], begin: float) -> int:
+    return sum(change for when, change in changes if when > begin)
