@@ -1,0 +1,38 @@
+"""The plugins that every cluster has, in the order in which they are asked, with the weights that they have there."""
+
+from __future__ import annotations
+
+from ostinato.plane.scheduler.framework import Weighted
+from ostinato.plane.scheduler.plugins.balanced_allocation import BalancedAllocation
+from ostinato.plane.scheduler.plugins.image_locality import ImageLocality
+from ostinato.plane.scheduler.plugins.node_affinity import NodeAffinity
+from ostinato.plane.scheduler.plugins.node_name import NodeName
+from ostinato.plane.scheduler.plugins.node_ports import NodePorts
+from ostinato.plane.scheduler.plugins.node_unschedulable import NodeUnschedulable
+from ostinato.plane.scheduler.plugins.pod_affinity import InterPodAffinity
+from ostinato.plane.scheduler.plugins.resources_fit import ResourcesFit
+from ostinato.plane.scheduler.plugins.scheduling_gates import SchedulingGates
+from ostinato.plane.scheduler.plugins.taint_toleration import TaintToleration
+from ostinato.plane.scheduler.plugins.topology_spread import TopologySpread
+from ostinato.plane.scheduler.plugins.volume_binding import VolumeBinding
+from ostinato.plane.scheduler.plugins.volume_restrictions import VolumeRestrictions
+from ostinato.plane.scheduler.plugins.volume_zone import VolumeZone
+
+
+def default_plugins() -> tuple[Weighted, ...]:
+    return (
+        Weighted(SchedulingGates()),
+        Weighted(NodeUnschedulable()),
+        Weighted(NodeName()),
+        Weighted(TaintToleration(), 3),
+        Weighted(NodeAffinity(), 2),
+        Weighted(NodePorts()),
+        Weighted(ResourcesFit(), 1),
+        Weighted(BalancedAllocation(), 1),
+        Weighted(VolumeRestrictions()),
+        Weighted(VolumeBinding()),
+        Weighted(VolumeZone()),
+        Weighted(TopologySpread(), 2),
+        Weighted(InterPodAffinity(), 2),
+        Weighted(ImageLocality(), 1),
+    )

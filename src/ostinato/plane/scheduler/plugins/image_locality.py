@@ -1,0 +1,43 @@
+"""ImageLocality: a node is better if it has the images of a Pod, the larger they are, and the more nodes have them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ostinato.plane.scheduler.nodes import NodeInfo
+from ostinato.plane.scheduler.plugin import MOST, Cycle, Plugin, Scorer
+from ostinato.plane.scheduler.pods import PodSpec
+from ostinato.plane.scheduler.snapshot import Snapshot
+
+_SMALL: Final = 23 * 1024 * 1024  # bytes that make no difference
+_LARGE: Final = 1000 * 1024 * 1024  # bytes of a container beyond which more make none
+
+
+class ImageLocality(Plugin):
+    name = "ImageLocality"
+
+    def score(self, cycle: Cycle) -> Scorer | None:
+        there = cycle.snapshot.images
+        spec = cycle.pod.spec
+        images = [image for image in images_of(spec) if image in there] if there else []
+        return _Scorer(images, len(spec.containers) + len(spec.init_containers), cycle.snapshot) if images else None
+
+
+class _Scorer(Scorer):
+    def __init__(self, images: list[str], containers: int, snapshot: Snapshot) -> None:
+        self._most = _LARGE * containers
+        count = len(snapshot.nodes)
+        self._images = [(image, snapshot.images[image] / count) for image in images]
+
+    def score(self, node: NodeInfo) -> int:
+        sizes = node.facts.images
+        total = sum([int(sizes.get(image, 0) * spread) for image, spread in self._images]) if sizes else 0
+        total = min(max(total, _SMALL), self._most)
+        return MOST * (total - _SMALL) // (self._most - _SMALL)
+
+
+def images_of(spec: PodSpec) -> list[str]:
+    """The images of a Pod, each with a tag, as nodes name them."""
+    images = [container.image for container in (*spec.init_containers, *spec.containers)]
+    images += [volume.image.reference for volume in spec.volumes if volume.image is not None]
+    return [image if image.rfind(":") > image.rfind("/") else f"{image}:latest" for image in images]

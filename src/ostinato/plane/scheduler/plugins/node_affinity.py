@@ -1,0 +1,75 @@
+"""NodeAffinity: a Pod goes to nodes that its selector and its affinity allow, and prefers those that it prefers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from ostinato.plane.scheduler import node_terms
+from ostinato.plane.scheduler.events import NODE, Action, ClusterEvent, Hint
+from ostinato.plane.scheduler.node_terms import Matches
+from ostinato.plane.scheduler.nodes import NodeInfo
+from ostinato.plane.scheduler.plugin import Cycle, Filter, Plugin, Scorer, normalised
+from ostinato.plane.scheduler.pods import PodInfo
+from ostinato.plane.scheduler.status import Status, unresolvable
+
+_NAME: Final = "NodeAffinity"
+_MISMATCH: Final = unresolvable(_NAME, "node(s) didn't match Pod's node affinity/selector")
+_CONFLICT: Final = unresolvable(_NAME, "pod affinity terms conflict")
+
+
+class NodeAffinity(Plugin):
+    name = _NAME
+    local = True
+
+    def filter(self, cycle: Cycle) -> Filter | Status | None:
+        allowed = cycle.shape.required_nodes
+        if allowed is None:
+            return None
+        only = node_terms.names(cycle.shape.required_node_terms or ())
+        return _CONFLICT if only is not None and not only else _Filter(allowed, only)
+
+    def score(self, cycle: Cycle) -> Scorer | None:
+        affinity = cycle.pod.spec.affinity
+        if affinity is None or affinity.node_affinity is None:
+            return None
+        terms = [
+            (node_terms.term_matcher(each.preference), each.weight)
+            for each in affinity.node_affinity.preferred
+            if each.preference is not None
+        ]
+        return _Scorer(terms) if terms else None
+
+    def hints(self) -> Sequence[Hint]:
+        return (Hint(NODE, Action.ADD | Action.NODE_LABEL, _matches_now),)
+
+
+class _Filter(Filter):
+    plugin = _NAME
+
+    def __init__(self, allowed: Matches, only: frozenset[str] | None) -> None:
+        self._allowed = allowed
+        self.nodes = only
+
+    def check(self, node: NodeInfo) -> Status | None:
+        return None if self._allowed(node.labels, node.name) else _MISMATCH
+
+
+class _Scorer(Scorer):
+    def __init__(self, terms: list[tuple[Matches, int]]) -> None:
+        self._terms = terms
+
+    def score(self, node: NodeInfo) -> int:
+        return sum([weight for matches, weight in self._terms if matches(node.labels, node.name)])
+
+    def normalise(self, scores: list[int]) -> list[int]:
+        return normalised(scores)
+
+
+def _matches_now(pod: PodInfo, event: ClusterEvent) -> bool:
+    allowed = pod.shape.required_nodes
+    if allowed is None:
+        return True
+    if not allowed(event.new.labels, event.new.name):
+        return False
+    return event.old is None or not allowed(event.old.labels, event.old.name)

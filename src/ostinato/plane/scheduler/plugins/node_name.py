@@ -1,0 +1,16 @@
+"""NodeName: a Pod that names its node does not come to the scheduler; one that found no node waits for any to come."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ostinato.plane.scheduler.events import NODE, Action, Hint
+from ostinato.plane.scheduler.plugin import Plugin
+
+
+class NodeName(Plugin):
+    name = "NodeName"
+    local = True
+
+    def hints(self) -> Sequence[Hint]:
+        return (Hint(NODE, Action.ADD),)

@@ -1,0 +1,40 @@
+"""NodePorts: two Pods on a node cannot hold the same port of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from ostinato.plane.scheduler.events import NODE, POD, Action, ClusterEvent, Hint
+from ostinato.plane.scheduler.nodes import NodeInfo, ports_conflict
+from ostinato.plane.scheduler.plugin import Cycle, Filter, Plugin
+from ostinato.plane.scheduler.pods import PodInfo
+from ostinato.plane.scheduler.status import Status, unschedulable
+
+_NAME: Final = "NodePorts"
+_TAKEN: Final = unschedulable(_NAME, "node(s) didn't have free ports for the requested pod ports")
+
+
+class NodePorts(Plugin):
+    name = _NAME
+    local = True
+
+    def filter(self, cycle: Cycle) -> Filter | None:
+        return _Filter(cycle.shape.ports) if cycle.shape.ports else None
+
+    def hints(self) -> Sequence[Hint]:
+        return (Hint(POD, Action.DELETE, _held_one), Hint(NODE, Action.ADD))
+
+
+class _Filter(Filter):
+    plugin = _NAME
+
+    def __init__(self, ports: tuple[tuple[str, str, int], ...]) -> None:
+        self._ports = ports
+
+    def check(self, node: NodeInfo) -> Status | None:
+        return _TAKEN if node.conflicts(self._ports) else None
+
+
+def _held_one(pod: PodInfo, event: ClusterEvent) -> bool:
+    return ports_conflict(pod.shape.ports, event.old.shape.ports)

@@ -1,0 +1,50 @@
+"""NodeUnschedulable: a cordoned node takes no Pods, unless they tolerate just that."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from ostinato.plane.scheduler.events import NODE, POD, Action, ClusterEvent, Hint
+from ostinato.plane.scheduler.nodes import NodeInfo
+from ostinato.plane.scheduler.plugin import Cycle, Filter, Plugin
+from ostinato.plane.scheduler.pods import PodInfo
+from ostinato.plane.scheduler.status import Status, unresolvable
+from ostinato.plane.scheduler.taints import UNSCHEDULABLE, tolerated
+
+_NAME: Final = "NodeUnschedulable"
+_CORDONED: Final = unresolvable(_NAME, "node(s) were unschedulable")
+
+
+class NodeUnschedulable(Plugin):
+    name = _NAME
+    local = True
+
+    def filter(self, cycle: Cycle) -> Filter | None:
+        return None if tolerated(UNSCHEDULABLE, cycle.pod.spec.tolerations) else _FILTER
+
+    def hints(self) -> Sequence[Hint]:
+        return (
+            Hint(NODE, Action.ADD | Action.NODE_TAINT, _is_freed),
+            Hint(POD, Action.POD_TOLERATION, _tolerates_now),
+        )
+
+
+class _Filter(Filter):
+    plugin = _NAME
+
+    def check(self, node: NodeInfo) -> Status | None:
+        return _CORDONED if node.facts.unschedulable else None
+
+
+_FILTER: Final = _Filter()
+
+
+def _is_freed(pod: PodInfo, event: ClusterEvent) -> bool:  # noqa: ARG001 - it is so for every Pod
+    if event.new.unschedulable:
+        return False
+    return bool(event.old is None or event.old.unschedulable)
+
+
+def _tolerates_now(pod: PodInfo, event: ClusterEvent) -> bool:
+    return bool(event.new.uid == pod.uid) and tolerated(UNSCHEDULABLE, event.new.spec.tolerations)

@@ -1,0 +1,25 @@
+"""SchedulingGates: a Pod with gates is not looked at before somebody has removed them all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ostinato.plane.scheduler.events import POD, Action, ClusterEvent, Hint
+from ostinato.plane.scheduler.plugin import Plugin
+from ostinato.plane.scheduler.pods import PodInfo
+
+
+class SchedulingGates(Plugin):
+    name = "SchedulingGates"
+    local = True
+
+    def gate(self, pod: PodInfo) -> str:
+        gates = pod.spec.scheduling_gates
+        return f"waiting for scheduling gates: [{' '.join(gate.name for gate in gates)}]" if gates else ""
+
+    def hints(self) -> Sequence[Hint]:
+        return (Hint(POD, Action.POD_GATES_GONE, _is_its_own),)
+
+
+def _is_its_own(pod: PodInfo, event: ClusterEvent) -> bool:
+    return bool(event.new.uid == pod.uid)

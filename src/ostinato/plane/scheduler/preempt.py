@@ -1,0 +1,228 @@
+"""Preemption: which Pods of lower priority would have to go so that a Pod fits, and on which node that costs least.
+
+- Considered are nodes that were refused for a reason that Pods on them may be the cause of.
+- On each, all Pods of lower priority are thought away. If the Pod fits then, as many of them as possible are thought
+  back: first those whose disruption budgets would be violated, and of these and of the others the most important ones.
+  Those that remain are the victims.
+- Of the nodes that is best which violates the fewest budgets; then whose most important victim is the least important;
+  then whose victims' priorities sum up to the least; then which has the fewest; then whose most important victims have
+  run for the shortest time.
+- Only so many nodes are tried, from a random one on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from ostinato.api.codec import to_dict
+from ostinato.api.labels import Selector
+from ostinato.kinds.policy_v1 import PodDisruptionBudget
+from ostinato.plane.pods import PodState, condition
+from ostinato.plane.scheduler.framework import NoFit, refuses_with
+from ostinato.plane.scheduler.nodes import NodeInfo
+from ostinato.plane.scheduler.nominator import Nominator
+from ostinato.plane.scheduler.objects import Objects
+from ostinato.plane.scheduler.plugin import Filter
+from ostinato.plane.scheduler.pod_terms import selector_of
+from ostinato.plane.scheduler.pods import PodInfo
+from ostinato.plane.scheduler.snapshot import Snapshot
+from ostinato.plane.scheduler.status import Diagnosis, Status, unresolvable
+from ostinato.world.rng import Rng
+
+NAME: Final = "DefaultPreemption"
+_NO_VICTIMS: Final = unresolvable(NAME, "No preemption victims found for incoming pod")
+_NOT_HELPFUL: Final = unresolvable(NAME, "Preemption is not helpful for scheduling")
+_FEWEST: Final = 100  # nodes that are tried at least
+_SHARE: Final = 10  # percent of the nodes that are tried at least
+_OFFSET: Final = 2**31  # makes priorities positive, so that a sum grows with every victim
+# kube-scheduler first asks whether claims of devices could be given back, and says so. There are none here.
+_NO_CLAIMS: Final = "no new claims to deallocate"
+
+
+class Victims(msgspec.Struct, frozen=True):
+    """Pods that have to leave a node, the most important first."""
+
+    node: NodeInfo
+    pods: list[PodInfo]
+    violations: int = 0
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """`victims` if there is a way; otherwise `message` says why not.
+
+    `keeps_nomination`: whether a node that the Pod was promised before is still its own.
+    """
+
+    victims: Victims | None = None
+    message: str = ""
+    keeps_nomination: bool = False
+
+
+class Preemption:
+    def __init__(self, snapshot: Snapshot, objects: Objects, nominator: Nominator, rng: Rng) -> None:
+        self._snapshot = snapshot
+        self._objects = objects
+        self._nominator = nominator
+        self._rng = rng
+
+    def find(self, refused: NoFit) -> Outcome:
+        """What to do for a Pod that fits nowhere."""
+        pod, diagnosis = refused.cycle.pod, refused.diagnosis
+        if diagnosis.refused is not None and not diagnosis.refused.resolvable:
+            return Outcome(
+                message="not found", keeps_nomination=True
+            )  # kube-scheduler's words: it had looked no further
+        why = self._why_not(pod, diagnosis)
+        if why:
+            return Outcome(message=_said(why), keeps_nomination=True)
+        nodes = [node for node in self._snapshot.nodes if _may_help(diagnosis.status_of(node.name))]
+        candidates, statuses = self._try(pod, refused.filters, nodes)
+        if not candidates:
+            told = Diagnosis(len(self._snapshot.nodes), statuses, _NOT_HELPFUL)
+            return Outcome(message=_said(told.message()))
+        return Outcome(victims=min(candidates, key=self._cost))
+
+    def _why_not(self, pod: PodInfo, diagnosis: Diagnosis) -> str:
+        """Why a Pod must not displace others; "" if it may."""
+        if pod.spec.preemption_policy == "Never":
+            return "not eligible due to preemptionPolicy=Never."
+        name = self._nominator.node_of(pod.uid)
+        node = self._snapshot.node(name) if name else None
+        if node is None:
+            return ""
+        status = diagnosis.status_of(name)
+        if status is not None and not status.resolvable:
+            return ""
+        for other in node.pods.values():
+            if other.priority < pod.priority and other.is_being_deleted and _is_preempted(other):
+                return "not eligible due to a terminating pod on the nominated node."
+        return ""
+
+    def _try(
+        self, pod: PodInfo, filters: Sequence[Filter], nodes: Sequence[NodeInfo]
+    ) -> tuple[list[Victims], dict[str, Status]]:
+        statuses: dict[str, Status] = {}
+        if not nodes:
+            return [], statuses
+        wanted = min(max(len(nodes) * _SHARE // 100, _FEWEST), len(nodes))
+        start = self._rng.randrange(len(nodes))
+        budgets = list(self._objects.all(PodDisruptionBudget))
+        candidates: list[Victims] = []
+        for node in (*nodes[start:], *nodes[:start]):
+            found = self._victims(pod, filters, node, budgets)
+            if isinstance(found, Status):
+                statuses[node.name] = found
+                continue
+            candidates.append(found)
+            if len(candidates) >= wanted and any(not each.violations for each in candidates):
+                break
+        return candidates, statuses
+
+    def _victims(
+        self, pod: PodInfo, filters: Sequence[Filter], node: NodeInfo, budgets: Sequence[PodDisruptionBudget]
+    ) -> Victims | Status:
+        potential = [each for each in node.pods.values() if each.priority < pod.priority]
+        if not potential:
+            return _NO_VICTIMS
+        trial = _Trial(pod, filters, node, [*self._nominator.before(pod).get(node.name, ())])
+        for each in potential:
+            trial.remove(each)
+        status = trial.refuses()
+        if status is not None:
+            return status
+        potential.sort(key=self._importance)
+        violating, others = _by_budget(potential, budgets)
+        victims: list[PodInfo] = []
+        violations = 0
+        for each in violating:
+            if not trial.takes_back(each):
+                victims.append(each)
+                violations += 1
+        victims += [each for each in others if not trial.takes_back(each)]
+        victims.sort(key=self._importance)
+        return Victims(node, victims, violations) if victims else _NO_VICTIMS
+
+    def _cost(self, victims: Victims) -> tuple[int, int, int, int, float]:
+        """What it costs to have them go: the least is best."""
+        pods = victims.pods
+        highest = pods[0].priority
+        began = min(self._started(each) for each in pods if each.priority == highest)
+        return victims.violations, highest, sum(each.priority + _OFFSET for each in pods), len(pods), -began
+
+    def _importance(self, pod: PodInfo) -> tuple[int, float]:
+        """The smaller the more important."""
+        return -pod.priority, self._started(pod)
+
+    def _started(self, pod: PodInfo) -> float:
+        started = pod.entry.read(PodState).status.start_time
+        return started.timestamp() if started is not None else float("inf")
+
+
+class _Trial:
+    """A node on which it is tried out what happens without some Pods."""
+
+    def __init__(self, pod: PodInfo, filters: Sequence[Filter], node: NodeInfo, promised: list[PodInfo]) -> None:
+        self._pod = pod
+        self._node = node.copy()
+        self._filters = [each.copy() for each in filters]
+        self._promised = promised
+
+    def remove(self, pod: PodInfo) -> None:
+        self._node.remove(pod)
+        for each in self._filters:
+            each.removed(pod, self._node)
+
+    def takes_back(self, pod: PodInfo) -> bool:
+        """Whether a Pod may stay; if not, it is away."""
+        self._node.add(pod)
+        for each in self._filters:
+            each.added(pod, self._node)
+        if self.refuses() is None:
+            return True
+        self.remove(pod)
+        return False
+
+    def refuses(self) -> Status | None:
+        return refuses_with(self._filters, self._node, self._promised)
+
+
+def _said(why: str) -> str:
+    return f"{_NO_CLAIMS}, preemption: {why}"
+
+
+def _may_help(status: Status | None) -> bool:
+    return status is not None and status.resolvable
+
+
+def _is_preempted(pod: PodInfo) -> bool:
+    target = condition(pod.entry.read(PodState), "DisruptionTarget")
+    return target is not None and target.status == "True" and target.reason == "PreemptionByScheduler"
+
+
+def _by_budget(pods: Sequence[PodInfo], budgets: Sequence[PodDisruptionBudget]) -> tuple[list[PodInfo], list[PodInfo]]:
+    """Those whose going would violate a budget, if those before them go, and the others."""
+    left = [(each.status.disruptions_allowed or 0) if each.status is not None else 0 for each in budgets]
+    selectors = [_selector(each) for each in budgets]
+    violating: list[PodInfo] = []
+    others: list[PodInfo] = []
+    for pod in pods:
+        is_violated = False
+        for at, budget in enumerate(budgets):
+            selector = selectors[at]
+            if not pod.labels or budget.metadata.namespace != pod.namespace or selector.empty:
+                continue
+            gone = (budget.status.disrupted_pods or {}) if budget.status is not None else {}
+            if not selector.matches(pod.labels) or pod.name in gone:
+                continue
+            left[at] -= 1
+            is_violated = is_violated or left[at] < 0
+        (violating if is_violated else others).append(pod)
+    return violating, others
+
+
+def _selector(budget: PodDisruptionBudget) -> Selector:
+    wanted = budget.spec.selector if budget.spec is not None else None
+    return selector_of(None if wanted is None else to_dict(wanted))

@@ -1,0 +1,156 @@
+"""Resources: what a Pod asks for and a node has, as whole numbers.
+
+CPU is in thousandths, memory and storage in bytes, everything else in units. A Pod asks for the larger of
+
+- what its containers and sidecars ask for together, and
+- the most that any init container asks for, with the sidecars that were started before it.
+
+What the Pod itself asks for takes the place of that, resource by resource; the overhead of its runtime is added.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from ostinato.api.quantity import Quantity, QuantityError
+from ostinato.api.struct import Struct
+
+Amounts = dict[str, int]
+RawAmounts = dict[str, str | int | float]
+
+CPU: Final = "cpu"
+MEMORY: Final = "memory"
+STORAGE: Final = "ephemeral-storage"
+PODS: Final = "pods"
+
+_PLAIN: Final = frozenset({CPU, MEMORY, STORAGE})
+# What a container that says nothing counts for when nodes are compared, so that such containers spread as well.
+_AT_LEAST: Final[Amounts] = {CPU: 100, MEMORY: 200 * 1024 * 1024}
+_SCALAR_PREFIXES: Final = ("hugepages-", "attachable-volumes-")
+
+
+class Requirements(Struct):
+    requests: RawAmounts = {}
+
+
+class Container(Struct):
+    image: str = ""
+    restart_policy: str = ""
+    resources: Requirements | None = None
+    ports: list[Port] | None = None
+
+
+class Port(Struct):
+    host_port: int = 0
+    host_ip: str = msgspec.field(name="hostIP", default="")
+    protocol: str = "TCP"
+
+
+class Asking(Struct):
+    """The part of a Pod's spec that says what it asks for."""
+
+    containers: list[Container] = []
+    init_containers: list[Container] = []
+    overhead: RawAmounts = {}
+    resources: Requirements | None = None
+
+
+class Resources:
+    """So much of everything."""
+
+    __slots__ = ("cpu", "memory", "scalars", "storage")
+
+    def __init__(self, cpu: int = 0, memory: int = 0, storage: int = 0, scalars: Amounts | None = None) -> None:
+        self.cpu = cpu
+        self.memory = memory
+        self.storage = storage
+        self.scalars: Amounts = scalars or {}  # extended resources, huge pages, attachable volumes
+
+    @classmethod
+    def of(cls, amounts: Amounts) -> Resources:
+        scalars = {name: amount for name, amount in amounts.items() if is_scalar(name)}
+        return cls(amounts.get(CPU, 0), amounts.get(MEMORY, 0), amounts.get(STORAGE, 0), scalars)
+
+    @property
+    def is_nothing(self) -> bool:
+        return not (self.cpu or self.memory or self.storage or self.scalars)
+
+    def add(self, other: Resources, sign: int) -> None:
+        self.cpu += sign * other.cpu
+        self.memory += sign * other.memory
+        self.storage += sign * other.storage
+        for name, amount in other.scalars.items():
+            self.scalars[name] = self.scalars.get(name, 0) + sign * amount
+
+    def copy(self) -> Resources:
+        return Resources(self.cpu, self.memory, self.storage, dict(self.scalars))
+
+
+def is_scalar(name: str) -> bool:
+    """Whether it is a resource that nodes may have besides CPU, memory and storage."""
+    return name not in _PLAIN and ("/" in name or name.startswith(_SCALAR_PREFIXES))
+
+
+def amounts_of(raw: Mapping[str, str | int | float] | None) -> Amounts:
+    """As whole numbers; what is no quantity counts as nothing, for the server takes none."""
+    found: Amounts = {}
+    for name, value in (raw or {}).items():
+        try:
+            quantity = Quantity.from_json(value)
+        except QuantityError:
+            continue
+        found[name] = quantity.milli_value() if name == CPU else quantity.value()
+    return found
+
+
+def requests_of(asking: Asking) -> Resources:
+    """What a Pod needs a node to have left."""
+    return Resources.of(_requests(asking, {}))
+
+
+def weight_of(asking: Asking) -> tuple[int, int]:
+    """CPU and memory that a Pod counts for when nodes are compared: never nothing."""
+    amounts = _requests(asking, _AT_LEAST)
+    return amounts.get(CPU, 0), amounts.get(MEMORY, 0)
+
+
+def _requests(asking: Asking, at_least: Amounts) -> Amounts:
+    total: Amounts = {}
+    for container in asking.containers:
+        _add(total, _of_container(container, at_least))
+    sidecars: Amounts = {}
+    most: Amounts = {}
+    for container in asking.init_containers:
+        amounts = _of_container(container, at_least)
+        if container.restart_policy == "Always":
+            _add(total, amounts)
+            _add(sidecars, amounts)
+            amounts = sidecars
+        else:
+            _add(amounts, sidecars)
+        _raise_to(most, amounts)
+    _raise_to(total, most)
+    if asking.resources is not None:
+        for name, amount in amounts_of(asking.resources.requests).items():
+            if name in (CPU, MEMORY) or name.startswith("hugepages-"):
+                total[name] = amount
+    _add(total, amounts_of(asking.overhead))
+    return total
+
+
+def _of_container(container: Container, at_least: Amounts) -> Amounts:
+    return {**at_least, **amounts_of(container.resources.requests if container.resources else None)}
+
+
+def _add(total: Amounts, amounts: Amounts) -> None:
+    for name, amount in amounts.items():
+        total[name] = total.get(name, 0) + amount
+
+
+def _raise_to(total: Amounts, amounts: Amounts) -> None:
+    for name, amount in amounts.items():
+        if amount > total.get(name, 0):
+            total[name] = amount

@@ -1,0 +1,296 @@
+"""The scheduler: gives every Pod a node, one after the other, or says why there is none.
+
+It is a runnable of a manager. What informers tell goes into a snapshot and a queue (`handlers`); each Pod of the queue
+is tried against the snapshot (`framework`), in one step that nothing interrupts. A Pod that fits is assumed to be on
+its node from then on, and bound while the next one is tried. A Pod that does not fit may displace others (`preempt`),
+and waits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, Final
+
+from ostinato.api.errors import APIError
+from ostinato.cache.informer import Registration
+from ostinato.client.transport import TransportError
+from ostinato.controller.runnable import Recorder, Surroundings
+from ostinato.kinds.core_v1 import Node, PersistentVolume, PersistentVolumeClaim, Service
+from ostinato.kinds.storage_v1 import StorageClass
+from ostinato.plane.pods import PodState
+from ostinato.plane.scheduler.events import CLAIM, CLASS, POD, VOLUME, Action, ClusterEvent
+from ostinato.plane.scheduler.framework import Found, Framework, NoFit, Profile
+from ostinato.plane.scheduler.handlers import Handlers
+from ostinato.plane.scheduler.nominator import Nominator
+from ostinato.plane.scheduler.objects import KINDS, Objects
+from ostinato.plane.scheduler.plugin import Plugin
+from ostinato.plane.scheduler.pods import PodInfo
+from ostinato.plane.scheduler.preempt import NAME as PREEMPTION
+from ostinato.plane.scheduler.preempt import Preemption, Victims
+from ostinato.plane.scheduler.queue import QueuedPod, SchedulingQueue
+from ostinato.plane.scheduler.snapshot import Snapshot
+from ostinato.plane.scheduler.writes import ERROR, UNSCHEDULABLE, Writes
+
+_TURN: Final = 8  # Pods after which others get their turn
+_MOST_WRITES: Final = 100  # that are under way
+_SYNC_TIMEOUT: Final = 120.0
+_NO_NODES: Final = "no nodes available to schedule pods"
+
+
+class Scheduler:
+    name = "scheduler"
+    needs_leader_election = True
+
+    def __init__(self, profiles: Sequence[Profile], recorders: Mapping[str, Recorder]) -> None:
+        """`recorders` write the events of each profile, by its name."""
+        self._profiles = {profile.name: profile for profile in profiles}
+        self._recorders = recorders
+        self._tasks: set[asyncio.Task[None]] = set()  # writes that are under way
+        self._preempting: set[str] = set()  # uids of Pods that are having others removed
+
+    async def run(self, surroundings: Surroundings) -> None:
+        work = _Work(self._profiles, surroundings, self._gate)
+        registrations = self._listen(work, surroundings)
+        try:
+            for registration in registrations:
+                await registration.synced(_SYNC_TIMEOUT)
+            await self._schedule_all(work)
+        finally:
+            for registration in registrations:
+                registration.remove()
+            work.queue.close()
+            if self._tasks:
+                await asyncio.wait(self._tasks)
+
+    def _listen(self, work: _Work, surroundings: Surroundings) -> list[Registration]:
+        handlers = Handlers(self._profiles.keys(), work.snapshot, work.queue, work.nominator, work.objects)
+        informers = surroundings.informers
+        heard: list[tuple[Any, Callable[[Any], None]]] = [
+            (Node, handlers.node),
+            (PodState, handlers.pod),
+            (Service, handlers.service),
+            (PersistentVolumeClaim, handlers.other(CLAIM)),
+            (PersistentVolume, handlers.other(VOLUME)),
+            (StorageClass, handlers.other(CLASS)),
+        ]
+        registrations = []
+        for kind in KINDS:
+            informers.of(kind)
+        for kind, handler in heard:
+            registrations.append(informers.of(kind).add_handler(handler, name=self.name))
+        informers.start()
+        return registrations
+
+    async def _schedule_all(self, work: _Work) -> None:
+        tried = 0
+        while True:
+            queued = work.queue.pop_now() or await work.queue.pop()
+            self._try(work, queued)
+            tried += 1
+            if len(self._tasks) >= _MOST_WRITES:
+                await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
+            elif tried % _TURN == 0:
+                await work.clock.sleep(0)
+
+    def _try(self, work: _Work, queued: QueuedPod) -> None:
+        pod = queued.pod
+        if pod.is_being_deleted:
+            note = f"skip schedule deleting pod: {pod.namespace}/{pod.name}"
+            self._record(pod, "FailedScheduling", note, "Scheduling", kind="Warning")
+            work.queue.delete(pod.uid)
+            return
+        framework = work.frameworks[pod.scheduler_name]
+        try:
+            found = framework.schedule(pod)
+            if isinstance(found, Found):
+                self._assume(work, found)
+                self._start(self._bind(work, queued, found))
+            elif found is None:
+                self._refused(work, queued, _NO_NODES, frozenset({"NodeName"}), "")
+            else:
+                self._no_fit(work, queued, found)
+        except Exception as error:  # of a plugin, whoever wrote it: other Pods go on
+            work.surroundings.logger.exception("%s cannot be scheduled", pod)
+            self._failed(work, queued, error)
+
+    # A node was found
+
+    def _assume(self, work: _Work, found: Found) -> None:
+        pod = found.cycle.pod
+        work.snapshot.put_pod(pod.on(found.node.name), assumed=True)
+        work.nominator.remove(pod.uid)
+        for plugin in work.reserving[pod.scheduler_name]:
+            plugin.reserve(found.cycle, found.node)
+
+    async def _bind(self, work: _Work, queued: QueuedPod, found: Found) -> None:
+        pod, node = found.cycle.pod, found.node
+        try:
+            for plugin in work.preparing[pod.scheduler_name]:
+                await plugin.pre_bind(found.cycle, node, work.surroundings)
+            await work.writes.bind(pod, node.name)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the node is not taken, and the Pod is tried again
+            self._give_back(work, found)
+            if work.still_waits(pod):
+                if not isinstance(error, APIError | TransportError):
+                    work.surroundings.logger.warning("%s cannot be bound: %s: %s", pod, type(error).__name__, error)
+                self._failed(work, queued, error)
+            return
+        self._record(pod, "Scheduled", f"Successfully assigned {pod.namespace}/{pod.name} to {node.name}", "Binding")
+
+    def _give_back(self, work: _Work, found: Found) -> None:
+        pod = found.cycle.pod
+        for plugin in work.reserving[pod.scheduler_name]:
+            plugin.unreserve(found.cycle, found.node)
+        if work.snapshot.is_assumed(pod.uid):
+            freed = work.snapshot.remove_pod(pod.uid)
+            work.queue.move(ClusterEvent(POD, Action.DELETE, old=freed))
+
+    # No node was found
+
+    def _no_fit(self, work: _Work, queued: QueuedPod, refused: NoFit) -> None:
+        outcome = work.preemption.find(refused)
+        nominated: str | None = None if outcome.keeps_nomination else ""
+        if outcome.victims is not None:
+            nominated = outcome.victims.node.name
+            self._preempt(work, queued.pod, outcome.victims)
+        message = refused.diagnosis.message(outcome.message)
+        self._refused(work, queued, message, refused.diagnosis.plugins, nominated)
+
+    def _refused(
+        self, work: _Work, queued: QueuedPod, message: str, plugins: frozenset[str], nominated: str | None
+    ) -> None:
+        pod = queued.pod
+        work.queue.refuse(queued, plugins)
+        if nominated is not None:
+            work.nominator.add(pod, nominated)
+        self._tell(work, pod, UNSCHEDULABLE, message, nominated)
+
+    def _failed(self, work: _Work, queued: QueuedPod, error: Exception) -> None:
+        work.queue.fail(queued)
+        self._tell(work, queued.pod, ERROR, str(error), "")
+
+    def _tell(self, work: _Work, pod: PodInfo, reason: str, message: str, nominated: str | None) -> None:
+        self._record(pod, "FailedScheduling", message, "Scheduling", kind="Warning")
+
+        async def write() -> None:
+            with suppress(APIError, TransportError):  # it is said again the next time
+                await work.writes.tell(pod, reason, message, nominated)
+
+        self._start(write())
+
+    # Making room
+
+    def _gate(self, pod: PodInfo) -> str:
+        """Which plugin holds a Pod back; "" if none does."""
+        if pod.uid in self._preempting:
+            return PREEMPTION
+        for weighted in self._profiles[pod.scheduler_name].plugins:
+            if weighted.plugin.gate(pod):
+                return weighted.plugin.name
+        return ""
+
+    def _preempt(self, work: _Work, pod: PodInfo, victims: Victims) -> None:
+        """Have the victims removed. The Pod is not tried again before the last of them is told to go."""
+        pods = [victim for victim in victims.pods if not victim.is_being_deleted]
+        if pods:
+            self._preempting.add(pod.uid)
+            self._start(self._make_room(work, pod, victims.node.name, pods))
+
+    async def _make_room(self, work: _Work, pod: PodInfo, node: str, victims: list[PodInfo]) -> None:
+        try:
+            for other in work.nominator.on(node):
+                if other.priority < pod.priority:
+                    work.nominator.remove(other.uid)
+                    await work.writes.clear_nomination(other)
+            for victim in victims:
+                if victim is victims[-1]:
+                    self._preempting.discard(pod.uid)  # its end may be known before this returns
+                if await work.writes.evict(victim, pod):
+                    note = f"Preempted by pod {pod.uid} on node {node}"
+                    self._record(victim, "Preempted", note, "Preempting", recorder=pod.scheduler_name, related=pod)
+        except (APIError, TransportError) as error:
+            work.surroundings.logger.warning("cannot make room for %s on %s: %s", pod, node, error)
+            self._preempting.discard(pod.uid)
+            work.queue.activate(pod.uid)
+        finally:
+            self._preempting.discard(pod.uid)
+
+    # Inside
+
+    def _record(
+        self,
+        pod: PodInfo,
+        reason: str,
+        note: str,
+        action: str,
+        *,
+        kind: str = "Normal",
+        recorder: str = "",
+        related: PodInfo | None = None,
+    ) -> None:
+        self._recorders[recorder or pod.scheduler_name].event(
+            _reference(pod),
+            reason,
+            note,
+            kind=kind,
+            action=action,
+            related=None if related is None else _reference(related),
+        )
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+class _Work:
+    """Everything that one run of the scheduler works with."""
+
+    def __init__(
+        self, profiles: Mapping[str, Profile], surroundings: Surroundings, gate: Callable[[PodInfo], str]
+    ) -> None:
+        self.surroundings = surroundings
+        self.clock = surroundings.world.clock
+        self.snapshot = Snapshot()
+        self.nominator = Nominator()
+        self.objects = Objects(surroundings.informers)
+        self.writes = Writes(surroundings.client, self.clock)
+        rng = surroundings.world.rng.fork("scheduler")
+        self.frameworks = {
+            name: Framework(profile, self.snapshot, self.objects, self.nominator, rng.fork(name))
+            for name, profile in profiles.items()
+        }
+        hints = {
+            name: {plugin.name: plugin.hints() for plugin in framework.plugins}
+            for name, framework in self.frameworks.items()
+        }
+        self.queue = SchedulingQueue(self.clock, hints, gate)
+        self.preemption = Preemption(self.snapshot, self.objects, self.nominator, rng.fork("preemption"))
+        self.reserving = {name: _that_have(each, "reserve") for name, each in self.frameworks.items()}
+        self.preparing = {name: _that_have(each, "pre_bind") for name, each in self.frameworks.items()}
+
+    def still_waits(self, pod: PodInfo) -> bool:
+        """Whether a Pod is there, the same one, and without a node."""
+        entry = self.surroundings.informers.of(PodState).store.get(pod.key)
+        return entry is not None and entry.uid == pod.uid and not entry.read(PodState).spec.node_name
+
+
+def _that_have(framework: Framework, method: str) -> list[Plugin]:
+    """The plugins that do something at this point."""
+    return [plugin for plugin in framework.plugins if getattr(type(plugin), method) is not getattr(Plugin, method)]
+
+
+def _reference(pod: PodInfo) -> dict[str, Any]:
+    """As much of a Pod as an event needs."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": pod.name,
+            "namespace": pod.namespace,
+            "uid": pod.uid,
+            "resourceVersion": pod.entry.resource_version,
+        },
+    }
