@@ -150,6 +150,18 @@ async def test_renewal_is_one_write_that_keeps_when_it_was_acquired(stage: Stage
 
 
 @staged
+async def test_labels_are_put_on_the_lease_with_each_write_and_others_stay(stage: Stage) -> None:
+    a = await _led(stage, labels={"team": "x"})
+    lease = await stage.lease()
+    lease.metadata.labels = {"team": "y", "other": "z"}
+    await stage.client.update(lease)
+    renewing = asyncio.create_task(a.elector.renew())
+    await stage.clock.sleep(7)
+    assert (await stage.lease()).metadata.labels == {"team": "x", "other": "z"}
+    renewing.cancel()
+
+
+@staged
 async def test_a_lost_answer_makes_the_next_renewal_read_first(stage: Stage) -> None:
     a = await _led(stage)
     a.wire.after = fail("PUT")
