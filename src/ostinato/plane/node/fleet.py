@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 from ostinato.api.gvk import NamespacedName
-from ostinato.cache import by_field
 from ostinato.controller import ChannelSource, ForEvent
 from ostinato.kinds.core_v1 import Pod
 from ostinato.manager import Manager
+from ostinato.plane.indexes import NODE_NAME, keep
 from ostinato.plane.node.agent import Host, PodAgent
 from ostinato.plane.node.heartbeat import Heartbeat
 from ostinato.plane.node.machine import Machine
@@ -16,7 +16,6 @@ from ostinato.plane.node.runtimes import Runtime
 from ostinato.plane.node.runtimes.simulated import SimulatedRuntime
 from ostinato.plane.pods import PodState
 
-NODE_NAME: Final = by_field("spec.nodeName")
 RUNTIMES: Final = ("simulated",)
 _SIMULATED_CAPACITY: Final = {"cpu": "32", "memory": "256Gi", "pods": "110", "ephemeral-storage": "1Ti"}
 
@@ -38,7 +37,7 @@ def add_to(manager: Manager, count: int, runtime: str) -> None:
     ]
     hosts = {each.name: Host(each.name, each.address, shared) for each in machines}
     informer = manager.informers.of(PodState)
-    informer.add_index(NODE_NAME)
+    keep(informer, NODE_NAME)
 
     def node_of(key: NamespacedName) -> str:
         return next(iter(informer.store.values_of(NODE_NAME.name, key)), "")

@@ -1,0 +1,297 @@
+"""Certificate signing requests: approves those of nodes, signs what is approved, and clears away what is old.
+
+- A node that asks for its own client certificate is approved if it may ask for it (a SubjectAccessReview says so).
+  All other requests are for people to approve.
+- What is approved is signed with the cluster's authority, if its key is here, for the signers of Kubernetes; a request
+  that does not keep to the rules of its signer has failed, and a condition says why.
+- Requests are deleted an hour after they were signed, denied or failed, and a day after nobody decided on them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from ostinato.api.codec import to_dict
+from ostinato.api.errors import NotFound
+from ostinato.api.time import Time
+from ostinato.client.patching import MergePatch
+from ostinato.controller import Context, Request, Result
+from ostinato.kinds.authorization_v1 import ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec
+from ostinato.kinds.certificates_v1 import CertificateSigningRequest, CertificateSigningRequestCondition
+from ostinato.manager import Manager
+from ostinato.plane.controllers import Options
+from ostinato.world import World
+
+if TYPE_CHECKING:
+    from cryptography import x509
+
+_CLIENT: Final = "kubernetes.io/kube-apiserver-client"
+_NODE_CLIENT: Final = "kubernetes.io/kube-apiserver-client-kubelet"
+_NODE_SERVING: Final = "kubernetes.io/kubelet-serving"
+_LONGEST: Final = timedelta(days=365)
+_SHORTEST: Final = timedelta(minutes=10)
+_BACKDATED: Final = timedelta(minutes=5)
+_DECIDED: Final = timedelta(hours=1)
+_UNDECIDED: Final = timedelta(days=1)
+
+
+def add_to(manager: Manager, options: Options) -> None:
+    approver = Approver()
+    manager.build("csrapproving-controller").watch_for(CertificateSigningRequest).complete(approver)
+    manager.build("csrcleaner-controller").watch_for(CertificateSigningRequest).complete(Cleaner())
+    if options.ca_certificate is not None and options.ca_key is not None:
+        signer = Signer(options.ca_certificate, options.ca_key)
+        manager.build("csrsigning-controller").watch_for(CertificateSigningRequest).complete(signer)
+
+
+class Approver:
+    async def reconcile(self, request: Request, ctx: Context) -> None:
+        asked = await ctx.client.get(CertificateSigningRequest, request, missing=None)
+        if asked is None or asked.status.certificate or _has(asked, "Approved") or _has(asked, "Denied"):
+            return
+        if asked.spec.signer_name != _NODE_CLIENT:
+            return
+        parsed = _parse(asked)
+        if parsed is None or _node_client(parsed, set(asked.spec.usages)):
+            return
+        kinds = [("nodeclient", "Auto approving kubelet client certificate after SubjectAccessReview.")]
+        if _common_name(parsed) == asked.spec.username:
+            kinds.insert(
+                0, ("selfnodeclient", "Auto approving self kubelet client certificate after SubjectAccessReview.")
+            )
+        for subresource, message in kinds:
+            if await self._may(asked, subresource, ctx):
+                now = Time.of(ctx.world.clock.now())
+                await _add_condition(asked, "Approved", "AutoApproved", message, now, "approval", ctx)
+                return
+
+    async def _may(self, asked: CertificateSigningRequest, subresource: str, ctx: Context) -> bool:
+        attributes = ResourceAttributes(
+            group="certificates.k8s.io",
+            resource="certificatesigningrequests",
+            verb="create",
+            subresource=subresource,
+            version="*",
+        )
+        spec = SubjectAccessReviewSpec(
+            user=asked.spec.username,
+            uid=asked.spec.uid,
+            groups=asked.spec.groups,
+            extra=asked.spec.extra,
+            resource_attributes=attributes,
+        )
+        review = await ctx.client.live.create(SubjectAccessReview(spec=spec))
+        return review.status is not None and review.status.allowed
+
+
+class Signer:
+    def __init__(self, certificate: Path, key: Path) -> None:
+        self._certificate = certificate
+        self._key = key
+
+    async def reconcile(self, request: Request, ctx: Context) -> None:
+        asked = await ctx.client.get(CertificateSigningRequest, request, missing=None)
+        if asked is None or asked.status.certificate or not _has(asked, "Approved") or _has(asked, "Failed"):
+            return
+        check = _CHECKS.get(asked.spec.signer_name)
+        parsed = _parse(asked)
+        if check is None or parsed is None:
+            return
+        if why := check(parsed, set(asked.spec.usages)):
+            now = Time.of(ctx.world.clock.now())
+            await _add_condition(asked, "Failed", "SignerValidationFailure", why, now, "status", ctx)
+            return
+        signed = await ctx.world.executor.run(self._sign, parsed, asked, ctx.world)
+        change = {"metadata": {"uid": asked.metadata.uid}, "status": {"certificate": signed}}
+        await ctx.client.patch(CertificateSigningRequest, request, MergePatch(change), subresource="status")
+
+    def _sign(self, parsed: x509.CertificateSigningRequest, asked: CertificateSigningRequest, world: World) -> str:
+        """The certificate, in PEM and base64."""
+        import base64  # noqa: PLC0415 - with what follows, for the few clusters where certificates are signed
+
+        from cryptography import x509  # noqa: PLC0415
+        from cryptography.hazmat.primitives import hashes, serialization  # noqa: PLC0415
+
+        issuer = x509.load_pem_x509_certificate(self._certificate.read_bytes())
+        key: Any = serialization.load_pem_private_key(self._key.read_bytes(), None)  # Any: whichever kind it is
+        begins = world.clock.now() - _BACKDATED
+        ends = min(begins + _BACKDATED + _lifetime(asked.spec.expiration_seconds), issuer.not_valid_after_utc)
+        usages = set(asked.spec.usages)
+        builder = (
+            x509.CertificateBuilder()
+            .subject_name(parsed.subject)
+            .issuer_name(issuer.subject)
+            .public_key(parsed.public_key())
+            .serial_number(int.from_bytes(world.ids.token(19), "big") | 1)
+            .not_valid_before(begins)
+            .not_valid_after(ends)
+            .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+            .add_extension(_key_usage(usages), critical=True)
+            .add_extension(x509.ExtendedKeyUsage(_purposes(usages)), critical=False)
+            .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(key.public_key()), critical=False)
+        )
+        names = _alternative_names(parsed)
+        if names is not None:
+            builder = builder.add_extension(names, critical=False)
+        pem = builder.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
+        return base64.b64encode(pem).decode()
+
+
+class Cleaner:
+    async def reconcile(self, request: Request, ctx: Context) -> Result | None:
+        asked = await ctx.client.get(CertificateSigningRequest, request, missing=None)
+        if asked is None:
+            return None
+        left = _time_left(asked, ctx.world.clock.now())
+        if left > 0:
+            return Result(requeue_after=left)
+        try:
+            await ctx.client.delete(asked)
+        except NotFound:
+            return None
+        return None
+
+
+def _time_left(asked: CertificateSigningRequest, now: datetime) -> float:
+    """The seconds until a request is to be deleted."""
+    created = asked.metadata.creation_timestamp or Time.of(now)
+    ends = [created + _UNDECIDED] if not asked.status.conditions else []
+    for condition in asked.status.conditions:
+        is_open = condition.type == "Approved" and not asked.status.certificate
+        ends.append((condition.last_update_time or created) + (_UNDECIDED if is_open else _DECIDED))
+    return (min(ends) - Time.of(now)).total_seconds()
+
+
+async def _add_condition(
+    asked: CertificateSigningRequest, kind: str, reason: str, message: str, now: Time, subresource: str, ctx: Context
+) -> None:
+    new = CertificateSigningRequestCondition(
+        type=kind, status="True", reason=reason, message=message, last_update_time=now, last_transition_time=now
+    )
+    conditions = [to_dict(each) for each in (*asked.status.conditions, new)]
+    change = {
+        "metadata": {"resourceVersion": asked.metadata.resource_version},
+        "status": {"conditions": conditions},
+    }
+    await ctx.client.patch(CertificateSigningRequest, asked.metadata, MergePatch(change), subresource=subresource)
+
+
+def _has(asked: CertificateSigningRequest, kind: str) -> bool:
+    return any(each.type == kind and each.status == "True" for each in asked.status.conditions)
+
+
+def _parse(asked: CertificateSigningRequest) -> x509.CertificateSigningRequest | None:
+    """None for what cannot be read, or is not signed by its own key."""
+    from cryptography import x509  # noqa: PLC0415
+
+    try:
+        parsed = x509.load_pem_x509_csr(asked.spec.request)
+    except ValueError:
+        return None
+    return parsed if parsed.is_signature_valid else None
+
+
+# What each signer asks for: "" if a request keeps to it, else what is wrong.
+
+_Check = Callable[["x509.CertificateSigningRequest", set[str]], str]
+
+
+def _node_client(parsed: x509.CertificateSigningRequest, usages: set[str]) -> str:
+    if wrong := _node_subject(parsed):
+        return wrong
+    for kind, names in _names_by_kind(parsed).items():
+        if names:
+            return f"{kind} subjectAltNames are not allowed"
+    return _usages(usages, "client auth")
+
+
+def _node_serving(parsed: x509.CertificateSigningRequest, usages: set[str]) -> str:
+    if wrong := _node_subject(parsed):
+        return wrong
+    names = _names_by_kind(parsed)
+    if not names["DNS"] and not names["IP"]:
+        return "DNS or IP subjectAltName is required"
+    for kind in ("Email", "URI"):
+        if names[kind]:
+            return f"{kind} subjectAltNames are not allowed"
+    return _usages(usages, "server auth")
+
+
+def _client(parsed: x509.CertificateSigningRequest, usages: set[str]) -> str:  # noqa: ARG001 - anybody may be one
+    for usage in sorted(usages - {"digital signature", "key encipherment", "client auth"}):
+        return f"invalid usage for client certificate: {usage}"
+    return "" if "client auth" in usages else "missing required usage for client certificate: client auth"
+
+
+_CHECKS: Final[dict[str, _Check]] = {_CLIENT: _client, _NODE_CLIENT: _node_client, _NODE_SERVING: _node_serving}
+
+
+def _usages(usages: set[str], purpose: str) -> str:
+    needed = {"digital signature", "key encipherment", purpose}
+    if usages in (needed, needed - {"key encipherment"}):
+        return ""
+    return f"usages did not match [{' '.join(sorted(needed))}]"
+
+
+def _node_subject(parsed: x509.CertificateSigningRequest) -> str:
+    from cryptography.x509 import NameOID  # noqa: PLC0415
+
+    organisations = [each.value for each in parsed.subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)]
+    if organisations != ["system:nodes"]:
+        return "subject organization is not system:nodes"
+    if not _common_name(parsed).startswith("system:node:"):
+        return "subject common name does not begin with system:node:"
+    return ""
+
+
+def _common_name(parsed: x509.CertificateSigningRequest) -> str:
+    from cryptography.x509 import NameOID  # noqa: PLC0415
+
+    return next((str(each.value) for each in parsed.subject.get_attributes_for_oid(NameOID.COMMON_NAME)), "")
+
+
+def _alternative_names(parsed: x509.CertificateSigningRequest) -> x509.SubjectAlternativeName | None:
+    from cryptography import x509  # noqa: PLC0415
+
+    try:
+        return parsed.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except x509.ExtensionNotFound:
+        return None
+
+
+def _names_by_kind(parsed: x509.CertificateSigningRequest) -> dict[str, list[Any]]:
+    from cryptography import x509  # noqa: PLC0415
+
+    names = _alternative_names(parsed)
+    kinds = {"DNS": x509.DNSName, "Email": x509.RFC822Name, "IP": x509.IPAddress, "URI": x509.UniformResourceIdentifier}
+    return {kind: [each for each in names or () if isinstance(each, cls)] for kind, cls in kinds.items()}
+
+
+def _key_usage(usages: set[str]) -> x509.KeyUsage:
+    from cryptography import x509  # noqa: PLC0415
+
+    return x509.KeyUsage(
+        digital_signature="digital signature" in usages,
+        content_commitment=False,
+        key_encipherment="key encipherment" in usages,
+        data_encipherment=False,
+        key_agreement=False,
+        key_cert_sign=False,
+        crl_sign=False,
+        encipher_only=False,
+        decipher_only=False,
+    )
+
+
+def _purposes(usages: set[str]) -> list[Any]:
+    from cryptography.x509.oid import ExtendedKeyUsageOID  # noqa: PLC0415
+
+    known = {"client auth": ExtendedKeyUsageOID.CLIENT_AUTH, "server auth": ExtendedKeyUsageOID.SERVER_AUTH}
+    return [oid for usage, oid in known.items() if usage in usages]
+
+
+def _lifetime(seconds: int | None) -> timedelta:
+    return _LONGEST if seconds is None else min(max(timedelta(seconds=seconds), _SHORTEST), _LONGEST)

@@ -1,0 +1,191 @@
+"""Mirroring: Endpoints that somebody keeps by hand, for a Service without a selector, told in EndpointSlices as well.
+
+Each set of ports has a slice of its own, of up to a thousand addresses. Endpoints that say so are not mirrored
+(`endpointslice.kubernetes.io/skip-mirror: "true"`), nor those that only serve to elect a leader.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+import msgspec
+
+from ostinato.api.codec import to_dict
+from ostinato.api.errors import Forbidden, NotFound
+from ostinato.api.gvk import NamespacedName
+from ostinato.api.meta import ObjectMeta
+from ostinato.api.owners import controller_reference_to
+from ostinato.cache import Entry, Event, by
+from ostinato.client.patching import MergePatch
+from ostinato.controller import Context, ForEvent, Request
+from ostinato.kinds.core_v1 import EndpointAddress, Endpoints, EndpointSubset, Service
+from ostinato.kinds.discovery_v1 import Endpoint, EndpointConditions, EndpointPort, EndpointSlice
+from ostinato.manager import Manager
+from ostinato.plane.controllers import Options
+from ostinato.plane.controllers.endpointslice import MANAGED_BY, NAME_LABEL
+from ostinato.plane.endpoints import TRIGGER_ANNOTATION, family_of
+from ostinato.plane.indexes import keep
+
+MANAGER: Final = "endpointslicemirroring-controller.k8s.io"
+_SKIP: Final = "endpointslice.kubernetes.io/skip-mirror"
+_LEADER: Final = "control-plane.alpha.kubernetes.io/leader"
+_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
+_MOST: Final = 1000
+
+
+def _endpoints_of(entry: Entry) -> str | None:
+    labels = entry.labels
+    name = labels.get(NAME_LABEL)
+    return f"{entry.key.namespace}/{name}" if name and labels.get(MANAGED_BY) == MANAGER else None
+
+
+MIRRORED: Final = by("mirrored", _endpoints_of)
+
+
+def add_to(manager: Manager, options: Options) -> None:  # noqa: ARG001
+    keep(manager.informers.of(EndpointSlice), MIRRORED)
+    (
+        manager.build("endpoint-slice-mirroring-controller")
+        .watches(Endpoints, handler=ForEvent(_itself))
+        .watches(Service, handler=ForEvent(_itself))
+        .watches(EndpointSlice, handler=ForEvent(_whose))
+        .with_options(max_concurrent=5)
+        .complete(Mirroring())
+    )
+
+
+def _itself(event: Event) -> Iterable[NamespacedName]:
+    return (event.key,)
+
+
+def _whose(event: Event) -> Iterable[NamespacedName]:
+    if _endpoints_of(event.object) is None:
+        return ()
+    return (NamespacedName(event.key.namespace, event.object.labels[NAME_LABEL]),)
+
+
+class Mirroring:
+    async def reconcile(self, request: Request, ctx: Context) -> None:
+        existing = await ctx.client.list(EndpointSlice, index=(MIRRORED.name, str(request)))
+        endpoints = await ctx.client.get(Endpoints, request, missing=None)
+        service = await ctx.client.get(Service, request, missing=None)
+        wanted: list[EndpointSlice] = []
+        if endpoints is not None and _is_mirrored(endpoints) and service is not None and not service.spec.selector:
+            wanted = self._wanted(endpoints, ctx)
+        await self._bring_about(wanted, existing, ctx)
+
+    def _wanted(self, endpoints: Endpoints, ctx: Context) -> list[EndpointSlice]:
+        slices: list[EndpointSlice] = []
+        invalid = skipped = 0
+        for subset in endpoints.subsets:
+            found = _endpoints(subset)
+            for family in ("IPv4", "IPv6"):
+                chosen = [each for each in found if family_of(each.addresses[0]) == family]
+                skipped += len(chosen[_MOST:])
+                if chosen:
+                    slices.append(_slice(endpoints, subset, family, chosen[:_MOST]))
+            invalid += sum(not family_of(each.addresses[0]) for each in found)
+        if invalid:
+            text = f"Skipped {invalid} invalid IP addresses when mirroring to EndpointSlices"
+            ctx.event(endpoints, "InvalidIPAddress", text, kind="Warning")
+        if skipped:
+            most = f"A max of {_MOST} addresses can be mirrored to EndpointSlices per Endpoints subset"
+            ctx.event(
+                endpoints, "TooManyAddressesToMirror", f"{most}. {skipped} addresses were skipped", kind="Warning"
+            )
+        return slices
+
+    async def _bring_about(self, wanted: list[EndpointSlice], existing: list[EndpointSlice], ctx: Context) -> None:
+        known = {_key(each): each for each in existing}
+        kept = set()  # the first of those with the same ports
+        for each in wanted:
+            current = known.get(_key(each))
+            if current is not None:
+                kept.add(current.metadata.name)
+            if current is None:
+                try:
+                    await ctx.client.create(each)
+                except Forbidden as error:
+                    if not error.has_cause("NamespaceTerminating"):
+                        raise
+            elif not _same(current, each):
+                await ctx.client.patch(EndpointSlice, current.metadata, MergePatch(_change(current, each)))
+        for each in existing:
+            if each.metadata.name in kept:
+                continue
+            try:
+                await ctx.client.delete(each)
+            except NotFound:
+                continue
+
+
+def _is_mirrored(endpoints: Endpoints) -> bool:
+    metadata = endpoints.metadata
+    return metadata.labels.get(_SKIP) != "true" and _LEADER not in metadata.annotations
+
+
+def _endpoints(subset: EndpointSubset) -> list[Endpoint]:
+    def endpoint(address: EndpointAddress, *, ready: bool) -> Endpoint:
+        return Endpoint(
+            addresses=[address.ip],
+            conditions=EndpointConditions(ready=ready),
+            hostname=address.hostname or None,
+            node_name=address.node_name,
+            target_ref=address.target_ref,
+        )
+
+    return [
+        *(endpoint(each, ready=True) for each in subset.addresses),
+        *(endpoint(each, ready=False) for each in subset.not_ready_addresses),
+    ]
+
+
+def _slice(endpoints: Endpoints, subset: EndpointSubset, family: str, chosen: list[Endpoint]) -> EndpointSlice:
+    metadata = endpoints.metadata
+    annotations = {
+        name: value for name, value in metadata.annotations.items() if name not in (TRIGGER_ANNOTATION, _APPLIED)
+    }
+    return EndpointSlice(
+        metadata=ObjectMeta(
+            generate_name=f"{metadata.name}-",
+            namespace=metadata.namespace,
+            labels=metadata.labels | {NAME_LABEL: metadata.name, MANAGED_BY: MANAGER},
+            annotations=annotations,
+            owner_references=[controller_reference_to(endpoints)],
+        ),
+        address_type=family,
+        endpoints=chosen,
+        ports=[
+            EndpointPort(name=each.name or "", port=each.port, protocol=each.protocol, app_protocol=each.app_protocol)
+            for each in subset.ports
+        ],
+    )
+
+
+def _key(each: EndpointSlice) -> tuple[str, bytes]:
+    ports = sorted(msgspec.json.encode(to_dict(port)) for port in each.ports)
+    return each.address_type, b",".join(ports)
+
+
+def _same(one: EndpointSlice, other: EndpointSlice) -> bool:
+    return (
+        one.endpoints == other.endpoints
+        and one.metadata.labels == other.metadata.labels
+        and one.metadata.annotations == other.metadata.annotations
+        and [each.uid for each in one.metadata.owner_references]
+        == [each.uid for each in other.metadata.owner_references]
+    )
+
+
+def _change(before: EndpointSlice, after: EndpointSlice) -> dict[str, Any]:
+    return {
+        "metadata": {
+            "resourceVersion": before.metadata.resource_version,
+            "labels": dict.fromkeys(before.metadata.labels) | after.metadata.labels,
+            "annotations": dict.fromkeys(before.metadata.annotations) | after.metadata.annotations,
+            "ownerReferences": [to_dict(each) for each in after.metadata.owner_references],
+        },
+        "endpoints": [to_dict(each) for each in after.endpoints],
+        "ports": [to_dict(each) for each in after.ports] or None,
+    }

@@ -1,0 +1,157 @@
+"""ResourceQuota status: how much of what is limited is used, counted anew when objects have gone or changed.
+
+The API server counts what comes, at admission; this controller takes back what went. It looks only at namespaces that
+have quotas, and there at the kinds that these limit. Kinds that the plane does not watch are counted every five
+minutes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from ostinato.api.codec import to_dict
+from ostinato.api.gvk import GroupResource, NamespacedName
+from ostinato.api.object import Object, kind_of
+from ostinato.api.quantity import Quantity
+from ostinato.cache import CachedClient, Event, Informer, Updated
+from ostinato.client.mapping import AmbiguousResource, NoSuchResource
+from ostinato.client.views import MetadataOf, Unstructured
+from ostinato.controller import Context, ForEvent, Request, Result
+from ostinato.kinds.apps_v1 import DaemonSet, Deployment, ReplicaSet, StatefulSet
+from ostinato.kinds.batch_v1 import CronJob, Job
+from ostinato.kinds.core_v1 import (
+    ConfigMap,
+    PersistentVolumeClaim,
+    Pod,
+    ReplicationController,
+    ResourceQuota,
+    Secret,
+    Service,
+)
+from ostinato.manager import Manager
+from ostinato.plane.controllers import Options
+from ostinato.plane.statuses import write_status
+from ostinato.server.admission.quota_usage import in_scope, usage
+
+_RECOUNT_EVERY: Final = 300.0
+_WHOLE: Final[tuple[type[Object], ...]] = (Pod, Service, PersistentVolumeClaim)  # what they use is in their specs
+_COUNTED: Final[tuple[type[Object], ...]] = (
+    *(ConfigMap, Secret, ReplicationController, ResourceQuota),
+    *(Deployment, ReplicaSet, StatefulSet, DaemonSet, Job, CronJob),
+)
+
+
+def _resource(kind: type[Object]) -> GroupResource:
+    return kind_of(kind).gvr.group_resource
+
+
+_KINDS: Final = {_resource(kind): kind for kind in (*_WHOLE, *_COUNTED)}
+_COMPUTE: Final = ("cpu", "memory", "ephemeral-storage", "requests.", "limits.", "hugepages-")
+
+
+def add_to(manager: Manager, options: Options) -> None:  # noqa: ARG001
+    quotas: Informer = manager.informers.of(ResourceQuota)
+
+    def of_namespace(event: Event) -> Iterable[NamespacedName]:
+        return [entry.key for entry in quotas.store.entries(event.key.namespace)]
+
+    builder = manager.build("resourcequota-controller").watch_for(ResourceQuota)
+    for kind in _WHOLE:
+        builder = builder.watches(kind, handler=ForEvent(of_namespace))
+    for kind in _COUNTED:
+        if kind is not ResourceQuota:
+            builder = builder.watches(MetadataOf(kind), handler=ForEvent(of_namespace), predicates=[_comes_or_goes])
+    builder.complete(QuotaReconciler())
+
+
+def _comes_or_goes(event: Event) -> bool:
+    return not isinstance(event, Updated)
+
+
+class QuotaReconciler:
+    async def reconcile(self, request: Request, ctx: Context) -> Result | None:
+        quota = await ctx.client.get(ResourceQuota, request, missing=None)
+        if quota is None:
+            return None
+        hard = quota.spec.hard
+        used = {name: amount for name, amount in quota.status.used.items() if name in hard}
+        used |= await _count(ctx.client, quota)
+        if {str(name): str(value) for name, value in used.items()} != _texts(quota.status.used) or _texts(
+            quota.status.hard
+        ) != _texts(hard):
+            status = msgspec.structs.replace(quota.status, hard=dict(hard), used=used)
+            await write_status(ctx.client, quota, quota.status, status)
+        return Result(requeue_after=_RECOUNT_EVERY) if _unwatched(hard) else None
+
+
+def _texts(amounts: Mapping[str, Quantity]) -> dict[str, str]:
+    return {name: str(amount) for name, amount in amounts.items()}
+
+
+async def _count(client: CachedClient, quota: ResourceQuota) -> dict[str, Quantity]:
+    """What is used of each name that the quota limits, as far as anybody can count it."""
+    hard, namespace = quota.spec.hard, quota.metadata.namespace
+    spec = to_dict(quota.spec)
+    scoped = bool(quota.spec.scopes or quota.spec.scope_selector)
+    used: dict[str, Quantity] = {}
+    for resource, names in _by_resource(hard).items():
+        kind = _KINDS.get(resource)
+        if kind in _WHOLE:
+            assert kind is not None
+            objects: Iterable[dict[str, Any]] = await client.list(Unstructured(kind_of(kind).gvk), namespace=namespace)
+        else:
+            found = await _metadata(client, resource, namespace)
+            if found is None:
+                continue
+            objects = [{}] * found
+        if scoped:
+            objects = [each for each in objects if resource.resource == "pods" and in_scope(each, spec)]
+        used |= dict.fromkeys(names, Quantity())
+        for each in objects:
+            for name, amount in usage(resource, each).items():
+                if name in names:
+                    used[name] = used[name] + amount if used[name].sign else amount
+    return used
+
+
+async def _metadata(client: CachedClient, resource: GroupResource, namespace: str) -> int | None:
+    """How many objects there are; None if nobody knows of such a resource."""
+    kind = _KINDS.get(resource)
+    if kind is not None:
+        return len(await client.list(MetadataOf(kind), namespace=namespace))
+    try:
+        info = await client.live.mapper.find(str(resource))
+    except (AmbiguousResource, NoSuchResource):
+        return None
+    return len(await client.live.list(MetadataOf(info.gvk), namespace=namespace))
+
+
+def _by_resource(hard: Iterable[str]) -> dict[GroupResource, set[str]]:
+    """Which names of a quota are counted by objects of which resource."""
+    found: dict[GroupResource, set[str]] = {}
+    for name in hard:
+        resource = _resource_of(name)
+        if resource is not None:
+            found.setdefault(resource, set()).add(name)
+    return found
+
+
+def _resource_of(name: str) -> GroupResource | None:
+    if name.startswith("count/"):
+        plural, _, group = name.removeprefix("count/").partition(".")
+        return GroupResource(group, plural)
+    if name.startswith("services"):
+        return _resource(Service)
+    if name in ("persistentvolumeclaims", "requests.storage") or ".storageclass.storage.k8s.io/" in name:
+        return _resource(PersistentVolumeClaim)
+    if name == "pods" or name.startswith(_COMPUTE):
+        return _resource(Pod)
+    resource = GroupResource("", name)
+    return resource if resource in _KINDS else None
+
+
+def _unwatched(hard: Iterable[str]) -> bool:
+    return any((resource := _resource_of(name)) is not None and resource not in _KINDS for name in hard)

@@ -1,0 +1,40 @@
+"""Protection: an object that is in use is not deleted before it is no longer.
+
+A finalizer keeps it. It is there from the beginning (the API server puts it on), put back where it is missing, and
+taken off once the object is being deleted and nobody uses it.
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from ostinato.api.errors import NotFound
+from ostinato.api.object import Object
+from ostinato.cache import CachedClient
+from ostinato.client.patching import MergePatch
+
+O = TypeVar("O", bound=Object)  # noqa: E741
+
+
+def is_protected(instance: Object, finalizer: str) -> bool:
+    return finalizer in instance.metadata.finalizers
+
+
+async def protect(client: CachedClient, instance: Object, finalizer: str) -> None:
+    """Put the finalizer on, if it is missing."""
+    if not is_protected(instance, finalizer):
+        await _write(client, instance, [*instance.metadata.finalizers, finalizer])
+
+
+async def release(client: CachedClient, instance: Object, finalizer: str) -> None:
+    """Take the finalizer off, if it is there."""
+    if is_protected(instance, finalizer):
+        await _write(client, instance, [each for each in instance.metadata.finalizers if each != finalizer])
+
+
+async def _write(client: CachedClient, instance: Object, finalizers: list[str]) -> None:
+    metadata = {"finalizers": finalizers or None, "resourceVersion": instance.metadata.resource_version}
+    try:
+        await client.patch(type(instance), instance.metadata, MergePatch({"metadata": metadata}))
+    except NotFound:
+        return
