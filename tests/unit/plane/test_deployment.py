@@ -483,3 +483,36 @@ def test_changes_of_mind_in_the_middle_end_with_the_last_one() -> None:
 
     for seed in range(5):
         on_stage(play, *CONTROLLERS, seed=seed)
+
+
+def test_the_old_annotation_still_rolls_back() -> None:
+    async def play(stage: Stage) -> None:
+        async def ask(revision: str) -> str:
+            annotation = {"deprecated.deployment.rollback.to": revision}
+            await stage.client.patch(Deployment, "web", MergePatch({"metadata": {"annotations": annotation}}))
+            await stage.settle()
+            found = await stage.client.get(Deployment, "web")
+            assert annotation.keys().isdisjoint(found.metadata.annotations)
+            return found.spec.template.spec.containers[0].image or ""
+
+        Nodes(stage)
+        await stage.client.create(deployment(1))
+        await stage.settle()
+        assert await ask("0") == "app:1"
+        assert (await stage.events("web"))[-1] == (
+            "DeploymentRollbackRevisionNotFound",
+            "Unable to find last revision.",
+        )
+        await set_image(stage, "app:2")
+        await stage.settle()
+        assert await ask("1") == "app:1"
+        assert await revisions(stage) == {"app:1": "3", "app:2": "2"}
+        assert ("DeploymentRollback", 'Rolled back deployment "web" to revision 1') in await stage.events("web")
+        assert await ask("0") == "app:2"
+        assert await ask("99") == "app:2"
+        assert await ask("4") == "app:2"
+        notes = [note for _, note in await stage.events("web")]
+        assert "Unable to find the revision to rollback to." in notes
+        assert 'The rollback revision contains the same template as current deployment "web"' in notes
+
+    on_stage(play, *CONTROLLERS)

@@ -26,10 +26,11 @@ REVISION: Final = "deployment.kubernetes.io/revision"
 HISTORY: Final = "deployment.kubernetes.io/revision-history"
 DESIRED: Final = "deployment.kubernetes.io/desired-replicas"
 MAXIMUM: Final = "deployment.kubernetes.io/max-replicas"
-_OWN: Final = frozenset(
+ROLLBACK_TO: Final = "deprecated.deployment.rollback.to"
+OWN_ANNOTATIONS: Final = frozenset(
     {
         "kubectl.kubernetes.io/last-applied-configuration",
-        "deprecated.deployment.rollback.to",
+        ROLLBACK_TO,
         REVISION,
         HISTORY,
         DESIRED,
@@ -43,6 +44,15 @@ _INT32: Final = 2**31
 _INT64: Final = 2**63
 
 
+def integer(text: str) -> int | None:
+    """A number of 64 bits, from an annotation."""
+    try:
+        number = int(text) if text.removeprefix("-").removeprefix("+").isdecimal() and text.isascii() else None
+    except ValueError:
+        return None
+    return number if number is not None and -_INT64 <= number < _INT64 else None
+
+
 def same_template(one: PodTemplateSpec | None, other: PodTemplateSpec | None) -> bool:
     """Whether two templates are the same, whatever their hashes."""
     if one is None or other is None:
@@ -52,7 +62,7 @@ def same_template(one: PodTemplateSpec | None, other: PodTemplateSpec | None) ->
 
 def revision_of(replica_set: ReplicaSet) -> int | None:
     """Its revision; 0 if it has none, None if that is no number."""
-    return _integer(replica_set.metadata.annotations.get(REVISION, "0"))
+    return integer(replica_set.metadata.annotations.get(REVISION, "0"))
 
 
 def next_revision(others: Sequence[ReplicaSet]) -> int:
@@ -62,7 +72,7 @@ def next_revision(others: Sequence[ReplicaSet]) -> int:
 
 def number_in(replica_set: ReplicaSet, annotation: str) -> int | None:
     """A count from an annotation; None if there is none."""
-    number = _integer(replica_set.metadata.annotations.get(annotation, ""))
+    number = integer(replica_set.metadata.annotations.get(annotation, ""))
     return number if number is not None and 0 <= number < _INT32 else None
 
 
@@ -73,10 +83,10 @@ def scale_annotations(replicas: int, maximum: int) -> dict[str, str]:
 
 def new_annotations(deployment: Deployment, annotations: dict[str, str], revision: int) -> dict[str, str]:
     """The annotations of the new set that has these."""
-    copied = {name: value for name, value in deployment.metadata.annotations.items() if name not in _OWN}
+    copied = {name: value for name, value in deployment.metadata.annotations.items() if name not in OWN_ANNOTATIONS}
     changed = {**annotations, **copied}
     before = annotations.get(REVISION, "")
-    number = _integer(before) if before else 0
+    number = integer(before) if before else 0
     if number is None or number >= revision:
         return changed
     changed[REVISION] = str(revision)
@@ -131,11 +141,3 @@ def _extended(history: str, revision: str) -> str:
 def _unhashed(metadata: ObjectMeta) -> ObjectMeta:
     labels = {name: value for name, value in metadata.labels.items() if name != HASH}
     return msgspec.structs.replace(metadata, labels=labels)
-
-
-def _integer(text: str) -> int | None:
-    try:
-        number = int(text) if text.removeprefix("-").removeprefix("+").isdecimal() and text.isascii() else None
-    except ValueError:
-        return None
-    return number if number is not None and -_INT64 <= number < _INT64 else None

@@ -1,6 +1,7 @@
 """A rollout: one step towards what a Deployment asks for.
 
 - Paused: scale what is there, begin nothing.
+- Asked to roll back (`rollback`): take an old template.
 - Scaled since its ReplicaSets were told: share the difference among them.
 - RollingUpdate: grow the new set, or else shrink old ones, within surge and availability.
 - Recreate: shrink old ones to nothing, wait until their Pods are gone, then grow the new one.
@@ -19,7 +20,7 @@ from ostinato.api.owners import is_controlled_by
 from ostinato.client.patching import MergePatch
 from ostinato.controller import Context
 from ostinato.kinds.apps_v1 import Deployment, DeploymentStatus, ReplicaSet
-from ostinato.plane.controllers.deployment import progress, revisions, scaling
+from ostinato.plane.controllers.deployment import progress, revisions, rollback, scaling
 from ostinato.plane.controllers.deployment.scaling import active, by_age, max_surge, size, strategy, wanted
 from ostinato.plane.statuses import write_status
 
@@ -54,6 +55,8 @@ class Rollout:
             await self._scale()
             await self._clean_up()
             self._count()
+        elif (revision := rollback.asked_for(self._deployment)) is not None:
+            await self._roll_back(revision)
         elif self._was_scaled():
             await self._scale()
             self._count()
@@ -96,6 +99,11 @@ class Rollout:
         if not shrunk and not any(map(_has_pods, self._old)):
             await self._resize(await self._new_set(), wanted(self._deployment))
         await self._progress()
+
+    async def _roll_back(self, revision: int) -> None:
+        await self._new_set()
+        reason, note, kind = await rollback.roll_back(self._client, self._deployment, self._sets, revision)
+        self._ctx.event(self._deployment, reason, note, kind=kind)
 
     async def _progress(self) -> None:
         self.status = progress.progressed(self._deployment, self.status, self._new, self._old, self._now)
