@@ -1,4 +1,4 @@
-"""HttpTransport: requests to an API server over HTTP/1.1 and TLS, on aiohttp.
+"""HttpTransport: requests to an API server over HTTP/1.1 and TLS, on aiohttp and, for writes, by `http_direct`.
 
 - Connections are kept and shared; a stream has one to itself. They belong to the event loop that first uses them.
 - A request is sent once, and again only as `resending` says, or once more with new credentials after a 401.
@@ -22,6 +22,7 @@ from ostinato.client.config import Config
 from ostinato.client.credentials import Credential, Credentials, credentials_for
 from ostinato.client.headers import fixed_headers, impersonation_headers
 from ostinato.client.http_answer import Bounds, HttpAnswer, OnClose, failure, is_reset
+from ostinato.client.http_direct import DirectAnswer
 from ostinato.client.http_pool import Broken, HttpPool, HttpPools
 from ostinato.client.http_websocket import HttpWebSocket
 from ostinato.client.limits import Limiter, TokenBucket
@@ -79,7 +80,7 @@ class HttpTransport:
                 self.host,
             )
 
-    async def request(self, request: Request) -> HttpAnswer:
+    async def request(self, request: Request) -> HttpAnswer | DirectAnswer:
         what = f"{request.method} {self.host}{request.path}"
         begun = self._clock.monotonic()
         try:
@@ -111,10 +112,10 @@ class HttpTransport:
     async def close(self) -> None:
         await self._pools.close()
 
-    async def _send_until_answered(self, request: Request, what: str, until: float | None) -> HttpAnswer:
+    async def _send_until_answered(self, request: Request, what: str, until: float | None) -> HttpAnswer | DirectAnswer:
         retries, resets, previous = 0, 0, ""
         while True:
-            answer: HttpAnswer | None = None
+            answer: HttpAnswer | DirectAnswer | None = None
             try:
                 answer = await self._send(request, what, retry=retries > 0)
                 wait = wait_before_retry(answer.status, answer.headers)
@@ -141,7 +142,7 @@ class HttpTransport:
             return False
         return until is None or self._clock.monotonic() + wait < until
 
-    async def _send(self, request: Request, what: str, *, retry: bool) -> HttpAnswer:
+    async def _send(self, request: Request, what: str, *, retry: bool) -> HttpAnswer | DirectAnswer:
         """One attempt, and a second with other credentials if these are refused."""
         self._check_deadline()
         credential = await self._credentials.current()
@@ -157,11 +158,21 @@ class HttpTransport:
             return False
         return await self._credentials.rejected(credential)
 
-    async def _attempt(self, request: Request, credential: Credential, what: str, *, retry: bool) -> HttpAnswer:
+    async def _attempt(
+        self, request: Request, credential: Credential, what: str, *, retry: bool
+    ) -> HttpAnswer | DirectAnswer:
         pool = await self._pools.current(credential.certificate)
         silence_ends = request.timeout is None and self._timeout is None and not request.stream
         code = names.NO_ANSWER
+        direct = pool.direct(request)
         try:
+            if direct is not None:
+                headers = self._headers(request, credential)
+                message = await direct.send(
+                    request, headers, what, silence_ends=silence_ends, longest=self._longest_answer
+                )
+                code = str(message.status)
+                return DirectAnswer(message, lambda size: self._observe(names.RESPONSE_SIZE, size, request.method))
             answer = await pool.send(
                 request,
                 self._base + request.target,

@@ -110,13 +110,9 @@ def failure(error: BaseException, what: str, when: str = "") -> TransportError:
     when = f" {when}" if when else ""
     match error:
         case aiohttp.ClientConnectorCertificateError():
-            reason = getattr(error.certificate_error, "verify_message", "") or "it cannot be verified"
-            return ConnectionLost(
-                f"{what}: the server's certificate is not accepted: {reason}: "
-                "check certificate-authority and tls-server-name of the configuration"
-            )
+            return untrusted(error.certificate_error, what)
         case aiohttp.ClientConnectorError() if isinstance(error.os_error, ssl.SSLError):
-            return ConnectionLost(f"{what}: no TLS connection: {error.os_error.reason or 'the handshake failed'}")
+            return without_tls(error.os_error, what)
         case aiohttp.ClientHttpProxyError():
             return ConnectionLost(f"{what}: the proxy refused with {error.status}: check proxy-url and its password")
         case aiohttp.ClientProxyConnectionError():
@@ -135,6 +131,25 @@ def failure(error: BaseException, what: str, when: str = "") -> TransportError:
             return ConnectionLost(f"{what}: the connection broke{when}: {_reason(error)}")
         case _:
             return ConnectionLost(f"{what}: the connection broke{when}: {type(error).__name__}")
+
+
+def untrusted(error: BaseException, what: str) -> ConnectionLost:
+    """The server's certificate is not accepted."""
+    reason = getattr(error, "verify_message", "") or "it cannot be verified"
+    return ConnectionLost(
+        f"{what}: the server's certificate is not accepted: {reason}: "
+        "check certificate-authority and tls-server-name of the configuration"
+    )
+
+
+def without_tls(error: ssl.SSLError, what: str) -> ConnectionLost:
+    """No TLS connection could be made."""
+    return ConnectionLost(f"{what}: no TLS connection: {error.reason or 'the handshake failed'}")
+
+
+def closed_by_server() -> Exception:
+    """What `failure` tells as a server that closed the connection."""
+    return aiohttp.ServerDisconnectedError()
 
 
 def is_reset(error: BaseException) -> bool:

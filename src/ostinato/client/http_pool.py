@@ -1,4 +1,4 @@
-"""Connections: the pools of aiohttp for one set of certificates.
+"""Connections: the pools of aiohttp, and that of direct requests, for one set of certificates.
 
 Short requests share a bounded number of connections. Streams have connections of their own without a bound, so that a
 hundred watches never keep a write waiting. When certificates change, a new pool takes over: the old one's streams are
@@ -11,7 +11,6 @@ import asyncio
 import io
 import logging
 import os
-import socket
 import ssl
 from collections.abc import AsyncIterable, Callable, Sequence
 from typing import Any, Final
@@ -23,6 +22,8 @@ from yarl import URL
 from ostinato.client.config import Config
 from ostinato.client.config_error import ConfigError
 from ostinato.client.credentials import ClientCertificate, CredentialsError
+from ostinato.client.http_connection import living_socket
+from ostinato.client.http_direct import LARGEST, METHODS, DirectPool, DirectTimes
 from ostinato.client.metrics import DNS, TRANSPORTS, ClientMetrics
 from ostinato.client.proxies import proxy_for
 from ostinato.client.tls import Material, TlsFiles, make_context
@@ -53,9 +54,11 @@ class HttpPool:
         config: Config,
         context: ssl.SSLContext | None,
         check: Callable[[], None],
-        traces: Sequence[aiohttp.TraceConfig] = (),
+        clock: Clock,
+        metrics: ClientMetrics | None = None,
     ) -> None:
         """`check` is called at the last moment before each request is sent, and raises if it must not be."""
+        traces = [] if metrics is None else [_dns_trace(clock, metrics, URL(config.url).host or "")]
         self._short = _session(_SHORT, MOST_CONNECTIONS, check, traces)
         self._streams = _session(_STREAM, 0, check, traces)
         self._short_open = 0  # short requests that are under way, or whose answers are not closed
@@ -69,6 +72,10 @@ class HttpPool:
             "server_hostname": config.tls.server_name or None,
         }
         proxy = proxy_for(config, os.environ)
+        self._direct: DirectPool | None = None
+        if proxy is None:
+            times = DirectTimes(_CONNECT, _SILENCE, _IDLE)
+            self._direct = DirectPool(config, context, clock, times, MOST_CONNECTIONS, check, metrics)
         self._headers: dict[str, str] = {}
         if proxy is not None:
             password = proxy.authorization
@@ -76,6 +83,12 @@ class HttpPool:
             self._options |= {"proxy": proxy.url, "proxy_headers": given}
             if context is None:  # nothing is tunnelled: the proxy reads the request itself
                 self._headers = given
+
+    def direct(self, request: Request) -> DirectPool | None:
+        """What sends a request directly, if that can be done."""
+        if request.stream or request.method not in METHODS:
+            return None
+        return self._direct if isinstance(request.body, bytes) and len(request.body) <= LARGEST else None
 
     async def send(
         self, request: Request, url: str, headers: CIMultiDict[str], *, silence_ends: bool
@@ -130,9 +143,13 @@ class HttpPool:
 
     def retire(self) -> None:
         """Take no more: cut the streams, and close when the short requests are done."""
+        if self._direct is not None:
+            self._direct.retire()
         self._end = asyncio.get_running_loop().create_task(self._wind_down(), name="retired connections")
 
     async def close(self) -> None:
+        if self._direct is not None:
+            self._direct.close()
         for answer in self._answers:
             answer.close()
         self._unused.set()
@@ -189,7 +206,7 @@ class HttpPools:
             self._retired = [pool for pool in self._retired if not pool.is_closed()]
         if self._metrics is not None:
             self._metrics.count(TRANSPORTS, {"result": "miss"})
-        self._pool = HttpPool(self._config, context, self._check, self._traces())
+        self._pool = HttpPool(self._config, context, self._check, self._clock, self._metrics)
         self._material = material
         return self._pool
 
@@ -212,11 +229,6 @@ class HttpPools:
                 "make another one for this loop"
             )
 
-    def _traces(self) -> list[aiohttp.TraceConfig]:
-        if self._metrics is None:
-            return []
-        return [_dns_trace(self._clock, self._metrics, URL(self._config.url).host or "")]
-
 
 def _session(
     timeout: aiohttp.ClientTimeout, most: int, check: Callable[[], None], traces: Sequence[aiohttp.TraceConfig]
@@ -231,7 +243,7 @@ def _session(
             limit=most,
             keepalive_timeout=_IDLE,
             resolver=aiohttp.ThreadedResolver(),
-            socket_factory=_socket,
+            socket_factory=living_socket,
         ),
         timeout=timeout,
         request_class=CheckedRequest,
@@ -268,17 +280,6 @@ async def _keep_refusal(request: aiohttp.ClientRequest, handler: aiohttp.ClientH
         answer.close()
         raise UpgradeRefused("", answer.status, headers, body)
     return answer
-
-
-def _socket(address: tuple[Any, ...]) -> socket.socket:
-    """A socket whose peer is asked for signs of life."""
-    family, kind, protocol, *_ = address
-    made = socket.socket(family, kind, protocol)
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for option, seconds in (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3)):
-        if hasattr(socket, option):
-            made.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), seconds)
-    return made
 
 
 def _dns_trace(clock: Clock, metrics: ClientMetrics, host: str) -> aiohttp.TraceConfig:

@@ -1,0 +1,241 @@
+"""Writes over connections of our own."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from aiohttp import web
+from tests.unit.client.clocks import FastClock, ShiftedClock, world_with
+from tests.unit.client.https import Socket, hello, listening, run, serving, transport
+
+from ostinato.client import http_pool
+from ostinato.client.http import HttpTransport
+from ostinato.client.http_direct import DirectAnswer
+from ostinato.client.http_pool import HttpPool
+from ostinato.client.transport import AnswerTooLarge, ConnectionLost, Request, RequestTimedOut
+
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
+
+
+async def post(sender: HttpTransport, path: str = "/") -> bytes:
+    response = await sender.request(Request("POST", path, body=b"x"))
+    assert response.status == 200, response.status
+    return await response.read()
+
+
+def test_writes_go_directly_and_keep_their_connection() -> None:
+    async def main() -> None:
+        async with serving() as served, transport(served.config()) as sender:
+            for method in ("POST", "PUT", "PATCH"):
+                response = await sender.request(Request(method, "/", body=b"x"))
+                assert isinstance(response, DirectAnswer)
+                assert b"".join([chunk async for chunk in response.chunks()]) == b"hello"
+            assert len(served.connections) == 1
+            assert served.bodies == [b"x"] * 3
+            assert served.headers["Host"] == served.url.removeprefix("https://")
+
+    run(main())
+
+
+def test_reads_streams_and_what_is_large_are_left_to_aiohttp() -> None:
+    async def main() -> None:
+        async with serving() as served, transport(served.config()) as sender:
+            for request in (
+                Request("GET", "/"),
+                Request("DELETE", "/", body=b"x"),
+                Request("POST", "/", body=b"x", stream=True),
+                Request("POST", "/", body=b"x" * 300_000),
+            ):
+                response = await sender.request(request)
+                assert not isinstance(response, DirectAnswer)
+                assert await response.read() == b"hello"
+
+    run(main())
+
+
+def test_a_bounded_number_of_connections_is_shared(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_pool, "MOST_CONNECTIONS", 2)
+
+    async def main() -> None:
+        async with serving() as served, transport(served.config()) as sender:
+            assert await asyncio.gather(*[post(sender) for _ in range(20)]) == [b"hello"] * 20
+            assert len(served.connections) == 2
+
+    run(main())
+
+
+@pytest.mark.parametrize("farewell", [b"", b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\n\r\n"])
+def test_a_connection_that_the_server_has_left_is_not_used_again(farewell: bytes) -> None:
+    async def converse(socket: Socket, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await socket.head(reader)
+        await reader.readexactly(1)
+        writer.write(OK)
+        await go_on.wait()
+        writer.write(farewell)
+
+    go_on = asyncio.Event()
+
+    async def main() -> None:
+        async with listening(converse) as socket, transport(socket.config()) as sender:
+            assert await post(sender) == b"hello"
+            go_on.set()
+            pool = await sender._pools.current(None)
+            await until_left(pool)
+            assert await post(sender) == b"hello"
+            assert socket.connections == 2
+
+    run(main())
+
+
+async def until_left(pool: HttpPool) -> None:
+    """Return when no connection that is kept is open."""
+    assert pool._direct is not None
+    while any(connection.is_open for _, connection in pool._direct._idle):  # noqa: ASYNC110 - a socket is out there
+        await asyncio.sleep(0.001)
+
+
+def test_a_connection_whose_request_was_given_up_is_not_used_again() -> None:
+    async def slow(request: web.Request) -> web.Response:
+        if request.path == "/slow":
+            begun.set()
+            await asyncio.sleep(0.05)
+            return web.Response(text="late")
+        return await hello(request)
+
+    begun = asyncio.Event()
+
+    async def main() -> None:
+        async with serving(slow) as served, transport(served.config()) as sender:
+            waiting = asyncio.ensure_future(post(sender, "/slow"))
+            await begun.wait()
+            waiting.cancel()
+            assert await post(sender) == b"hello"
+            with pytest.raises(RequestTimedOut, match="no answer within"):
+                await sender.request(Request("POST", "/slow", body=b"x", timeout=0.01))
+            assert await post(sender) == b"hello"
+            assert len(served.connections) >= 3
+
+    run(main())
+
+
+def test_a_connection_is_kept_for_a_while_only() -> None:
+    async def main() -> None:
+        clock = ShiftedClock()
+        async with serving() as served, transport(served.config(), world_with(clock)) as sender:
+            await post(sender)
+            clock.shift += 20
+            await post(sender)
+            assert len(served.connections) == 1
+            clock.shift += 31
+            await post(sender)
+            assert len(served.connections) == 2
+
+    run(main())
+
+
+def test_connections_that_nobody_uses_are_closed() -> None:
+    async def main() -> None:
+        async with serving() as served, transport(served.config(), world_with(FastClock(300))) as sender:
+            await asyncio.gather(*[post(sender) for _ in range(3)])
+            pool = await sender._pools.current(None)
+            assert pool._direct is not None
+            while pool._direct._idle:  # noqa: ASYNC110 - on a clock that runs fast
+                await asyncio.sleep(0.005)
+            assert await post(sender) == b"hello"
+
+    run(main())
+
+
+def test_silence_ends_a_write(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_pool, "_SILENCE", 0.05)
+
+    async def converse(socket: Socket, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await socket.head(reader)
+        for piece in (OK[:10], OK[10:20], OK[20:]) if b"/slowly" in socket.requests[-1] else ():
+            await asyncio.sleep(0.03)
+            writer.write(piece)
+        await reader.read()
+
+    async def main() -> None:
+        async with listening(converse) as socket, transport(socket.config()) as sender:
+            assert await post(sender, "/slowly") == b"hello"
+            with pytest.raises(RequestTimedOut, match="timed out while an answer was awaited"):
+                await post(sender)
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    ("sent", "error"),
+    [
+        (b"", "closed the connection|broke"),
+        (b"SSH-2.0-OpenSSH\r\n", "the answer is not HTTP"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf", "while its answer was read"),
+    ],
+)
+def test_an_answer_that_is_broken_or_cut_is_an_error(sent: bytes, error: str) -> None:
+    async def converse(socket: Socket, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await socket.head(reader)
+        await reader.readexactly(1)
+        writer.write(sent)
+
+    async def main() -> None:
+        async with listening(converse) as socket, transport(socket.config()) as sender:
+            with pytest.raises(ConnectionLost, match=error):
+                await post(sender)
+            assert len(socket.requests) == 1
+
+    run(main())
+
+
+def test_an_answer_that_is_too_long_is_refused() -> None:
+    async def main() -> None:
+        async with serving() as served, transport(served.config(), longest_answer=3) as sender:
+            with pytest.raises(AnswerTooLarge, match="longer than 3 bytes"):
+                await post(sender)
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    ("request_", "problem"),
+    [
+        (Request("POST", "/", headers=[("X-A", "1\r\nX-B: 2")], body=b"x"), "a header holds the end of a line"),
+        (Request("POST", "/a b", body=b"x"), "the path is not encoded"),
+        (Request("POST", "/\r\nX: y", body=b"x"), "a header holds the end of a line"),
+    ],
+)
+def test_nothing_can_be_slipped_into_a_request(request_: Request, problem: str) -> None:
+    async def main() -> None:
+        async with serving() as served, transport(served.config()) as sender:
+            with pytest.raises(ValueError, match=problem):
+                await sender.request(request_)
+            assert served.requests == []
+
+    run(main())
+
+
+def test_no_server_is_told_with_request_and_host() -> None:
+    async def main() -> None:
+        async with listening(lambda *_: asyncio.sleep(0)) as socket:
+            config = socket.config()
+        async with transport(config) as sender:
+            with pytest.raises(ConnectionLost, match=r"POST 127.0.0.1:[0-9]+/: the server cannot be reached"):
+                await post(sender)
+
+    run(main())
+
+
+def test_a_server_of_another_authority_is_not_believed() -> None:
+    async def main() -> None:
+        async with serving() as served, transport(served.config(tls={"ca_data": b""})) as sender:
+            with pytest.raises(ConnectionLost, match="the server's certificate is not accepted"):
+                await post(sender)
+        async with serving(plain=True) as served:
+            config = served.config(server=served.url.replace("http:", "https:"))
+            async with transport(config) as sender:
+                with pytest.raises(ConnectionLost, match="no TLS connection"):
+                    await post(sender)
+
+    run(main())
