@@ -1,0 +1,29 @@
+"""Operators that do the same work: Ostinato's beside kopf's and controller-runtime's, in turns, in one run.
+
+    python -m bench.operators [--real PROGRAM | --kubeconfig FILE] [--objects 5000] [--rounds 2] [--only NAME ...]
+
+Custom resources are made; then an operator is started, in a process of its own, which gives each of them a ConfigMap
+that it owns and a status. The time from its start until the last status is written counts, and what its process has
+used of processor and memory by then. Everything is deleted, and the next one starts, in another namespace of the same
+server.
+
+- The server is an `ostinato apiserver`, started here. With `--real` it is kube-apiserver and etcd in a first run, and
+  ours in a second: `PROGRAM up DIR --bare` leaves `admin.kubeconfig` in DIR, `PROGRAM down DIR` ends them. With
+  `--kubeconfig` it is that one, in its namespaces `operators-N`.
+- kopf runs in an environment of its own, which is made at first use: as it comes, and once more without the logs and
+  events that it writes of each handler. It watches no ConfigMaps, which the others do. controller-runtime's client does
+  not hold itself back. Where there is no Go, or kopf cannot be had, that side is left out, with a word about why.
+- `--resync 20000` measures, in place of this, what a resync of so many objects sends when nothing is to be done.
+
+Python's bytecode is compiled before, as it is of a package that pip has installed.
+
+The best round of each counts: what else the machine does can only make it worse.
+"""
+
+from __future__ import annotations
+
+
+def main() -> None:
+    from bench.operators.run import main  # here, or each operator would load the benchmark
+
+    main()

@@ -1,0 +1,5 @@
+"""`python -m bench.operators`."""
+
+from bench.operators.run import main
+
+main()

@@ -1,0 +1,80 @@
+"""The contenders: how each operator is started, and why some cannot be."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "ostinato"
+KOPF = CACHE / "kopf-venv"
+BYTECODE = CACHE / "bench-bytecode"
+
+OSTINATO, RUNTIME = "ostinato", "controller-runtime"
+KOPF_NAME, KOPF_QUIET = "kopf", "kopf, no logs or events"
+WORKERS = (1, 16)
+
+Commands = dict[str, list[str]]  # by contender; the kubeconfig and the namespace are put in for {…}
+
+
+def commands(directory: Path) -> tuple[Commands, dict[str, str]]:
+    """The commands, and for each that is left out the reason."""
+    found: Commands = {}
+    reasons: dict[str, str] = {}
+    program, reason = _go(directory)
+    if reason:
+        reasons[RUNTIME] = reason
+    for count in WORKERS:
+        if program:
+            found[named(RUNTIME, count)] = [program, "{kubeconfig}", "{namespace}", str(count)]
+        ours = [sys.executable, "-m", "bench.operators.ostinato_operator", "{kubeconfig}", "{namespace}", str(count)]
+        found[named(OSTINATO, count)] = ours
+    python, reason = _kopf()
+    if reason:
+        reasons[KOPF_NAME] = reason
+    else:
+        program = str(HERE / "kopf_operator.py")
+        found[KOPF_NAME] = [python, "-m", "kopf", "run", "--standalone", "--namespace", "{namespace}", program]
+        found[KOPF_QUIET] = [python, program]
+    return found, reasons
+
+
+def named(name: str, workers: int) -> str:
+    return f"{name}, {workers} worker{'s' if workers > 1 else ''}"
+
+
+def environment(kubeconfig: Path, namespace: str) -> dict[str, str]:
+    path = os.pathsep.join((str(ROOT), str(ROOT / "src")))
+    ours = {"PYTHONPATH": path, "OPERATOR_KUBECONFIG": str(kubeconfig), "OPERATOR_NAMESPACE": namespace}
+    given = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return {**given, **ours, "PYTHONPYCACHEPREFIX": str(BYTECODE)}
+
+
+def _go(directory: Path) -> tuple[str, str]:
+    if shutil.which("go") is None:
+        return "", "there is no go command"
+    program = str(directory / "operator")
+    command = ["go", "build", "-o", program, "."]
+    build = subprocess.run(command, cwd=ROOT / "bench" / "go" / "operator", capture_output=True, text=True, check=False)
+    if build.returncode:
+        return "", (build.stderr.strip().splitlines() or ["it cannot be built"])[-1]
+    return program, ""
+
+
+def _kopf() -> tuple[str, str]:
+    python = KOPF / "bin" / "python"
+    if not python.exists():
+        venv.create(KOPF, with_pip=True)
+    probe = [str(python), "-c", "import kopf, uvloop"]
+    if subprocess.run(probe, capture_output=True, check=False).returncode == 0:
+        return str(python), ""
+    install = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "kopf", "uvloop"]
+    done = subprocess.run(install, capture_output=True, text=True, check=False)
+    if done.returncode:
+        return "", "kopf cannot be installed: " + (done.stderr.strip().splitlines() or ["pip failed"])[-1]
+    return str(python), ""

@@ -1,0 +1,87 @@
+"""Filling: what is done to a server before, during and after the run of an operator."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from pathlib import Path
+
+from bench.operators.gadget import Gadget, GadgetSpec, definition
+from ostinato.api.errors import AlreadyExists, NotFound
+from ostinato.api.meta import ObjectMeta
+from ostinato.client import Client, Config
+from ostinato.kinds.core_v1 import ConfigMap
+
+WRITERS = 16
+TEXT = "x" * 200
+
+
+class Filling:
+    """Gadgets in a namespace."""
+
+    def __init__(self, kubeconfig: Path, namespace: str) -> None:
+        self.kubeconfig = kubeconfig
+        self.namespace = namespace
+        self._client = Client.connect(Config.load(path=kubeconfig, namespace=namespace))
+
+    async def __aenter__(self) -> Filling:
+        await self._client.__aenter__()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._client.close()
+
+    async def fill(self, count: int) -> None:
+        """Make the kind known, the namespace and the Gadgets."""
+        namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.namespace}}
+        for each in (definition(), namespace):
+            with contextlib.suppress(AlreadyExists):
+                await self._client.create(each)
+        await self._served()
+        missing = (
+            Gadget(metadata=ObjectMeta(name=f"gadget-{number}"), spec=GadgetSpec(text=TEXT)) for number in range(count)
+        )
+
+        async def write() -> None:
+            for each in missing:
+                await self._client.create(each)
+
+        async with asyncio.TaskGroup() as group:
+            for _ in range(WRITERS):
+                group.create_task(write())
+
+    async def _served(self) -> None:
+        async with asyncio.timeout(30):
+            while True:
+                with contextlib.suppress(NotFound):
+                    async for _ in self._client.list(Gadget):
+                        break
+                    return
+                await asyncio.sleep(0.1)
+
+    async def converged(self, count: int) -> None:
+        """Return when so many Gadgets have a status."""
+        done: set[str] = set()
+        async with self._client.watch(Gadget, namespace=self.namespace) as events:
+            async for event in events:
+                if event.object.status is not None and event.object.status.config_map:
+                    done.add(event.object.metadata.name)
+                    if len(done) == count:
+                        return
+
+    async def check(self, count: int) -> None:
+        """AssertionError unless all is as it is to be."""
+        maps = {each.metadata.name: each async for each in self._client.list(ConfigMap, namespace=self.namespace)}
+        gadgets = [each async for each in self._client.list(Gadget, namespace=self.namespace)]
+        assert len(gadgets) == count
+        for gadget in gadgets:
+            made = maps[gadget.metadata.name]
+            assert made.data == {"text": gadget.spec.text}, made
+            assert [each.uid for each in made.metadata.owner_references] == [gadget.metadata.uid], made
+            assert gadget.status is not None, gadget
+            assert gadget.status.config_map == gadget.metadata.name, gadget
+            assert gadget.status.observed_generation == gadget.metadata.generation, gadget
+
+    async def empty(self) -> None:
+        for kind in (Gadget, ConfigMap):
+            await self._client.delete_all_of(kind, namespace=self.namespace)

@@ -1,0 +1,96 @@
+"""kopf's operator, in an environment that has kopf; the kubeconfig and the namespace are in OPERATOR_*.
+
+- `kopf run --standalone --namespace NAMESPACE kopf_operator.py`: as it comes. What its handlers do is logged, and posted
+  as events.
+- `python kopf_operator.py`: as fast as it can be made. It logs and posts nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import logging
+import os
+import ssl
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import kopf
+import uvloop
+import yaml
+
+KUBECONFIG, NAMESPACE = os.environ["OPERATOR_KUBECONFIG"], os.environ["OPERATOR_NAMESPACE"]
+QUIET = __name__ == "__main__"
+
+
+def entry(config: dict[str, Any], kind: str) -> dict[str, Any]:
+    """The only cluster or user of a kubeconfig."""
+    found: dict[str, Any] = config[f"{kind}s"][0][kind]
+    return found
+
+
+CONFIG = yaml.safe_load(Path(KUBECONFIG).read_text())
+CLUSTER, USER = entry(CONFIG, "cluster"), entry(CONFIG, "user")
+CONFIG_MAPS = f"{CLUSTER['server']}/api/v1/namespaces/{NAMESPACE}/configmaps"
+
+
+def pem(holder: dict[str, Any], name: str, suffix: str) -> str:
+    """A file with a certificate or key of the kubeconfig, "" if there is none."""
+    if f"{name}-data" not in holder:
+        return str(holder.get(name, ""))
+    path = Path(f"{KUBECONFIG}.{suffix}")
+    path.touch(mode=0o600)
+    path.write_bytes(base64.b64decode(holder[f"{name}-data"]))
+    return str(path)
+
+
+FILES = {
+    "authority": pem(CLUSTER, "certificate-authority", "ca"),
+    "certificate": pem(USER, "client-certificate", "crt"),
+    "key": pem(USER, "client-key", "key"),
+}
+
+
+@kopf.on.login()
+def login(**_: Any) -> kopf.ConnectionInfo:
+    return kopf.ConnectionInfo(
+        server=CLUSTER["server"],
+        ca_path=FILES["authority"] or None,
+        token=USER.get("token"),
+        certificate_path=FILES["certificate"] or None,
+        private_key_path=FILES["key"] or None,
+    )
+
+
+@kopf.on.startup()
+async def start(settings: kopf.OperatorSettings, memo: kopf.Memo, **_: Any) -> None:
+    settings.posting.enabled = not QUIET  # events
+    context = ssl.create_default_context(cafile=FILES["authority"] or None)
+    if FILES["certificate"]:
+        context.load_cert_chain(FILES["certificate"], FILES["key"])
+    headers = {"Authorization": f"Bearer {USER['token']}"} if "token" in USER else {}
+    memo.session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=context), headers=headers)
+
+
+@kopf.on.cleanup()
+async def stop(memo: kopf.Memo, **_: Any) -> None:
+    await memo.session.close()
+
+
+@kopf.on.resume("gadgets.bench.example.dev")
+@kopf.on.create("gadgets.bench.example.dev")
+@kopf.on.update("gadgets.bench.example.dev")
+async def gadgets(name: str, spec: kopf.Spec, meta: kopf.Meta, patch: kopf.Patch, memo: kopf.Memo, **_: Any) -> None:
+    wanted = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"text": spec["text"]}}
+    kopf.adopt(wanted)
+    async with memo.session.post(CONFIG_MAPS, json=wanted) as answer:
+        if answer.status not in (201, 409):
+            raise kopf.TemporaryError(await answer.text(), delay=1)
+    patch.status.update(configMap=name, observedGeneration=meta["generation"])
+
+
+if QUIET:
+    logging.disable(logging.INFO)
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(kopf.operator(standalone=True, namespaces=[NAMESPACE]))

@@ -1,0 +1,162 @@
+"""The run: servers, rounds, and the tables."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import itertools
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from bench.apiserver import ours, real
+from bench.operators.contenders import KOPF_NAME, OSTINATO, RUNTIME, WORKERS, Commands, commands, environment, named
+from bench.operators.filling import Filling
+from bench.operators.process import Figures, OperatorProcess
+
+LONGEST = 900  # seconds that an operator may take
+
+# What is to be reached: times controller-runtime's rate, and times kopf's.
+REAL = "kube-apiserver"
+RATE_OF_RUNTIME, CPU_OF_KOPF, MEMORY_OF_KOPF, RATE_OF_KOPF = 1.0, 0.3, 0.4, 5.0
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Operators that do the same work, beside each other.")
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument("--real", type=Path, help="program that starts kube-apiserver and etcd")
+    where.add_argument("--kubeconfig", type=Path, help="of a server that runs")
+    parser.add_argument("--objects", type=int, default=5000)
+    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--only", action="append", help="a contender by the beginning of its name; repeatable")
+    parser.add_argument("--skip-embedded", action="store_true", help="with --real: leave our own server out")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as temporary:
+        directory = Path(temporary)
+        found, reasons = commands(directory)
+        chosen = {name: each for name, each in found.items() if _is_chosen(name, options.only)}
+        for title, server in _servers(options, directory):
+            with server as kubeconfig:
+                results = asyncio.run(_rounds(kubeconfig, chosen, options, directory, reasons))
+            print(table(title, options.objects, results), flush=True)
+    for name, reason in reasons.items():
+        print(f"left out: {name}, because {reason}")
+
+
+def _is_chosen(name: str, only: list[str] | None) -> bool:
+    return not only or any(name.startswith(each) for each in only)
+
+
+Server = contextlib.AbstractContextManager[Path]
+
+
+def _servers(options: argparse.Namespace, directory: Path) -> Iterator[tuple[str, Server]]:
+    """Each with its name; the kubeconfig is what it gives."""
+    if options.kubeconfig:
+        yield str(options.kubeconfig), contextlib.nullcontext(options.kubeconfig)
+        return
+    if options.real:
+        yield REAL, _real(options.real, directory / "real")
+    if not options.skip_embedded:
+        yield "ostinato apiserver", _ours(directory)
+
+
+@contextlib.contextmanager
+def _real(program: Path, directory: Path) -> Iterator[Path]:
+    directory.mkdir()
+    with real(program, directory):
+        yield directory / "admin.kubeconfig"
+
+
+@contextlib.contextmanager
+def _ours(directory: Path) -> Iterator[Path]:
+    home = directory / "ours"
+    home.mkdir()
+    with ours(home, directory / "bytecode"):
+        yield home / "state" / "admin.kubeconfig"
+
+
+async def _rounds(
+    kubeconfig: Path, chosen: Commands, options: argparse.Namespace, directory: Path, reasons: dict[str, str]
+) -> dict[str, Figures]:
+    results: dict[str, Figures] = {}
+    numbers = itertools.count()
+    for _ in range(options.rounds):
+        for name, command in chosen.items():
+            namespace = f"operators-{next(numbers)}"
+            filled = [each.format(kubeconfig=kubeconfig, namespace=namespace) for each in command]
+            async with Filling(kubeconfig, namespace) as filling:
+                try:
+                    figures = await _measured(filling, filled, options.objects, directory / f"{namespace}.log")
+                except (OperatorFailed, AssertionError) as error:
+                    reasons[name] = str(error)
+                    continue
+                finally:
+                    await filling.empty()
+            print(f"  {name}: {figures.rate:.0f} /s, {figures.cpu:.2f} ms, {figures.memory:.0f} MB", file=sys.stderr)
+            results[name] = figures.or_better(results.get(name, figures))
+    return results
+
+
+class OperatorFailed(Exception):
+    """An operator that did not do its work."""
+
+
+async def _measured(filling: Filling, command: list[str], count: int, log: Path) -> Figures:
+    await filling.fill(count)
+    converged = asyncio.create_task(filling.converged(count))
+    began = time.monotonic()
+    async with OperatorProcess(command, environment(filling.kubeconfig, filling.namespace), log) as operator:
+        ended = asyncio.create_task(operator.ended())
+        tasks: list[asyncio.Task[object]] = [converged, ended]
+        await asyncio.wait(tasks, timeout=LONGEST, return_when=asyncio.FIRST_COMPLETED)
+        seconds = time.monotonic() - began
+        if not converged.done():
+            converged.cancel()
+            raise OperatorFailed(ended.result() if ended.done() else f"it was not done after {LONGEST} s")
+        ended.cancel()
+        converged.result()
+        figures = Figures(count / seconds, operator.processor_seconds() * 1000 / count, operator.most_memory())
+    await filling.check(count)
+    return figures
+
+
+# The table
+
+
+def table(server: str, count: int, results: dict[str, Figures]) -> str:
+    lines = [f"\n{count:,} custom resources on {server}: a ConfigMap and a status each\n"]
+    lines.append("| operator | objects/s | CPU an object | most memory |")
+    lines.append("|---|---|---|---|")
+    for name, each in sorted(results.items()):
+        lines.append(f"| {name} | {each.rate:.0f} | {each.cpu:.2f} ms | {each.memory:.0f} MB |")
+    ratios = list(_ratios(server, results))
+    if ratios:
+        lines += ["", "| ostinato beside | ratio | to reach |", "|---|---|---|"]
+        lines += ratios
+    return "\n".join(lines)
+
+
+def _ratios(server: str, results: dict[str, Figures]) -> Iterator[str]:
+    kopf = results.get(KOPF_NAME)
+    for workers in WORKERS:
+        mine, other = results.get(named(OSTINATO, workers)), results.get(named(RUNTIME, workers))
+        if mine is None:
+            continue
+        if other is not None:
+            ratio, reach = mine.rate / other.rate, RATE_OF_RUNTIME if server == REAL else 0.0
+            yield _line(f"rate, {named(RUNTIME, workers)}", ratio, reach, is_good=ratio >= reach)
+        if kopf is not None:
+            label = named("ours", workers)
+            rate, goal = mine.rate / kopf.rate, 0.0 if server == REAL or workers == 1 else RATE_OF_KOPF
+            yield _line(f"rate, kopf ({label})", rate, goal, is_good=rate >= goal)
+            cpu, memory = mine.cpu / kopf.cpu, mine.memory / kopf.memory
+            yield _line(f"CPU, kopf ({label})", cpu, CPU_OF_KOPF, is_good=cpu <= CPU_OF_KOPF)
+            yield _line(f"memory, kopf ({label})", memory, MEMORY_OF_KOPF, is_good=memory <= MEMORY_OF_KOPF)
+
+
+def _line(title: str, ratio: float, reach: float, *, is_good: bool) -> str:
+    return f"| {title} | {ratio:.2f} | {f'{reach:g}' if reach else '–'}{'' if is_good else ' **missed**'} |"
