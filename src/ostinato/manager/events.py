@@ -47,13 +47,15 @@ class Events:
         self._world = world
         self._clock = world.clock
         self._rng = world.rng.fork("events")
-        self._waiting: deque[Callable[[], Known | None]] = deque()
+        self._waiting: deque[Callable[[], Known | None]] = deque()  # to be noted; threads put them here, too
+        self._to_tell: dict[Known, None] = {}  # noted, in order; each once, and told as it stands then
         self._under_way: Known | None = None  # what the server is being told
         self._came = asyncio.Event()
         self._series = SeriesBook(world.clock)
         self._counts = CountBook(world.clock)
         self._books: tuple[Book, ...] = (self._series, self._counts)
         self._task: asyncio.Task[None] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._stopped = False
         self._dropped = 0
         self._moment = 0  # that was given to an event last
@@ -68,7 +70,8 @@ class Events:
 
     def start(self) -> None:
         """Begin to tell. Events may be recorded before."""
-        self._task = asyncio.get_running_loop().create_task(self._run(), name="events")
+        self._loop = asyncio.get_running_loop()
+        self._task = self._loop.create_task(self._run(), name="events")
 
     async def stop(self) -> None:
         """Tell what is left, for some seconds at most."""
@@ -81,20 +84,26 @@ class Events:
             async with self._clock.timeout(FLUSH):
                 await self._flush()
         except TimeoutError:
-            _logger.warning("%d events were not told: the server was too slow", len(self._waiting))
-        self._waiting.clear()
+            _logger.warning("%d events were not told: the server was too slow", len(self._to_tell))
+        self._to_tell.clear()
 
     def add(self, note: Callable[[], Known | None]) -> None:
-        """Take an event, or drop it if there are too many. Never waits. `note` puts it into a book, when it is told."""
+        """Take an event, or drop it if there are too many. Never waits, and may be called in any thread.
+
+        `note` puts it into a book, and gives what is to be told; it is called on the loop.
+        """
         if self._stopped:
             return
-        if len(self._waiting) >= MOST_WAITING:
+        if len(self._waiting) + len(self._to_tell) >= MOST_WAITING:
             self._dropped += 1
             if self._dropped & (self._dropped - 1) == 0:  # 1, 2, 4, 8: loud, but not for long
                 _logger.warning("%d events dropped: too many wait for the server", self._dropped)
             return
         self._waiting.append(note)
-        self._came.set()
+        if self._loop is None:
+            self._came.set()
+        elif not self._came.is_set():
+            self._loop.call_soon_threadsafe(self._came.set)
 
     def moment(self) -> int:
         """Now, in nanoseconds; of two events of the same moment the second is a bit later, so that both have a name."""
@@ -107,11 +116,13 @@ class Events:
             while True:
                 await self._came.wait()
                 self._came.clear()
-                while self._waiting:
-                    self._under_way = self._waiting.popleft()()
-                    if self._under_way is not None:
-                        await self._tell(self._under_way)
-                        self._under_way = None
+                self._note()
+                while self._to_tell:
+                    self._under_way = next(iter(self._to_tell))
+                    del self._to_tell[self._under_way]
+                    await self._tell(self._under_way)
+                    self._under_way = None
+                    self._note()
         finally:
             sweeping.cancel()
             await asyncio.wait([sweeping])
@@ -130,11 +141,19 @@ class Events:
     async def _flush(self) -> None:
         if self._under_way is not None:
             await self._try(self._under_way)
-        while self._waiting:
-            if (known := self._waiting.popleft()()) is not None:
-                await self._try(known)
+        self._note()
+        while self._to_tell:
+            known = next(iter(self._to_tell))
+            await self._try(known)
+            del self._to_tell[known]
         for known in self._untold():
             await self._try(known)
+
+    def _note(self) -> None:
+        """Put what has come into the books: what is only counted, or too much, waits for nobody."""
+        while self._waiting:
+            if (known := self._waiting.popleft()()) is not None:
+                self._to_tell[known] = None
 
     def _untold(self) -> list[Known]:
         return [known for book in self._books for known in book.untold()]

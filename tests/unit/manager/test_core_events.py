@@ -10,13 +10,16 @@ import pytest
 from tests.unit.manager.stage import Stage, staged
 
 from ostinato.api.meta import ObjectMeta
-from ostinato.client import Unstructured
+from ostinato.client import Client, Unstructured
 from ostinato.kinds import events_v1
 from ostinato.kinds.core_v1 import ConfigMap, Event, Namespace, Node, ObjectReference
 from ostinato.manager.event_books import MOST_REMEMBERED
 from ostinato.manager.event_counts import CountBook
 from ostinato.manager.events import Events
-from ostinato.world import Simulation
+from ostinato.server.core import Server
+from ostinato.server.store.log_memory import MemoryLog
+from ostinato.server.transport import InProcessTransport
+from ostinato.world import Simulation, World
 
 A = ConfigMap(metadata=ObjectMeta(name="a", namespace="default", uid="u1", resource_version="7"))
 
@@ -98,6 +101,7 @@ async def test_spam_is_not_written_but_counted(stage: Stage) -> None:
     told = Told(stage)
     for _ in range(40):
         told.recorder.event(A, "Failed", "x")
+        await stage.clock.sleep(0.1)
     told.recorder.event(A, "Failed", "x", kind="Warning")
     events = {event.type: event for event in await told.settled()}
     assert events["Normal"].count == 25
@@ -189,6 +193,48 @@ def test_a_namespace_that_goes_takes_its_events_without_a_fuss(caplog: pytest.Lo
     ]
 
 
+@staged
+async def test_spam_takes_no_place_from_others_and_what_waits_is_told_once_as_it_stands(stage: Stage) -> None:
+    told = Told(stage)
+    stage.wire.before = lambda _: stage.clock.sleep(0.1)  # a slow server
+    told.recorder.event(A, "First", "x")
+    await stage.clock.sleep(0.01)
+    for _ in range(10):
+        for _ in range(200):
+            told.recorder.event(A, "Failed", "again and again")
+        await stage.clock.sleep(0.15)
+    told.recorder.event(Node(metadata=ObjectMeta(name="n")), "Other", "x")
+    stage.wire.before = lambda _: None
+    counts = {event.reason: event.count for event in await told.settled()}
+    assert counts == {"First": 1, "Failed": 200, "Other": 1}, "the rest was too much, and kept nobody else away"
+    written = [asked for asked in stage.wire.asked if not asked.startswith("GET")]
+    assert len(written) <= 4, "24 within the limit took no 24 requests"
+    await told.events.stop()
+
+
+def test_events_may_come_from_threads(caplog: pytest.LogCaptureFixture) -> None:
+    async def play() -> None:
+        world = World.real()
+        server = Server(world, MemoryLog())
+        await server.start()
+        client = Client(InProcessTransport(server), world=world, namespace="default")
+        events = Events(client, world)
+        events.start()
+        recorder = events.core_recorder("worker")
+        async with client, asyncio.timeout(10):
+            watching = client.watch(Event, namespace="default")
+            await world.executor.run(lambda: recorder.event(A, "Worked", "in a thread"))
+            async for event in watching:
+                if event.object.reason == "Worked":
+                    break
+        await events.stop()
+        await server.close()
+        world.executor.close()
+
+    asyncio.run(play(), debug=True)
+    assert "dropped" not in caplog.text
+
+
 def test_what_is_remembered_is_bounded() -> None:
     world = Simulation(1)
     book = CountBook(world.clock)
@@ -202,7 +248,6 @@ def test_what_is_remembered_is_bounded() -> None:
 async def test_a_manager_says_in_which_group_events_are_written(stage: Stage) -> None:
     from ostinato.controller import Surroundings, Task
     from ostinato.manager import Manager, Purpose
-    from ostinato.server.transport import InProcessTransport
 
     def connect(purpose: Purpose) -> Any:
         return InProcessTransport(stage.server, deadline=purpose.deadline)
