@@ -88,8 +88,11 @@ class HttpTransport:
             timeout = self._timeout if request.timeout is None and not request.stream else request.timeout
             until = None if timeout is None else self._clock.monotonic() + timeout
             try:
-                async with self._clock.deadline(until):
+                if until is None:
                     answer = await self._send_until_answered(request, what, until)
+                else:
+                    async with self._clock.deadline(until):
+                        answer = await self._send_until_answered(request, what, until)
             except TimeoutError as error:
                 if isinstance(error, TransportError):
                     raise

@@ -1,7 +1,7 @@
 """Direct requests: objects that are written, over connections of our own and without a proxy in between.
 
-A controller mostly writes, and aiohttp takes five times the processor for it. So what sends an object and gets one,
-POST, PUT and PATCH, goes this way; lists, streams, WebSockets and what needs a proxy are aiohttp's.
+A controller mostly writes, and aiohttp takes twice the processor for it. So what sends an object and gets one, POST,
+PUT and PATCH, goes this way; lists, streams, WebSockets and what needs a proxy are aiohttp's.
 
 - A connection has one request at a time. It is kept after a whole answer, for a while; one that broke, or whose request
   was given up, is closed. There is a bounded number; more requests wait for each other.

@@ -179,6 +179,7 @@ class HttpPools:
         self._metrics = metrics
         self._clock = world.clock
         self._tls = TlsFiles(config, world)
+        self._secure = config.secure
         self._material = _NO_MATERIAL  # of the pool
         self._pool: HttpPool | None = None
         self._retired: list[HttpPool] = []
@@ -188,15 +189,15 @@ class HttpPools:
     async def current(self, certificate: ClientCertificate | None) -> HttpPool:
         """`certificate` is a plugin's; one of the configuration beats it."""
         material = _NO_MATERIAL
-        if self._config.secure:
+        if self._secure:
             material = await self._tls.current()
             if certificate is not None and material.certificate is None:
                 material = material._replace(certificate=certificate)
         self._check_usable()
-        if self._pool is not None and material == self._material:
+        if self._pool is not None and (material is self._material or material == self._material):
             return self._pool
         try:
-            context = make_context(self._config, material) if self._config.secure else None
+            context = make_context(self._config, material) if self._secure else None
         except ConfigError as error:  # of a plugin; what is configured was checked when it was read
             raise CredentialsError(str(error)) from None
         if self._pool is not None:

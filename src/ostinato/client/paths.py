@@ -6,12 +6,16 @@ one for all of them, a missing namespace into one for all namespaces.
 
 from __future__ import annotations
 
-from typing import Protocol
+import re
+from functools import lru_cache
+from typing import Final, Protocol
 
 from ostinato.api.gvk import GroupVersion, NamespacedName
 from ostinato.api.names import name_is_path_segment
 from ostinato.api.object import KindInfo
 from ostinato.client.transport import path_of
+
+_PLAIN: Final = re.compile(r"[a-z0-9][-a-z0-9]*")  # a name that means itself in a path: nearly all of them
 
 
 class Named(Protocol):
@@ -33,6 +37,7 @@ def root_of(version: GroupVersion) -> str:
     return path_of("apis", version.group, version.version) if version.group else path_of("api", version.version)
 
 
+@lru_cache(maxsize=4096)
 def collection_path(info: KindInfo, namespace: str) -> str:
     """All objects of a kind in a namespace; "" is all namespaces."""
     _check_resource(info)
@@ -56,8 +61,11 @@ def object_path(info: KindInfo, key: NamespacedName, subresource: str = "") -> s
         raise ValueError(f"{info.gvk.kind}: a name is needed")
     if info.namespaced and not key.namespace:
         raise ValueError(f"{info.gvk.kind} {key.name}: a namespace is needed; give it, or a client that has one")
-    _check_segment("name", key.name, info)
-    path = collection_path(info, key.namespace) + path_of(key.name)
+    if _PLAIN.fullmatch(key.name):
+        path = f"{collection_path(info, key.namespace)}/{key.name}"
+    else:
+        _check_segment("name", key.name, info)
+        path = collection_path(info, key.namespace) + path_of(key.name)
     return path + path_of(*subresource.split("/")) if subresource else path
 
 

@@ -14,6 +14,7 @@ The client is written against this protocol alone:
 from __future__ import annotations
 
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping, Sequence
+from functools import lru_cache
 from types import TracebackType
 from typing import Final, NamedTuple, Protocol, Self
 from urllib.parse import quote, urlencode
@@ -45,7 +46,12 @@ class Request(NamedTuple):
     @property
     def target(self) -> str:
         """Path and query, as the first line of an HTTP request has them."""
-        return f"{self.path}?{urlencode(self.query)}" if self.query else self.path
+        return f"{self.path}?{_encoded(tuple(self.query))}" if self.query else self.path
+
+
+@lru_cache(maxsize=256)  # a controller asks for the same again and again
+def _encoded(query: tuple[tuple[str, str], ...]) -> str:
+    return urlencode(query)
 
 
 class Response(Protocol):
