@@ -103,8 +103,15 @@ class Applier:
         return list(await self._client.list(metadata, namespace=access.namespace(owner)))
 
     def _owned(self, instance: A, owner: AnyObject | None) -> A:
-        """A copy, in the namespace of its owner if it names none, and with a reference to it."""
-        wanted = copy.deepcopy(instance)
+        """A copy, in the namespace of its owner if it names none, and with a reference to it.
+
+        Nothing but the metadata is changed, so nothing else is copied.
+        """
+        wanted = copy.copy(instance)
+        if isinstance(wanted, Object):
+            wanted.metadata = copy.deepcopy(wanted.metadata)
+        elif isinstance(wanted.get("metadata"), dict):
+            wanted["metadata"] = copy.deepcopy(wanted["metadata"])
         if owner is None:
             return wanted
         namespace = access.namespace(owner)

@@ -5,8 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
-from contextlib import contextmanager
+from collections.abc import Hashable
 from contextvars import ContextVar
 
 import msgspec
@@ -39,10 +38,16 @@ def reconcile_id() -> str:
     return "" if found is None else found.id
 
 
-@contextmanager
-def running(reconcile: Reconcile) -> Iterator[None]:
-    token = _current.set(reconcile)
-    try:
-        yield
-    finally:
-        _current.reset(token)
+class running:  # noqa: N801 - it is used like a function: `with running(reconcile):`
+    """In the block, this reconcile runs."""
+
+    __slots__ = ("_reconcile", "_token")
+
+    def __init__(self, reconcile: Reconcile) -> None:
+        self._reconcile = reconcile
+
+    def __enter__(self) -> None:
+        self._token = _current.set(self._reconcile)
+
+    def __exit__(self, *_: object) -> None:
+        _current.reset(self._token)

@@ -9,7 +9,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
@@ -43,15 +42,15 @@ class StatusWriter:
     def __init__(self, client: CachedClient, field_manager: str) -> None:
         self._client = client
         self._manager = field_manager
-        self._written: dict[str, tuple[str, Json]] = {}  # by uid: the version and the status, after a write
+        self._written: dict[str, tuple[str, bytes]] = {}  # by uid: the version and the status, after a write
 
     async def write(self, instance: A, fields: Mapping[str, Any], conditions: Iterable[Condition], now: Time) -> A:
         """The object as it is then; the status of the one that was given is changed as well."""
-        version, before = self._written.get(access.uid(instance)) or (
+        version, status = self._written.get(access.uid(instance)) or (
             access.resource_version(instance),
             _status_as_read(instance),
         )
-        after = copy.deepcopy(before)
+        before, after = _decoded(status), _decoded(status)
         known = _known_fields(instance)
         for name, value in fields.items():
             _set(after, _wire(name, known, instance), value)
@@ -81,19 +80,31 @@ class StatusWriter:
         if isinstance(instance, Object):
             instance.status = answer.status  # type: ignore[attr-defined,union-attr]  # _known_fields has looked
         else:
-            instance["status"] = copy.deepcopy(status)
+            instance["status"] = _decoded(status)
         return answer
 
 
-def _status_as_read(instance: AnyObject) -> Json:
+class _StatusAlone(msgspec.Struct):
+    """Of an object."""
+
+    status: msgspec.Raw = msgspec.Raw(b"{}")
+
+
+_alone = msgspec.json.Decoder(_StatusAlone)
+
+
+def _status_as_read(instance: AnyObject) -> bytes:
     """From the JSON that the object was read from: a class leaves out what is at its default."""
-    if isinstance(instance, Object):
-        data = origin(instance)
-        document = to_dict(instance) if data is None else msgspec.json.decode(data)
-    else:
-        document = instance
-    status = document.get("status")
-    return status if isinstance(status, dict) else {}
+    data = origin(instance) if isinstance(instance, Object) else None
+    if data is not None:
+        return bytes(_alone.decode(data).status)
+    document = to_dict(instance) if isinstance(instance, Object) else instance
+    return msgspec.json.encode(document.get("status"), enc_hook=encode_leaf)
+
+
+def _decoded(status: bytes) -> Json:
+    found = msgspec.json.decode(status)
+    return found if isinstance(found, dict) else {}
 
 
 def _known_fields(instance: AnyObject) -> dict[str, Field] | None:

@@ -8,7 +8,9 @@ other keys.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Hashable
+import logging
+from collections.abc import Awaitable, Hashable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -97,12 +99,12 @@ class Worker:
         )
         changes: list[Write] = []
         context = Context(reconcile, self._surroundings, self._applier, self._controller.owned)
-        attributes = {"controller": self._name, "request": str(key), "reconcile_id": reconcile.id, "why": str(why)}
         clock = self._world.clock
         began = clock.monotonic()
         with running(reconcile), own_writes(self._watch(changes)) as writes:
-            with self._surroundings.span("reconcile", attributes):
+            if self._logger.isEnabledFor(logging.DEBUG):
                 self._logger.debug("%s: reconcile, for %s", self._about(key), why)
+            with self._surroundings.span("reconcile", _attributes(reconcile)):
                 outcome = await self._run(context)
             verdict = self._judge(key, outcome, attempt, writes)
             self._statistics.ran(_label(verdict, outcome), clock.monotonic() - began, why.reasons)
@@ -115,19 +117,18 @@ class Worker:
         task = asyncio.current_task()
         assert task is not None
         cancelled_before = task.cancelling()
-        timeout = self._world.clock.timeout(self._timeout)
+        timeout = None if self._timeout is None else self._world.clock.timeout(self._timeout)
         try:
+            if timeout is None:
+                return await self._measured(context)
             async with timeout:
-                if not self._slow_step or not self._controller.reconciler.is_async:
-                    return await self._controller.reconciler.run(context)
-                run = self._controller.reconciler.run(context)
-                return await Measured(run, self._world.clock, self._slow_step, self._slow(context))
+                return await self._measured(context)
         except asyncio.CancelledError as error:
             if task.cancelling() > cancelled_before:
                 raise
             return _caused(RuntimeError("the reconciler was cancelled by something that it awaited"), error)
         except TimeoutError as error:
-            if not timeout.expired():
+            if timeout is None or not timeout.expired():
                 return error
             self._statistics.timeouts += 1
             return _caused(ReconcileTimeout(f"it took longer than {self._timeout:g} s, and was cancelled"), error)
@@ -139,6 +140,12 @@ class Worker:
             return group
         except Exception as error:  # noqa: BLE001 - judged by the caller
             return error
+
+    def _measured(self, context: Context) -> Awaitable[Result]:
+        run = self._controller.reconciler.run(context)
+        if not self._slow_step or not self._controller.reconciler.is_async:
+            return run
+        return Measured(run, self._world.clock, self._slow_step, partial(self._slow, context))
 
     def _judge(self, key: Hashable, outcome: Result | Exception, attempt: int, writes: OwnWrites) -> Verdict:
         if isinstance(outcome, Result):
@@ -208,16 +215,13 @@ class Worker:
         if isinstance(outcome, Result) and outcome.delay is not None and outcome.retry:
             self._logger.warning("%s: the result has requeue_after and retry; retry is ignored", self._about(key))
 
-    def _slow(self, context: Context) -> Any:
-        def slow(seconds: float) -> None:
-            self._logger.warning(
-                "%s: the reconcile blocked the event loop for %.1f s, and with it everything else in this process; "
-                "await what takes long, or make the reconciler a plain def, which runs in a thread",
-                self._about(context.request),
-                seconds,
-            )
-
-        return slow
+    def _slow(self, context: Context, seconds: float) -> None:
+        self._logger.warning(
+            "%s: the reconcile blocked the event loop for %.1f s, and with it everything else in this process; "
+            "await what takes long, or make the reconciler a plain def, which runs in a thread",
+            self._about(context.request),
+            seconds,
+        )
 
     def _about(self, key: Hashable) -> str:
         """Whose reconcile it is, in a message."""
@@ -227,6 +231,16 @@ class Worker:
 
 class _ExitError(RuntimeError):
     """A reconciler wanted to end the process."""
+
+
+def _attributes(reconcile: Reconcile) -> dict[str, str]:
+    """Of its span."""
+    return {
+        "controller": reconcile.controller,
+        "request": str(reconcile.request),
+        "reconcile_id": reconcile.id,
+        "why": str(reconcile.why),
+    }
 
 
 def _label(verdict: Verdict, outcome: Result | Exception) -> Outcome:
