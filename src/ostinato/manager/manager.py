@@ -171,6 +171,16 @@ class Manager:
         if self._election is not None:
             self._election.check(_TOLERANCE)
 
+    async def check_caches(self) -> None:
+        """For readiness: an error that names what is not cached yet, and why.
+
+        Not where webhooks of this manager convert what it caches: a Service sends nobody to who is not ready.
+        """
+        if self._lifecycle is None:
+            raise RuntimeError("the manager has not been started")
+        for cache in (self.informers, *self._more_caches):
+            await cache.synced(timeout=0)
+
     # What it is made of
 
     @property

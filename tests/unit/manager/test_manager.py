@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 from tests.unit.manager.stage import Stage, Wire, staged
 
+from ostinato.api.errors import Forbidden
 from ostinato.api.meta import ObjectMeta
+from ostinato.api.object import kind_of
 from ostinato.cache.informers import Informers
 from ostinato.client import Client
 from ostinato.client.transport import ConnectionLost, DeadlinePassed, Request
@@ -397,6 +399,34 @@ async def test_a_cache_that_is_never_filled_does_not_hold_up_the_end(stage: Stag
     await rig.stop()
     assert stage.clock.monotonic() - began < 1
     assert rig.said == []
+
+
+@staged
+async def test_readiness_may_wait_for_the_caches_and_says_what_they_wait_for(stage: Stage) -> None:
+    rig = Rig(stage)
+    rig.manager.informers.of(ConfigMap)
+    rig.manager.add_readiness_check("caches", rig.manager.check_caches)
+    with pytest.raises(RuntimeError, match="not been started"):
+        await rig.manager.check_caches()
+
+    def refuse(request: Request) -> None:
+        if "configmaps" in request.path:
+            raise Forbidden.of(kind_of(ConfigMap).gvr.group_resource, "", "nobody lets you")
+
+    rig.wires["everybody"].before = refuse
+    await rig.start(1)
+    assert await rig.manager._health["readyz"].report("", {}) == (
+        500,
+        "[-]caches failed: reason withheld\nhealthz check failed\n",
+    )
+    status, text = await rig.manager._health["readyz"].report("caches", {})
+    assert status == 500
+    assert "not synced" in text
+    assert "configmaps: configmaps is forbidden: nobody lets you" in text
+    rig.wires["everybody"].before = lambda _: None
+    await stage.clock.sleep(60)
+    assert await rig.manager._health["readyz"].report("", {}) == (200, "ok")
+    await rig.stop()
 
 
 @staged
