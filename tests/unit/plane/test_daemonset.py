@@ -133,6 +133,8 @@ def test_taints_keep_daemons_away_and_drive_them_out() -> None:
         await stage.client.patch(Node, "free", MergePatch({"spec": {"taints": [taint]}}))
         await stage.settle()
         assert await places(stage) == ["free"]
+        await stage.client.patch(DaemonSet, "agent", MergePatch({"metadata": {"annotations": {"a": "b"}}}))
+        await stage.settle()
         found = await status(stage)
         assert (found["desiredNumberScheduled"], found["numberMisscheduled"]) == (0, 1)
         await stage.client.patch(Node, "free", MergePatch({"spec": {"taints": [{**taint, "effect": "NoExecute"}]}}))

@@ -181,8 +181,7 @@ class Sources:
             try:
                 value = await self._metrics.of_object(name, target.namespace, reference, chosen)
             except MetricsError as error:
-                # The order of the words is that of Kubernetes.
-                about = f"{error} on {reference.kind} {target.namespace}/{reference.name}"
+                about = f"{reference.kind} on {target.namespace} {reference.name}/{error}"  # Kubernetes' own word order
                 raise MetricsError(f"unable to get metric {name}: {about}") from None
             if wanted.type == "Value" and wanted.value is not None:
                 replicas = await self._by_ratio(value / wanted.value.milli_value())

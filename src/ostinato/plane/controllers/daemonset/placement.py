@@ -7,14 +7,13 @@ A Pod that is on a node already stays as long as no taint drives it out.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import Final
 
 import msgspec
 
 from ostinato.api.codec import from_dict, to_dict
-from ostinato.api.gvk import NamespacedName
 from ostinato.api.labels import from_set
 from ostinato.api.object import Object
 from ostinato.api.struct import Struct
@@ -100,7 +99,11 @@ def _required_terms(spec: PodSpec) -> list[NodeTerm] | None:
 
 
 class ForPlacement(Handler):
-    """The DaemonSets to which a change of a node makes a difference: whether a Pod belongs there."""
+    """The DaemonSets for which there is something to do because a node has changed: to make a Pod, or to delete it.
+
+    A node on which Pods may stay, but no new one is put, is nothing to act on; that its Pod is misplaced is counted by
+    the next step.
+    """
 
     def __init__(self) -> None:
         self._sets: Readable | None = None
@@ -110,18 +113,20 @@ class ForPlacement(Handler):
         self._sets = surroundings.informers.of(DaemonSet).store
 
     def keys(self, event: Event) -> Keys:
-        if isinstance(event, Updated):
-            states = [_Facts(event.old), _Facts(event.new)]
-            return () if states[0] == states[1] else self._differing(states)
-        return self._differing([_Facts(event.object)], gone=isinstance(event, Deleted))
-
-    def _differing(self, states: Sequence[_Facts], *, gone: bool = False) -> Iterable[NamespacedName]:
         assert self._sets is not None, "a handler is prepared before the first event"
-        for entry in self._sets.entries():
-            placement = self._placement(entry)
-            fits = {placement.fit(node.name, node.labels, node.taints) for node in states}
-            if len(fits) > 1 or (len(states) == 1 and (gone or Fit.RUN in fits)):
-                yield entry.key
+        after = None if isinstance(event, Deleted) else _Facts(event.object)
+        before = _Facts(event.old) if isinstance(event, Updated) else None
+        if before is not None and before == after:
+            return ()
+        return [entry.key for entry in self._sets.entries() if self._concerns(self._placement(entry), before, after)]
+
+    def _concerns(self, placement: Placement, before: _Facts | None, after: _Facts | None) -> bool:
+        if after is None:
+            return True
+        fit = after.fit(placement)
+        if before is None:
+            return fit is Fit.RUN
+        return fit is not Fit.STAY and fit is not before.fit(placement)
 
     def _placement(self, entry: Entry) -> Placement:
         version = (entry.uid, entry.generation)
@@ -147,6 +152,9 @@ class _Facts:
         self.name = entry.key.name
         self.labels = entry.labels
         self.taints = _read_taints(entry.data).spec.taints
+
+    def fit(self, placement: Placement) -> Fit:
+        return placement.fit(self.name, self.labels, self.taints)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _Facts) and self.labels == other.labels and self.taints == other.taints

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
-from ostinato.api.errors import APIError, NotFound
-from ostinato.api.labels import SelectorError
+from ostinato.api.errors import APIError, Forbidden, NotFound
+from ostinato.api.labels import Selector, SelectorError
 from ostinato.controller import Context, Request, Result
 from ostinato.kinds.apps_v1 import ControllerRevision, DaemonSet, DaemonSetStatus
 from ostinato.plane.batches import slow_start
@@ -45,6 +45,14 @@ class DaemonSetReconciler:
         except SelectorError as error:
             ctx.logger.warning("DaemonSet %s: spec.selector: %s", request, error)
             return None  # until it changes
+        try:
+            return await self._step(owner, selector, ctx)
+        except Forbidden as error:
+            if error.has_cause("NamespaceTerminating"):
+                return None  # it goes with its namespace
+            raise
+
+    async def _step(self, owner: DaemonSet, selector: Selector, ctx: Context) -> Result | None:
         history = History(ctx.client, owner, selector, HASH_LABEL)
         revisions = await history.load()
         current, collisions = await history.revise(revisions, owner.status.collision_count or 0)
@@ -221,9 +229,8 @@ class _Step:
         try:
             made = await self._ctx.client.create(mould.cast(node))
         except APIError as error:
-            if error.has_cause("NamespaceTerminating"):
-                return  # all others would fail, too, and nobody wants to know
-            self._tell("FailedCreate", f"Error creating: {error}", kind="Warning")
+            if not error.has_cause("NamespaceTerminating"):
+                self._tell("FailedCreate", f"Error creating: {error}", kind="Warning")
             raise
         self._tell("SuccessfulCreate", f"Created pod: {made.metadata.name}")
 

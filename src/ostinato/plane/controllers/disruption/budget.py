@@ -130,7 +130,12 @@ def count_healthy(pods: Sequence[PodState], disrupted: Mapping[str, Time]) -> in
 
 def _closed(budget: PodDisruptionBudget, why: str, now: Time) -> PodDisruptionBudgetStatus:
     """Nothing may be disturbed as long as nobody can say what the matter is."""
-    status = msgspec.structs.replace(budget.status, disruptions_allowed=0, conditions=list(budget.status.conditions))
+    status = msgspec.structs.replace(
+        budget.status,
+        conditions=list(budget.status.conditions),
+        disruptions_allowed=0,
+        observed_generation=budget.metadata.generation,
+    )
     _say_allowed(status, "SyncFailed", why, now)
     return status
 

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from typing import Final, TypeVar
 
-from ostinato.api.errors import AlreadyExists, APIError
+from ostinato.api.errors import AlreadyExists, APIError, Forbidden
 from ostinato.api.labels import SelectorError
 from ostinato.client.patching import StrategicMergePatch
 from ostinato.controller import Context, Request, Result
@@ -51,7 +51,12 @@ class StatefulSetReconciler:
 
         pods = await Claims(ctx.client, owner, selector, Member, is_member).claim()
         history = History(ctx.client, owner, selector, HASH_LABEL)
-        return await _Step(ctx, owner, pods, history).take()
+        try:
+            return await _Step(ctx, owner, pods, history).take()
+        except Forbidden as error:
+            if error.has_cause("NamespaceTerminating"):
+                return None  # it goes with its namespace
+            raise
 
 
 class _Step:
