@@ -425,6 +425,12 @@ async def test_a_bad_cron_job_is_refused(api: Api) -> None:
     cases: list[tuple[dict[str, Any], str]] = [
         ({"schedule": ""}, "spec.schedule: Required value"),
         ({"schedule": "CRON_TZ=UTC * * * * *"}, "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"),
+        ({"schedule": "nonsense"}, '"nonsense": expected exactly 5 fields, found 1: [nonsense]'),
+        ({"schedule": "61 * * * *"}, "end of range (61) above maximum (59): 61"),
+        ({"timeZone": ""}, 'spec.timeZone: Invalid value: "": timeZone must be nil or non-empty string'),
+        ({"timeZone": "Nowhere/There"}, 'Invalid value: "Nowhere/There": unknown time zone Nowhere/There'),
+        ({"timeZone": "../etc"}, "unknown time zone ../etc"),
+        ({"timeZone": "local"}, "timeZone must be an explicit time zone"),
         ({"concurrencyPolicy": "Maybe"}, 'supported values: "Allow", "Forbid", "Replace"'),
         ({"successfulJobsHistoryLimit": -1}, "spec.successfulJobsHistoryLimit: Invalid value: -1"),
         ({"jobTemplate": {"spec": {**template["spec"], "selector": SELECTOR}}}, "`selector` will be auto-generated"),

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
+from typing import Final
+
 from ostinato.api import labels, names
+from ostinato.api.cron import ScheduleError, parse_schedule
 from ostinato.api.field_errors import FieldError, Path
 from ostinato.server.resources.pod_validation import validate_pod_template
 from ostinato.server.resources.strategy import Json
@@ -19,6 +23,7 @@ from ostinato.server.resources.workloads import (
 
 _LONGEST_CRON_JOB_NAME = 52  # its Jobs are named after it, with eleven characters more
 _MOST_AT_ONCE = 100_000
+_ZONE_PART: Final = re.compile(r"[A-Za-z.\-_0-9+]{1,14}", re.ASCII)
 _GENERATED = ("controller-uid", "job-name", "batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name")
 
 
@@ -161,6 +166,8 @@ def _fixed(pod: Json) -> Json:
 def cron_job(spec: Json, old: Json | None) -> list[FieldError]:
     errors = _schedule(spec, old)
     errors += counts(spec, SPEC, "startingDeadlineSeconds")
+    if old is None or old.get("timeZone") != spec.get("timeZone"):
+        errors += _time_zone(spec)
     errors += one_of(spec.get("concurrencyPolicy", ""), ["Allow", "Forbid", "Replace"], SPEC.child("concurrencyPolicy"))
     template, path = (spec.get("jobTemplate") or {}).get("spec") or {}, SPEC.child("jobTemplate", "spec")
     errors += job_spec(template, path)
@@ -178,12 +185,38 @@ def _schedule(spec: Json, old: Json | None) -> list[FieldError]:
     path, schedule = SPEC.child("schedule"), spec.get("schedule", "")
     if not schedule:
         return [FieldError.required(path)]
+    errors = _unreadable(schedule, None, path, schedule)
     had_zone = "TZ" in (old or {}).get("schedule", "")
     if "TZ" in schedule and had_zone and "timeZone" in spec:
-        return [FieldError.invalid(path, schedule, "cannot use both timeZone field and TZ or CRON_TZ in schedule")]
-    if "TZ" in schedule and not had_zone:
+        detail = "cannot use both timeZone field and TZ or CRON_TZ in schedule"
+        errors.append(FieldError.invalid(path, schedule, detail))
+    elif "TZ" in schedule and not had_zone:
         detail = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"
-        return [FieldError.invalid(path, schedule, detail)]
+        errors.append(FieldError.invalid(path, schedule, detail))
+    return errors
+
+
+def _time_zone(spec: Json) -> list[FieldError]:
+    path, zone = SPEC.child("timeZone"), spec.get("timeZone")
+    if zone is None:
+        return []
+    if not zone:
+        return [FieldError.invalid(path, zone, "timeZone must be nil or non-empty string")]
+    for part in zone.split("/"):
+        if part in (".", "..") or part.startswith("-") or not _ZONE_PART.fullmatch(part):
+            return [FieldError.invalid(path, zone, f"unknown time zone {zone}")]
+    errors = []
+    if zone.lower() == "local":
+        detail = "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones"
+        errors.append(FieldError.invalid(path, zone, detail))
+    return errors + _unreadable("@hourly", zone, path, zone)
+
+
+def _unreadable(schedule: str, zone: str | None, path: Path, value: str) -> list[FieldError]:
+    try:
+        parse_schedule(schedule, zone)
+    except ScheduleError as error:
+        return [FieldError.invalid(path, value, str(error))]
     return []
 
 
