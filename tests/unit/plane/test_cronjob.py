@@ -163,6 +163,20 @@ def test_of_jobs_that_have_ended_the_newest_are_kept() -> None:
     on_stage(play, CRON, GARBAGE)
 
 
+def test_a_success_that_is_not_kept_counts_all_the_same() -> None:
+    async def play(stage: Stage) -> None:
+        await stage.client.create(cron(successfulJobsHistoryLimit=0))
+        await until_minute(stage)
+        await end(stage, (await jobs(stage))[0])
+        await stage.settle()
+        assert await jobs(stage) == []
+        status = (await read(stage)).status
+        assert status.last_successful_time is not None
+        assert status.active == []
+
+    on_stage(play, CRON, GARBAGE)
+
+
 def test_of_several_runs_that_were_missed_the_newest_is_made_up_for() -> None:
     async def play(stage: Stage) -> None:
         await stage.client.create(cron())

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Final
 from zoneinfo import ZoneInfo
@@ -108,7 +109,8 @@ class _Run:
             if limit is not None:
                 ended = sorted((each for each in self._jobs if _end_of(each) == kind), key=_age)
                 for job in ended[: max(0, len(ended) - limit)]:
-                    await self._delete(job)
+                    with suppress(APIError):  # it is told, and tried again at the next look
+                        await self._delete(job)
 
     async def _follow_jobs(self) -> None:
         """Keep the list of active Jobs."""
@@ -134,16 +136,14 @@ class _Run:
                 self._tell("MissingJob", f"Active job went missing: {name}")
                 self._forget(reference.uid or "")
 
-    async def _delete(self, job: Job) -> bool:
+    async def _delete(self, job: Job) -> None:
         try:
             await self._client.delete(job, propagation="Background")
         except APIError as error:
             self._tell("FailedDelete", f"Deleted job: {error}", "Warning")
-            return False
-        self._jobs.remove(job)
+            raise
         self._forget(job.metadata.uid)
         self._tell("SuccessfulDelete", f"Deleted job {job.metadata.name}")
-        return True
 
     def _is_active(self, uid: str) -> bool:
         return any(each.uid == uid for each in self._cron.status.active)
@@ -237,10 +237,7 @@ class _Run:
         except APIError as error:
             self._tell("FailedGet", f"Get job: {error}", "Warning")
             raise
-        known = next((each for each in self._jobs if each.metadata.uid == job.metadata.uid), None)
-        if known is None:
-            self._jobs.append(job)
-        await self._delete(known or job)
+        await self._delete(job)
 
     def _tell(self, reason: str, note: str, kind: str = "Normal") -> None:
         self._ctx.event(self._cron, reason, note, kind=kind)
