@@ -1,12 +1,13 @@
-"""The embedded cluster of `ostinato run --embedded`: an API server in this process, for as long as the command runs.
+"""The embedded cluster of `ostinato run --embedded`: a control plane in this process, for as long as the command runs.
 
-It listens with HTTPS at a free port, so that kubectl can be used; the controllers talk to it without HTTP. It keeps
-everything in memory, and its certificates and kubeconfig in a directory that it removes at the end; in a state
-directory that it is given it keeps everything.
+Its API server listens with HTTPS at a free port, so that kubectl can be used; the controllers talk to it without HTTP.
+It has one node, which says that it runs Pods. It keeps everything in memory, and its certificates and kubeconfig in a
+directory that it removes at the end; in a state directory that it is given it keeps everything.
 """
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 import tempfile
 from pathlib import Path
@@ -15,53 +16,67 @@ from ostinato.cli.failure import Failure
 from ostinato.client.config import Config
 from ostinato.client.transport import Transport
 from ostinato.manager.connecting import Connect, Purpose, over_http
-from ostinato.server.standalone import Settings, Standalone
+from ostinato.plane.plane import Plane, PlaneSettings
+from ostinato.server.standalone import Settings
 from ostinato.server.state import StateError
 from ostinato.server.store.index import UnusableStore
-from ostinato.server.transport import InProcessTransport
 from ostinato.world import World
 
 
 class Embedded:
-    """`start` it once, then `stop` it."""
+    """`start` it once, then `close` it. It is served beside the managers that use it, and ends them if it fails."""
 
     def __init__(self, world: World, state: Path | None) -> None:
         self._world = world
         self._removed = None if state is not None else Path(tempfile.mkdtemp(prefix="ostinato-"))
         directory = state or self._removed
         assert directory is not None
-        self._server = Standalone(world, Settings(state=directory, port=0, store="" if state is not None else "memory"))
+        server = Settings(state=directory, port=0, store="" if state is not None else "memory")
+        self._plane = Plane(world, PlaneSettings(server=server, nodes=1))
         self._over_http: Connect | None = None
+        self._failing: asyncio.Task[None] | None = None
 
     @property
     def url(self) -> str:
-        return self._server.url
+        return self._plane.url
 
     @property
     def kubeconfig(self) -> Path:
-        return self._server.kubeconfig
+        return self._plane.kubeconfig
 
     async def start(self) -> None:
         try:
-            await self._server.start()
+            await self._plane.start()
         except (StateError, UnusableStore) as error:
+            self._remove()
             raise Failure(str(error)) from None
         except BaseException:
             self._remove()
             raise
         self._over_http = over_http(Config.load(path=self.kubeconfig), self._world)
 
-    async def stop(self) -> None:
-        await self._server.stop()
+    async def close(self) -> None:
+        await self._plane.stop()
         self._remove()
+
+    async def serve(self) -> None:
+        """Until `stop`; the error of a part that fails."""
+        self._failing = asyncio.get_running_loop().create_task(self._plane.failed())
+        await asyncio.wait([self._failing])
+        if not self._failing.cancelled():
+            self._failing.result()
+
+    def stop(self) -> None:
+        if self._failing is not None:
+            self._failing.cancel()
+
+    async def filled(self) -> None:
+        """Nobody waits for its caches."""
 
     def connect(self, purpose: Purpose) -> Transport:
         """How managers reach it: straight, but for leader election, which runs in another thread."""
-        assert self._server.core is not None, "it has been started"
-        assert self._over_http is not None
-        if purpose.name == "leader-election":
-            return self._over_http(purpose)
-        return InProcessTransport(self._server.core, user_agent=purpose.name, deadline=purpose.deadline)
+        assert self._over_http is not None, "it has been started"
+        return self._over_http(purpose) if purpose.name == "leader-election" else self._plane.connect(purpose)
 
     def _remove(self) -> None:
         if self._removed is not None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
@@ -25,7 +25,7 @@ from ostinato.controller.controller import ControllerError
 from ostinato.manager import LeadershipLost, ShutdownTimedOut, configure_logging, serve_together
 from ostinato.manager.endpoints import parse_address
 from ostinato.manager.hosting import Choices, Host
-from ostinato.manager.running import loop_factory
+from ostinato.manager.running import Served, loop_factory
 from ostinato.webhook.certificate import CertificateError
 from ostinato.world import World
 
@@ -66,12 +66,12 @@ def run(options: RunOptions) -> None:
     with (
         _interruptible(),
         asyncio.Runner(loop_factory=loop_factory()) as runner,
-        _cluster(options, runner) as choices,
+        _cluster(options, runner) as cluster,
     ):
-        host = Host(choices=choices, namespace=options.namespace)
+        host = Host(choices=cluster.choices, namespace=options.namespace)
         program = program_of([load(found, host)], host)
         with _told():
-            runner.run(_run(program, options))
+            runner.run(_run(program, options, cluster.beside))
 
 
 def _check(options: RunOptions) -> None:
@@ -97,8 +97,13 @@ def _interruptible() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
+class _Cluster(NamedTuple):
+    choices: Choices
+    beside: Sequence[Served] = ()  # what runs beside the managers, and ends with them
+
+
 @contextmanager
-def _cluster(options: RunOptions, runner: asyncio.Runner) -> Iterator[Choices]:
+def _cluster(options: RunOptions, runner: asyncio.Runner) -> Iterator[_Cluster]:
     """The server that was chosen: the embedded one, running; that of a kubeconfig; or none, and the file decides."""
     others: dict[str, Any] = {
         "leader_election": options.leader_election or None,
@@ -111,7 +116,7 @@ def _cluster(options: RunOptions, runner: asyncio.Runner) -> Iterator[Choices]:
         if options.kubeconfig or options.context or namespace:
             with _told():
                 config = Config.load(options.context, options.kubeconfig, namespace=namespace)
-        yield Choices(config=config, **others)
+        yield _Cluster(Choices(config=config, **others))
         return
     try:
         from ostinato.cli.embedded import Embedded  # noqa: PLC0415 - an operator's image has no server
@@ -125,20 +130,20 @@ def _cluster(options: RunOptions, runner: asyncio.Runner) -> Iterator[Choices]:
         sys.stdout.write(f"the embedded cluster is at {cluster.url}: kubectl --kubeconfig {cluster.kubeconfig}\n")
         sys.stdout.flush()
         config = Config.load(path=cluster.kubeconfig, namespace=namespace)
-        yield Choices(config=config, connect=cluster.connect, **others)
+        yield _Cluster(Choices(config=config, connect=cluster.connect, **others), [cluster])
     finally:
-        runner.run(cluster.stop())
+        runner.run(cluster.close())
         world.executor.close()
 
 
-async def _run(program: Program, options: RunOptions) -> None:
+async def _run(program: Program, options: RunOptions, beside: Sequence[Served]) -> None:
     definitions = definitions_of(program, all_kinds=options.embedded) if _installs(options) else []
     for manager in program.managers:
         await prepare(manager, options.file, definitions)
     names = ", ".join(each.name for each in program.runnables)
     sys.stdout.write(f"running {names}\n")
     sys.stdout.flush()
-    await serve_together(*program.managers)
+    await serve_together(*program.managers, *beside)
 
 
 def _installs(options: RunOptions) -> bool:
