@@ -11,6 +11,7 @@ from ostinato.api.codec import from_dict, to_dict
 from ostinato.client import MergePatch
 from ostinato.kinds.apps_v1 import Deployment, ReplicaSet
 from ostinato.kinds.core_v1 import Pod
+from ostinato.plane.controllers.deployment import progress
 
 CONTROLLERS = ("deployment-controller", "replicaset-controller")
 REVISION = "deployment.kubernetes.io/revision"
@@ -514,5 +515,36 @@ def test_the_old_annotation_still_rolls_back() -> None:
         notes = [note for _, note in await stage.events("web")]
         assert "Unable to find the revision to rollback to." in notes
         assert 'The rollback revision contains the same template as current deployment "web"' in notes
+
+    on_stage(play, *CONTROLLERS)
+
+
+def test_each_turn_of_a_rollout_is_said() -> None:
+    async def play(stage: Stage) -> None:
+        Nodes(stage)
+        await stage.client.create(deployment(1))
+        await stage.settle()
+        since = (await stage.client.get(Deployment, "web")).metadata.resource_version
+        await change(stage, paused=True)
+        await stage.settle()
+        await change(stage, paused=False, template={"spec": {"containers": [{"name": "app", "image": "app:2"}]}})
+        await stage.settle()
+        reasons: list[str] = []
+        async with stage.client.watch(Deployment, since=since) as events:
+            async for event in events:
+                found = progress.find(event.object.status, progress.PROGRESSING)
+                assert found is not None
+                if found.reason not in reasons[-1:]:
+                    reasons.append(found.reason or "")
+                if len(reasons) > 1 and found.reason == progress.COMPLETE:
+                    break
+        assert reasons == [
+            progress.COMPLETE,
+            progress.PAUSED,
+            progress.RESUMED,
+            progress.CREATED,
+            progress.MOVED,
+            progress.COMPLETE,
+        ]
 
     on_stage(play, *CONTROLLERS)

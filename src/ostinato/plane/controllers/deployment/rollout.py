@@ -6,8 +6,8 @@
 - RollingUpdate: grow the new set, or else shrink old ones, within surge and availability.
 - Recreate: shrink old ones to nothing, wait until their Pods are gone, then grow the new one.
 
-When the rollout is complete, old sets beyond `revisionHistoryLimit` go. What a step finds is kept in `status` and
-written once, at its end.
+When the rollout is complete, old sets beyond `revisionHistoryLimit` go. What a step finds is kept in `status`, which is
+written at its end; that it was paused, or goes on, is said at once.
 """
 
 from __future__ import annotations
@@ -43,13 +43,14 @@ class Rollout:
         self._old = [each for each in ordered if each is not self._new]
         self._now = ctx.now()
         self.status: DeploymentStatus = copy.deepcopy(deployment.status)
-        self._revision = ""  # to be told, if it is another than before
+        self._written: DeploymentStatus = deployment.status
+        self._revision = self._written_revision = deployment.metadata.annotations.get(revisions.REVISION, "")
 
     async def take_step(self) -> None:
         if self._deployment.metadata.deletion_timestamp is not None:
             self._count()
             return
-        self._note_pause()
+        await self._note_pause()
         await self._follow()
         if self._deployment.spec.paused:
             await self._scale()
@@ -66,11 +67,10 @@ class Rollout:
             await self._roll()
 
     async def write_status(self) -> None:
-        annotations = {}
-        if self._revision and self._revision != self._deployment.metadata.annotations.get(revisions.REVISION):
-            annotations = {revisions.REVISION: self._revision}
-        before = self._deployment.status
-        await write_status(self._client, self._deployment, before, self.status, annotations=annotations)
+        """Write what is new in it since it was read, or last written."""
+        revision = {revisions.REVISION: self._revision} if self._revision != self._written_revision else None
+        await write_status(self._client, self._deployment, self._written, self.status, annotations=revision)
+        self._written, self._written_revision = copy.deepcopy(self.status), self._revision
 
     def time_left(self) -> float | None:
         """Seconds after which to look again, if nothing happens before."""
@@ -131,9 +131,10 @@ class Rollout:
             changes["metadata"] = {"annotations": changed}
         if changes:
             self._new = await self._change(new, changes)
-        self._revision = annotations.get(revisions.REVISION, "")
-        if progress.deadline(deployment) is not None and progress.find(self.status, progress.PROGRESSING) is None:
+        self._revision = annotations.get(revisions.REVISION, "") or self._revision
+        if progress.find(self.status, progress.PROGRESSING) is None:
             self._say("True", progress.FOUND, f'Found new replica set "{new.metadata.name}"')
+        await self.write_status()
 
     async def _new_set(self) -> ReplicaSet:
         """The new set, made if there is none."""
@@ -232,7 +233,7 @@ class Rollout:
 
     # Words
 
-    def _note_pause(self) -> None:
+    async def _note_pause(self) -> None:
         """Say that a rollout is paused or goes on, unless it has missed its deadline, which is worth more."""
         current = progress.find(self.status, progress.PROGRESSING)
         reason = None if current is None else current.reason
@@ -242,6 +243,7 @@ class Rollout:
             self._say("Unknown", progress.PAUSED, "Deployment is paused")
         elif not self._deployment.spec.paused and reason == progress.PAUSED:
             self._say("Unknown", progress.RESUMED, "Deployment is resumed")
+        await self.write_status()
 
     def _say(self, value: str, reason: str, message: str) -> None:
         if progress.deadline(self._deployment) is not None:
