@@ -14,6 +14,7 @@ from tests.unit.controller.stage import Widget
 import ostinato.controller
 from ostinato.kinds.apps_v1 import Deployment
 from ostinato.kinds.core_v1 import ConfigMap
+from ostinato.manager.hosting import Host, hosting
 
 DOCS = Path(__file__).parents[3] / "docs"
 
@@ -25,14 +26,15 @@ def blocks(page: str) -> list[str]:
 def test_the_tutorial_runs_as_it_is_written(capsys: pytest.CaptureFixture[str]) -> None:
     module = ModuleType("tutorial")
     sys.modules["tutorial"] = module  # where type hints look for their names
-    for code in blocks("tutorial/controller.md"):
-        exec(code, module.__dict__)
+    with hosting(Host()):  # or the manager at its end would run
+        for code in blocks("tutorial/controller.md"):
+            exec(code, module.__dict__)
     assert capsys.readouterr().out == "replicas: 3\n"
 
 
 def test_the_tutorial_is_the_example() -> None:
     example = (DOCS.parent / "examples" / "widget.py").read_text()
-    code = example.split("from __future__ import annotations\n", 1)[1].strip()
+    code = example.split('"""\n', 1)[1].strip()
     assert blocks("tutorial/controller.md")[0].strip() == code
 
 
