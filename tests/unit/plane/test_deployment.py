@@ -11,6 +11,8 @@ from ostinato.api.codec import from_dict, to_dict
 from ostinato.client import MergePatch
 from ostinato.kinds.apps_v1 import Deployment, ReplicaSet
 from ostinato.kinds.core_v1 import Pod
+from ostinato.plane.controllers import CONTROLLERS as ALL_CONTROLLERS
+from ostinato.plane.controllers import Options, add_controllers
 from ostinato.plane.controllers.deployment import progress
 
 CONTROLLERS = ("deployment-controller", "replicaset-controller")
@@ -548,3 +550,29 @@ def test_each_turn_of_a_rollout_is_said() -> None:
         ]
 
     on_stage(play, *CONTROLLERS)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_however_often_the_controllers_are_started_anew_the_end_is_what_was_asked_for(seed: int) -> None:
+    async def play(stage: Stage) -> None:
+        others = set(ALL_CONTROLLERS) - set(CONTROLLERS)
+        rng = stage.world.rng.fork("play")
+        await stage.client.create(deployment(4))
+        for number in range(2, 8):
+            Nodes(stage)
+            stage.run(lambda manager: add_controllers(manager, Options(), without=others))
+            await stage.world.clock.sleep(rng.uniform(0.01, 1.5))
+            await set_image(stage, f"app:{number}")
+            await change(stage, replicas=rng.randrange(1, 9))
+            await stage.world.clock.sleep(rng.uniform(0.01, 1.5))
+            await stage.stop_managers()
+        await change(stage, replicas=5)
+        Nodes(stage)
+        stage.run(lambda manager: add_controllers(manager, Options(), without=others))
+        await stage.settle()
+        assert {image: size for image, size in (await sizes(stage)).items() if size} == {"app:7": 5}
+        assert is_done(5)(await status(stage))
+        images = [pod.spec.containers[0].image for pod in await stage.client.list(Pod)]
+        assert images == ["app:7"] * 5
+
+    on_stage(play, seed=seed)
