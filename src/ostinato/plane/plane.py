@@ -98,7 +98,11 @@ class Plane:
     def _add_parts(self, manager: Manager) -> None:
         settings = self._settings
         state = settings.server.state
-        options = Options(ca_certificate=state / "ca.crt", ca_key=state / "ca.key", volumes=state / "volumes")
+        options = Options(
+            ca_certificate=state / "ca.crt",
+            ca_key=state / "ca.key",
+            volumes=state / "volumes" if settings.nodes else None,
+        )
         add_controllers(manager, options, without=settings.without - {SCHEDULER})
         if SCHEDULER not in settings.without:
             scheduler.add_to(manager)

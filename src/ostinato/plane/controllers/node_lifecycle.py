@@ -4,7 +4,8 @@
   anything, after 60 s. Its Pods are then not ready.
 - Conditions become taints that keep new Pods away (NoSchedule): not ready, unreachable, under pressure, cordoned.
 - A node that is not ready or unreachable also gets the taint that drives Pods off it (NoExecute), one node in ten
-  seconds at most in each zone, and none where most nodes of a zone are silent: then it is rather the network.
+  seconds at most in each zone, and none where many nodes of a zone are silent. Where all nodes of the cluster are, it
+  is rather the network: then nobody is driven off.
 - Nodes that live again lose these taints at once.
 """
 
@@ -19,7 +20,7 @@ from ostinato.api.codec import to_dict
 from ostinato.api.errors import NotFound
 from ostinato.api.gvk import NamespacedName
 from ostinato.api.time import Time
-from ostinato.cache import Deleted, Event, Informer, Settings
+from ostinato.cache import Deleted, Event, Settings
 from ostinato.client.patching import MergePatch, StrategicMergePatch
 from ostinato.controller import Context, ForEvent, Request, Result
 from ostinato.kinds.coordination_v1 import Lease
@@ -56,9 +57,8 @@ _LOOK_AGAIN: Final = 5.0
 
 
 def add_to(manager: Manager, options: Options) -> None:  # noqa: ARG001
-    nodes: Informer = manager.informers.of(Node)
     keep(manager.informers.of(PodState), NODE_NAME)
-    reconciler = NodeLifecycle(nodes, manager.world.clock)
+    reconciler = NodeLifecycle(manager.world.clock)
     (
         manager.build("node-controller")
         .watches(Node, handler=ForEvent(reconciler.changed))
@@ -77,16 +77,21 @@ class _Health(msgspec.Struct, eq=False):
 
 
 class NodeLifecycle:
-    def __init__(self, nodes: Informer, clock: Clock) -> None:
-        self._nodes = nodes
+    def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._health: dict[str, _Health] = {}
+        self._zones: dict[str, dict[str, bool]] = {}  # whether each node of each zone is ready
         self._tainted_at: dict[str, float] = {}  # when a node of a zone last got the taint that drives Pods off
 
     def changed(self, event: Event) -> Iterable[NamespacedName]:
+        name = event.key.name
+        for zone in self._zones.values():
+            zone.pop(name, None)
         if isinstance(event, Deleted):
-            self._health.pop(event.key.name, None)
+            self._health.pop(name, None)
             return ()
+        node = event.object.read(Node)
+        self._zones.setdefault(_zone(node), {})[name] = _is_ready(node)
         return (event.key,)
 
     def renewed(self, event: Event) -> Iterable[NamespacedName]:
@@ -186,10 +191,8 @@ class NodeLifecycle:
         again = float("inf")
         drives_off = _drives_off(ready)
         if drives_off is not None:
-            has_one = any(
-                each.effect == "NoExecute" and each.key in (NOT_READY, UNREACHABLE) for each in node.spec.taints
-            )
-            wait = 0.0 if has_one else self._wait_for_turn(node)
+            has_one = any(each.effect == "NoExecute" and _is_own(each) for each in node.spec.taints)
+            wait = self._wait_for_turn(node, has_one=has_one)
             if wait <= 0:
                 wanted.append(drives_off)
             else:
@@ -212,15 +215,16 @@ class NodeLifecycle:
         }
         await ctx.client.patch(Node, node.metadata, MergePatch(change))
 
-    def _wait_for_turn(self, node: Node) -> float:
+    def _wait_for_turn(self, node: Node, *, has_one: bool) -> float:
         """The seconds until Pods may be driven off this node; it is its turn if there are none."""
-        zone = _zone(node)
-        states = [_is_ready(each) for each in self._in_zone(zone)]
-        silent = states.count(False)
-        pause = _PAUSE
-        if silent == len(states):
+        if not any(ready for states in self._zones.values() for ready in states.values()):
             return _LOOK_AGAIN
-        if silent > 2 and silent >= _MANY * len(states):
+        if has_one:
+            return 0.0
+        zone, pause = _zone(node), _PAUSE
+        states = self._zones.get(zone, {})
+        silent = sum(not ready for ready in states.values())
+        if len(states) > silent > 2 and silent >= _MANY * len(states):
             if len(states) <= _LARGE:
                 return _LOOK_AGAIN
             pause = _SLOW_PAUSE
@@ -230,9 +234,6 @@ class NodeLifecycle:
             return last + pause - now
         self._tainted_at[zone] = now
         return 0.0
-
-    def _in_zone(self, zone: str) -> Iterable[Node]:
-        return (node for node in (entry.read(Node) for entry in self._nodes.store.entries()) if _zone(node) == zone)
 
 
 def _condition(node: Node, name: str) -> NodeCondition | None:

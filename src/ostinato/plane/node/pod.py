@@ -206,8 +206,11 @@ class PodLife:
 
     async def _stop_all(self, grace: float) -> None:
         until = self._clock.monotonic() + grace
-        ordinary = [each for each in self.records.values() if each.role != "sidecar"]
-        await asyncio.gather(*(self._stop(each, until) for each in ordinary if each.is_running))
+        ordinary = [each for each in self.records.values() if each.role != "sidecar" and each.is_running]
+        if len(ordinary) == 1:
+            await self._stop(ordinary[0], until)
+        else:
+            await asyncio.gather(*(self._stop(each, until) for each in ordinary))
         for record in reversed([each for each in self.records.values() if each.role == "sidecar"]):
             if record.is_running:
                 await self._stop(record, until)
