@@ -10,9 +10,10 @@ server.
 - The server is an `ostinato apiserver`, started here. With `--real` it is kube-apiserver and etcd in a first run, and
   ours in a second: `PROGRAM up DIR --bare` leaves `admin.kubeconfig` in DIR, `PROGRAM down DIR` ends them. With
   `--kubeconfig` it is that one, in its namespaces `operators-N`.
-- kopf runs in an environment of its own, which is made at first use: as it comes, and once more without the logs and
-  events that it writes of each handler. It watches no ConfigMaps, which the others do. controller-runtime's client does
-  not hold itself back. Where there is no Go, or kopf cannot be had, that side is left out, with a word about why.
+- kopf runs in an environment of its own, which is made at first use: as people write it, with the official client for
+  asyncio; and bare, without the logs and events that it writes of each handler, and with HTTP by hand. It watches no
+  ConfigMaps, which the others do. controller-runtime's client does not hold itself back. Where there is no Go, or kopf
+  cannot be had, that side is left out, with a word about why.
 - `--resync 20000` measures, in place of this, what a resync of so many objects sends when nothing is to be done.
 
 Python's bytecode is compiled before, as it is of a package that pip has installed.

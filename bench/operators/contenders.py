@@ -16,7 +16,8 @@ KOPF = CACHE / "kopf-venv"
 BYTECODE = CACHE / "bench-bytecode"
 
 OSTINATO, RUNTIME = "ostinato", "controller-runtime"
-KOPF_NAME, KOPF_QUIET = "kopf", "kopf, no logs or events"
+KOPF_NAME, KOPF_QUIET = "kopf", "kopf, bare"
+KOPF_NEEDS = ("kopf", "kubernetes_asyncio", "uvloop")
 WORKERS = (1, 16)
 
 Commands = dict[str, list[str]]  # by contender; the kubeconfig and the namespace are put in for {…}
@@ -70,10 +71,10 @@ def _kopf() -> tuple[str, str]:
     python = KOPF / "bin" / "python"
     if not python.exists():
         venv.create(KOPF, with_pip=True)
-    probe = [str(python), "-c", "import kopf, uvloop"]
+    probe = [str(python), "-c", "import kopf, kubernetes_asyncio, uvloop"]
     if subprocess.run(probe, capture_output=True, check=False).returncode == 0:
         return str(python), ""
-    install = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "kopf", "uvloop"]
+    install = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *KOPF_NEEDS]
     done = subprocess.run(install, capture_output=True, text=True, check=False)
     if done.returncode:
         return "", "kopf cannot be installed: " + (done.stderr.strip().splitlines() or ["pip failed"])[-1]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from pathlib import Path
+from typing import Self
 
 from bench.operators.gadget import Gadget, GadgetSpec, definition
 from ostinato.api.errors import AlreadyExists, NotFound
@@ -24,7 +25,7 @@ class Filling:
         self.namespace = namespace
         self._client = Client.connect(Config.load(path=kubeconfig, namespace=namespace))
 
-    async def __aenter__(self) -> Filling:
+    async def __aenter__(self) -> Self:
         await self._client.__aenter__()
         return self
 

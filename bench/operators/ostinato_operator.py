@@ -12,15 +12,15 @@ from ostinato.kinds.core_v1 import ConfigMap
 from ostinato.manager import CacheOptions
 
 
+async def reconcile(gadget: Gadget, ctx: Context) -> None:
+    wanted = ConfigMap(metadata=ObjectMeta(name=gadget.metadata.name), data={"text": gadget.spec.text})
+    made = await ctx.apply(wanted, owner=gadget)
+    await ctx.status(config_map=made.metadata.name)
+
+
 def main() -> None:
     kubeconfig, namespace, workers = sys.argv[1:]
-
-    @controller(Gadget, owns=[ConfigMap], max_concurrent=int(workers))
-    async def gadgets(gadget: Gadget, ctx: Context) -> None:
-        wanted = ConfigMap(metadata=ObjectMeta(name=gadget.metadata.name), data={"text": gadget.spec.text})
-        made = await ctx.apply(wanted, owner=gadget)
-        await ctx.status(config_map=made.metadata.name)
-
+    gadgets = controller(Gadget, name="gadgets", owns=[ConfigMap], max_concurrent=int(workers))(reconcile)
     caches = CacheOptions(defaults=Settings(namespaces=(namespace,)))
     Manager(Config.load(path=kubeconfig), caches=caches).add(gadgets).run()
 

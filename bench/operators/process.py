@@ -7,6 +7,7 @@ import contextlib
 import os
 import signal
 from pathlib import Path
+from typing import Self
 
 import msgspec
 
@@ -34,7 +35,7 @@ class OperatorProcess:
         self._environment = environment
         self._log = log
 
-    async def __aenter__(self) -> OperatorProcess:
+    async def __aenter__(self) -> Self:
         with self._log.open("wb") as log:
             self._process = await asyncio.create_subprocess_exec(
                 *self._command, cwd=ROOT, env=self._environment, stdout=log, stderr=log

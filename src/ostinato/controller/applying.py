@@ -14,6 +14,7 @@ import copy
 from collections import OrderedDict
 from collections.abc import Iterable
 from contextlib import suppress
+from hashlib import blake2b
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -49,7 +50,7 @@ class ForeignObject(OwnerError):  # noqa: N818 - what is the matter
 
 
 class _Applied(msgspec.Struct, frozen=True, gc=False):
-    """What was applied, and what the object was then."""
+    """What was applied, as a digest, and what the object was then."""
 
     document: bytes
     uid: str
@@ -73,7 +74,7 @@ class Applier:
         if owner is not None and not adopt:
             await self._check_owner(wanted, owner, view, known=known, entry=entry)
         place = (view.gvk, key)
-        document = _document(wanted)
+        document = _digest(wanted)
         if entry is not None and self._is_applied(self._applied.get(place), document, entry, wanted):
             unchanged: A = entry.read(view)
             return unchanged
@@ -187,5 +188,6 @@ def contains(actual: Any, wanted: Any) -> bool:
     return bool(actual == wanted) and isinstance(actual, bool) == isinstance(wanted, bool)
 
 
-def _document(wanted: AnyObject) -> bytes:
-    return to_json(wanted) if isinstance(wanted, Object) else msgspec.json.encode(wanted)
+def _digest(wanted: AnyObject) -> bytes:
+    document = to_json(wanted) if isinstance(wanted, Object) else msgspec.json.encode(wanted)
+    return blake2b(document, digest_size=16).digest()

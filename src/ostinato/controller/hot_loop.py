@@ -16,7 +16,7 @@ as each step is another state; nor a status that follows something that goes up 
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Hashable, Iterable
 from typing import Final
 
@@ -40,6 +40,8 @@ LONGEST_WAIT: Final = 60.0
 
 _MOST_OBJECTS: Final = 20_000  # whose last writes are remembered
 _MOST_TARGETS: Final = 100  # objects of one key that are remembered beyond the run that wrote them
+_MOST_VERSIONS: Final = 4  # of an object that are remembered
+_MOST_REPEATS: Final = 4 * RUNS  # writes of a key into an object that are remembered
 _SUSPICIOUS: Final = 4  # writes within the window after which states are compared; before, they are only counted
 
 Target = tuple[GroupVersionKind, NamespacedName]
@@ -89,7 +91,7 @@ class _History:
 
     def __init__(self) -> None:
         self.streak = 0  # runs in a row that wrote it, and ran for nothing but their own writes
-        self.repeats: deque[tuple[float, bytes]] = deque(maxlen=4 * RUNS)  # when, and what; b"" was not looked at
+        self.repeats: list[tuple[float, bytes]] = []  # when, and what; b"" was not looked at
 
 
 class HotLoopGuard:
@@ -97,7 +99,7 @@ class HotLoopGuard:
         self._clock = clock
         self._informers = informers
         self._most = _MOST_OBJECTS
-        self._versions: OrderedDict[Target, deque[str]] = OrderedDict()  # of objects: the last that were written here
+        self._versions: OrderedDict[Target, tuple[str, ...]] = OrderedDict()  # of objects: the last written here
         self._histories: OrderedDict[Hashable, dict[Target, _History]] = OrderedDict()  # of keys that write
         self._held: dict[Hashable, tuple[float, float]] = {}  # of keys in a loop: until when, and the wait
 
@@ -115,13 +117,10 @@ class HotLoopGuard:
         if (before is not None and before.resource_version == version) or (known is not None and version in known):
             return None
         others_wrote = before is not None and known is not None and before.resource_version not in known
-        if known is None:
-            known = self._versions[target] = deque(maxlen=4)
-            if len(self._versions) > self._most:
-                self._versions.popitem(last=False)
-        else:
-            self._versions.move_to_end(target)
-        known.append(version)
+        self._versions[target] = (*(known or ())[-_MOST_VERSIONS + 1 :], version)
+        self._versions.move_to_end(target)
+        if len(self._versions) > self._most:
+            self._versions.popitem(last=False)
         return Write(target, before, instance, others_wrote)
 
     def finished(self, key: Hashable, why: Why, writes: Iterable[Write]) -> Loop | None:
@@ -162,11 +161,10 @@ class HotLoopGuard:
     def _count_repeats(self, history: _History, write: Write) -> int:
         """How often this very state was written lately, over what somebody else had written."""
         now = self._clock.monotonic()
-        recent = history.repeats
-        while recent and recent[0][0] < now - WINDOW:
-            recent.popleft()
+        recent = [each for each in history.repeats[-_MOST_REPEATS + 1 :] if each[0] >= now - WINDOW]
         state = digest(_json(write.after)) if write.others_wrote and len(recent) >= _SUSPICIOUS else b""
         recent.append((now, state))
+        history.repeats = recent
         return sum(1 for _, each in recent if state and each == state)
 
     def _hold(self, key: Hashable) -> float:
