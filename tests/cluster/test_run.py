@@ -18,6 +18,7 @@ from ostinato.api.owners import controller_of
 from ostinato.cli.loading import find, load
 from ostinato.client import Client, Config, exists
 from ostinato.kinds.apps_v1 import Deployment
+from ostinato.kinds.core_v1 import ConfigMap
 from ostinato.manager.hosting import Host
 from tests.cluster.running import SECONDS, Running, running
 
@@ -162,6 +163,54 @@ def test_by_python_alone(go_programs: Path, kubeconfig: Path, namespace: str, tm
     with running(tmp_path / "log", str(EXAMPLE), environment={"KUBECONFIG": str(chosen)}) as program:
         kubectl = Kubectl(go_programs / "kubectl", kubeconfig, namespace, tmp_path)
         the_life_of_a_widget(kubectl, kubeconfig, namespace, collected=False)
+        assert program.stop() == 0, program.log()
+
+
+LONG_FORM = """
+from ostinato import CustomResource, Manager, ObjectMeta, Request, Result, Struct
+from ostinato.kinds.core_v1 import ConfigMap
+
+class LongSpec(Struct):
+    size: int = 1
+
+class Long(CustomResource, group="example.dev", version="v1"):
+    spec: LongSpec
+
+class LongReconciler:
+    def __init__(self, client):
+        self.client = client
+
+    async def reconcile(self, request: Request) -> Result:
+        long = await self.client.get(Long, request, missing=None)
+        if long is None:
+            return Result()
+        metadata = ObjectMeta(name=request.name, namespace=request.namespace)
+        await self.client.apply(ConfigMap(metadata=metadata, data={"size": str(long.spec.size)}))
+        return Result(requeue_after=30)
+
+manager = Manager()
+manager.build("longs").watch_for(Long).owns(ConfigMap).complete(LongReconciler(manager.client))
+"""
+
+
+def test_the_long_form_has_its_client_while_the_file_is_loaded(
+    kubeconfig: Path, namespace: str, tmp_path: Path
+) -> None:
+    (tmp_path / "long_form.py").write_text(LONG_FORM)
+    chosen = ("--kubeconfig", str(kubeconfig), "-n", namespace)
+
+    async def play(client: Client) -> None:
+        long = {"apiVersion": "example.dev/v1", "kind": "Long", "metadata": {"name": "a"}, "spec": {"size": 7}}
+        await client.create(long)
+        made = await client.wait_for(ConfigMap, "a", exists, timeout=SECONDS)
+        assert made is not None
+        assert made.data == {"size": "7"}
+
+    with running(
+        tmp_path / "log", *OSTINATO, "run", str(tmp_path / "long_form.py"), *chosen, "--install-crds"
+    ) as program:
+        program.wait_until_it_says("running longs")
+        on(kubeconfig, namespace, play)
         assert program.stop() == 0, program.log()
 
 

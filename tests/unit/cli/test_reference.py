@@ -1,0 +1,35 @@
+"""The page about the commands names every option; the commands load no more than they need."""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ostinato.cli.app import _parser
+
+PAGE = Path(__file__).parents[3] / "docs" / "reference" / "cli.md"
+
+
+@pytest.mark.parametrize("command", ["run", "manifests", "types"])
+def test_the_page_names_every_option(command: str) -> None:
+    (commands,) = [each for each in _parser()._actions if isinstance(each, argparse._SubParsersAction)]
+    section = PAGE.read_text().split(f"## `ostinato {command}`\n")[1].split("\n## ")[0]
+    options = [text for action in commands.choices[command]._actions for text in action.option_strings]
+    assert [text for text in options if text not in section and text not in ("-h", "--help")] == []
+
+
+def test_an_image_without_the_server_has_the_commands_for_controllers() -> None:
+    """What the extras bring is not there, nor is the server loaded."""
+    code = """
+import sys
+for name in ("re2", "cryptography", "uvloop", "pydantic"):
+    sys.modules[name] = None
+import ostinato.cli.run, ostinato.cli.manifests, ostinato.cli.types
+assert not [name for name in sys.modules if name.startswith(("ostinato.server", "ostinato.plane"))]
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
