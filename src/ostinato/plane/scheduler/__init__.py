@@ -49,6 +49,6 @@ def add_to(manager: Manager, *profiles: Profile) -> Scheduler:
     names = [profile.name for profile in chosen]
     if len(set(names)) < len(names):
         raise ValueError(f"two profiles have the same name, of {', '.join(names)}")
-    scheduler = Scheduler(chosen, {name: manager.recorder(name) for name in names})
+    scheduler = Scheduler(chosen, {name: manager.recorder(name, core=False) for name in names})
     manager.add(scheduler)
     return scheduler
