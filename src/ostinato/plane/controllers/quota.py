@@ -10,14 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-import msgspec
-
 from ostinato.api.codec import to_dict
 from ostinato.api.gvk import GroupResource, NamespacedName
 from ostinato.api.object import Object, kind_of
 from ostinato.api.quantity import Quantity
-from ostinato.cache import CachedClient, Event, Informer, Updated
+from ostinato.cache import Added, CachedClient, Deleted, Entry, Event, Informer, Updated
 from ostinato.client.mapping import AmbiguousResource, NoSuchResource
+from ostinato.client.patching import MergePatch
 from ostinato.client.views import MetadataOf, Unstructured
 from ostinato.controller import Context, ForEvent, Request, Result
 from ostinato.kinds.apps_v1 import DaemonSet, Deployment, ReplicaSet, StatefulSet
@@ -33,7 +32,7 @@ from ostinato.kinds.core_v1 import (
 )
 from ostinato.manager import Manager
 from ostinato.plane.controllers import Options
-from ostinato.plane.statuses import write_status
+from ostinato.plane.pods import PodState, is_finished
 from ostinato.server.admission.quota_usage import in_scope, usage
 
 _RECOUNT_EVERY: Final = 300.0
@@ -58,17 +57,39 @@ def add_to(manager: Manager, options: Options) -> None:  # noqa: ARG001
     def of_namespace(event: Event) -> Iterable[NamespacedName]:
         return [entry.key for entry in quotas.store.entries(event.key.namespace)]
 
-    builder = manager.build("resourcequota-controller").watch_for(ResourceQuota)
-    for kind in _WHOLE:
-        builder = builder.watches(kind, handler=ForEvent(of_namespace))
+    builder = manager.build("resourcequota-controller").watch_for(ResourceQuota, predicates=[_limits_differ])
+    builder = builder.watches(Pod, handler=ForEvent(of_namespace), predicates=[_goes_or_ends])
+    for changing in (Service, PersistentVolumeClaim):
+        builder = builder.watches(changing, handler=ForEvent(of_namespace), predicates=[_is_not_new])
     for kind in _COUNTED:
-        if kind is not ResourceQuota:
-            builder = builder.watches(MetadataOf(kind), handler=ForEvent(of_namespace), predicates=[_comes_or_goes])
+        builder = builder.watches(MetadataOf(kind), handler=ForEvent(of_namespace), predicates=[_goes])
     builder.complete(QuotaReconciler())
 
 
-def _comes_or_goes(event: Event) -> bool:
-    return not isinstance(event, Updated)
+# What comes is counted at admission, before it is in any cache: counting it here, too, would be a race.
+
+
+def _limits_differ(event: Event) -> bool:
+    quota = event.object.read(ResourceQuota)
+    return _texts(quota.spec.hard) != _texts(quota.status.hard)
+
+
+def _goes(event: Event) -> bool:
+    return isinstance(event, Deleted)
+
+
+def _is_not_new(event: Event) -> bool:
+    return not isinstance(event, Added)
+
+
+def _goes_or_ends(event: Event) -> bool:
+    return isinstance(event, Deleted) or (
+        isinstance(event, Updated) and _has_ended(event.new) and not _has_ended(event.old)
+    )
+
+
+def _has_ended(entry: Entry) -> bool:
+    return is_finished(entry.read(PodState))
 
 
 class QuotaReconciler:
@@ -79,16 +100,21 @@ class QuotaReconciler:
         hard = quota.spec.hard
         used = {name: amount for name, amount in quota.status.used.items() if name in hard}
         used |= await _count(ctx.client, quota)
-        if {str(name): str(value) for name, value in used.items()} != _texts(quota.status.used) or _texts(
-            quota.status.hard
-        ) != _texts(hard):
-            status = msgspec.structs.replace(quota.status, hard=dict(hard), used=used)
-            await write_status(ctx.client, quota, quota.status, status)
+        if _texts(used) != _texts(quota.status.used) or _texts(quota.status.hard) != _texts(hard):
+            change = {
+                "metadata": {"resourceVersion": quota.metadata.resource_version},  # nothing was counted meanwhile
+                "status": {"hard": _replacing(quota.status.hard, hard), "used": _replacing(quota.status.used, used)},
+            }
+            await ctx.client.patch(ResourceQuota, request, MergePatch(change), subresource="status")
         return Result(requeue_after=_RECOUNT_EVERY) if _unwatched(hard) else None
 
 
 def _texts(amounts: Mapping[str, Quantity]) -> dict[str, str]:
     return {name: str(amount) for name, amount in amounts.items()}
+
+
+def _replacing(before: Mapping[str, Quantity], after: Mapping[str, Quantity]) -> dict[str, str | None]:
+    return dict.fromkeys(before) | _texts(after)
 
 
 async def _count(client: CachedClient, quota: ResourceQuota) -> dict[str, Quantity]:

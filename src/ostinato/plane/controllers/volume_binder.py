@@ -65,6 +65,11 @@ def add_to(manager: Manager, options: Options) -> None:
         """The claims that a volume, or a class, may be for."""
         return [entry.key for entry in claims.store.entries() if b'"phase":"Bound"' not in entry.data]
 
+    def waiting_or_bound(event: Event) -> Iterable[NamespacedName]:
+        reference = event.object.read(PersistentVolume).spec.claim_ref
+        bound = [] if reference is None else [NamespacedName(reference.namespace or "", reference.name or "")]
+        return [*bound, *waiting(event)]
+
     def of_claim(event: Event) -> Iterable[NamespacedName]:
         name = event.object.read(PersistentVolumeClaim).spec.volume_name
         return (NamespacedName("", name),) if name else ()
@@ -72,7 +77,7 @@ def add_to(manager: Manager, options: Options) -> None:
     (
         manager.build("persistentvolume-controller")
         .watch_for(PersistentVolumeClaim)
-        .watches(PersistentVolume, handler=ForEvent(waiting))
+        .watches(PersistentVolume, handler=ForEvent(waiting_or_bound))
         .watches(StorageClass, handler=ForEvent(waiting))
         .complete(ClaimBinder(options.volumes))
     )

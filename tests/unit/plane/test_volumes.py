@@ -1,0 +1,213 @@
+"""Claims and volumes: binding, provisioning, reclaiming, protection."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.unit.plane.stage import Stage, on_stage
+
+from ostinato.api.meta import ObjectMeta
+from ostinato.api.quantity import Quantity
+from ostinato.client import MergePatch
+from ostinato.kinds.core_v1 import (
+    Container,
+    HostPathVolumeSource,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    PersistentVolumeClaimSpec,
+    PersistentVolumeClaimVolumeSource,
+    PersistentVolumeSpec,
+    Pod,
+    PodSpec,
+    Volume,
+    VolumeResourceRequirements,
+)
+from ostinato.kinds.storage_v1 import StorageClass
+from ostinato.plane.controllers import CONTROLLERS, Options, add_controllers
+
+BINDER = "persistentvolume-binder-controller"
+VOLUME_PROTECTION = "persistentvolume-protection-controller"
+CLAIM_PROTECTION = "persistentvolumeclaim-protection-controller"
+
+
+def volume(name: str, size: str, storage_class: str = "manual", **spec: object) -> PersistentVolume:
+    given = {
+        "capacity": {"storage": Quantity(size)},
+        "access_modes": ["ReadWriteOnce"],
+        "storage_class_name": storage_class,
+        "host_path": HostPathVolumeSource(path="/data"),
+        **spec,
+    }
+    return PersistentVolume(metadata=ObjectMeta(name=name), spec=PersistentVolumeSpec(**given))  # type: ignore[arg-type]
+
+
+def claim(name: str, size: str, storage_class: str = "manual") -> PersistentVolumeClaim:
+    spec = PersistentVolumeClaimSpec(
+        access_modes=["ReadWriteOnce"],
+        storage_class_name=storage_class,
+        resources=VolumeResourceRequirements(requests={"storage": Quantity(size)}),
+    )
+    return PersistentVolumeClaim(metadata=ObjectMeta(name=name), spec=spec)
+
+
+async def bound_to(stage: Stage, name: str) -> tuple[str, str]:
+    found = await stage.client.get(PersistentVolumeClaim, name)
+    return found.status.phase or "", found.spec.volume_name or ""
+
+
+async def phase(stage: Stage, name: str) -> str:
+    return (await stage.client.get(PersistentVolume, name)).status.phase or ""
+
+
+def test_a_claim_gets_the_smallest_volume_that_is_large_enough() -> None:
+    async def play(stage: Stage) -> None:
+        for name, size in (("small", "1Gi"), ("middle", "5Gi"), ("large", "50Gi")):
+            await stage.client.create(volume(name, size))
+        await stage.client.create(volume("other", "3Gi", "fast"))
+        await stage.client.create(claim("data", "2Gi"))
+        await stage.settle()
+        assert await bound_to(stage, "data") == ("Bound", "middle")
+        assert [await phase(stage, name) for name in ("small", "middle", "large")] == [
+            "Available",
+            "Bound",
+            "Available",
+        ]
+
+    on_stage(play, BINDER)
+
+
+def test_a_claim_waits_for_a_volume_that_comes_later() -> None:
+    async def play(stage: Stage) -> None:
+        await stage.client.create(claim("data", "2Gi"))
+        await stage.settle()
+        assert await bound_to(stage, "data") == ("Pending", "")
+        assert ("ProvisioningFailed", 'storageclass.storage.k8s.io "manual" not found') in await stage.events("data")
+        await stage.client.create(volume("late", "2Gi"))
+        await stage.settle()
+        assert await bound_to(stage, "data") == ("Bound", "late")
+
+    on_stage(play, BINDER)
+
+
+def test_two_claims_never_share_a_volume() -> None:
+    async def play(stage: Stage) -> None:
+        await stage.client.create(volume("only", "2Gi"))
+        await stage.client.create(claim("one", "1Gi"))
+        await stage.client.create(claim("two", "1Gi"))
+        await stage.settle()
+        assert sorted([await bound_to(stage, "one"), await bound_to(stage, "two")]) == [
+            ("Bound", "only"),
+            ("Pending", ""),
+        ]
+
+    on_stage(play, BINDER)
+
+
+def test_a_volume_whose_claim_has_gone_is_released_and_kept() -> None:
+    async def play(stage: Stage) -> None:
+        await stage.client.create(volume("disk", "2Gi"))
+        await stage.client.create(claim("data", "1Gi"))
+        await stage.settle()
+        await stage.client.delete(PersistentVolumeClaim, "data")
+        await stage.settle()
+        assert await phase(stage, "disk") == "Released"
+        await stage.client.create(claim("data", "1Gi"))
+        await stage.settle()
+        assert await bound_to(stage, "data") == ("Pending", "")  # what is in it may be somebody's
+
+    on_stage(play, BINDER, CLAIM_PROTECTION)
+
+
+def test_a_claim_that_has_lost_its_volume_says_so() -> None:
+    async def play(stage: Stage) -> None:
+        await stage.client.create(volume("disk", "2Gi"))
+        await stage.client.create(claim("data", "1Gi"))
+        await stage.settle()
+        await stage.client.delete(PersistentVolume, "disk")
+        await stage.settle()
+        await stage.client.patch(PersistentVolume, "disk", MergePatch({"metadata": {"finalizers": None}}))
+        await stage.settle()
+        assert (await bound_to(stage, "data"))[0] == "Lost"
+        lost = ("ClaimLost", "Bound claim has lost its PersistentVolume. Data on the volume is lost!")
+        assert lost in await stage.events("data")
+
+    on_stage(play, BINDER)
+
+
+def test_a_class_that_waits_for_its_first_consumer_waits() -> None:
+    async def play(stage: Stage) -> None:
+        lazy = StorageClass(
+            metadata=ObjectMeta(name="manual"),
+            provisioner="kubernetes.io/no-provisioner",
+            volume_binding_mode="WaitForFirstConsumer",
+        )
+        await stage.client.create(lazy)
+        await stage.client.create(volume("disk", "2Gi"))
+        await stage.client.create(claim("data", "1Gi"))
+        await stage.settle()
+        assert await bound_to(stage, "data") == ("Pending", "")
+        reasons = [reason for reason, _ in await stage.events("data")]
+        assert reasons == ["WaitForFirstConsumer"]
+
+    on_stage(play, BINDER)
+
+
+def test_the_planes_own_class_makes_a_directory_and_removes_it_with_the_claim(tmp_path: Path) -> None:
+    async def play(stage: Stage) -> None:
+        stage.run(
+            lambda manager: add_controllers(
+                manager,
+                Options(volumes=tmp_path),
+                without=set(CONTROLLERS) - {BINDER, CLAIM_PROTECTION, VOLUME_PROTECTION},
+            )
+        )
+        await stage.settle()
+        made = claim("data", "1Gi")
+        made.spec.storage_class_name = None
+        await stage.client.create(made)
+        await stage.settle()
+        status, name = await bound_to(stage, "data")
+        assert status == "Bound"
+        assert (tmp_path / name).is_dir()
+        await stage.client.delete(PersistentVolumeClaim, "data")
+        await stage.settle()
+        assert await stage.client.get(PersistentVolume, name, missing=None) is None
+        assert not (tmp_path / name).exists()
+
+    on_stage(play)
+
+
+def test_a_claim_that_a_pod_uses_stays_until_the_pod_has_finished() -> None:
+    async def play(stage: Stage) -> None:
+        await stage.client.create(claim("data", "1Gi"))
+        source = PersistentVolumeClaimVolumeSource(claim_name="data")
+        spec = PodSpec(
+            node_name="a",
+            containers=[Container(name="c", image="i")],
+            volumes=[Volume(name="data", persistent_volume_claim=source)],
+        )
+        user = await stage.client.create(Pod(metadata=ObjectMeta(name="user"), spec=spec))
+        await stage.settle()
+        await stage.client.delete(PersistentVolumeClaim, "data")
+        await stage.settle()
+        assert await stage.client.get(PersistentVolumeClaim, "data", missing=None) is not None
+        await stage.set_pod_status(user, phase="Succeeded")
+        await stage.settle()
+        assert await stage.client.get(PersistentVolumeClaim, "data", missing=None) is None
+
+    on_stage(play, CLAIM_PROTECTION)
+
+
+def test_a_bound_volume_stays_until_its_claim_has_gone() -> None:
+    async def play(stage: Stage) -> None:
+        await stage.client.create(volume("disk", "2Gi"))
+        await stage.client.create(claim("data", "1Gi"))
+        await stage.settle()
+        await stage.client.delete(PersistentVolume, "disk")
+        await stage.settle()
+        assert await stage.client.get(PersistentVolume, "disk", missing=None) is not None
+        await stage.client.delete(PersistentVolumeClaim, "data")
+        await stage.settle()
+        assert await stage.client.get(PersistentVolume, "disk", missing=None) is None
+
+    on_stage(play, BINDER, VOLUME_PROTECTION, CLAIM_PROTECTION)
