@@ -10,7 +10,7 @@ from tests.unit.plane.stage import Stage, on_stage
 from ostinato.api.codec import from_dict, to_dict
 from ostinato.client import MergePatch
 from ostinato.kinds.apps_v1 import Deployment, ReplicaSet
-from ostinato.kinds.core_v1 import Pod
+from ostinato.kinds.core_v1 import Event, Namespace, Pod, ResourceQuota, ServiceAccount
 from ostinato.plane.controllers import CONTROLLERS as ALL_CONTROLLERS
 from ostinato.plane.controllers import Options, add_controllers
 from ostinato.plane.controllers.deployment import progress
@@ -576,3 +576,70 @@ def test_however_often_the_controllers_are_started_anew_the_end_is_what_was_aske
         assert images == ["app:7"] * 5
 
     on_stage(play, seed=seed)
+
+
+def test_a_replica_set_that_is_refused_is_said_and_made_when_it_may_be() -> None:
+    async def play(stage: Stage) -> None:
+        Nodes(stage)
+        hard = {"count/replicasets.apps": "0"}
+        quota = from_dict(ResourceQuota, {"metadata": {"name": "none"}, "spec": {"hard": hard}})
+        await stage.client.create(quota)
+        told = MergePatch({"status": {"hard": hard, "used": hard}})
+        await stage.client.patch(ResourceQuota, "none", told, subresource="status")
+        await stage.client.create(deployment(2))
+        await stage.world.clock.sleep(60)
+        value, reason, message = await condition(stage)
+        assert (value, reason) == ("False", "ReplicaSetCreateError")
+        assert message.startswith('Failed to create new replica set "web-')
+        assert "exceeded quota: none" in message
+        assert await stage.events("web") == [("ReplicaSetCreateError", message)]
+        await stage.client.delete(ResourceQuota, "none")
+        await stage.settle(120, limit=1000)
+        assert is_done(2)(await status(stage))
+        assert (await condition(stage))[1] == "NewReplicaSetAvailable"
+
+    on_stage(play, *CONTROLLERS)
+
+
+def test_a_rollout_that_is_done_but_for_its_last_old_pods_sheds_them_when_it_is_scaled() -> None:
+    async def play(stage: Stage) -> None:
+        Nodes(stage)
+        await stage.client.create(deployment(2))
+        await stage.settle()
+        await set_image(stage, "app:2")
+        await stage.settle()
+        await change(stage, paused=True)
+        old = (await sets(stage))["app:1"].metadata
+        await stage.client.patch(ReplicaSet, old, MergePatch({"spec": {"replicas": 3}}))
+        await stage.settle()
+        assert await sizes(stage) == {"app:1": 0, "app:2": 2}
+
+    on_stage(play, *CONTROLLERS)
+
+
+def test_in_a_namespace_that_ends_nothing_is_made_and_nobody_complains() -> None:
+    async def play(stage: Stage) -> None:
+        await stage.client.create(from_dict(Namespace, {"metadata": {"name": "old"}}))
+        await stage.client.create(from_dict(ServiceAccount, {"metadata": {"name": "default", "namespace": "old"}}))
+        wanted = deployment(2)
+        wanted.metadata.namespace = "old"
+        await stage.client.create(wanted)
+        await stage.settle()
+        await stage.client.delete(Namespace, "old")
+        await stage.settle()
+        await stage.client.patch(
+            Deployment,
+            "web",
+            MergePatch({"spec": {"template": {"metadata": {"labels": {"tier": "front"}}}}}),
+            namespace="old",
+        )
+        await stage.client.delete((await stage.client.list(Pod, namespace="old"))[0])
+        await stage.settle(30)
+        assert len(await stage.client.list(ReplicaSet, namespace="old")) == 1
+        assert len(await stage.client.list(Pod, namespace="old")) == 1
+        [only] = await stage.client.list(ReplicaSet, namespace="old")
+        assert only.status.conditions == []
+        kinds = {event.type for event in await stage.client.list(Event, namespace="old")}
+        assert kinds == {"Normal"}
+
+    on_stage(play, *CONTROLLERS)

@@ -2,10 +2,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from tests.unit.plane.nodes import Nodes, running
 from tests.unit.plane.stage import Stage, on_stage
 
 from ostinato.api.codec import from_dict, to_dict
+from ostinato.api.errors import Forbidden
+from ostinato.api.gvk import GroupResource
+from ostinato.cache import CachedClient
 from ostinato.client import MergePatch
 from ostinato.kinds.apps_v1 import ReplicaSet
 from ostinato.kinds.core_v1 import ConfigMap, Event, Pod, ServiceAccount
@@ -348,5 +352,28 @@ def test_a_new_start_makes_up_for_what_was_missed() -> None:
         stage.run(lambda manager: add_controllers(manager, Options(), without=others))
         await stage.settle()
         assert len(await pods(stage)) == 4
+
+    on_stage(play, CONTROLLER)
+
+
+def test_a_deletion_that_is_refused_is_said_and_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def refuse(*_: Any, **__: Any) -> None:
+        raise Forbidden.of(GroupResource("", "pods"), "web", "not today")
+
+    async def play(stage: Stage) -> None:
+        await stage.client.create(replica_set(2))
+        await stage.settle()
+        with monkeypatch.context() as patch:
+            patch.setattr(CachedClient, "delete", refuse)
+            await change(stage, replicas=1)
+            await stage.world.clock.sleep(60)
+        [condition] = (await status(stage))["conditions"]
+        assert (condition["type"], condition["reason"]) == ("ReplicaFailure", "FailedDelete")
+        why = 'pods "web" is forbidden: not today'
+        assert condition["message"] == f"unable to delete pods: {why}"
+        assert (await stage.events("web"))[-1] == ("FailedDelete", f"Error deleting: {why}")
+        await stage.settle(120, limit=1000)
+        assert len(await pods(stage)) == 1
+        assert "conditions" not in await status(stage)
 
     on_stage(play, CONTROLLER)
