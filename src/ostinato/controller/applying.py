@@ -71,11 +71,15 @@ class Applier:
         view = view_like(wanted)
         key = access.key(wanted)
         known, entry = await self._cached(view, key)
-        if owner is not None and not adopt:
-            await self._check_owner(wanted, owner, view, known=known, entry=entry)
         place = (view.gvk, key)
         document = _digest(wanted)
-        if entry is not None and self._is_applied(self._applied.get(place), document, entry, wanted):
+        applied = self._applied.get(place)
+        if entry is not None and _is_untouched(applied, document, entry):
+            untouched: A = entry.read(view)
+            return untouched
+        if owner is not None and not adopt:
+            await self._check_owner(wanted, owner, view, known=known, entry=entry)
+        if entry is not None and self._is_applied(applied, document, entry, wanted):
             unchanged: A = entry.read(view)
             return unchanged
         answer = await self._client.apply(wanted, force=force, field_manager=self._manager)
@@ -106,13 +110,13 @@ class Applier:
     def _owned(self, instance: A, owner: AnyObject | None) -> A:
         """A copy, in the namespace of its owner if it names none, and with a reference to it.
 
-        Nothing but the metadata is changed, so nothing else is copied.
+        Nothing but fields of the metadata is set, so nothing below them is copied.
         """
         wanted = copy.copy(instance)
         if isinstance(wanted, Object):
-            wanted.metadata = copy.deepcopy(wanted.metadata)
+            wanted.metadata = copy.copy(wanted.metadata)
         elif isinstance(wanted.get("metadata"), dict):
-            wanted["metadata"] = copy.deepcopy(wanted["metadata"])
+            wanted["metadata"] = wanted["metadata"].copy()
         if owner is None:
             return wanted
         namespace = access.namespace(owner)
@@ -155,11 +159,9 @@ class Applier:
             raise AlreadyOwned(wanted, controller)
 
     def _is_applied(self, applied: _Applied | None, document: bytes, entry: Entry, wanted: AnyObject) -> bool:
-        """Whether the object is as it was when the very same was applied."""
+        """Whether the object is, in what was applied, as it was when the very same was applied."""
         if applied is None or applied.document != document or applied.uid != entry.uid:
             return False
-        if applied.resource_version == entry.resource_version:
-            return True
         fields = to_dict(wanted) if isinstance(wanted, Object) else wanted
         if applied.generation and applied.generation == entry.generation:
             metadata = fields.get("metadata") or {}
@@ -173,6 +175,16 @@ class Applier:
         self._applied.move_to_end(place)
         if len(self._applied) > _MOST_REMEMBERED:
             self._applied.popitem(last=False)
+
+
+def _is_untouched(applied: _Applied | None, document: bytes, entry: Entry) -> bool:
+    """Whether nothing at all has happened since the very same, owner included, was applied."""
+    return (
+        applied is not None
+        and applied.resource_version == entry.resource_version
+        and applied.document == document
+        and applied.uid == entry.uid
+    )
 
 
 def contains(actual: Any, wanted: Any) -> bool:

@@ -117,6 +117,31 @@ async def test_the_same_is_not_sent_twice_whatever_the_status_does(stage: Stage)
 
 
 @staged
+async def test_what_one_owner_applied_is_refused_to_another_though_nothing_has_happened_since(stage: Stage) -> None:
+    ctx = await context(stage, ConfigMap)
+    one, other = await stage.people.create(widget("one")), await stage.people.create(widget("other"))
+    await ctx.apply(config_map("a", k="v"), owner=one)
+    await stage.settle()
+    sent = len(stage.transport.writes())
+    with pytest.raises(AlreadyOwned):
+        await ctx.apply(config_map("a", k="v"), owner=other)
+    assert (await ctx.apply(config_map("a", k="v"), owner=one)).data == {"k": "v"}
+    assert len(stage.transport.writes()) == sent
+
+
+@staged
+async def test_the_object_that_is_given_stays_as_it_is(stage: Stage) -> None:
+    ctx = await context(stage, ConfigMap)
+    owner = await stage.people.create(widget("a"))
+    given = ConfigMap(metadata=ObjectMeta(name="a", labels={"x": "y"}), data={"k": "v"})
+    plain = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "b"}, "data": {"k": "v"}}
+    await ctx.apply(given, owner=owner)
+    await ctx.apply(plain, owner=owner)
+    assert given == ConfigMap(metadata=ObjectMeta(name="a", labels={"x": "y"}), data={"k": "v"})
+    assert plain == {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "b"}, "data": {"k": "v"}}
+
+
+@staged
 async def test_what_somebody_has_changed_is_put_right(stage: Stage) -> None:
     ctx = await context(stage, Deployment, ConfigMap)
     owner = await stage.people.create(widget("a"))

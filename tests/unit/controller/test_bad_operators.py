@@ -199,18 +199,27 @@ def test_what_is_thrown_in_reaches_the_coroutine_and_what_it_raises_comes_out() 
 
 
 @staged
-async def test_a_reconcile_that_blocks_the_loop_is_told_so(stage: Stage) -> None:
+async def test_a_reconcile_that_blocks_the_loop_is_told_so_and_its_neighbour_keeps_working(stage: Stage) -> None:
     real = stage.world.clock.monotonic
     lost = [0.0]
     stage.world.clock.monotonic = lambda: real() + lost[0]  # type: ignore[method-assign]
 
     @controller(Widget)
     async def blocks(each: Widget, ctx: Context) -> None:
-        lost[0] += 2.0  # as if it had slept
+        if each.metadata.name == "a":
+            lost[0] += 2.0  # as if it had slept
 
+    @controller(Widget)
+    async def good(each: Widget, ctx: Context) -> None:
+        seen.append(each.metadata.name)
+
+    seen: list[str] = []
     await stage.people.create(widget("a"))
-    async with stage.running(blocks):
+    async with stage.running(blocks), stage.running(good):
         await stage.settle()
+        await stage.people.create(widget("later"))
+        await stage.settle()
+    assert seen == ["a", "later"]
     (text,) = stage.log.texts()
     assert text.startswith("controller blocks: Widget default/a: the reconcile blocked the event loop for 2.0 s")
     assert text.endswith("await what takes long, or make the reconciler a plain def, which runs in a thread")
