@@ -99,7 +99,7 @@ class Bound:
             if bench.count == bench.wanted:
                 bench.all.set()
 
-        Writes.bind = bind  # type: ignore[method-assign]
+        Writes.bind = bind  # type: ignore[method-assign, assignment]
 
 
 async def measure(options: argparse.Namespace) -> None:

@@ -1,0 +1,168 @@
+"""A board for the scheduler's plugins: nodes and Pods without a server, to try Pods on.
+
+board = Board(node("a", cpu="2"), node("b", labels={"zone": "x"}))
+board.put(pod("old", cpu="1"), "a")
+assert board.where(pod("new", cpu="2")) == "b"
+assert board.reasons(pod("huge", cpu="4")) == {"a": ["Insufficient cpu"], "b": ["Insufficient cpu"]}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import count
+from typing import Any, TypeVar
+
+import msgspec
+
+from ostinato.api.object import Object, kind_of
+from ostinato.cache.entry import Entry, Form
+from ostinato.cache.intake import Intake
+from ostinato.kinds.core_v1 import Node, Pod
+from ostinato.plane.scheduler import default_plugins
+from ostinato.plane.scheduler.framework import Found, Framework, NoFit, Profile, Weighted
+from ostinato.plane.scheduler.nodes import read_node
+from ostinato.plane.scheduler.nominator import Nominator
+from ostinato.plane.scheduler.objects import Objects
+from ostinato.plane.scheduler.pods import PodInfo, PodReader
+from ostinato.plane.scheduler.preempt import Outcome, Preemption
+from ostinato.plane.scheduler.snapshot import Snapshot
+from ostinato.world.rng import Rng
+
+Json = dict[str, Any]
+O = TypeVar("O", bound=Object)  # noqa: E741
+_numbers = count(1)
+
+
+def node(
+    name: str,
+    *,
+    cpu: str = "8",
+    memory: str = "32Gi",
+    pods: str = "110",
+    labels: dict[str, str] | None = None,
+    taints: Sequence[Json] = (),
+    unschedulable: bool = False,
+    images: Sequence[Json] = (),
+    more: dict[str, str] | None = None,
+) -> Json:
+    amounts = {"cpu": cpu, "memory": memory, "pods": pods, "ephemeral-storage": "100Gi", **(more or {})}
+    return {
+        "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, **(labels or {})}},
+        "spec": {"taints": list(taints), "unschedulable": unschedulable},
+        "status": {"allocatable": amounts, "images": list(images)},
+    }
+
+
+def pod(
+    name: str = "p",
+    *,
+    namespace: str = "default",
+    labels: dict[str, str] | None = None,
+    cpu: str = "",
+    memory: str = "",
+    owners: Sequence[Json] = (),
+    **spec: Any,
+) -> Json:
+    requests = {key: value for key, value in (("cpu", cpu), ("memory", memory)) if value}
+    containers = [{"name": "app", "image": "app:1", "resources": {"requests": requests}}]
+    metadata = {"name": name, "namespace": namespace, "labels": labels or {}, "ownerReferences": list(owners)}
+    return {"metadata": metadata, "spec": {"containers": containers, **spec}}
+
+
+def entry(kind: type[Object], given: Json) -> Entry:
+    number = next(_numbers)
+    metadata = {"uid": f"uid-{number}", "resourceVersion": str(number), **given["metadata"]}
+    return Intake(Form(kind_of(kind))).entry(msgspec.json.encode({**given, "metadata": metadata}))
+
+
+class KnownObjects(Objects):
+    """Objects that a test puts there."""
+
+    def put(self, kind: type[Object], *given: Json) -> None:
+        self._stores.setdefault(kind, _Entries())
+        for each in given:
+            made = entry(kind, each)
+            self._stores[kind].entries_by_key[made.key] = made  # type: ignore[attr-defined]
+        self.services += 1
+
+
+class _Entries:
+    def __init__(self) -> None:
+        self.entries_by_key: dict[Any, Entry] = {}
+
+    def get(self, key: Any) -> Entry | None:
+        return self.entries_by_key.get(key)
+
+    def entries(self, namespace: str = "") -> list[Entry]:
+        return [each for each in self.entries_by_key.values() if not namespace or each.key.namespace == namespace]
+
+
+class Board:
+    def __init__(self, *nodes: Json, plugins: tuple[Weighted, ...] | None = None, percentage: int = 0) -> None:
+        self.snapshot = Snapshot()
+        self.objects = KnownObjects()
+        self.nominator = Nominator()
+        self.reader = PodReader()
+        profile = Profile("default-scheduler", plugins or default_plugins(), percentage)
+        self.framework = Framework(profile, self.snapshot, self.objects, self.nominator, Rng(1))
+        self.preemption = Preemption(self.snapshot, self.objects, self.nominator, Rng(2))
+        self.put_nodes(*nodes)
+
+    def put_nodes(self, *nodes: Json) -> None:
+        for each in nodes:
+            self.snapshot.put_node(read_node(entry(Node, each)))
+
+    def read(self, given: Json) -> PodInfo:
+        return self.reader.read(entry(Pod, given))
+
+    def put(self, given: Json, where: str) -> PodInfo:
+        """A Pod is on a node."""
+        info = self.read(given).on(where)
+        self.snapshot.put_pod(info)
+        return info
+
+    def try_(self, given: Json) -> Found | NoFit | None:
+        return self.framework.schedule(self.read(given))
+
+    def where(self, given: Json) -> str:
+        """The node that a Pod gets; "" if none."""
+        found = self.try_(given)
+        return found.node.name if isinstance(found, Found) else ""
+
+    def place(self, given: Json) -> str:
+        """The same, and it is there then."""
+        found = self.try_(given)
+        if not isinstance(found, Found):
+            return ""
+        self.snapshot.put_pod(found.cycle.pod.on(found.node.name))
+        return found.node.name
+
+    def fits(self, given: Json) -> set[str]:
+        """All nodes on which a Pod fits."""
+        refused = set(self.reasons(given))
+        return {each.name for each in self.snapshot.nodes} - refused
+
+    def reasons(self, given: Json) -> dict[str, list[str]]:
+        """Why each node will not do."""
+        info = self.read(given)
+        memory = self.framework._memory(info)
+        from ostinato.plane.scheduler.framework import refuses
+        from ostinato.plane.scheduler.plugin import Cycle
+
+        cycle = Cycle(info, self.snapshot, self.objects, memory.notes)
+        filters, refused = self.framework._prepare(cycle, memory)
+        if refused is not None:
+            return {each.name: list(refused.reasons) for each in self.snapshot.nodes}
+        found = {each.name: refuses(filters, each) for each in self.snapshot.nodes}
+        return {name: list(status.reasons) for name, status in found.items() if status is not None}
+
+    def message(self, given: Json) -> str:
+        """What is told about a Pod that fits nowhere."""
+        found = self.try_(given)
+        assert isinstance(found, NoFit)
+        return found.diagnosis.message(self.preemption.find(found).message)
+
+    def preempt(self, given: Json) -> Outcome:
+        found = self.try_(given)
+        assert isinstance(found, NoFit)
+        return self.preemption.find(found)

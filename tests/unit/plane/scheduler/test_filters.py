@@ -1,0 +1,324 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.unit.plane.scheduler.board import Board, Json, node, pod
+
+from ostinato.kinds.core_v1 import Namespace
+
+HARD = {"key": "hard", "value": "1", "effect": "NoSchedule"}
+SOFT = {"key": "soft", "effect": "PreferNoSchedule"}
+GONE = {"key": "gone", "effect": "NoExecute"}
+
+
+def affinity(*terms: Json) -> Json:
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": list(terms)}}}
+
+
+def expression(key: str, operator: str, *values: str) -> Json:
+    return {"matchExpressions": [{"key": key, "operator": operator, "values": list(values)}]}
+
+
+def named(operator: str, *values: str) -> Json:
+    return {"matchFields": [{"key": "metadata.name", "operator": operator, "values": list(values)}]}
+
+
+def near(key: str, labels: Json | None, **more: Any) -> Json:
+    selector = None if labels is None else {"matchLabels": labels}
+    return {"topologyKey": key, "labelSelector": selector, **more}
+
+
+def must(which: str, *terms: Json) -> Json:
+    return {which: {"requiredDuringSchedulingIgnoredDuringExecution": list(terms)}}
+
+
+@pytest.mark.parametrize(
+    ("tolerations", "fits"),
+    [
+        ([], {"plain", "soft"}),
+        ([{"key": "hard", "operator": "Equal", "value": "1", "effect": "NoSchedule"}], {"plain", "soft", "hard"}),
+        ([{"key": "hard", "operator": "Equal", "value": "2"}], {"plain", "soft"}),
+        ([{"key": "hard", "value": "1", "effect": "NoExecute"}], {"plain", "soft"}),
+        ([{"key": "hard", "operator": "Exists"}], {"plain", "soft", "hard"}),
+        ([{"operator": "Exists"}], {"plain", "soft", "hard", "gone", "cordoned"}),
+        ([{"key": "node.kubernetes.io/unschedulable", "operator": "Exists"}], {"plain", "soft", "cordoned"}),
+        ([{"key": "hard", "operator": "Gt", "value": "0"}], {"plain", "soft"}),
+    ],
+)
+def test_taints_keep_pods_away_that_do_not_tolerate_them(tolerations: list[Json], fits: set[str]) -> None:
+    board = Board(
+        node("plain"),
+        node("soft", taints=[SOFT]),
+        node("hard", taints=[HARD]),
+        node("gone", taints=[GONE]),
+        node("cordoned", unschedulable=True),
+    )
+    assert board.fits(pod(tolerations=tolerations)) == fits
+
+
+@pytest.mark.parametrize(
+    ("spec", "fits"),
+    [
+        ({}, {"a", "b", "c"}),
+        ({"nodeSelector": {"zone": "x"}}, {"a"}),
+        ({"nodeSelector": {"zone": "x", "rank": "7"}}, set()),
+        ({"affinity": affinity(expression("rank", "Gt", "5"))}, {"b"}),
+        ({"affinity": affinity(expression("rank", "Lt", "5"))}, {"a"}),
+        ({"affinity": affinity(expression("zone", "NotIn", "x"))}, {"b", "c"}),
+        ({"affinity": affinity(expression("zone", "Exists"))}, {"a", "b"}),
+        ({"affinity": affinity(expression("zone", "DoesNotExist"))}, {"c"}),
+        ({"affinity": affinity(expression("zone", "In", "z"), named("In", "a"))}, {"a"}),
+        ({"affinity": affinity(named("NotIn", "a"))}, {"b", "c"}),
+        ({"affinity": affinity({**expression("zone", "In", "x"), **named("In", "b")})}, set()),
+        ({"affinity": affinity({})}, set()),
+        ({"affinity": affinity()}, set()),
+        ({"nodeSelector": {"zone": "x"}, "affinity": affinity(expression("zone", "NotIn", "x"))}, set()),
+    ],
+)
+def test_node_selectors_and_affinity_choose_nodes_by_labels_and_name(spec: Json, fits: set[str]) -> None:
+    board = Board(node("a", labels={"zone": "x", "rank": "1"}), node("b", labels={"zone": "y", "rank": "7"}), node("c"))
+    assert board.fits(pod(**spec)) == fits
+
+
+def test_affinity_to_names_that_exclude_each_other_refuses_the_pod_as_a_whole() -> None:
+    both = {
+        "matchFields": [
+            {"key": "metadata.name", "operator": "In", "values": ["a"]},
+            {"key": "metadata.name", "operator": "In", "values": ["b"]},
+        ]
+    }
+    board = Board(node("a"), node("b"))
+    assert board.message(pod(affinity=affinity(both))) == (
+        "0/2 nodes are available: pod affinity terms conflict. not found"
+    )
+
+
+def test_only_nodes_that_affinity_names_are_looked_at() -> None:
+    board = Board(node("a", unschedulable=True), node("b"), node("c"))
+    assert board.message(pod(affinity=affinity(named("In", "a")))) == (
+        "0/3 nodes are available: 1 node(s) were unschedulable, 2 node(s) didn't satisfy plugin(s) [NodeAffinity]. "
+        "no new claims to deallocate, preemption: 0/3 nodes are available: "
+        "3 Preemption is not helpful for scheduling."
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "reasons"),
+    [
+        ({"cpu": "1"}, []),
+        ({"cpu": "1500m"}, ["Insufficient cpu"]),
+        ({"memory": "3Gi"}, ["Insufficient memory"]),
+        ({"cpu": "3", "memory": "5Gi"}, ["Insufficient cpu", "Insufficient memory"]),
+        ({"overhead": {"cpu": "1500m"}}, ["Insufficient cpu"]),
+        ({"resources": {"requests": {"cpu": "1500m"}}}, ["Insufficient cpu"]),
+        ({"cpu": "1500m", "resources": {"requests": {"cpu": "1"}}}, []),
+        ({"initContainers": [{"name": "i", "resources": {"requests": {"cpu": "1500m"}}}]}, ["Insufficient cpu"]),
+        (
+            {
+                "cpu": "600m",
+                "initContainers": [
+                    {"name": "s", "restartPolicy": "Always", "resources": {"requests": {"cpu": "500m"}}}
+                ],
+            },
+            ["Insufficient cpu"],
+        ),
+    ],
+)
+def test_a_node_must_have_left_what_a_pod_asks_for(given: Json, reasons: list[str]) -> None:
+    board = Board(node("a", cpu="2", memory="4Gi"))
+    board.put(pod("old", cpu="1", memory="2Gi"), "a")
+    assert board.reasons(pod(**given)).get("a", []) == reasons
+
+
+def test_extended_resources_and_storage_are_counted() -> None:
+    board = Board(node("a", more={"example.com/gpu": "1"}))
+    gpu = {"requests": {"example.com/gpu": "1", "ephemeral-storage": "60Gi"}}
+    wanted = pod(resources=None)
+    wanted["spec"]["containers"][0]["resources"] = gpu
+    assert board.reasons(wanted) == {}
+    board.put(wanted, "a")
+    assert board.reasons(wanted) == {"a": ["Insufficient ephemeral-storage", "Insufficient example.com/gpu"]}
+
+
+def test_a_node_takes_so_many_pods_as_it_says() -> None:
+    board = Board(node("a", pods="1"))
+    board.put(pod("old"), "a")
+    assert board.reasons(pod()) == {"a": ["Too many pods"]}
+
+
+@pytest.mark.parametrize(
+    ("held", "wanted", "conflict"),
+    [
+        ({"hostPort": 80}, {"hostPort": 80}, True),
+        ({"hostPort": 80}, {"hostPort": 81}, False),
+        ({"hostPort": 80, "protocol": "UDP"}, {"hostPort": 80}, False),
+        ({"hostPort": 80, "hostIP": "10.0.0.1"}, {"hostPort": 80, "hostIP": "10.0.0.2"}, False),
+        ({"hostPort": 80, "hostIP": "10.0.0.1"}, {"hostPort": 80}, True),
+        ({"hostPort": 80}, {"hostPort": 80, "hostIP": "10.0.0.1"}, True),
+        ({"containerPort": 80}, {"containerPort": 80}, False),
+    ],
+)
+def test_two_pods_cannot_hold_the_same_port_of_a_node(held: Json, wanted: Json, conflict: bool) -> None:
+    board = Board(node("a"), node("b"))
+
+    def with_port(port: Json) -> Json:
+        return pod(containers=[{"name": "app", "ports": [port]}])
+
+    board.put(with_port(held), "a")
+    assert board.fits(with_port(wanted)) == ({"b"} if conflict else {"a", "b"})
+
+
+def zones() -> Board:
+    return Board(
+        node("a", labels={"zone": "x"}), node("b", labels={"zone": "x"}), node("c", labels={"zone": "y"}), node("d")
+    )
+
+
+@pytest.mark.parametrize(
+    ("term", "fits"),
+    [
+        (near("kubernetes.io/hostname", {"app": "db"}), {"a"}),
+        (near("zone", {"app": "db"}), {"a", "b"}),
+        (near("zone", {"app": "other"}), set()),
+        (near("zone", None), set()),
+        (near("zone", {"app": "db"}, namespaces=["elsewhere"]), set()),
+        (near("zone", {"app": "db"}, namespaceSelector={}), {"a", "b"}),
+        (near("zone", {"app": "db"}, namespaceSelector={"matchLabels": {"team": "one"}}), {"a", "b"}),
+        (near("zone", {"app": "db"}, namespaceSelector={"matchLabels": {"team": "two"}}), set()),
+        (near("zone", {}, matchLabelKeys=["app"]), {"a", "b", "c"}),  # there is none, so it is the first
+    ],
+)
+def test_a_pod_that_must_be_near_others_goes_where_they_are(term: Json, fits: set[str]) -> None:
+    board = zones()
+    board.objects.put(Namespace, {"metadata": {"name": "default", "labels": {"team": "one"}}})
+    board.put(pod("db", labels={"app": "db"}), "a")
+    assert board.fits(pod(labels={"app": "web"}, affinity=must("podAffinity", term))) == fits
+
+
+def test_a_pod_that_must_be_near_its_own_sort_may_be_the_first_but_needs_the_topology() -> None:
+    board = zones()
+    wanted = pod(labels={"app": "web"}, affinity=must("podAffinity", near("zone", {"app": "web"})))
+    assert board.fits(wanted) == {"a", "b", "c"}
+    board.put(wanted, "c")
+    assert board.fits(wanted) == {"c"}
+
+
+def test_a_pod_that_must_be_near_two_sorts_needs_one_pod_that_is_both() -> None:
+    board = zones()
+    board.put(pod("one", labels={"app": "db"}), "a")
+    board.put(pod("two", labels={"tier": "back"}), "a")
+    terms = (near("zone", {"app": "db"}), near("zone", {"tier": "back"}))
+    assert board.fits(pod(affinity=must("podAffinity", *terms))) == set()
+    board.put(pod("both", labels={"app": "db", "tier": "back"}), "c")
+    assert board.fits(pod(affinity=must("podAffinity", *terms))) == {"c"}
+
+
+def test_a_pod_that_must_be_far_from_others_keeps_out_of_their_domain_and_they_keep_others_out() -> None:
+    board = zones()
+    far = must("podAntiAffinity", near("zone", {"app": "web"}))
+    board.put(pod("web", labels={"app": "web"}), "a")
+    assert board.reasons(pod("new", affinity=far)) == {
+        name: ["node(s) didn't match pod anti-affinity rules"] for name in "ab"
+    }
+    board.put(pod("lone", labels={"app": "lone"}, affinity=far), "c")
+    assert board.reasons(pod("late", labels={"app": "web"})) == {
+        "c": ["node(s) didn't satisfy existing pods anti-affinity rules"]
+    }
+    assert board.fits(pod("neither")) == set("abcd")
+
+
+def test_an_existing_pod_keeps_others_out_by_the_labels_of_their_namespace() -> None:
+    board = zones()
+    board.objects.put(
+        Namespace,
+        {"metadata": {"name": "default", "labels": {"team": "one"}}},
+        {"metadata": {"name": "other", "labels": {"team": "two"}}},
+    )
+    term = near("zone", {"app": "web"}, namespaceSelector={"matchLabels": {"team": "two"}})
+    board.put(pod("lone", affinity=must("podAntiAffinity", term)), "a")
+    assert board.fits(pod("here", labels={"app": "web"})) == set("abcd")
+    assert board.fits(pod("there", labels={"app": "web"}, namespace="other")) == {"c", "d"}
+
+
+def test_mismatch_label_keys_keep_pods_of_other_values_away() -> None:
+    board = zones()
+    board.put(pod("one", labels={"app": "web", "tenant": "red"}), "a")
+    term = near("zone", {"app": "web"}, mismatchLabelKeys=["tenant"])
+    assert board.fits(pod(labels={"app": "web", "tenant": "blue"}, affinity=must("podAntiAffinity", term))) == {
+        "c",
+        "d",
+    }
+    assert board.fits(pod(labels={"app": "web", "tenant": "red"}, affinity=must("podAntiAffinity", term))) == set(
+        "abcd"
+    )
+
+
+def spread(**constraint: Any) -> Json:
+    return {
+        "maxSkew": 1,
+        "topologyKey": "zone",
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"app": "web"}},
+        **constraint,
+    }
+
+
+def test_a_spread_that_must_hold_keeps_domains_even() -> None:
+    board = zones()
+    web = pod(labels={"app": "web"}, topologySpreadConstraints=[spread()])
+    board.put(web, "a")
+    assert board.reasons(web) == {
+        "a": ["node(s) didn't match pod topology spread constraints"],
+        "b": ["node(s) didn't match pod topology spread constraints"],
+        "d": ["node(s) didn't match pod topology spread constraints (missing required label)"],
+    }
+    board.put(web, "c")
+    assert board.fits(web) == {"a", "b", "c"}
+
+
+@pytest.mark.parametrize(
+    ("constraint", "spec", "fits"),
+    [
+        ({"maxSkew": 2}, {}, {"a", "b", "c"}),
+        ({"minDomains": 3}, {}, {"c"}),
+        ({"minDomains": 3, "maxSkew": 2}, {}, {"a", "b", "c"}),
+        ({"labelSelector": {"matchLabels": {"app": "other"}}}, {}, {"a", "b", "c"}),
+        ({"matchLabelKeys": ["revision"]}, {}, {"a", "b", "c"}),
+        ({}, {"nodeSelector": {"zone": "x"}}, {"a", "b"}),
+        ({"nodeAffinityPolicy": "Ignore"}, {"nodeSelector": {"zone": "x"}}, set()),
+        ({"topologyKey": "kubernetes.io/hostname"}, {}, {"b", "c", "d"}),
+    ],
+)
+def test_what_a_spread_counts(constraint: Json, spec: Json, fits: set[str]) -> None:
+    board = zones()
+    board.put(pod("old", labels={"app": "web", "revision": "1"}), "a")
+    labels = {"app": "web", "revision": "2"}
+    assert board.fits(pod(labels=labels, topologySpreadConstraints=[spread(**constraint)], **spec)) == fits
+
+
+def test_a_spread_may_leave_tainted_nodes_out_and_does_not_count_pods_that_go() -> None:
+    board = Board(node("a", labels={"zone": "x"}), node("b", labels={"zone": "y"}, taints=[HARD]))
+    board.put(pod("old", labels={"app": "web"}), "a")
+    web = {"labels": {"app": "web"}}
+    assert board.fits(pod(**web, topologySpreadConstraints=[spread()])) == set()
+    assert board.fits(pod(**web, topologySpreadConstraints=[spread(nodeTaintsPolicy="Honor")])) == {"a"}
+    going = pod("going", **web)
+    going["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    other = Board(node("a", labels={"zone": "x"}), node("b", labels={"zone": "y"}))
+    other.put(going, "a")
+    assert other.fits(pod(**web, topologySpreadConstraints=[spread()])) == {"a", "b"}
+
+
+def test_a_selection_of_namespaces_by_what_they_lack_means_just_those() -> None:
+    board = zones()
+    board.objects.put(
+        Namespace,
+        {"metadata": {"name": "default", "labels": {"team": "one"}}},
+        {"metadata": {"name": "free", "labels": {}}},
+    )
+    board.put(pod("db", labels={"app": "db"}), "a")
+    board.put(pod("db", labels={"app": "db"}, namespace="free"), "c")
+    lacking = {"matchExpressions": [{"key": "team", "operator": "DoesNotExist"}]}
+    term = near("zone", {"app": "db"}, namespaceSelector=lacking)
+    assert board.fits(pod(affinity=must("podAffinity", term))) == {"c"}

@@ -1,0 +1,187 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import msgspec
+from tests.unit.plane.scheduler.board import entry, node, pod
+
+from ostinato.cache.entry import Entry
+from ostinato.kinds.core_v1 import Node, Pod
+from ostinato.plane.scheduler.events import NODE, POD, Action, ClusterEvent, Hint
+from ostinato.plane.scheduler.nodes import read_node
+from ostinato.plane.scheduler.pods import PodInfo, PodReader
+from ostinato.plane.scheduler.queue import SchedulingQueue
+from ostinato.world import Simulation
+
+FIT = frozenset({"Fit"})
+GROWN = ClusterEvent(NODE, Action.NODE_ALLOCATABLE)
+LABELLED = ClusterEvent(NODE, Action.NODE_LABEL)
+HINTS = {
+    "default-scheduler": {
+        "Fit": (Hint(NODE, Action.ADD | Action.NODE_ALLOCATABLE),),
+        "Picky": (Hint(POD, Action.DELETE, lambda waiting, event: event.old.name == f"foe-of-{waiting.name}"),),
+        "SchedulingGates": (Hint(POD, Action.POD_GATES_GONE),),
+    }
+}
+
+
+def info(name: str, priority: int = 0, **spec: object) -> PodInfo:
+    return PodReader().read(entry(Pod, pod(name, priority=priority, **spec)))
+
+
+def play(scene: Callable[[SchedulingQueue, Simulation], Awaitable[None]]) -> None:
+    world = Simulation(seed=1)
+    gates = lambda waiting: "SchedulingGates" if waiting.spec.scheduling_gates else ""  # noqa: E731
+
+    async def whole() -> None:
+        queue = SchedulingQueue(world.clock, HINTS, gates)
+        await scene(queue, world)
+        queue.close()
+
+    world.run(whole())
+
+
+def test_pods_come_by_priority_and_then_in_the_order_of_their_arrival() -> None:
+    async def scene(queue: SchedulingQueue, world: Simulation) -> None:
+        for name, priority in (("a", 0), ("b", 10), ("c", 0), ("d", 10)):
+            queue.add(info(name, priority))
+        assert [(await queue.pop()).pod.name for _ in range(4)] == ["b", "d", "a", "c"]
+
+    play(scene)
+
+
+def test_whoever_waits_gets_the_next_pod() -> None:
+    async def scene(queue: SchedulingQueue, world: Simulation) -> None:
+        waiting = asyncio.get_running_loop().create_task(queue.pop())
+        await world.clock.sleep(1)
+        queue.add(info("late"))
+        assert (await waiting).pod.name == "late"
+
+    play(scene)
+
+
+def test_a_refused_pod_waits_for_an_event_that_a_plugin_which_refused_it_cares_for() -> None:
+    async def scene(queue: SchedulingQueue, world: Simulation) -> None:
+        queue.add(info("p"))
+        queue.refuse(await queue.pop(), FIT)
+        queue.move(LABELLED)
+        queue.move(ClusterEvent(POD, Action.DELETE, old=info("foe-of-p")))
+        assert queue.pop_now() is None
+        queue.move(GROWN)
+        assert queue.pop_now() is not None
+
+    play(scene)
+
+
+def test_a_hint_looks_at_the_pod_and_at_what_happened() -> None:
+    async def scene(queue: SchedulingQueue, world: Simulation) -> None:
+        queue.add(info("p"))
+        queue.refuse(await queue.pop(), frozenset({"Picky"}))
+        queue.move(ClusterEvent(POD, Action.DELETE, old=info("foe-of-q")))
+        assert queue.pop_now() is None
+        queue.move(ClusterEvent(POD, Action.DELETE, old=info("foe-of-p")))
+        assert queue.pop_now() is not None
+
+    play(scene)
+
+
+def test_a_refused_pod_is_tried_again_after_five_minutes_whatever_happens() -> None:
+    async def scene(queue: SchedulingQueue, world: Simulation) -> None:
+        queue.add(info("p"))
+        queue.refuse(await queue.pop(), FIT)
+        began = world.clock.monotonic()
+        await queue.pop()
+        assert 300 < world.clock.monotonic() - began < 340
+
+    play(scene)
+
+
+def test_a_pod_that_backs_off_lets_others_pass() -> None:
+    async def scene(queue: SchedulingQueue, world: Simulation) -> None:
+        queue.add(info("failed", 10))
+        queue.refuse(await queue.pop(), FIT)
+        queue.add(info("fresh"))
+        queue.move(GROWN)
+        assert [(await queue.pop()).pod.name for _ in range(2)] == ["fresh", "failed"]
+
+    play(scene)
+
+
+def test_after_an_error_a_pod_backs_off_longer_each_time_up_to_ten_seconds() -> None:
+    async def scene(queue: SchedulingQueue, world: Simulation) -> None:
+        queue.add(info("p"))
+        queued = await queue.pop()
+        waits = []
+        for _ in range(6):
+            began = world.clock.monotonic()
+            queue.fail(queued)
+            queued = await queue.pop()
+            waits.append(round(world.clock.monotonic() - began, 3))
+        assert waits == [1, 2, 4, 8, 10, 10]
+
+    play(scene)
+
+
+def test_a_shorter_backoff_is_not_held_up_by_a_longer_one() -> None:
+    async def scene(queue: SchedulingQueue, world: Simulation) -> None:
+        queue.add(info("old"))
+        for _ in range(4):
+            queue.fail(await queue.pop())
+        queue.add(info("new"))
+        queue.fail(await queue.pop())
+        began = world.clock.monotonic()
+        assert (await queue.pop()).pod.name == "new"
+        assert world.clock.monotonic() - began == 1
+
+    play(scene)
+
+
+def test_a_gated_pod_waits_until_its_gates_are_gone() -> None:
+    async def scene(queue: SchedulingQueue, world: Simulation) -> None:
+        gated = info("p", schedulingGates=[{"name": "one"}])
+        queue.add(gated)
+        await world.clock.sleep(400)
+        assert queue.pop_now() is None
+        free = info("p")
+        queue.add(PodInfo(_same(free, gated), free.shape, "", "", ""))
+        assert queue.pop_now() is not None
+
+    play(scene)
+
+
+def _same(new: PodInfo, old: PodInfo) -> Entry:
+    return msgspec.structs.replace(new.entry, uid=old.uid)
+
+
+def test_a_deleted_pod_is_not_tried() -> None:
+    async def scene(queue: SchedulingQueue, world: Simulation) -> None:
+        for name in ("active", "waiting", "failed"):
+            queue.add(info(name))
+        taken = [await queue.pop() for _ in range(3)]
+        queue.refuse(taken[1], FIT)
+        queue.fail(taken[2])
+        queue.add(again := info("again"))
+        for uid in (again.uid, taken[1].pod.uid, taken[2].pod.uid):
+            queue.delete(uid)
+        queue.move(GROWN)
+        await world.clock.sleep(20)
+        assert queue.pop_now() is None
+
+    play(scene)
+
+
+def test_an_activated_pod_is_tried_whatever_it_waits_for() -> None:
+    async def scene(queue: SchedulingQueue, world: Simulation) -> None:
+        queue.add(info("p"))
+        queued = await queue.pop()
+        queue.refuse(queued, FIT)
+        queue.activate(queued.pod.uid)
+        assert queue.pop_now() is queued
+
+    play(scene)
+
+
+def test_what_a_new_node_says_is_what_hints_are_asked_about() -> None:
+    facts = read_node(entry(Node, node("a", cpu="2", labels={"zone": "x"})))
+    assert (facts.name, facts.allocatable.cpu, facts.labels["zone"], facts.pods) == ("a", 2000, "x", 110)

@@ -1,0 +1,431 @@
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+from tests.unit.plane.scheduler import board
+from tests.unit.plane.scheduler.board import Json
+from tests.unit.plane.stage import Stage, on_stage
+
+from ostinato.api.codec import from_dict
+from ostinato.api.errors import APIError, ServiceUnavailable
+from ostinato.client import MergePatch
+from ostinato.kinds.core_v1 import Node, PersistentVolume, PersistentVolumeClaim, Pod
+from ostinato.kinds.scheduling_v1 import PriorityClass
+from ostinato.plane import scheduler
+from ostinato.plane.scheduler import DEFAULT, Profile, Weighted, default_plugins, filter_by
+from ostinato.plane.scheduler.writes import Writes
+
+NOT_HELPFUL = (
+    "no new claims to deallocate, preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling."
+)
+
+
+def play(scene: Callable[[Stage], Awaitable[None]], *profiles: Profile, controllers: tuple[str, ...] = ()) -> None:
+    """With the scheduler, in virtual time."""
+
+    async def whole(stage: Stage) -> None:
+        stage.run(lambda manager: scheduler.add_to(manager, *profiles))
+        await scene(stage)
+
+    on_stage(whole, *controllers)
+
+
+async def add_node(stage: Stage, name: str, **given: Any) -> None:
+    """A node that is ready."""
+    wanted = board.node(name, **given)
+    await stage.client.create(from_dict(Node, wanted))
+    await stage.client.patch(Node, name, MergePatch({"spec": {"taints": wanted["spec"]["taints"] or None}}))
+
+
+async def add_pod(stage: Stage, name: str, **given: Any) -> Pod:
+    return await stage.client.create(from_dict(Pod, board.pod(name, **given)))
+
+
+async def where(stage: Stage, name: str) -> str:
+    found = await stage.client.get(Pod, name)
+    assert found.spec is not None
+    return found.spec.node_name or ""
+
+
+async def placed(stage: Stage, name: str) -> str:
+    return await stage.until(lambda: where(stage, name))
+
+
+async def why(stage: Stage, name: str) -> tuple[str, str]:
+    """Reason and message of the condition that says why it has no node."""
+    found = await stage.client.get(Pod, name)
+    for each in (found.status.conditions if found.status else None) or []:
+        if each.type == "PodScheduled" and each.status == "False":
+            return each.reason or "", each.message or ""
+    return "", ""
+
+
+async def finish(stage: Stage, name: str) -> None:
+    await stage.set_pod_status(await stage.client.get(Pod, name), phase="Succeeded")
+
+
+async def priority(stage: Stage, name: str, value: int) -> None:
+    await stage.client.create(from_dict(PriorityClass, {"metadata": {"name": name}, "value": value}))
+
+
+def test_a_pod_gets_a_node_and_an_event_says_so() -> None:
+    async def scene(stage: Stage) -> None:
+        await add_node(stage, "a")
+        await add_pod(stage, "p")
+        assert await placed(stage, "p") == "a"
+        await stage.settle()
+        assert await stage.events("p") == [("Scheduled", "Successfully assigned default/p to a")]
+
+    play(scene)
+
+
+def test_a_pod_without_a_node_waits_and_says_why_and_nothing_is_written_meanwhile() -> None:
+    async def scene(stage: Stage) -> None:
+        await add_node(stage, "a", unschedulable=True)
+        await add_pod(stage, "p")
+        await stage.settle()
+        message = f"0/1 nodes are available: 1 node(s) were unschedulable. {NOT_HELPFUL}"
+        assert await why(stage, "p") == ("Unschedulable", message)
+        assert await stage.events("p") == [("FailedScheduling", message)]
+        before = stage.version
+        await stage.world.clock.sleep(240)
+        assert stage.version == before
+        await stage.client.patch(Node, "a", MergePatch({"spec": {"unschedulable": None, "taints": None}}))
+        assert await placed(stage, "p") == "a"
+
+    play(scene)
+
+
+def test_pods_wait_for_the_first_node() -> None:
+    async def scene(stage: Stage) -> None:
+        await add_pod(stage, "p")
+        await stage.settle()
+        assert await why(stage, "p") == ("Unschedulable", "no nodes available to schedule pods")
+        before = stage.version
+        await stage.world.clock.sleep(120)
+        assert stage.version == before
+        await add_node(stage, "a")
+        assert await placed(stage, "p") == "a"
+
+    play(scene)
+
+
+def test_pods_fill_nodes_and_go_on_when_there_is_room_again() -> None:
+    async def scene(stage: Stage) -> None:
+        await add_node(stage, "a", cpu="2")
+        await add_node(stage, "b", cpu="2")
+        for number in range(5):
+            await add_pod(stage, f"p{number}", cpu="1")
+        await stage.settle()
+        nodes = [await where(stage, f"p{number}") for number in range(5)]
+        assert Counter(nodes) == {"a": 2, "b": 2, "": 1}
+        waiting = f"p{nodes.index('')}"
+        assert (await why(stage, waiting))[1].startswith("0/2 nodes are available: 2 Insufficient cpu.")
+        done = f"p{nodes.index('b')}"
+        await finish(stage, done)
+        assert await placed(stage, waiting) == "b"
+        conditions = (await stage.client.get(Pod, waiting)).status.conditions  # type: ignore[union-attr]
+        assert [each.status for each in conditions or [] if each.type == "PodScheduled"] == ["True"]
+
+    play(scene)
+
+
+def test_a_pod_that_is_deleted_makes_room() -> None:
+    async def scene(stage: Stage) -> None:
+        await add_node(stage, "a", cpu="1")
+        await add_pod(stage, "one", cpu="1")
+        await placed(stage, "one")
+        await add_pod(stage, "two", cpu="1")
+        await stage.settle()
+        assert await where(stage, "two") == ""
+        await stage.client.delete(Pod, "one", grace_period=0)
+        assert await placed(stage, "two") == "a"
+
+    play(scene)
+
+
+def test_pods_that_name_their_node_or_another_scheduler_are_left_alone() -> None:
+    async def scene(stage: Stage) -> None:
+        await add_node(stage, "a", cpu="1")
+        await add_pod(stage, "named", cpu="1", nodeName="a")
+        await add_pod(stage, "other", schedulerName="somebody-else")
+        await add_pod(stage, "ours", cpu="1")
+        await stage.settle()
+        assert await where(stage, "other") == ""
+        assert await why(stage, "other") == ("", "")
+        assert await where(stage, "ours") == ""  # the named one takes all of the node
+        assert await stage.events("named") == []
+
+    play(scene)
+
+
+def test_gates_hold_a_pod_back_until_the_last_is_gone() -> None:
+    async def scene(stage: Stage) -> None:
+        await add_node(stage, "a")
+        await add_pod(stage, "p", schedulingGates=[{"name": "x.io/one"}, {"name": "x.io/two"}])
+        await stage.settle()
+        assert (await why(stage, "p"))[0] == "SchedulingGated"
+        await stage.client.patch(Pod, "p", MergePatch({"spec": {"schedulingGates": [{"name": "x.io/two"}]}}))
+        await stage.settle()
+        assert await where(stage, "p") == ""
+        await stage.client.patch(Pod, "p", MergePatch({"spec": {"schedulingGates": []}}))
+        assert await placed(stage, "p") == "a"
+        await stage.settle()
+        assert [reason for reason, _ in await stage.events("p")] == ["Scheduled"]
+
+    play(scene)
+
+
+def test_a_new_toleration_lets_a_waiting_pod_in() -> None:
+    async def scene(stage: Stage) -> None:
+        await add_node(stage, "a", taints=[{"key": "hard", "effect": "NoSchedule"}])
+        made = await add_pod(stage, "p")
+        await stage.settle()
+        assert await where(stage, "p") == ""
+        assert made.spec is not None
+        tolerations = [*board_tolerations(made), {"key": "hard", "operator": "Exists"}]
+        await stage.client.patch(Pod, "p", MergePatch({"spec": {"tolerations": tolerations}}))
+        assert await placed(stage, "p") == "a"
+
+    play(scene)
+
+
+def board_tolerations(made: Pod) -> list[Json]:
+    from ostinato.api.codec import to_dict
+
+    return list(to_dict(made)["spec"].get("tolerations", []))
+
+
+def test_a_pod_of_high_priority_displaces_one_of_low_priority_and_takes_its_place() -> None:
+    async def scene(stage: Stage) -> None:
+        await priority(stage, "high", 1000)
+        await priority(stage, "low", 10)
+        await add_node(stage, "a", cpu="2")
+        low = await add_pod(stage, "low", cpu="2", priorityClassName="low")
+        await placed(stage, "low")
+        await stage.set_pod_status(low, phase="Running")
+        high = await add_pod(stage, "high", cpu="2", priorityClassName="high")
+        await stage.settle()
+        displaced = await stage.client.get(Pod, "low")
+        assert displaced.metadata.deletion_timestamp is not None
+        assert displaced.status is not None
+        reasons = {each.type: (each.reason, each.message) for each in displaced.status.conditions or []}
+        assert reasons["DisruptionTarget"] == (
+            "PreemptionByScheduler",
+            "default-scheduler: preempting to accommodate a higher priority pod",
+        )
+        waiting = await stage.client.get(Pod, "high")
+        assert waiting.status is not None
+        assert waiting.status.nominated_node_name == "a"
+        assert await why(stage, "high") == ("Unschedulable", "0/1 nodes are available: 1 Insufficient cpu.")
+        await add_pod(stage, "middle", cpu="1")
+        await stage.client.delete(Pod, "low", grace_period=0)
+        assert await placed(stage, "high") == "a"
+        await stage.settle()
+        taken = await stage.client.get(Pod, "high")
+        assert taken.status is not None
+        assert not taken.status.nominated_node_name
+        assert await where(stage, "middle") == ""
+        assert ("Preempted", f"Preempted by pod {high.metadata.uid} on node a") in await stage.events("low")
+
+    play(scene)
+
+
+def test_a_nomination_is_given_up_when_a_more_important_pod_takes_the_room() -> None:
+    async def scene(stage: Stage) -> None:
+        for name, value in (("high", 1000), ("higher", 2000)):
+            await priority(stage, name, value)
+        await add_node(stage, "a", cpu="2")
+        low = await add_pod(stage, "low", cpu="2")
+        await placed(stage, "low")
+        await stage.set_pod_status(low, phase="Running")
+        await add_pod(stage, "high", cpu="2", priorityClassName="high")
+        await stage.settle()
+        await add_pod(stage, "higher", cpu="2", priorityClassName="higher")
+        await stage.settle()
+        await stage.client.delete(Pod, "low", grace_period=0)
+        assert await placed(stage, "higher") == "a"
+        await stage.settle()
+        assert await where(stage, "high") == ""
+
+    play(scene)
+
+
+def test_several_profiles_schedule_side_by_side_each_in_its_own_name() -> None:
+    async def scene(stage: Stage) -> None:
+        await add_node(stage, "a")
+        await add_node(stage, "b")
+        for number in range(4):
+            await add_pod(stage, f"p{number}", schedulerName="only-b")
+        await add_pod(stage, "usual")
+        await stage.settle()
+        assert {await where(stage, f"p{number}") for number in range(4)} == {"b"}
+        assert await where(stage, "usual") in ("a", "b")
+        from ostinato.kinds.events_v1 import Event
+
+        reporters = {each.regarding.name: _reporter(each) for each in await stage.client.list(Event) if each.regarding}
+        assert reporters["p0"] == "only-b"
+        assert reporters["usual"] == DEFAULT
+
+    only_b = filter_by("only-b", lambda _, where_: None if where_.name == "b" else "not b")
+    play(
+        scene,
+        Profile(DEFAULT, default_plugins()),
+        Profile("only-b", (*default_plugins(), Weighted(only_b))),
+    )
+
+
+def _reporter(event: Any) -> str:
+    source = event.deprecated_source
+    return event.reporting_controller or (source.component if source is not None else "") or ""
+
+
+def test_two_profiles_of_a_name_are_refused() -> None:
+    async def scene(stage: Stage) -> None:
+        with pytest.raises(ValueError, match="two profiles have the same name"):
+            stage.run(lambda manager: scheduler.add_to(manager, Profile("x", ()), Profile("x", ())))
+
+    on_stage(scene)
+
+
+def test_a_plugin_that_fails_holds_up_only_the_pods_it_fails_for() -> None:
+    def picky(info: Any, _: Any) -> str | None:
+        if info.name == "odd":
+            raise RuntimeError("who is that?")
+        return None
+
+    async def scene(stage: Stage) -> None:
+        await add_node(stage, "a")
+        await add_pod(stage, "odd")
+        await add_pod(stage, "even")
+        assert await placed(stage, "even") == "a"
+        await stage.world.clock.sleep(5)
+        assert await why(stage, "odd") == ("SchedulerError", "who is that?")
+        assert ("FailedScheduling", "who is that?") in await stage.events("odd")
+
+    play(scene, Profile(DEFAULT, (*default_plugins(), Weighted(filter_by("picky", picky)))))
+
+
+def test_a_binding_that_fails_is_tried_again_and_takes_no_room_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    real, failures = Writes.bind, ["p"]
+
+    async def bind(self: Writes, info: Any, name: str) -> None:
+        if info.name in failures:
+            raise ServiceUnavailable.of("not now")
+        await real(self, info, name)
+
+    monkeypatch.setattr(Writes, "bind", bind)
+
+    async def scene(stage: Stage) -> None:
+        await add_node(stage, "a", cpu="1")
+        await add_pod(stage, "p", cpu="1")
+        await stage.world.clock.sleep(5)
+        assert (await why(stage, "p"))[0] == "SchedulerError"
+        await add_pod(stage, "q", cpu="1")
+        assert await placed(stage, "q") == "a"
+        failures.clear()
+        await stage.client.delete(Pod, "q", grace_period=0)
+        assert await placed(stage, "p") == "a"
+
+    play(scene)
+
+
+def test_a_pod_deleted_while_it_is_bound_leaves_its_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = Writes.bind
+
+    async def scene(stage: Stage) -> None:
+        async def bind(self: Writes, info: Any, name: str) -> None:
+            if info.name == "gone":
+                await stage.world.clock.sleep(60)
+            await real(self, info, name)
+
+        monkeypatch.setattr(Writes, "bind", bind)
+        await add_node(stage, "a", cpu="1")
+        await add_pod(stage, "gone", cpu="1")
+        await stage.settle()
+        await add_pod(stage, "next", cpu="1")
+        await stage.settle()
+        assert await where(stage, "next") == ""
+        await stage.client.delete(Pod, "gone")
+        assert await placed(stage, "next") == "a"
+        await stage.world.clock.sleep(120)
+        with pytest.raises(APIError):
+            await stage.client.get(Pod, "gone")
+
+    play(scene)
+
+
+def test_a_claim_is_bound_to_a_volume_where_its_pod_goes() -> None:
+    async def scene(stage: Stage) -> None:
+        from ostinato.kinds.storage_v1 import StorageClass
+
+        await add_node(stage, "a")
+        await add_node(stage, "b")
+        await stage.client.create(
+            from_dict(
+                StorageClass,
+                {
+                    "metadata": {"name": "local"},
+                    "provisioner": "kubernetes.io/no-provisioner",
+                    "volumeBindingMode": "WaitForFirstConsumer",
+                },
+            )
+        )
+        await stage.client.create(
+            from_dict(
+                PersistentVolumeClaim,
+                {
+                    "metadata": {"name": "data"},
+                    "spec": {
+                        "storageClassName": "local",
+                        "accessModes": ["ReadWriteOnce"],
+                        "resources": {"requests": {"storage": "1Gi"}},
+                    },
+                },
+            )
+        )
+        await add_pod(stage, "p", volumes=[{"name": "d", "persistentVolumeClaim": {"claimName": "data"}}])
+        await stage.settle()
+        assert (await why(stage, "p"))[1].startswith(
+            "0/2 nodes are available: 2 node(s) didn't find available persistent volumes to bind."
+        )
+        term = {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": ["b"]}]}
+        await stage.client.create(
+            from_dict(
+                PersistentVolume,
+                {
+                    "metadata": {"name": "disk"},
+                    "spec": {
+                        "storageClassName": "local",
+                        "capacity": {"storage": "1Gi"},
+                        "accessModes": ["ReadWriteOnce"],
+                        "local": {"path": "/data"},
+                        "nodeAffinity": {"required": {"nodeSelectorTerms": [term]}},
+                    },
+                },
+            )
+        )
+        assert await placed(stage, "p") == "b"
+        volume = await stage.client.get(PersistentVolume, "disk")
+        assert volume.spec is not None
+        assert volume.spec.claim_ref is not None
+        assert volume.spec.claim_ref.name == "data"
+
+    play(scene, controllers=("persistentvolume-binder-controller",))
+
+
+def test_hundreds_of_pods_are_spread_evenly() -> None:
+    async def scene(stage: Stage) -> None:
+        for number in range(100):
+            await add_node(stage, f"n{number}")
+        for number in range(300):
+            await add_pod(stage, f"p{number}", cpu="100m")
+        await stage.settle(5)
+        counts = Counter([each.spec.node_name for each in await stage.client.list(Pod) if each.spec])
+        assert "" not in counts
+        assert set(counts.values()) == {3}
+
+    play(scene)
