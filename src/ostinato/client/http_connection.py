@@ -43,13 +43,8 @@ class Connection(asyncio.Protocol):
             if watch is not None:
                 watch.end()
 
-    def close(self) -> None:
-        self.is_open = False
-        if self._transport is not None:
-            self._transport.close()
-
     def abort(self) -> None:
-        """Close it without a farewell, for which TLS would wait: the other side may be dead."""
+        """Close it without a farewell, for which TLS would wait: the other side may be dead, and the loop may end."""
         self.is_open = False
         if self._transport is not None:
             self._transport.abort()

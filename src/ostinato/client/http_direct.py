@@ -199,13 +199,13 @@ class DirectPool:
             if connection.is_open and since > latest:
                 self._idle.append((since, connection))
             else:
-                connection.close()
+                connection.abort()
         if self._idle:
             self._sweep = self._clock.timer(self._times.idle, self._swept)
 
     def _drop_idle(self) -> None:
         for _, connection in self._idle:
-            connection.close()
+            connection.abort()
         self._idle = []
         if self._sweep is not None:
             self._sweep.cancel()

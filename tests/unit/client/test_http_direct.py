@@ -227,6 +227,33 @@ def test_no_server_is_told_with_request_and_host() -> None:
     run(main())
 
 
+def test_closing_waits_for_no_farewell_of_a_server_that_does_not_listen() -> None:
+    ends: list[asyncio.Transport] = []
+
+    async def deaf(request: web.Request) -> web.Response:
+        assert isinstance(request.transport, asyncio.Transport)
+        ends.append(request.transport)
+        asyncio.get_running_loop().call_later(0.05, request.transport.pause_reading)
+        return web.Response(text="hello")
+
+    async def main() -> None:
+        async with serving(deaf) as served, transport(served.config()) as sender:
+            await post(sender)
+            await asyncio.sleep(0.1)
+            pool = sender._pools._pool
+            assert pool is not None
+            assert pool._direct is not None
+            [(_, connection)] = pool._direct._idle
+            assert connection._transport is not None
+            socket = connection._transport.get_extra_info("socket")
+            await sender.close()
+            await asyncio.sleep(0)
+            assert socket.fileno() == -1
+            ends[0].abort()
+
+    run(main())
+
+
 def test_a_server_of_another_authority_is_not_believed() -> None:
     async def main() -> None:
         async with serving() as served, transport(served.config(tls={"ca_data": b""})) as sender:
