@@ -98,8 +98,8 @@ def electing_leaders(namespace: str) -> Access:
 
 
 def keeping_certificates(webhooks: Webhooks) -> list[Access]:
-    """To keep the certificates that a webhook server makes, and to make them known."""
-    if not webhooks.makes_certificates:
+    """To keep the certificates that a webhook server makes, and to make known who vouches for them."""
+    if not webhooks.makes_known:
         return []
     found = [
         Access(
@@ -110,7 +110,7 @@ def keeping_certificates(webhooks: Webhooks) -> list[Access]:
         )
         for place in webhooks.places
     ]
-    if isinstance(webhooks.endpoint, ServiceEndpoint):
+    if webhooks.makes_certificates and isinstance(webhooks.endpoint, ServiceEndpoint):
         verbs = ("create", "get", "update")
         found.append(Access(groups=("",), resources=("secrets",), verbs=verbs, namespace=webhooks.endpoint.namespace))
     return found

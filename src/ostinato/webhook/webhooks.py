@@ -90,8 +90,13 @@ class Webhooks:
 
     @property
     def makes_certificates(self) -> bool:
-        """Whether it makes its certificates itself, and needs to be allowed to keep them and make them known."""
+        """Whether it makes its certificates itself, and needs to be allowed to keep them."""
         return self._certificates is None
+
+    @property
+    def makes_known(self) -> bool:
+        """Whether it tells API servers who vouches for its certificates. Of files, whoever put them there does."""
+        return not isinstance(self._certificates, Path | str)
 
     @property
     def places(self) -> list[Place]:
@@ -122,8 +127,7 @@ class Webhooks:
 
     def server(self, world: World, objects: Objects) -> WebhookServer:
         """The server as it would run in this world, on this cluster."""
-        from_files = isinstance(self._certificates, Path | str)  # and made known by whoever put them there
-        bundles = None if from_files else CaBundles(objects, self.places)
+        bundles = CaBundles(objects, self.places) if self.makes_known else None
         return WebhookServer(
             world,
             self._source(world, objects),

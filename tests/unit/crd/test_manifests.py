@@ -28,10 +28,10 @@ from ostinato.crd import (
     roles_of,
     write_manifests,
 )
-from ostinato.crd.rbac import merged
+from ostinato.crd.rbac import keeping_certificates, merged
 from ostinato.kinds.apps_v1 import Deployment
 from ostinato.kinds.core_v1 import ConfigMap, Node
-from ostinato.webhook import ServiceEndpoint, defaulter, validator, webhook_configurations
+from ostinato.webhook import Certificate, ServiceEndpoint, Webhooks, defaulter, validator, webhook_configurations
 
 
 class Controller(msgspec.Struct):
@@ -123,6 +123,26 @@ def test_kinds_that_are_no_classes_have_the_usual_names() -> None:
 
 def on(groups: str, resources: str, *verbs: str, names: tuple[str, ...] = ()) -> Access:
     return Access(groups=tuple(groups), resources=tuple(resources), verbs=verbs, names=names)
+
+
+def test_a_webhook_server_may_keep_and_make_known_what_it_makes() -> None:
+    @validator(Widget)
+    def check(widget: Widget) -> None: ...
+
+    class Own:
+        interval = 60.0
+
+        async def current(self) -> Certificate:
+            raise NotImplementedError
+
+    def resources(certificates: Any) -> list[str]:
+        endpoint = ServiceEndpoint("widgets-system", "widgets")
+        webhooks = Webhooks(check, endpoint=endpoint, name="widgets", certificates=certificates)
+        return sorted(resource for access in keeping_certificates(webhooks) for resource in access.resources)
+
+    assert resources(None) == ["secrets", "validatingwebhookconfigurations"]
+    assert resources(Own()) == ["validatingwebhookconfigurations"], "it keeps them where it likes"
+    assert resources("/etc/webhook") == [], "whoever writes the files makes them known"
 
 
 @pytest.mark.parametrize(
