@@ -157,6 +157,27 @@ async def managed_by(client: CachedClient, kind: Kind[Any], manager: str) -> lis
     return found.entries
 
 
+async def claimed(
+    client: CachedClient, owner: Object, selector: Selector, kind: type[O], only: Callable[[Entry], bool] | None = None
+) -> list[Entry]:
+    """The owner's own, as `Claims.claim` has them, but not decoded: only what is adopted or released is."""
+    own: list[Entry] = []
+    others: list[Entry] = []
+
+    def selects(entry: Entry) -> bool:
+        return selector.matches(entry.labels) and (only is None or only(entry))
+
+    for entry in await managed_by(client, kind, owner.metadata.uid):
+        (own if selects(entry) else others).append(entry)
+    orphans = await managed_by(client, kind, orphans_in(owner.metadata.namespace))
+    others += [entry for entry in orphans if not entry.is_being_deleted and selects(entry)]
+    if not others:
+        return own
+    keys = {entry.uid: entry for entry in others}
+    claims = Claims(client, owner, selector, kind, lambda each: only is None or only(keys[each.metadata.uid]))
+    return [*own, *(keys[each.metadata.uid] for each in await claims.among([entry.read(kind) for entry in others]))]
+
+
 def index_controllers(manager: Manager, kind: AnyKind) -> None:
     """Have the cache of a kind keep the index `CONTROLLED`."""
     with suppress(ValueError):  # another controller of the plane has asked for it

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from ostinato.api.codec import from_dict
+from ostinato.api.gvk import NamespacedName
 from ostinato.kinds.apps_v1 import DaemonSet
 from ostinato.plane.controllers.daemonset.daemons import Daemon
 from ostinato.plane.controllers.daemonset.failures import FailureBackoff
@@ -18,7 +19,6 @@ from ostinato.plane.controllers.daemonset.rollout import (
     surge,
     unavailable,
 )
-from ostinato.plane.pods import is_ready
 from ostinato.plane.scheduler.taints import Taint
 from ostinato.world import Simulation
 
@@ -26,18 +26,25 @@ from ostinato.world import Simulation
 def pod(text: str) -> Daemon:
     """Of words: its name, and `new`, `ready`, `going`; what is not said is not so."""
     name, *words = text.split()
-    metadata: dict[str, Any] = {"name": name, "labels": {"new": str("new" in words)}}
-    if "going" in words:
-        metadata["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-    conditions = [{"type": "Ready", "status": str("ready" in words)}]
-    return from_dict(Daemon, {"metadata": metadata, "spec": {"nodeName": "n"}, "status": {"conditions": conditions}})
+    return Daemon(
+        key=NamespacedName("default", name),
+        uid=name,
+        labels={"new": str("new" in words)},
+        created="",
+        node="n",
+        is_bound=True,
+        is_going="going" in words,
+        phase="Running",
+        ready_since=None,
+        is_ready="ready" in words,
+    )
 
 
-JUDGE = Judge(is_updated=lambda each: each.metadata.labels["new"] == "True", is_available=is_ready)
+JUDGE = Judge(is_updated=lambda each: each.labels["new"] == "True", is_available=lambda each: each.is_ready)
 
 
 def told(work: Work) -> tuple[list[str], list[str]]:
-    return work.nodes, [each.metadata.name for each in work.pods]
+    return work.nodes, [each.key.name for each in work.pods]
 
 
 @pytest.mark.parametrize(

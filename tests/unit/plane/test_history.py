@@ -62,6 +62,7 @@ def test_a_template_is_kept_once_as_a_patch_with_a_number() -> None:
     async def test(stage: Stage, client: CachedClient) -> None:
         owner = await stage.client.create(daemonset())
         first, _ = await revise(client, owner)
+        await stage.settle()
         again, _ = await revise(client, owner)
         assert first.metadata.uid == again.metadata.uid
         assert first.revision == 1
@@ -77,8 +78,10 @@ def test_a_template_that_comes_back_is_its_revision_with_the_highest_number() ->
     async def test(stage: Stage, client: CachedClient) -> None:
         await stage.client.create(daemonset())
         first, _ = await revise(client, await stage.client.get(DaemonSet, "agent"))
+        await stage.settle()
         second, _ = await revise(client, await set_image(stage, "agent:2"))
         assert second.revision == 2
+        await stage.settle()
         back, _ = await revise(client, await set_image(stage, "agent:1"))
         assert (back.metadata.uid, back.revision) == (first.metadata.uid, 3)
 
@@ -135,10 +138,12 @@ def test_the_oldest_of_those_that_are_not_used_are_forgotten() -> None:
         await stage.client.create(daemonset())
         for number in range(1, 5):
             await revise(client, await set_image(stage, f"agent:{number}"))
+            await stage.settle()
         history = History(client, await stage.client.get(DaemonSet, "agent"), SELECTOR, LABEL)
         revisions = await history.load()
         await history.forget(revisions[:3], 2)
         await history.forget(revisions[:3], -1)
+        await stage.settle()
         assert [each.revision for each in await history.load()] == [3, 4]
 
     with_client(test)

@@ -27,7 +27,7 @@ from ostinato.cache import CachedClient
 from ostinato.client.patching import MergePatch
 from ostinato.kinds.apps_v1 import ControllerRevision, DaemonSet, StatefulSet
 from ostinato.kinds.core_v1 import PodTemplateSpec
-from ostinato.plane.claims import Claims
+from ostinato.plane.claims import claimed
 
 _LONGEST_PREFIX: Final = 223  # of a name, so that the hash fits
 _SAFE: Final = "bcdfghjklmnpqrstvwxz2456789"  # no vowels: no words
@@ -41,11 +41,12 @@ class History:
         self._client = client
         self._owner = owner
         self._label = label
-        self._claims = Claims(client, owner, selector, ControllerRevision)
+        self._selector = selector
 
     async def load(self) -> list[ControllerRevision]:
         """The owner's own, after adoptions and releases; the newest last."""
-        return sorted(await self._claims.claim(), key=_age)
+        found = await claimed(self._client, self._owner, self._selector, ControllerRevision)
+        return sorted((entry.read(ControllerRevision) for entry in found), key=_age)
 
     async def revise(self, revisions: Sequence[ControllerRevision], collisions: int) -> tuple[ControllerRevision, int]:
         """The revision of the template as it is now, made or made the newest if need be, and the collisions then."""

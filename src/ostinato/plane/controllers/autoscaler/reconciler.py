@@ -222,7 +222,7 @@ class _Step:
         rivals = {key: each for key, each in self._selectors.items() if key.namespace == namespace}
         if len(rivals) < 2:
             return []
-        pods = await self._ctx.client.list(PodState, namespace=namespace, labels=selector)
+        pods = await self._ctx.client.list(PodState, namespace=namespace, labels=selector, fresh=False)
         labels = [pod.metadata.labels for pod in pods]
         return sorted(key for key, each in rivals.items() if any(each.matches(found) for found in labels))
 

@@ -144,7 +144,7 @@ class Sources:
 
     async def _targeted(self) -> list[MeasuredPod]:
         target = self._target
-        pods = await self._client.list(MeasuredPod, namespace=target.namespace, labels=target.selector)
+        pods = await self._client.list(MeasuredPod, namespace=target.namespace, labels=target.selector, fresh=False)
         if not pods:
             raise MetricsError("no pods returned by selector while calculating replica count")
         return pods

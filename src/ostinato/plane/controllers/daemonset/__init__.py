@@ -13,9 +13,9 @@ from ostinato.kinds.apps_v1 import ControllerRevision, DaemonSet
 from ostinato.manager import Manager
 from ostinato.plane.claimants import ForClaimants
 from ostinato.plane.controllers import Options
-from ostinato.plane.controllers.daemonset.daemons import Daemon
 from ostinato.plane.controllers.daemonset.placement import ForPlacement, NodeState
 from ostinato.plane.controllers.daemonset.reconciler import DaemonSetReconciler
+from ostinato.plane.pods import PodState
 
 __all__ = ["DaemonSetReconciler", "add_to"]
 
@@ -24,7 +24,7 @@ def add_to(manager: Manager, options: Options) -> None:  # noqa: ARG001 - there 
     (
         manager.build("daemonset-controller")
         .watch_for(DaemonSet)
-        .watches(Daemon, handler=ForClaimants(DaemonSet))
+        .watches(PodState, handler=ForClaimants(DaemonSet))
         .watches(ControllerRevision, handler=ForClaimants(DaemonSet))
         .watches(NodeState, handler=ForPlacement())
         .with_options(max_concurrent=2)

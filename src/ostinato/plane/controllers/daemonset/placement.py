@@ -114,13 +114,13 @@ class ForPlacement(Handler):
 
     def keys(self, event: Event) -> Keys:
         assert self._sets is not None, "a handler is prepared before the first event"
-        after = None if isinstance(event, Deleted) else _Facts(event.object)
-        before = _Facts(event.old) if isinstance(event, Updated) else None
+        after = None if isinstance(event, Deleted) else NodeFacts(event.object)
+        before = NodeFacts(event.old) if isinstance(event, Updated) else None
         if before is not None and before == after:
             return ()
         return [entry.key for entry in self._sets.entries() if self._concerns(self._placement(entry), before, after)]
 
-    def _concerns(self, placement: Placement, before: _Facts | None, after: _Facts | None) -> bool:
+    def _concerns(self, placement: Placement, before: NodeFacts | None, after: NodeFacts | None) -> bool:
         if after is None:
             return True
         fit = after.fit(placement)
@@ -145,7 +145,7 @@ class _TaintsOf(Struct):
 _read_taints = msgspec.json.Decoder(_TaintsOf).decode
 
 
-class _Facts:
+class NodeFacts:
     """What of a node decides."""
 
     def __init__(self, entry: Entry) -> None:
@@ -157,6 +157,6 @@ class _Facts:
         return placement.fit(self.name, self.labels, self.taints)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Facts) and self.labels == other.labels and self.taints == other.taints
+        return isinstance(other, NodeFacts) and self.labels == other.labels and self.taints == other.taints
 
     __hash__ = None  # type: ignore[assignment]  # it is compared, never looked up

@@ -6,13 +6,15 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
-from ostinato.api.errors import APIError, Forbidden, NotFound
+from ostinato.api.errors import APIError, Conflict, Forbidden, NotFound
 from ostinato.api.labels import Selector, SelectorError
+from ostinato.cache.reads import Question
+from ostinato.client.views import view_of
 from ostinato.controller import Context, Request, Result
 from ostinato.kinds.apps_v1 import ControllerRevision, DaemonSet, DaemonSetStatus
 from ostinato.plane.batches import slow_start
 from ostinato.plane.claimants import selector_of
-from ostinato.plane.claims import Claims
+from ostinato.plane.claims import claimed
 from ostinato.plane.controllers.daemonset import rollout
 from ostinato.plane.controllers.daemonset.daemons import (
     HASH_LABEL,
@@ -22,54 +24,86 @@ from ostinato.plane.controllers.daemonset.daemons import (
     template_generation,
 )
 from ostinato.plane.controllers.daemonset.failures import FailureBackoff
-from ostinato.plane.controllers.daemonset.placement import Fit, NodeState, Placement
+from ostinato.plane.controllers.daemonset.placement import Fit, NodeFacts, NodeState, Placement
 from ostinato.plane.controllers.daemonset.rollout import Judge, Work
 from ostinato.plane.controllers.history import History
-from ostinato.plane.pods import is_available, is_finished, is_ready, ready_since
+from ostinato.plane.pods import PodState
+from ostinato.plane.readings import Readings
 from ostinato.plane.statuses import write_status
 from ostinato.world import Clock
 
 _MOST: Final = 250  # Pods that are made, and that are deleted, in one step
+_RESTS: Final = 4  # times as long as a look at all Pods took: so that of many changes at once not each is looked at
 
 
 class DaemonSetReconciler:
     def __init__(self, clock: Clock) -> None:
+        self._clock = clock
         self._failures = FailureBackoff(clock)
+        self._pods = Readings(Daemon.of)
+        self._nodes: dict[Request, _Fits] = {}  # of each set
+        self._rests: dict[Request, float] = {}  # until when each set is left alone
 
     async def reconcile(self, request: Request, ctx: Context) -> Result | None:
         owner = await ctx.client.get(DaemonSet, request, missing=None)
         if owner is None or owner.metadata.deletion_timestamp is not None:
+            self._pods.forget(request)
+            self._nodes.pop(request, None)
+            self._rests.pop(request, None)
             return None
+        began = self._clock.monotonic()
+        if (rest := self._rests.get(request, began) - began) > 0:
+            return Result(requeue_after=rest)
         try:
             selector = selector_of(owner.spec.selector)
         except SelectorError as error:
             ctx.logger.warning("DaemonSet %s: spec.selector: %s", request, error)
             return None  # until it changes
         try:
-            return await self._step(owner, selector, ctx)
+            return await self._step(owner, selector, ctx, began)
         except Forbidden as error:
             if error.has_cause("NamespaceTerminating"):
                 return None  # it goes with its namespace
             raise
 
-    async def _step(self, owner: DaemonSet, selector: Selector, ctx: Context) -> Result | None:
+    async def _step(self, owner: DaemonSet, selector: Selector, ctx: Context, began: float) -> Result | None:
         history = History(ctx.client, owner, selector, HASH_LABEL)
         revisions = await history.load()
         current, collisions = await history.revise(revisions, owner.status.collision_count or 0)
-        pods = await Claims(ctx.client, owner, selector, Daemon).claim()
-        nodes = await ctx.client.list(NodeState)
-        step = _Step(ctx, owner, current, pods, nodes, self._failures)
+        entries = await claimed(ctx.client, owner, selector, PodState)
+        pods = self._pods.of(ctx.request, entries)
+        step = _Step(ctx, owner, current, pods, await self._fits(owner, ctx))
+        work = step.needed(self._failures)
+        self._rests[ctx.request] = began + _RESTS * (self._clock.monotonic() - began)
         failure: APIError | None = None
         try:
-            if not await step.manage():
-                await step.roll_out()
+            if not work:
+                work = step.outdated()
                 await step.forget(history, [each for each in revisions if each.metadata.uid != current.metadata.uid])
+            await step.do(work)
         except APIError as error:
             failure = error
         waits = [*step.waits, *await step.say(collisions)]
         if failure is not None:
             raise failure
         return Result(requeue_after=min(waits)) if waits else None
+
+    async def _fits(self, owner: DaemonSet, ctx: Context) -> dict[str, Fit]:
+        known = self._nodes.get(ctx.request)
+        if known is None or known.version != (owner.metadata.uid, owner.metadata.generation):
+            known = self._nodes[ctx.request] = _Fits(owner)
+        found = await ctx.client.found(view_of(NodeState), Question(fresh=False))
+        assert found is not None, "nodes are watched"
+        return dict(known.readings.of(None, found.entries))
+
+
+class _Fits:
+    """Which nodes are fit for one state of a set."""
+
+    def __init__(self, owner: DaemonSet) -> None:
+        self.version = owner.metadata.uid, owner.metadata.generation
+        placement = Placement(owner)
+        self.readings = Readings(lambda entry: (entry.key.name, NodeFacts(entry).fit(placement)))
 
 
 class _Step:
@@ -81,43 +115,38 @@ class _Step:
         owner: DaemonSet,
         revision: ControllerRevision,
         pods: Sequence[Daemon],
-        nodes: Sequence[NodeState],
-        failures: FailureBackoff,
+        fits: Mapping[str, Fit],
     ) -> None:
         self.waits: list[float] = []  # seconds after which there is more to do
         self._ctx = ctx
         self._owner = owner
         self._hash = revision.metadata.labels.get(HASH_LABEL, "")
         self._pods = pods
-        self._failures = failures
         self._now: datetime = ctx.now()
         self._seconds = owner.spec.min_ready_seconds or 0
         generation = template_generation(owner)
         self._judge = Judge(
             is_updated=lambda pod: is_updated(pod, self._hash, generation),
-            is_available=lambda pod: is_available(pod, self._seconds, self._now),
+            is_available=lambda pod: pod.is_available(self._seconds, self._now),
         )
-        placement = Placement(owner)
-        self._fits = {
-            node.metadata.name: placement.fit(node.metadata.name, node.metadata.labels, node.spec.taints)
-            for node in nodes
-        }
-        self._desired = sum(fit is Fit.RUN for fit in self._fits.values())
+        self._fits = fits
+        self._desired = sum(fit is Fit.RUN for fit in fits.values())
         self._on: dict[str, list[Daemon]] = {}  # the Pods of each node that has any, but for those that are over
         for pod in pods:
-            is_over = is_finished(pod) and pod.metadata.deletion_timestamp is not None
-            if not is_over and (node := pod.node):
-                self._on.setdefault(node, []).append(pod)
+            if pod.node and not (pod.is_going and pod.is_finished):
+                self._on.setdefault(pod.node, []).append(pod)
 
-    async def manage(self) -> bool:
-        """Have a Pod where one belongs, and none elsewhere; whether anything was to be done."""
+    def needed(self, failures: FailureBackoff) -> Work:
+        """What is to be done to have a Pod where one belongs, and none elsewhere."""
         work = Work()
         surging = rollout.surge(self._owner, 1) > 0
         for node, fit in self._fits.items():
             pods = self._on.get(node)
             if pods is not None and fit is not Fit.LEAVE:
-                work.pods += self._ended(node, pods)
-                pods = [pod for pod in pods if not is_finished(pod)]
+                if len(pods) == 1 and not pods[0].is_finished and not pods[0].is_going:
+                    continue
+                work.pods += self._ended(node, pods, failures)
+                pods = [pod for pod in pods if not pod.is_finished]
             found = rollout.on_node(node, fit, pods, self._judge, surging=surging)
             work.nodes += found.nodes
             work.pods += found.pods
@@ -126,23 +155,22 @@ class _Step:
             for node, pods in self._on.items()
             if node not in self._fits
             for pod in pods
-            if not pod.spec.node_name and pod.metadata.deletion_timestamp is None
+            if not pod.is_bound and not pod.is_going
         ]
-        await self._do(work)
-        return bool(work)
+        return work
 
-    def _ended(self, node: str, pods: Sequence[Daemon]) -> list[Daemon]:
+    def _ended(self, node: str, pods: Sequence[Daemon], failures: FailureBackoff) -> list[Daemon]:
         """Pods that have ended, and are to be deleted so that others can be made."""
         ended: list[Daemon] = []
         for pod in pods:
-            if pod.metadata.deletion_timestamp is not None or not is_finished(pod):
+            if pod.is_going or not pod.is_finished:
                 continue
-            about = f"daemon pod {pod.metadata.namespace}/{pod.metadata.name} on node {node}"
-            if pod.status.phase == "Succeeded":
+            about = f"daemon pod {pod.key.namespace}/{pod.key.name} on node {node}"
+            if pod.phase == "Succeeded":
                 self._tell("SucceededDaemonPod", f"Found succeeded {about}, will try to delete it")
             else:
                 owner = self._owner
-                wait = self._failures.wait((owner.metadata.uid, owner.status.observed_generation, node))
+                wait = failures.wait((owner.metadata.uid, owner.status.observed_generation, node))
                 if wait > 0:
                     self.waits.append(wait)
                     continue
@@ -150,27 +178,27 @@ class _Step:
             ended.append(pod)
         return ended
 
-    async def roll_out(self) -> None:
+    def outdated(self) -> Work:
+        """What is to be done next to replace Pods of older templates."""
         strategy = self._owner.spec.update_strategy
         if strategy is None or strategy.type != "RollingUpdate":
-            return
+            return Work()
+        if all(map(self._judge.is_updated, self._pods)):
+            return Work()
         on: Mapping[str, Sequence[Daemon]] = {
             **self._on,
             **{node: () for node, fit in self._fits.items() if fit is Fit.RUN and node not in self._on},
         }
         surge = rollout.surge(self._owner, self._desired)
         if surge:
-            work = rollout.additions(on, self._fits, self._judge, surge, self._desired)
-        else:
-            allowed = rollout.unavailable(self._owner, self._desired) or 1
-            work = rollout.replacements(on, self._judge, allowed)
-        await self._do(work)
+            return rollout.additions(on, self._fits, self._judge, surge, self._desired)
+        return rollout.replacements(on, self._judge, rollout.unavailable(self._owner, self._desired) or 1)
 
     async def forget(self, history: History, old: Sequence[ControllerRevision]) -> None:
         limit = self._owner.spec.revision_history_limit
         if limit is None:
             return
-        used = {pod.metadata.labels.get(HASH_LABEL) for pod in self._pods}
+        used = {pod.labels.get(HASH_LABEL) for pod in self._pods}
         spare = [each for each in old if each.metadata.labels.get(HASH_LABEL) not in used]
         await history.forget(spare, len(old) - limit)
 
@@ -186,12 +214,12 @@ class _Step:
                 misplaced += 1
                 continue
             current += 1
-            oldest = min(pods, key=lambda pod: pod.age)
+            oldest = pods[0] if len(pods) == 1 else min(pods, key=lambda pod: pod.age)
             updated += self._judge.is_updated(oldest)
-            ready += is_ready(oldest)
+            ready += oldest.is_ready
             if self._judge.is_available(oldest):
                 available += 1
-            elif (since := ready_since(oldest)) is not None:
+            elif (since := oldest.ready_since) is not None:
                 waits.append(max(self._seconds - (self._now - since).total_seconds(), 0.0))
         before = self._owner.status
         after = DaemonSetStatus(
@@ -209,7 +237,7 @@ class _Step:
         await write_status(self._ctx.client, self._owner, before, after)
         return waits
 
-    async def _do(self, work: Work) -> None:
+    async def do(self, work: Work) -> None:
         failure: APIError | None = None
         if work.nodes:
             mould = Mould(self._owner, self._hash)
@@ -236,13 +264,13 @@ class _Step:
 
     async def _delete(self, pod: Daemon) -> None:
         try:
-            await self._ctx.client.delete(pod)
-        except NotFound:
-            return
+            await self._ctx.client.delete(PodState, pod.key, uid=pod.uid)
+        except (NotFound, Conflict):
+            return  # it is gone, or another one by now
         except APIError as error:
             self._tell("FailedDelete", f"Error deleting: {error}", kind="Warning")
             raise
-        self._tell("SuccessfulDelete", f"Deleted pod: {pod.metadata.name}")
+        self._tell("SuccessfulDelete", f"Deleted pod: {pod.key.name}")
 
     def _tell(self, reason: str, note: str, kind: str = "Normal") -> None:
         self._ctx.event(self._owner, reason, note, kind=kind)

@@ -19,7 +19,6 @@ from ostinato.api.intstr import scaled_value
 from ostinato.kinds.apps_v1 import DaemonSet
 from ostinato.plane.controllers.daemonset.daemons import Daemon
 from ostinato.plane.controllers.daemonset.placement import Fit
-from ostinato.plane.pods import is_ready
 
 Test = Callable[[Daemon], bool]
 
@@ -61,7 +60,8 @@ def on_node(node: str, fit: Fit, pods: Sequence[Daemon] | None, judge: Judge, *,
     """What is to be done on a node. Pods that have ended are somebody else's matter; None: it has no Pods at all."""
     if fit is Fit.RUN and pods is None:
         return Work(nodes=[node])
-    staying = sorted((pod for pod in pods or () if pod.metadata.deletion_timestamp is None), key=lambda pod: pod.age)
+    staying = [pod for pod in pods or () if not pod.is_going]
+    staying.sort(key=lambda pod: pod.age)
     if fit is Fit.LEAVE:
         return Work(pods=staying)
     if not surging:
@@ -71,7 +71,7 @@ def on_node(node: str, fit: Fit, pods: Sequence[Daemon] | None, judge: Judge, *,
     new = [pod for pod in staying if judge.is_updated(pod)]
     old = [pod for pod in staying if not judge.is_updated(pod)]
     surplus = [*new[1:], *old[1:]]
-    if new and old and (not is_ready(old[0]) or judge.is_available(new[0])):
+    if new and old and (not old[0].is_ready or judge.is_available(new[0])):
         surplus.append(old[0])
     return Work(pods=surplus)
 
@@ -141,7 +141,7 @@ def _pair(pods: Sequence[Daemon], judge: Judge) -> _Pair | None:
     """The new and the old Pod of a node, of those that stay; None if there are two of a sort."""
     pair = _Pair()
     for pod in pods:
-        if pod.metadata.deletion_timestamp is not None:
+        if pod.is_going:
             continue
         if judge.is_updated(pod):
             if pair.new is not None:

@@ -15,26 +15,59 @@ import msgspec
 from ostinato.api.codec import ObjectError
 from ostinato.api.conditions import set_condition
 from ostinato.api.errors import APIError, Conflict
+from ostinato.api.gvk import NamespacedName
 from ostinato.api.intstr import IntOrStringError, scaled_value
 from ostinato.api.labels import SelectorError
-from ostinato.api.meta import Condition
+from ostinato.api.meta import Condition, OwnerReference
 from ostinato.api.time import Time
+from ostinato.cache.entry import Entry
+from ostinato.cache.reads import Question
 from ostinato.client.transport import TransportError
+from ostinato.client.views import view_of
 from ostinato.controller import Context, Request, Result
 from ostinato.kinds.policy_v1 import PodDisruptionBudget, PodDisruptionBudgetStatus
 from ostinato.plane.claimants import selector_of, selector_text
 from ostinato.plane.controllers.disruption.scales import ScaleError, expected_pods
 from ostinato.plane.pods import PodState, is_ready
+from ostinato.plane.readings import Readings
 
 DELETION_TIMEOUT: Final = timedelta(minutes=2)  # in which a Pod that may be evicted should begin to go
 
 _FAILURES: Final = (APIError, TransportError, ObjectError, ScaleError, SelectorError, IntOrStringError)
 
 
+class Counted(msgspec.Struct, frozen=True):
+    """What of a Pod counts."""
+
+    entry: Entry
+    controller: OwnerReference | None
+    is_ready: bool
+
+    @classmethod
+    def of(cls, entry: Entry) -> Counted:
+        return cls(entry, entry.controller, is_ready(entry.read(PodState)))
+
+    @property
+    def key(self) -> NamespacedName:
+        return self.entry.key
+
+    @property
+    def name(self) -> str:
+        return self.entry.key.name
+
+    @property
+    def is_going(self) -> bool:
+        return self.entry.is_being_deleted
+
+
 class BudgetReconciler:
+    def __init__(self) -> None:
+        self._pods = Readings(Counted.of)
+
     async def reconcile(self, request: Request, ctx: Context) -> Result | None:
         budget = await ctx.client.get(PodDisruptionBudget, request, missing=None)
         if budget is None:
+            self._pods.forget(request)
             return None
         now = ctx.now()
         try:
@@ -56,7 +89,10 @@ class BudgetReconciler:
         except SelectorError as error:
             ctx.event(budget, "NoPods", f"Failed to get pods: {error}", kind="Warning")
             raise
-        pods = await ctx.client.list(PodState, namespace=budget.metadata.namespace, labels=selector)
+        asked = Question(namespace=budget.metadata.namespace, labels=selector, fresh=False)
+        found = await ctx.client.found(view_of(PodState), asked)
+        assert found is not None, "Pods are watched"
+        pods = self._pods.of(ctx.request, found.entries)
         if not pods:
             ctx.event(budget, "NoPods", "No matching pods found")
         try:
@@ -80,7 +116,7 @@ class BudgetReconciler:
         _say_allowed(status, "SufficientPods" if allowed else "InsufficientPods", "", now)
         return status, recheck
 
-    async def _expected(self, budget: PodDisruptionBudget, pods: Sequence[PodState], ctx: Context) -> tuple[int, int]:
+    async def _expected(self, budget: PodDisruptionBudget, pods: Sequence[Counted], ctx: Context) -> tuple[int, int]:
         """How many Pods there should be, and how many of them healthy."""
         most, least = budget.spec.max_unavailable, budget.spec.min_available
         if most is None and isinstance(least, int):
@@ -101,31 +137,29 @@ class BudgetReconciler:
         return expected, scaled_value(least, expected, round_up=True)
 
     def _disrupted(
-        self, budget: PodDisruptionBudget, pods: Sequence[PodState], ctx: Context, now: Time
+        self, budget: PodDisruptionBudget, pods: Sequence[Counted], ctx: Context, now: Time
     ) -> tuple[dict[str, Time], datetime | None]:
         """Those Pods that are still expected to go, and when the next of them should have gone."""
         found: dict[str, Time] = {}
         recheck: datetime | None = None
         for pod in pods:
-            since = budget.status.disrupted_pods.get(pod.metadata.name)
-            if since is None or pod.metadata.deletion_timestamp is not None:
+            since = budget.status.disrupted_pods.get(pod.name)
+            if since is None or pod.is_going:
                 continue
             end = since + DELETION_TIMEOUT
             if end < now:
                 namespace = budget.metadata.namespace
                 note = f"Pod was expected by PDB {namespace}/{namespace} to be deleted but it wasn't"
-                ctx.event(pod, "NotDeleted", note, kind="Warning")
+                ctx.event(pod.entry.read(PodState), "NotDeleted", note, kind="Warning")
                 continue
-            found[pod.metadata.name] = since
+            found[pod.name] = since
             recheck = end if recheck is None else min(recheck, end)
         return found, None if recheck is None else recheck + timedelta(seconds=1)
 
 
-def count_healthy(pods: Sequence[PodState], disrupted: Mapping[str, Time]) -> int:
+def count_healthy(pods: Sequence[Counted], disrupted: Mapping[str, Time]) -> int:
     """Pods that are ready, and stay."""
-    return sum(
-        is_ready(pod) and pod.metadata.deletion_timestamp is None and pod.metadata.name not in disrupted for pod in pods
-    )
+    return sum(pod.is_ready and not pod.is_going and pod.name not in disrupted for pod in pods)
 
 
 def _closed(budget: PodDisruptionBudget, why: str, now: Time) -> PodDisruptionBudgetStatus:

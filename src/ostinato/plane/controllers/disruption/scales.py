@@ -7,7 +7,7 @@ a ReplicaSet that a Deployment manages count for the Deployment; kinds that are 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
+from typing import Final, Protocol
 
 import msgspec
 
@@ -20,7 +20,6 @@ from ostinato.api.quoting import quote
 from ostinato.api.struct import Struct
 from ostinato.cache import CachedClient
 from ostinato.client.views import MetadataOf, Unstructured
-from ostinato.plane.pods import PodState
 
 
 class ScaleError(Exception):
@@ -66,18 +65,28 @@ class Scale(msgspec.Struct, frozen=True):
     replicas: int
 
 
-async def expected_pods(client: CachedClient, pods: Iterable[PodState]) -> tuple[int, list[str]]:
+class Managed(Protocol):
+    """A Pod, and who manages it."""
+
+    @property
+    def key(self) -> NamespacedName: ...
+
+    @property
+    def controller(self) -> OwnerReference | None: ...
+
+
+async def expected_pods(client: CachedClient, pods: Iterable[Managed]) -> tuple[int, list[str]]:
     """How many there should be, and the names of those that nobody manages, which do not count."""
     scales: dict[str, Scale] = {}  # by the uid of the Pods' controller
     unmanaged: list[str] = []
     for pod in pods:
-        reference = controller_of(pod)
+        reference = pod.controller
         if reference is None:
-            unmanaged.append(pod.metadata.name)
+            unmanaged.append(pod.key.name)
         elif reference.uid not in scales:
-            scale = await _scale_of(client, reference, pod.metadata.namespace)
+            scale = await _scale_of(client, reference, pod.key.namespace)
             if scale is None:
-                raise ScaleError(f"found no controllers for pod {quote(pod.metadata.name)}")
+                raise ScaleError(f"found no controllers for pod {quote(pod.key.name)}")
             scales[reference.uid] = scale
     by_owner = {scale.uid: scale.replicas for scale in scales.values()}
     return sum(by_owner.values()), unmanaged

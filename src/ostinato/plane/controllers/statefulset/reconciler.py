@@ -15,13 +15,14 @@ from typing import Final, TypeVar
 
 from ostinato.api.errors import AlreadyExists, APIError, Forbidden
 from ostinato.api.labels import SelectorError
+from ostinato.cache.entry import Entry
 from ostinato.client.patching import StrategicMergePatch
 from ostinato.controller import Context, Request, Result
 from ostinato.kinds.apps_v1 import ControllerRevision, StatefulSet
 from ostinato.kinds.core_v1 import Pod, PodTemplateSpec
 from ostinato.plane.batches import slow_start
 from ostinato.plane.claimants import selector_of
-from ostinato.plane.claims import Claims
+from ostinato.plane.claims import claimed
 from ostinato.plane.controllers.history import History, template_of
 from ostinato.plane.controllers.statefulset import members
 from ostinato.plane.controllers.statefulset.members import Member
@@ -46,10 +47,10 @@ class StatefulSetReconciler:
             ctx.logger.warning("StatefulSet %s: spec.selector: %s", request, error)
             return None  # until it changes
 
-        def is_member(pod: Member) -> bool:
-            return members.split(pod.metadata.name)[0] == owner.metadata.name
+        def is_member(entry: Entry) -> bool:
+            return members.split(entry.key.name)[0] == request.name
 
-        pods = await Claims(ctx.client, owner, selector, Member, is_member).claim()
+        pods = [entry.read(Member) for entry in await claimed(ctx.client, owner, selector, Member, is_member)]
         history = History(ctx.client, owner, selector, HASH_LABEL)
         try:
             return await _Step(ctx, owner, pods, history).take()
