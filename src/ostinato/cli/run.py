@@ -163,6 +163,10 @@ def _told() -> Iterator[None]:
         mine, others = group.split(_TOLD)
         if others is not None or mine is None:
             raise
-        raise Failure("; ".join(str(each) for each in mine.exceptions)) from None
+        raise Failure("; ".join(map(_text, mine.exceptions))) from None
     except _TOLD as error:
-        raise Failure(str(error)) from None
+        raise Failure(_text(error)) from None
+
+
+def _text(error: BaseException) -> str:
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)

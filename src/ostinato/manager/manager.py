@@ -150,6 +150,11 @@ class Manager:
         )
 
     @property
+    def has_begun(self) -> bool:
+        """Whether `serve` has; `stop` before that asks for nothing."""
+        return self._lifecycle is not None
+
+    @property
     def is_leader(self) -> bool:
         """Whether this process may do a leader's work now; without leader election, whether it has begun."""
         if self._election is not None:

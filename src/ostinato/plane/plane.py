@@ -91,7 +91,10 @@ class Plane:
     async def stop(self) -> None:
         """End the parts, then the server."""
         if self._manager is not None and self._serving is not None:
-            self._manager.stop()
+            if self._manager.has_begun:
+                self._manager.stop()
+            else:
+                self._serving.cancel()
             await asyncio.wait([self._serving])
         await self._server.stop()
 
