@@ -643,3 +643,22 @@ def test_in_a_namespace_that_ends_nothing_is_made_and_nobody_complains() -> None
         assert kinds == {"Normal"}
 
     on_stage(play, *CONTROLLERS)
+
+
+def test_a_status_that_somebody_else_wrote_is_put_right() -> None:
+    async def play(stage: Stage) -> None:
+        Nodes(stage)
+        await stage.client.create(deployment(2))
+        await stage.settle()
+        before = await status(stage)
+        [made] = await stage.client.list(ReplicaSet)
+        wrong = MergePatch({"status": {"replicas": 9, "readyReplicas": 8, "availableReplicas": 7}})
+        await stage.client.patch(ReplicaSet, made.metadata, wrong, subresource="status")
+        await stage.client.patch(Deployment, "web", wrong, subresource="status")
+        await stage.settle()
+        [after] = await stage.client.list(ReplicaSet)
+        assert after.status == made.status
+        found = await status(stage)
+        assert {**found, "conditions": []} == {**before, "conditions": []}
+
+    on_stage(play, *CONTROLLERS)

@@ -25,7 +25,6 @@ from ostinato.api.time import Time
 from ostinato.cache import CachedClient, Entry
 from ostinato.client.transport import TransportError
 from ostinato.controller import Context, Result
-from ostinato.controller.predicates import generation_changed
 from ostinato.kinds.apps_v1 import ReplicaSet, ReplicaSetCondition, ReplicaSetStatus
 from ostinato.kinds.core_v1 import ReplicationController, ReplicationControllerStatus
 from ostinato.manager import Manager
@@ -77,7 +76,7 @@ def add_family(manager: Manager, family: Family) -> None:
     glances = Glances()
     (
         manager.build(family.name)
-        .watch_for(family.kind, predicates=[generation_changed])  # the status is its own matter
+        .watch_for(family.kind)
         .watches(PodState, handler=ForReplicas(family.kind, family.select, glances))
         .with_options(max_concurrent=5)
         .complete(ReplicaReconciler(family, glances))

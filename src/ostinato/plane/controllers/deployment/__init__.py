@@ -17,7 +17,6 @@ from __future__ import annotations
 from ostinato.api.errors import APIError
 from ostinato.api.gvk import NamespacedName
 from ostinato.controller import Context, Result
-from ostinato.controller.predicates import generation_changed
 from ostinato.kinds.apps_v1 import Deployment, ReplicaSet
 from ostinato.manager import Manager
 from ostinato.plane.claimants import ForClaimants, selector_in_spec
@@ -32,7 +31,7 @@ def add_to(manager: Manager, options: Options) -> None:  # noqa: ARG001
     index_controllers(manager, ReplicaSet)
     (
         manager.build("deployment-controller")
-        .watch_for(Deployment, predicates=[generation_changed])  # the status is its own matter
+        .watch_for(Deployment)
         .watches(ReplicaSet, handler=ForClaimants(Deployment))
         .with_options(max_concurrent=5)
         .complete(DeploymentReconciler())
