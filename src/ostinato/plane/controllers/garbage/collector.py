@@ -30,6 +30,7 @@ from ostinato.cache import CachedClient, Entry
 from ostinato.client.exchange import NoSuchKind
 from ostinato.client.options import Propagation
 from ostinato.client.patching import MergePatch, Patch, StrategicMergePatch
+from ostinato.client.transport import TransportError
 from ostinato.client.views import MetadataOf, PartialObjectMetadata, Unstructured
 from ostinato.controller import Context, Result
 from ostinato.plane.controllers.garbage.graph import FOREGROUND, ORPHAN, Graph, Node, Reference, references_from
@@ -218,11 +219,11 @@ async def _all(works: Iterable[Awaitable[None]]) -> None:
     """Do all of it, some at a time; raise the first error when all have been tried."""
     limit = asyncio.Semaphore(_AT_ONCE)
 
-    async def one(work: Awaitable[None]) -> APIError | None:
+    async def one(work: Awaitable[None]) -> Exception | None:
         async with limit:
             try:
                 await work
-            except APIError as error:
+            except (APIError, TransportError) as error:
                 return error
         return None
 
