@@ -49,8 +49,7 @@ _TERMINATING: Final = "NamespaceTerminating"
 class Family(msgspec.Struct, frozen=True, kw_only=True):
     """What is different from one kind to the other.
 
-    - `select`: what an object of the kind selects.
-    - `counts_terminating`: whether its status tells of Pods that are about to go.
+    `select` says what an object of the kind selects. Defaults to `spec.selector`.
     """
 
     name: str
@@ -58,7 +57,6 @@ class Family(msgspec.Struct, frozen=True, kw_only=True):
     status: type[Any]
     condition: type[Any]
     select: Callable[[Any], Selector] = selector_in_spec
-    counts_terminating: bool = True
 
 
 REPLICA_SETS: Final = Family(
@@ -164,13 +162,18 @@ class ReplicaReconciler:
     async def _create(self, owner: Owner, count: int, ctx: Context) -> None:
         assert owner.spec.template is not None, "the server stores none without"
         pod = pod_from_template(owner.spec.template, owner)
+        namespace_ends = False  # then nothing can be made, and this owner will be gone soon as well
 
         async def create(_: int) -> None:
+            nonlocal namespace_ends
+            if namespace_ends:
+                return
             try:
                 created = await ctx.client.create(pod)
             except APIError as error:
                 if error.has_cause(_TERMINATING):
-                    return  # and so it will be for all others, until this owner is gone as well
+                    namespace_ends = True
+                    return
                 ctx.event(owner, "FailedCreate", f"Error creating: {error}", kind="Warning")
                 raise
             ctx.event(owner, "SuccessfulCreate", f"Created pod: {created.metadata.name}")
@@ -211,13 +214,13 @@ class ReplicaReconciler:
         return counts
 
     def _status(self, owner: Owner, pods: _Pods, failure: _Failure | None, now: Time) -> _Status:
-        wanted = owner.spec.template.metadata.labels.items() if owner.spec.template is not None else ()
+        wanted = owner.spec.template.metadata.labels if owner.spec.template is not None else {}
         labelled: dict[bytes, bool] = {}
         fully = ready = available = 0
         for entry in pods.active:
             labels = entry.labels_json
             if labels not in labelled:
-                labelled[labels] = wanted <= entry.labels.items() if wanted else True
+                labelled[labels] = wanted.items() <= entry.labels.items()
             fully += labelled[labels]
             if self._glances.at(entry).ready:
                 ready += 1
@@ -230,7 +233,7 @@ class ReplicaReconciler:
             observed_generation=owner.metadata.generation or None,
             conditions=self._conditions(owner, failure, now),
         )
-        if self._family.counts_terminating and isinstance(status, ReplicaSetStatus):
+        if isinstance(status, ReplicaSetStatus):
             status.terminating_replicas = pods.terminating
         return status
 

@@ -21,7 +21,6 @@ REPLICATION_CONTROLLERS: Final = Family(
     status=ReplicationControllerStatus,
     condition=ReplicationControllerCondition,
     select=_select,
-    counts_terminating=False,
 )
 
 
