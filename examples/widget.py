@@ -1,8 +1,8 @@
 """A controller in twenty lines: a Widget is a Deployment of so many replicas of an image.
 
-    ostinato run --embedded examples/widget.py        # without a cluster
-    ostinato run --install-crds examples/widget.py    # on that of the kubeconfig
-    python examples/widget.py                         # the same, once the definition is there
+- `ostinato run --embedded examples/widget.py` needs no cluster.
+- `ostinato run --install-crds examples/widget.py` runs it on that of the kubeconfig.
+- `python examples/widget.py` does so, too, once the definition is there.
 """
 
 from typing import Annotated
