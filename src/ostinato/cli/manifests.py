@@ -90,6 +90,8 @@ def _roles(program: Program, options: ManifestsOptions) -> list[Json]:
     for webhooks in program.webhooks:
         rules += keeping_certificates(webhooks)
     for manager in program.managers:
+        if manager.core_events:
+            rules.append(recording_events(options.namespace, core=True))
         if manager.leader_election is not None:
             rules.append(electing_leaders(manager.leader_election.namespace or account.namespace))
     metadata = {"name": account.name, "namespace": account.namespace}

@@ -80,11 +80,10 @@ def access_of(controller: Uses, *, namespace: str = "") -> list[Access]:
     return [*found, *controller.access]
 
 
-def recording_events(namespace: str = "") -> Access:
-    """To write events."""
-    return Access(
-        groups=("events.k8s.io",), resources=("events",), verbs=("create", "patch", "update"), namespace=namespace
-    )
+def recording_events(namespace: str = "", *, core: bool = False) -> Access:
+    """To write events: those of events.k8s.io, or those of the core group."""
+    group = "" if core else "events.k8s.io"
+    return Access(groups=(group,), resources=("events",), verbs=("create", "patch", "update"), namespace=namespace)
 
 
 def electing_leaders(namespace: str) -> Access:

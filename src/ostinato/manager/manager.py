@@ -101,7 +101,7 @@ class Manager:
         self._config = choices.config
         self._connect = choices.connect
         self._field_manager = field_manager
-        self._core_events = core_events
+        self.core_events = core_events
         self._caches = choices.caches or CacheOptions()
         self._controllers = controllers or ControllerOptions()
         self._health = {"healthz": Checks(), "readyz": Checks()}
@@ -146,7 +146,7 @@ class Manager:
         """
         events = self._connections.events
         return (
-            events.core_recorder(name, host) if core or (core is None and self._core_events) else events.recorder(name)
+            events.core_recorder(name, host) if core or (core is None and self.core_events) else events.recorder(name)
         )
 
     @property

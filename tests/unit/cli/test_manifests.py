@@ -89,6 +89,16 @@ def test_the_roles_allow_what_the_program_does(place: Path, capsys: pytest.Captu
     assert found["ClusterRoleBinding/shop"]["subjects"] == found["RoleBinding/shop"]["subjects"] == subjects
 
 
+def test_a_program_that_writes_core_events_is_allowed_to(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for core in ("True", "False"):
+        (place / "core_one.py").write_text(PROGRAM.replace("Manager(", f"Manager(core_events={core}, "))
+        assert run(["manifests", "core_one.py"]) == 0
+        role = objects(capsys.readouterr().out)["ClusterRole/core-one"]
+        groups = {group for rule in role["rules"] if "events" in rule["resources"] for group in rule["apiGroups"]}
+        assert groups == ({"", "events.k8s.io"} if core == "True" else {"events.k8s.io"})
+        sys.modules.pop("core_one", None)
+
+
 def test_one_namespace_needs_roles_in_it(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (place / "simple_one.py").write_text(PROGRAM.split("@validator")[0])
     assert run(["manifests", "simple_one.py", "-n", "team", "--account", "team/simple"]) == 0
