@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from tests.unit.plane.nodes import Nodes, running
 from tests.unit.plane.stage import Stage, on_stage
 
@@ -9,6 +10,7 @@ from ostinato.api.codec import from_dict, to_dict
 from ostinato.client import MergePatch
 from ostinato.kinds.apps_v1 import ControllerRevision, DaemonSet
 from ostinato.kinds.core_v1 import Node, Pod
+from ostinato.plane.controllers import CONTROLLERS, Options, add_controllers
 
 CONTROLLER = "daemonset-controller"
 
@@ -351,3 +353,68 @@ def test_at_rest_nothing_is_written() -> None:
         assert stage.version == before
 
     on_stage(play, CONTROLLER)
+
+
+def test_two_sets_that_select_the_same_pods_keep_their_own() -> None:
+    async def play(stage: Stage) -> None:
+        Nodes(stage)
+        await add_nodes(stage, "a", "b")
+        await stage.client.create(daemonset())
+        other = daemonset()
+        other.metadata.name = "other"
+        await stage.client.create(other)
+        await stage.settle()
+        assert await places(stage) == ["a", "a", "b", "b"]
+        before = stage.version
+        await stage.world.clock.sleep(600)
+        assert stage.version == before
+
+    on_stage(play, CONTROLLER)
+
+
+def test_a_node_that_flaps_does_not_cost_its_daemon() -> None:
+    async def play(stage: Stage) -> None:
+        Nodes(stage)
+        await add_nodes(stage, "a")
+        await stage.client.create(daemonset())
+        await stage.settle()
+        before = await pod_on(stage, "a")
+        for number in range(20):
+            taint = {"key": "node.kubernetes.io/unreachable", "effect": "NoExecute"}
+            taints = [taint, {**taint, "effect": "NoSchedule"}] if number % 2 == 0 else None
+            await stage.client.patch(Node, "a", MergePatch({"spec": {"taints": taints}}))
+            await stage.world.clock.sleep(1)
+        await stage.settle()
+        assert (await pod_on(stage, "a")).metadata.uid == before.metadata.uid
+
+    on_stage(play, CONTROLLER)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_new_start_goes_on_where_the_last_one_stopped(seed: int) -> None:
+    async def play(stage: Stage) -> None:
+        rng = stage.world.rng.fork("stops")
+        await add_nodes(stage, *"abcdef")
+        await stage.client.create(daemonset())
+        for step in range(8):
+            start(stage)
+            await stage.world.clock.sleep(rng.random() * 2)
+            await stage.stop_managers()
+            if step == 3:
+                await set_image(stage, "agent:2")
+            if step == 5:
+                await stage.client.delete(Node, "a")
+        start(stage)
+        await stage.settle()
+        pods = [pod for pod in await stage.client.list(Pod) if pod.spec.node_name != "a"]
+        assert sorted(pod.spec.node_name or "" for pod in pods) == list("bcdef")
+        assert {pod.spec.containers[0].image for pod in pods} == {"agent:2"}
+        assert len(await stage.client.list(ControllerRevision)) == 2
+        found = await status(stage)
+        assert (found["desiredNumberScheduled"], found["numberAvailable"]) == (5, 5)
+
+    def start(stage: Stage) -> None:
+        stage.run(lambda manager: add_controllers(manager, Options(), without=set(CONTROLLERS) - {CONTROLLER}))
+        Nodes(stage)
+
+    on_stage(play, seed=seed)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from tests.unit.plane.nodes import Nodes
 from tests.unit.plane.stage import Stage, on_stage
 
@@ -9,6 +10,7 @@ from ostinato.api.codec import from_dict, to_dict
 from ostinato.client import MergePatch
 from ostinato.kinds.apps_v1 import ControllerRevision, StatefulSet
 from ostinato.kinds.core_v1 import PersistentVolumeClaim, Pod
+from ostinato.plane.controllers import CONTROLLERS, Options, add_controllers
 
 CONTROLLER = "statefulset-controller"
 
@@ -487,3 +489,48 @@ def test_a_claim_that_another_manages_is_left_to_it() -> None:
         assert "ConflictingController" in [reason for reason, _ in await stage.events("db")]
 
     on_stage(play, CONTROLLER)
+
+
+def test_two_sets_that_select_the_same_pods_keep_their_own() -> None:
+    async def play(stage: Stage) -> None:
+        Nodes(stage)
+        await stage.client.create(statefulset(2))
+        other = statefulset(1)
+        other.metadata.name = "db-other"
+        await stage.client.create(other)
+        await stage.settle()
+        assert await names(stage) == ["db-0", "db-1", "db-other-0"]
+        before = stage.version
+        await stage.world.clock.sleep(600)
+        assert stage.version == before
+
+    on_stage(play, CONTROLLER)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_new_start_goes_on_where_the_last_one_stopped(seed: int) -> None:
+    async def play(stage: Stage) -> None:
+        rng = stage.world.rng.fork("stops")
+        await stage.client.create(with_claims(3))
+        for step in range(8):
+            start(stage)
+            await stage.world.clock.sleep(rng.random() * 3)
+            await stage.stop_managers()
+            if step == 3:
+                await set_image(stage, "db:2")
+            if step == 5:
+                await change(stage, replicas=5)
+        start(stage)
+        await stage.settle()
+        assert await images(stage) == {f"db-{number}": "db:2" for number in range(5)}
+        assert len(await stage.client.list(PersistentVolumeClaim)) == 5
+        assert len(await stage.client.list(ControllerRevision)) == 2
+        found = await status(stage)
+        assert found["currentRevision"] == found["updateRevision"]
+        assert (found["availableReplicas"], found["currentReplicas"]) == (5, 5)
+
+    def start(stage: Stage) -> None:
+        stage.run(lambda manager: add_controllers(manager, Options(), without=set(CONTROLLERS) - {CONTROLLER}))
+        Nodes(stage)
+
+    on_stage(play, seed=seed)
