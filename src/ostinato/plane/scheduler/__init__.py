@@ -12,13 +12,14 @@ from __future__ import annotations
 from typing import Final
 
 from ostinato.manager import Manager
-from ostinato.plane.scheduler.framework import Profile, Weighted
+from ostinato.plane.scheduler.framework import Profile
 from ostinato.plane.scheduler.nodes import NodeInfo
 from ostinato.plane.scheduler.plugin import Cycle, Filter, Plugin, Scorer, filter_by, score_by
 from ostinato.plane.scheduler.plugins import default_plugins
 from ostinato.plane.scheduler.pods import PodInfo
 from ostinato.plane.scheduler.scheduler import Scheduler
 from ostinato.plane.scheduler.status import Status, unresolvable, unschedulable
+from ostinato.plane.scheduler.verdicts import Weighted
 
 __all__ = [
     "DEFAULT",

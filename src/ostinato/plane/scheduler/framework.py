@@ -3,16 +3,13 @@
 - Filters are asked in order; the first that refuses a node has the word.
 - Of many nodes only a part is looked at, from where the last Pod's search ended: enough to choose well, and fewer the
   more there are.
-- What *local* plugins say of a shape and a node is remembered until the node changes. Pods of one template so cost the
-  look at a few nodes each, however many there are.
-- Pods that were promised room on a node count there for others of no higher priority: a node must do with them, and
-  also without them, for they may never come.
+- Pods that the local plugins cannot tell apart share what these said (`verdicts`).
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -20,23 +17,16 @@ import msgspec
 from ostinato.plane.scheduler.nodes import NodeInfo
 from ostinato.plane.scheduler.nominator import Nominator
 from ostinato.plane.scheduler.objects import Objects
-from ostinato.plane.scheduler.plugin import MOST, Cycle, Filter, Plugin, Scorer
+from ostinato.plane.scheduler.plugin import MOST, Cycle, Filter, Plugin
 from ostinato.plane.scheduler.pods import PodInfo, Shape
+from ostinato.plane.scheduler.search import Search
 from ostinato.plane.scheduler.snapshot import Snapshot
 from ostinato.plane.scheduler.status import Diagnosis, Status, unresolvable
+from ostinato.plane.scheduler.verdicts import Verdicts, Weighted
 from ostinato.world.rng import Rng
 
 _FEWEST: Final = 100  # nodes that fit, after which a search may end
-_REFUSED: Final = -1
-_UNKNOWN: Final = -2
-_MOST_MEMORIES: Final = 192  # shapes of which verdicts are remembered
-
-
-class Weighted(msgspec.Struct, frozen=True):
-    """A plugin, and what its score counts."""
-
-    plugin: Plugin
-    weight: int = 1
+_MOST_MEMORIES: Final = 192  # shapes of which something is remembered
 
 
 class Profile(msgspec.Struct, frozen=True):
@@ -70,6 +60,13 @@ class InvalidScore(ValueError):  # noqa: N818 - what is the matter
     """A plugin's score is out of bounds."""
 
 
+class _Memory(msgspec.Struct):
+    """What is known of a shape: what plugins have noted, and the verdicts on it."""
+
+    notes: dict[object, Any]
+    verdicts: Verdicts
+
+
 class Framework:
     def __init__(self, profile: Profile, snapshot: Snapshot, objects: Objects, nominator: Nominator, rng: Rng) -> None:
         self.profile = profile
@@ -78,6 +75,7 @@ class Framework:
         self._nominator = nominator
         self._rng = rng
         self._memories: OrderedDict[Shape, _Memory] = OrderedDict()  # least recently used first
+        self._verdicts: OrderedDict[tuple[Hashable, ...], Verdicts] = OrderedDict()  # the same, by what plugins go by
         self._start = 0  # the slot at which the next search begins
         plugins = [weighted.plugin for weighted in profile.plugins]
         split = next((at for at, plugin in enumerate(plugins) if not plugin.local), len(plugins))
@@ -94,11 +92,12 @@ class Framework:
         if not nodes:
             return None
         memory = self._memory(pod)
+        verdicts = memory.verdicts
         cycle = Cycle(pod, self._snapshot, self._objects, memory.notes)
-        filters, refused = self._prepare(cycle, memory)
+        filters, refused = self._prepare(cycle, verdicts)
         if refused is not None:
             return NoFit(Diagnosis(len(nodes), {}, refused=refused), cycle, filters)
-        search = _Search(cycle, memory, filters, self._nominator.before(pod) if self._nominator else {})
+        search = Search(verdicts, filters, self._nominator.before(pod) if self._nominator else {})
         nominated = self._snapshot.node(self._nominator.node_of(pod.uid) or pod.nominated)
         if nominated is not None and search.refuses(nominated) is None:
             return Found(nominated, cycle)
@@ -110,22 +109,33 @@ class Framework:
             fitting = search.in_turn([node for name in sorted(only) if (node := self._snapshot.node(name))])
         if not fitting:
             return NoFit(Diagnosis(len(nodes), search.statuses, _absent(filters)), cycle, filters)
-        return Found(self._best(cycle, memory, fitting), cycle)
+        return Found(self._best(cycle, verdicts, fitting), cycle)
 
     def _memory(self, pod: PodInfo) -> _Memory:
-        memory = self._memories.get(pod.shape)
+        shape = pod.shape
+        memory = self._memories.get(shape)
         if memory is None:
-            memory = self._memories[pod.shape] = _Memory(pod, self._local, self._snapshot, self._objects)
+            memory = self._memories[shape] = _Memory({}, self._verdicts_on(pod))
             if len(self._memories) > _MOST_MEMORIES:
                 self._memories.popitem(last=False)
         else:
-            self._memories.move_to_end(pod.shape)
+            self._memories.move_to_end(shape)
         return memory
 
-    def _prepare(self, cycle: Cycle, memory: _Memory) -> tuple[list[Filter], Status | None]:
-        if memory.refused is not None:
-            return [], memory.refused
-        filters = list(memory.filters)
+    def _verdicts_on(self, pod: PodInfo) -> Verdicts:
+        key = tuple([weighted.plugin.local_key(pod.shape) for weighted in self._local])
+        verdicts = self._verdicts.pop(key, None)
+        if verdicts is None:
+            verdicts = Verdicts(Cycle(pod, self._snapshot, self._objects, {}), self._local)
+            if len(self._verdicts) >= _MOST_MEMORIES:
+                self._verdicts.popitem(last=False)
+        self._verdicts[key] = verdicts
+        return verdicts
+
+    def _prepare(self, cycle: Cycle, verdicts: Verdicts) -> tuple[list[Filter], Status | None]:
+        if verdicts.refused is not None:
+            return [], verdicts.refused
+        filters = list(verdicts.filters)
         refused: Status | None = None
         for weighted in self._others:
             found = weighted.plugin.filter(cycle)
@@ -137,12 +147,12 @@ class Framework:
                 filters.append(found)
         return filters, refused
 
-    def _best(self, cycle: Cycle, memory: _Memory, nodes: list[NodeInfo]) -> NodeInfo:
+    def _best(self, cycle: Cycle, verdicts: Verdicts, nodes: list[NodeInfo]) -> NodeInfo:
         if len(nodes) == 1:
             return nodes[0]
-        totals = memory.scores(nodes)
+        totals = verdicts.scores(nodes)
         for weighted in self.profile.plugins:
-            if weighted.plugin in memory.scored:
+            if weighted.plugin in verdicts.scored:
                 continue
             scorer = weighted.plugin.score(cycle)
             if scorer is not None:
@@ -157,165 +167,6 @@ class Framework:
         best = max(totals)
         ties = [at for at, total in enumerate(totals) if total == best]
         return nodes[ties[0] if len(ties) == 1 else ties[self._rng.randrange(len(ties))]]
-
-
-class _Memory:
-    """What is known of one shape: the verdict of the local plugins on each node, by slot."""
-
-    def __init__(self, pod: PodInfo, plugins: Sequence[Weighted], snapshot: Snapshot, objects: Objects) -> None:
-        self.notes: dict[object, Any] = {}
-        self.filters: list[Filter] = []
-        self.refused: Status | None = None
-        self.scored: list[Plugin] = []  # whose score is part of the verdict
-        self._scorers: list[tuple[Scorer, int]] = []
-        self._snapshot = snapshot
-        self._epoch = -1
-        self._version = 0
-        self.status: list[Status | None] = []
-        self.score: list[int] = []  # or _REFUSED, or _UNKNOWN
-        cycle = Cycle(pod, snapshot, objects, self.notes)
-        for weighted in plugins:
-            found = weighted.plugin.filter(cycle)
-            if isinstance(found, Status):
-                self.refused = self.refused or found
-            elif found is not None:
-                self.filters.append(found)
-            if weighted.plugin.local_score:
-                self.scored.append(weighted.plugin)
-                scorer = weighted.plugin.score(cycle)
-                if scorer is not None:
-                    self._scorers.append((scorer, weighted.weight))
-        self._checks = [each.check for each in self.filters]
-
-    def update(self) -> None:
-        """Forget what may have changed."""
-        snapshot = self._snapshot
-        count = len(snapshot.nodes)
-        changed = snapshot.changed_since(self._version) if self._epoch == snapshot.epoch else None
-        self._version = snapshot.version
-        if changed is None:
-            self._epoch = snapshot.epoch
-            self.status = [None] * count
-            self.score = [_UNKNOWN] * count
-        else:
-            score = self.score
-            for slot in changed:
-                score[slot] = _UNKNOWN
-
-    def look(self, node: NodeInfo) -> int:
-        """Ask about a node, and remember."""
-        slot = node.slot
-        for check in self._checks:
-            status = check(node)
-            if status is not None:
-                self.status[slot] = status
-                self.score[slot] = _REFUSED
-                return _REFUSED
-        score = 0
-        for scorer, weight in self._scorers:
-            score += weight * scorer.score(node)
-        self.status[slot] = None
-        self.score[slot] = score
-        return score
-
-    def scores(self, nodes: list[NodeInfo]) -> list[int]:
-        score = self.score
-        if not score:
-            return [0] * len(nodes)
-        return [score[node.slot] if score[node.slot] >= 0 else max(self.look(node), 0) for node in nodes]
-
-
-class _Search:
-    """The search for nodes on which one Pod fits."""
-
-    def __init__(self, cycle: Cycle, memory: _Memory, filters: list[Filter], before: dict[str, list[PodInfo]]) -> None:
-        memory.update()
-        self._cycle = cycle
-        self._memory = memory
-        self._filters = filters
-        self._rest = [each.check for each in filters[len(memory.filters) :]]
-        self._before = before
-        self.looked_at = 0
-        self.statuses: dict[str, Status] = {}
-
-    def among(self, nodes: Sequence[NodeInfo], start: int, wanted: int) -> list[NodeInfo]:
-        """So many that do, from a slot on; fewer if there are no more."""
-        if self._rest or self._before:
-            return self.in_turn([*nodes[start:], *nodes[:start]], wanted)
-        fitting: list[NodeInfo] = []
-        memory = self._memory
-        score, at, left = memory.score, start, len(nodes)
-        while left and len(fitting) < wanted:
-            size = min(wanted - len(fitting), left, len(nodes) - at)
-            part = score[at : at + size]
-            if _UNKNOWN in part:
-                for slot, known in enumerate(part, at):
-                    if known == _UNKNOWN:
-                        memory.look(nodes[slot])
-                part = score[at : at + size]
-            if _REFUSED in part:
-                fitting += [nodes[slot] for slot, known in enumerate(part, at) if known >= 0]
-            else:
-                fitting += nodes[at : at + size]
-            left -= size
-            at = (at + size) % len(nodes)
-        self.looked_at = len(nodes) - left
-        if not fitting:
-            self.statuses = {node.name: status for node in nodes if (status := memory.status[node.slot])}
-        return fitting
-
-    def in_turn(self, nodes: Sequence[NodeInfo], wanted: int = 0) -> list[NodeInfo]:
-        """The same of these nodes, each asked by itself; all that do unless told."""
-        fitting: list[NodeInfo] = []
-        for node in nodes:
-            self.looked_at += 1
-            status = self.refuses(node)
-            if status is not None:
-                self.statuses[node.name] = status
-                continue
-            fitting.append(node)
-            if len(fitting) == wanted:
-                break
-        return fitting
-
-    def refuses(self, node: NodeInfo) -> Status | None:
-        """Why the Pod does not fit on a node; None if it does."""
-        if node.name in self._before:
-            return refuses_with(self._filters, node, self._before[node.name])
-        memory, slot = self._memory, node.slot
-        if memory.score[slot] == _UNKNOWN:
-            memory.look(node)
-        status = memory.status[slot]
-        if status is not None:
-            return status
-        for check in self._rest:
-            status = check(node)
-            if status is not None:
-                return status
-        return None
-
-
-def refuses(filters: Sequence[Filter], node: NodeInfo) -> Status | None:
-    """Why a node will not do; None if it does."""
-    for each in filters:
-        status = each.check(node)
-        if status is not None:
-            return status
-    return None
-
-
-def refuses_with(filters: Sequence[Filter], node: NodeInfo, others: Sequence[PodInfo]) -> Status | None:
-    """Why a node will not do with these Pods on it, or without them; None if it does both ways."""
-    if others:
-        fuller, copies = node.copy(), [each.copy() for each in filters]
-        for pod in others:
-            fuller.add(pod)
-            for each in copies:
-                each.added(pod, fuller)
-        status = refuses(copies, fuller)
-        if status is not None:
-            return status
-    return refuses(filters, node)
 
 
 def _only(filters: Sequence[Filter]) -> frozenset[str] | None:

@@ -20,7 +20,7 @@ Small ones are functions: `filter_by` and `score_by`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, ClassVar, Final
 
 from ostinato.controller.runnable import Surroundings
@@ -103,6 +103,10 @@ class Plugin:
     def gate(self, pod: PodInfo) -> str:  # noqa: ARG002
         """Why a Pod must not be scheduled yet; "" if it may."""
         return ""
+
+    def local_key(self, shape: Shape) -> Hashable:
+        """What of a shape a local plugin goes by: what it says holds for all shapes of which this is the same."""
+        return shape
 
     def filter(self, cycle: Cycle) -> Filter | Status | None:  # noqa: ARG002
         return None

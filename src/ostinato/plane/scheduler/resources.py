@@ -75,6 +75,11 @@ class Resources:
         return cls(amounts.get(CPU, 0), amounts.get(MEMORY, 0), amounts.get(STORAGE, 0), scalars)
 
     @property
+    def key(self) -> tuple[object, ...]:
+        """Equal amounts have equal keys."""
+        return self.cpu, self.memory, self.storage, tuple(sorted(self.scalars.items()))
+
+    @property
     def is_nothing(self) -> bool:
         return not (self.cpu or self.memory or self.storage or self.scalars)
 

@@ -10,14 +10,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import zip_longest
 from typing import Final
 
 from ostinato.plane.scheduler.nodes import NodeFacts, NodeInfo
-from ostinato.plane.scheduler.pods import PodInfo
+from ostinato.plane.scheduler.pods import PodInfo, Shape
 
 _LOG: Final = 100_000  # changes that are remembered
+
+PodChange = tuple[Shape, int, bool]
+"""A Pod that came to a node (1) or went (-1): its shape, and whether it is being deleted."""
 
 
 class Snapshot:
@@ -27,6 +30,7 @@ class Snapshot:
         self._is_stale = False  # whether the order is to be made anew
         self.epoch = 0
         self._log: list[int] = []  # slots that changed, in order
+        self._pod_log: list[PodChange | None] = []  # what changed there, for each of the log; None if the node itself
         self._log_start = 0  # number of the first change of the log
         self._where: dict[str, str] = {}  # node of each Pod, by uid
         self._assumed: set[str] = set()  # uids of Pods that the server does not know to have a node
@@ -90,7 +94,7 @@ class Snapshot:
             self._assumed.add(pod.uid)
         for claim in pod.claims if pod.shape.spec.volumes else ():
             self.claims[pod.namespace, claim] += 1
-        self._note(node)
+        self._note(node, pod, 1)
 
     def confirm(self, pod: PodInfo) -> bool:
         """The server knows of the node that a Pod was given: whether nothing else is to be done about it."""
@@ -124,7 +128,7 @@ class Snapshot:
             self.claims[pod.namespace, claim] -= 1
             if not self.claims[pod.namespace, claim]:
                 del self.claims[pod.namespace, claim]
-        self._note(node)
+        self._note(node, pod, -1)
         if not node.pods and not node.is_known:
             del self._nodes[name]
         return pod
@@ -143,6 +147,13 @@ class Snapshot:
         """Grows with every change."""
         return self._log_start + len(self._log)
 
+    def pods_since(self, version: int) -> Iterable[tuple[int, PodChange | None]] | None:
+        """The same, change by change: the slot, and the Pod that came or went; None if the node itself changed."""
+        if version < self._log_start:
+            return None
+        start = version - self._log_start
+        return zip(self._log[start:], self._pod_log[start:], strict=True)
+
     def changed_since(self, version: int) -> set[int] | None:
         """The slots of the nodes that have changed; None if that is forgotten, and all must be taken for changed."""
         if version < self._log_start:
@@ -151,8 +162,8 @@ class Snapshot:
 
     # Inside
 
-    def _note(self, node: NodeInfo) -> None:
-        """The Pods of a node have changed."""
+    def _note(self, node: NodeInfo, pod: PodInfo, sign: int) -> None:
+        """A Pod has come to a node, or gone from it."""
         if node.near_or_far:
             self.near_or_far[node.name] = node
         elif self.near_or_far:
@@ -161,15 +172,16 @@ class Snapshot:
             self.far[node.name] = node
         elif self.far:
             self.far.pop(node.name, None)
-        self._changed(node)
+        self._changed(node, (pod.shape, sign, pod.is_being_deleted))
 
-    def _changed(self, node: NodeInfo) -> None:
+    def _changed(self, node: NodeInfo, change: PodChange | None = None) -> None:
         if node.slot < 0:
             return
         self._log.append(node.slot)
+        self._pod_log.append(change)
         if len(self._log) > _LOG:
             half = _LOG // 2
-            del self._log[:half]
+            del self._log[:half], self._pod_log[:half]
             self._log_start += half
 
     def _count_facts(self, facts: NodeFacts, sign: int) -> None:
@@ -193,3 +205,4 @@ class Snapshot:
         self.epoch += 1
         self._log_start += len(self._log)
         self._log.clear()
+        self._pod_log.clear()

@@ -6,11 +6,14 @@ Deployment are in that zone" costs the next Pod of the Deployment almost nothing
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import Final
 
 from ostinato.plane.scheduler.nodes import NodeInfo
 from ostinato.plane.scheduler.pods import Shape
-from ostinato.plane.scheduler.snapshot import Snapshot
+from ostinato.plane.scheduler.snapshot import PodChange, Snapshot
+
+_MOST_KNOWN: Final = 4096  # shapes of which it is remembered what they count
 
 Counts = Callable[[Shape], int]
 """What each Pod of a shape counts for."""
@@ -42,9 +45,9 @@ class Tally:
     def update(self, snapshot: Snapshot) -> None:
         """Take in what has changed."""
         nodes = snapshot.nodes
-        changed = snapshot.changed_since(self._version) if self._epoch == snapshot.epoch else None
+        changes = snapshot.pods_since(self._version) if self._epoch == snapshot.epoch else None
         self._version = snapshot.version
-        if changed is None:
+        if changes is None:
             self._epoch = snapshot.epoch
             self.on_node = [0] * len(nodes)
             self.domain = [None] * len(nodes)
@@ -54,10 +57,34 @@ class Tally:
             for node in nodes:
                 self._look(node)
         else:
-            for slot in changed:
+            for slot in self._take(changes):
                 self._look(nodes[slot])
-        if len(self._known) > 4096:
+        if len(self._known) > _MOST_KNOWN:
             self._known.clear()
+
+    def _take(self, changes: Iterable[tuple[int, PodChange | None]]) -> set[int]:
+        """Count Pods that came and went; the slots of nodes that must be looked at anew."""
+        known, going = self._known, self._going
+        anew: set[int] = set()
+        counted: list[tuple[int, int]] = []
+        for slot, change in changes:
+            if change is None:
+                anew.add(slot)
+                continue
+            shape, sign, is_going = change
+            found = known.get(shape)
+            if found is None:
+                found = known[shape] = self._counts(shape)
+            if found and (going or not is_going):
+                counted.append((slot, sign * found))
+        for slot, difference in counted:
+            if slot not in anew:
+                self.on_node[slot] += difference
+                domain = self.domain[slot]
+                if domain is not None:
+                    self.in_domain[domain] += difference
+                    self.total += difference
+        return anew
 
     def count(self, node: NodeInfo) -> int:
         """Of the Pods on a node, whichever it is."""

@@ -19,13 +19,16 @@ from ostinato.cache.entry import Entry, Form
 from ostinato.cache.intake import Intake
 from ostinato.kinds.core_v1 import Node, Pod
 from ostinato.plane.scheduler import default_plugins
-from ostinato.plane.scheduler.framework import Found, Framework, NoFit, Profile, Weighted
+from ostinato.plane.scheduler.framework import Found, Framework, NoFit, Profile
 from ostinato.plane.scheduler.nodes import read_node
 from ostinato.plane.scheduler.nominator import Nominator
 from ostinato.plane.scheduler.objects import Objects
+from ostinato.plane.scheduler.plugin import Cycle
 from ostinato.plane.scheduler.pods import PodInfo, PodReader
 from ostinato.plane.scheduler.preempt import Outcome, Preemption
+from ostinato.plane.scheduler.search import refuses
 from ostinato.plane.scheduler.snapshot import Snapshot
+from ostinato.plane.scheduler.verdicts import Weighted
 from ostinato.world.rng import Rng
 
 Json = dict[str, Any]
@@ -146,11 +149,8 @@ class Board:
         """Why each node will not do."""
         info = self.read(given)
         memory = self.framework._memory(info)
-        from ostinato.plane.scheduler.framework import refuses
-        from ostinato.plane.scheduler.plugin import Cycle
-
         cycle = Cycle(info, self.snapshot, self.objects, memory.notes)
-        filters, refused = self.framework._prepare(cycle, memory)
+        filters, refused = self.framework._prepare(cycle, memory.verdicts)
         if refused is not None:
             return {each.name: list(refused.reasons) for each in self.snapshot.nodes}
         found = {each.name: refuses(filters, each) for each in self.snapshot.nodes}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ostinato.plane.scheduler.framework import Weighted
 from ostinato.plane.scheduler.plugins.balanced_allocation import BalancedAllocation
 from ostinato.plane.scheduler.plugins.image_locality import ImageLocality
 from ostinato.plane.scheduler.plugins.node_affinity import NodeAffinity
@@ -17,6 +16,7 @@ from ostinato.plane.scheduler.plugins.topology_spread import TopologySpread
 from ostinato.plane.scheduler.plugins.volume_binding import VolumeBinding
 from ostinato.plane.scheduler.plugins.volume_restrictions import VolumeRestrictions
 from ostinato.plane.scheduler.plugins.volume_zone import VolumeZone
+from ostinato.plane.scheduler.verdicts import Weighted
 
 
 def default_plugins() -> tuple[Weighted, ...]:

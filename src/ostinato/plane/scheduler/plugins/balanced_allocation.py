@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+
 from ostinato.plane.scheduler.nodes import NodeInfo
 from ostinato.plane.scheduler.plugin import MOST, Cycle, Plugin, Scorer
+from ostinato.plane.scheduler.pods import Shape
 from ostinato.plane.scheduler.resources import Resources
 
 
@@ -11,6 +14,9 @@ class BalancedAllocation(Plugin):
     name = "NodeResourcesBalancedAllocation"
     local = True
     local_score = True
+
+    def local_key(self, shape: Shape) -> Hashable:
+        return shape.requests.key
 
     def score(self, cycle: Cycle) -> Scorer | None:
         requests = cycle.shape.requests

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Final
+
+import msgspec
 
 from ostinato.plane.scheduler import node_terms
 from ostinato.plane.scheduler.events import NODE, Action, ClusterEvent, Hint
 from ostinato.plane.scheduler.node_terms import Matches
 from ostinato.plane.scheduler.nodes import NodeInfo
 from ostinato.plane.scheduler.plugin import Cycle, Filter, Plugin, Scorer, normalised
-from ostinato.plane.scheduler.pods import PodInfo
+from ostinato.plane.scheduler.pods import PodInfo, Shape
 from ostinato.plane.scheduler.status import Status, unresolvable
 
 _NAME: Final = "NodeAffinity"
@@ -21,6 +23,9 @@ _CONFLICT: Final = unresolvable(_NAME, "pod affinity terms conflict")
 class NodeAffinity(Plugin):
     name = _NAME
     local = True
+
+    def local_key(self, shape: Shape) -> Hashable:
+        return msgspec.json.encode((shape.spec.node_selector, shape.required_node_terms))
 
     def filter(self, cycle: Cycle) -> Filter | Status | None:
         allowed = cycle.shape.required_nodes

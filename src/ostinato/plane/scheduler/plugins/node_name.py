@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 from ostinato.plane.scheduler.events import NODE, Action, Hint
 from ostinato.plane.scheduler.plugin import Plugin
+from ostinato.plane.scheduler.pods import Shape
 
 
 class NodeName(Plugin):
     name = "NodeName"
     local = True
+
+    def local_key(self, shape: Shape) -> Hashable:  # noqa: ARG002 - nodes are all the same to it
+        return None
 
     def hints(self) -> Sequence[Hint]:
         return (Hint(NODE, Action.ADD),)

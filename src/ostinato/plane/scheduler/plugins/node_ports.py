@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Final
 
 from ostinato.plane.scheduler.events import NODE, POD, Action, ClusterEvent, Hint
 from ostinato.plane.scheduler.nodes import NodeInfo, ports_conflict
 from ostinato.plane.scheduler.plugin import Cycle, Filter, Plugin
-from ostinato.plane.scheduler.pods import PodInfo
+from ostinato.plane.scheduler.pods import PodInfo, Shape
 from ostinato.plane.scheduler.status import Status, unschedulable
 
 _NAME: Final = "NodePorts"
@@ -18,6 +18,9 @@ _TAKEN: Final = unschedulable(_NAME, "node(s) didn't have free ports for the req
 class NodePorts(Plugin):
     name = _NAME
     local = True
+
+    def local_key(self, shape: Shape) -> Hashable:
+        return shape.ports
 
     def filter(self, cycle: Cycle) -> Filter | None:
         return _Filter(cycle.shape.ports) if cycle.shape.ports else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Final
 
 from ostinato.plane.scheduler.events import NODE, POD, Action, ClusterEvent, Hint
@@ -21,6 +21,9 @@ class ResourcesFit(Plugin):
     name = _NAME
     local = True
     local_score = True
+
+    def local_key(self, shape: Shape) -> Hashable:
+        return shape.requests.key, shape.weight_cpu, shape.weight_memory
 
     def filter(self, cycle: Cycle) -> Filter:
         return _Filter(cycle.shape.requests)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 from ostinato.plane.scheduler.events import POD, Action, ClusterEvent, Hint
 from ostinato.plane.scheduler.plugin import Plugin
-from ostinato.plane.scheduler.pods import PodInfo
+from ostinato.plane.scheduler.pods import PodInfo, Shape
 
 
 class SchedulingGates(Plugin):
     name = "SchedulingGates"
     local = True
+
+    def local_key(self, shape: Shape) -> Hashable:  # noqa: ARG002 - nodes are all the same to it
+        return None
 
     def gate(self, pod: PodInfo) -> str:
         gates = pod.spec.scheduling_gates

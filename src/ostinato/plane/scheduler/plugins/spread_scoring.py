@@ -43,9 +43,10 @@ class SpreadScorer(Scorer):
         different = set(keys)
         ignored = {key for key in different if self._needs_all and None in key}
         counted = [key for key in different if key not in ignored]
+        in_all = sum([key not in ignored for key in keys]) if ignored else len(keys)
         weights = []
         for at, (_, by_node, _) in enumerate(self._columns):
-            size = sum(key not in ignored for key in keys) if by_node else len({key[at] for key in counted})
+            size = in_all if by_node else len({key[at] for key in counted})
             weights.append(log(size + 2))
         raw = {key: self._raw(key, weights) for key in counted}
         least, most = min(raw.values(), default=0), max(raw.values(), default=0)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Final
 
 from ostinato.plane.scheduler.events import NODE, POD, Action, ClusterEvent, Hint
 from ostinato.plane.scheduler.nodes import NodeInfo
 from ostinato.plane.scheduler.plugin import Cycle, Filter, Plugin, Scorer, normalised
-from ostinato.plane.scheduler.pods import PodInfo
+from ostinato.plane.scheduler.pods import PodInfo, Shape
 from ostinato.plane.scheduler.status import Status, unresolvable
 from ostinato.plane.scheduler.taints import Taint, Toleration, avoided, keeps_away
 
@@ -19,6 +19,9 @@ _UNTOLERATED: Final = unresolvable(_NAME, "node(s) had untolerated taint(s)")
 class TaintToleration(Plugin):
     name = _NAME
     local = True
+
+    def local_key(self, shape: Shape) -> Hashable:
+        return tuple(shape.spec.tolerations)
 
     def filter(self, cycle: Cycle) -> Filter:
         return _Filter(cycle.pod.spec.tolerations)
