@@ -88,15 +88,15 @@ async def ended(stage: Stage, phases: Sequence[str], rng: Rng) -> None:
             await stage.set_pod_status(pod, phase=rng.choice(phases))
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_every_pod_of_a_job_is_counted_once_whatever_gets_lost(seed: int) -> None:
     async def play(stage: Stage) -> None:
         controllers, rng = Restarted(stage, seed, *JOBS), Rng(seed)
-        await stage.client.create(job(completions=20, parallelism=5, backoffLimit=1000))
+        await stage.client.create(job(completions=60, parallelism=3, backoffLimit=1000))
         made: dict[str, str] = {}
 
         async def is_complete() -> bool:
-            await ended(stage, ("Succeeded", "Succeeded", "Failed"), rng)
+            await ended(stage, ("Succeeded",) * 9 + ("Failed",), rng)
             made.update({each.metadata.uid: each.status.phase or "" for each in await stage.client.list(Pod)})
             found = await stage.client.get(Job, "work")
             return any(each.type == "Complete" for each in found.status.conditions)
@@ -106,7 +106,7 @@ def test_every_pod_of_a_job_is_counted_once_whatever_gets_lost(seed: int) -> Non
         await controllers.end()
         status = (await stage.client.get(Job, "work")).status
         succeeded = sum(phase == "Succeeded" for phase in made.values())
-        assert status.succeeded == succeeded >= 20
+        assert status.succeeded == succeeded >= 60
         assert (status.failed or 0) == sum(phase == "Failed" for phase in made.values())
         assert not any(each.metadata.finalizers for each in await stage.client.list(Pod))
 

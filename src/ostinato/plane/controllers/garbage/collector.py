@@ -93,7 +93,8 @@ class Collector:
         if _Owner.WAITS in verdicts and dependents:
             if any(each.foreground for each in dependents):
                 await self._unblock(node, client)
-                await client.delete(_view(node.place.info), node.key, uid=node.uid, propagation="Foreground")
+                view = _view(node.place.info)
+                await client.delete(view, node.key, uid=node.uid, propagation="Foreground", missing_ok=True)
             else:
                 await self._delete(node, entry, "Foreground", client)
             return None

@@ -13,6 +13,7 @@ from typing import Final
 
 from ostinato.api.errors import APIError, NotFound
 from ostinato.client.patching import StrategicMergePatch
+from ostinato.client.transport import TransportError
 from ostinato.controller import Context
 from ostinato.kinds.batch_v1 import Job, JobCondition
 from ostinato.plane.batches import slow_start
@@ -57,7 +58,7 @@ class Turn:
 
     async def run(self) -> float | None:
         """Seconds after which there should be another turn; None if that is not known."""
-        job, error = self._job, None
+        job, error = self._job, None  # what fails here does not keep what has ended from being counted
         if job.status.start_time is None and not job.spec.suspend:
             job.status.start_time = self._ctx.now()
         finish = verdict(self._count, self._now)
@@ -66,7 +67,7 @@ class Turn:
                 await self._delete(self._count.active, counted=True)
             elif job.metadata.deletion_timestamp is None:
                 await self._manage()
-        except APIError as failed:
+        except (APIError, TransportError) as failed:
             error, finish = failed, None
         if finish is None and error is None:
             finish = self._completed()
@@ -165,8 +166,8 @@ class Turn:
         replaced = None if index is None else self._count.to_replace.get(index)
         try:
             made = await self._client.create(pod_of(self._job, index, replaced))
-        except APIError as error:
-            if error.has_cause("NamespaceTerminating"):
+        except (APIError, TransportError) as error:
+            if isinstance(error, APIError) and error.has_cause("NamespaceTerminating"):
                 return
             self._ctx.event(self._job, "FailedCreate", f"Error creating: {error}", kind="Warning")
             raise
@@ -184,7 +185,7 @@ class Turn:
                 await self._client.delete(pod)
             except NotFound:
                 pass
-            except APIError as error:
+            except (APIError, TransportError) as error:
                 self._ctx.event(self._job, "FailedDelete", f"Error deleting: {error}", kind="Warning")
                 raise
             else:
