@@ -21,6 +21,7 @@ from ostinato.kinds.apps_v1 import Deployment
 from ostinato.kinds.core_v1 import ConfigMap
 from ostinato.manager.hosting import Host
 from tests.cluster.running import SECONDS, Running, running
+from tests.cluster.test_kubectl import Kubectl
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "widget.py"
 OSTINATO = ("-m", "ostinato.cli")
@@ -29,26 +30,6 @@ Widget: Any = load(find(str(EXAMPLE)), Host()).Widget
 
 def widget(name: str, **spec: Any) -> str:
     return yaml.safe_dump({"apiVersion": "example.dev/v1", "kind": "Widget", "metadata": {"name": name}, "spec": spec})
-
-
-class Kubectl:
-    def __init__(self, binary: Path, kubeconfig: Path, namespace: str, home: Path) -> None:
-        self._command = [str(binary), "--kubeconfig", str(kubeconfig), "--namespace", namespace]
-        self._home = home
-
-    def __call__(self, *arguments: str, stdin: str = "") -> str:
-        environment = {"HOME": str(self._home), "PATH": "/usr/bin:/bin"}
-        done = subprocess.run(
-            [*self._command, *arguments],
-            input=stdin,
-            capture_output=True,
-            text=True,
-            timeout=SECONDS,
-            env=environment,
-            check=False,
-        )
-        assert done.returncode == 0, f"kubectl {' '.join(arguments)}: {done.stdout}{done.stderr}"
-        return done.stdout
 
 
 def on(kubeconfig: Path, namespace: str, play: Callable[[Client], Awaitable[None]]) -> None:
@@ -122,7 +103,7 @@ def test_without_a_cluster(go_programs: Path, tmp_path: Path, request: pytest.Fi
     with running(tmp_path / "log", *command) as program:
         kubeconfig = Path(program.wait_until_it_says("--kubeconfig").split()[-1])
         program.wait_until_it_says("running widgets")
-        kubectl = Kubectl(go_programs / "kubectl", kubeconfig, "default", tmp_path)
+        kubectl = Kubectl(str(go_programs / "kubectl"), kubeconfig, "default", tmp_path)
         the_life_of_a_widget(kubectl, kubeconfig, "default", collected=True)
         kubectl("apply", "-f", "-", stdin=widget("run", replicas=2))
         kubectl("wait", "widget/run", "--for=jsonpath={.status.availableReplicas}=2", f"--timeout={SECONDS}s")
@@ -139,7 +120,7 @@ def test_on_the_cluster_of_a_kubeconfig(
     command = (*OSTINATO, "run", str(EXAMPLE), *chosen, "--install-crds", "--health", "127.0.0.1:0")
     with running(tmp_path / "log", *command) as program:
         program.wait_until_it_says("running widgets")
-        kubectl = Kubectl(go_programs / "kubectl", kubeconfig, namespace, tmp_path)
+        kubectl = Kubectl(str(go_programs / "kubectl"), kubeconfig, namespace, tmp_path)
         the_life_of_a_widget(kubectl, kubeconfig, namespace, collected=False)
         (port,) = [text.rsplit(" ", 1)[1] for text in logged(program) if text.startswith("serving health")]
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=10) as answer:
@@ -161,7 +142,7 @@ def test_by_python_alone(go_programs: Path, kubeconfig: Path, namespace: str, tm
 
     on(kubeconfig, namespace, define)
     with running(tmp_path / "log", str(EXAMPLE), environment={"KUBECONFIG": str(chosen)}) as program:
-        kubectl = Kubectl(go_programs / "kubectl", kubeconfig, namespace, tmp_path)
+        kubectl = Kubectl(str(go_programs / "kubectl"), kubeconfig, namespace, tmp_path)
         the_life_of_a_widget(kubectl, kubeconfig, namespace, collected=False)
         assert program.stop() == 0, program.log()
 

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
 
@@ -28,6 +28,9 @@ from ostinato.manager.hosting import Choices, Host
 from ostinato.manager.running import Served, loop_factory
 from ostinato.webhook.certificate import CertificateError
 from ostinato.world import World
+
+if TYPE_CHECKING:
+    from ostinato.cli.embedded import Embedded
 
 _TOLD = (
     APIError,
@@ -118,14 +121,8 @@ def _cluster(options: RunOptions, runner: asyncio.Runner) -> Iterator[_Cluster]:
                 config = Config.load(options.context, options.kubeconfig, namespace=namespace)
         yield _Cluster(Choices(config=config, **others))
         return
-    try:
-        from ostinato.cli.embedded import Embedded  # noqa: PLC0415 - an operator's image has no server
-    except ImportError as error:
-        raise Failure(f"--embedded needs the server: pip install 'ostinato[server]' ({error})") from None
     world = World.real()
-    cluster = Embedded(world, Path(options.state) if options.state else None)
-    with _told():
-        runner.run(cluster.start())
+    cluster = _embedded(world, options.state, runner)
     try:
         sys.stdout.write(f"the embedded cluster is at {cluster.url}: kubectl --kubeconfig {cluster.kubeconfig}\n")
         sys.stdout.flush()
@@ -134,6 +131,19 @@ def _cluster(options: RunOptions, runner: asyncio.Runner) -> Iterator[_Cluster]:
     finally:
         runner.run(cluster.close())
         world.executor.close()
+
+
+def _embedded(world: World, state: str | None, runner: asyncio.Runner) -> Embedded:
+    """The embedded cluster, running."""
+    try:
+        from ostinato.cli.embedded import Embedded  # noqa: PLC0415 - an operator's image has no server
+
+        cluster = Embedded(world, Path(state) if state else None)
+        with _told():
+            runner.run(cluster.start())
+    except ModuleNotFoundError as error:
+        raise Failure(f"--embedded needs the server: pip install 'ostinato[server]' ({error})") from None
+    return cluster
 
 
 async def _run(program: Program, options: RunOptions, beside: Sequence[Served]) -> None:

@@ -30,6 +30,10 @@ for name in ("re2", "cryptography", "uvloop", "pydantic"):
     sys.modules[name] = None
 import ostinato.cli.run, ostinato.cli.manifests, ostinato.cli.types
 assert not [name for name in sys.modules if name.startswith(("ostinato.server", "ostinato.plane"))]
+from ostinato.cli.app import run
+assert run(["run", "--embedded", __WIDGET__]) == 1
 """
+    code = code.replace("__WIDGET__", repr(str(PAGE.parents[2] / "examples" / "widget.py")))
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
+    assert "--embedded needs the server: pip install 'ostinato[server]'" in done.stderr
