@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable
 from ostinato.api.time import Time
 from ostinato.kinds.core_v1 import Pod
 from ostinato.plane.node.containers import Record, Waiting, records_of, restarts
-from ostinato.plane.node.runtimes import Runtime, StartError
+from ostinato.plane.node.runtimes import Launch, Runtime, StartError
 from ostinato.plane.node.status import Knowledge
 from ostinato.world import Clock
 
@@ -183,7 +183,7 @@ class PodLife:
         for record in records:
             attempt = record.restarts + (record.running is not None)
             try:
-                running = await self._runtime.start(self.pod, record.spec, attempt)
+                running = await self._runtime.start(Launch(pod=self.pod, container=record.spec, attempt=attempt))
             except StartError as error:
                 record.failed(Waiting(error.reason, str(error)), self._now())
                 self._tell(self.pod, "Warning", "Failed", f"Error: {error}")

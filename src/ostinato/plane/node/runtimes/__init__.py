@@ -1,12 +1,16 @@
 """Runtimes: what runs the containers of a node, behind one interface.
 
 An agent says what is to run, and is told when something has changed. A runtime keeps no opinions: restarts, probes,
-hooks, order and status are the agent's.
+hooks, order, variables, volumes and status are the agent's.
+
+Containers write to log files in the format of the CRI (`<time> stdout F <line>`), at the place that the agent names, so
+that logs need no runtime to be read. A log that grows is rotated: the file is renamed to `0.log.1` and begun anew.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Protocol
 
 import msgspec
@@ -16,6 +20,34 @@ from ostinato.kinds.core_v1 import Container, Pod
 
 Changed = Callable[[Pod], None]
 """Called when something has happened to a container of a Pod."""
+
+
+class Mount(msgspec.Struct, frozen=True):
+    """A file or directory of this machine, as a container is to see it."""
+
+    source: Path
+    target: str  # an absolute path
+    read_only: bool = False
+
+
+class Launch(msgspec.Struct, frozen=True, kw_only=True):
+    """A container that is to be started.
+
+    - `attempt`: 0 for the first time.
+    - `command`, `arguments`, `environment`: with all references replaced.
+    - `log`: the file to write to; None where nobody wants to read.
+    - `message`: the file that is to be seen at the container's `terminationMessagePath`; None if there is none.
+    """
+
+    pod: Pod
+    container: Container
+    attempt: int
+    command: Sequence[str] = ()
+    arguments: Sequence[str] = ()
+    environment: Mapping[str, str] = {}
+    mounts: Sequence[Mount] = ()
+    log: Path | None = None
+    message: Path | None = None
 
 
 class Exit(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,6 +65,17 @@ class StartError(Exception):
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)
         self.reason = reason
+
+
+class ExecError(Exception):
+    """A command cannot be run in a container, or the container has nothing to attach to; the message says why."""
+
+
+class Usage(msgspec.Struct, frozen=True):
+    """What a container uses."""
+
+    cpu: float  # seconds, since its start
+    memory: int  # bytes, now
 
 
 class Running(Protocol):
@@ -59,6 +102,27 @@ class Running(Protocol):
         """Ask it to end, and make it after so many seconds; returns when it has ended. May be called again."""
 
 
+class Session(Protocol):
+    """A command in a container, or the container itself, with its streams."""
+
+    async def read(self) -> tuple[int, bytes] | None:
+        """What it wrote next, to its stream 1 or 2; None when there is no more. With a terminal, all is stream 1."""
+
+    async def write(self, data: bytes) -> None:
+        """To its standard input. What nobody reads any more is dropped."""
+
+    async def close_input(self) -> None: ...
+
+    async def resize(self, width: int, height: int) -> None:
+        """Of its terminal; without one, nothing happens."""
+
+    async def wait(self) -> int:
+        """Its exit code, once it has ended. Of a container that was attached to, 0 when that has ended."""
+
+    async def close(self) -> None:
+        """End the command, or leave the container alone. Harmless when called again."""
+
+
 class Runtime(Protocol):
     @property
     def version(self) -> str:
@@ -66,7 +130,7 @@ class Runtime(Protocol):
 
     @property
     def tells(self) -> bool:
-        """Whether its containers are worth events."""
+        """Whether its containers are real: worth events, variables, volumes, probes and hooks."""
 
     def listen(self, changed: Changed) -> None:
         """Whom to tell of changes. Called once, before anything is started."""
@@ -74,11 +138,20 @@ class Runtime(Protocol):
     async def address(self, pod: Pod) -> str:
         """The Pod's own address; the same each time it is asked for."""
 
-    async def start(self, pod: Pod, container: Container, attempt: int) -> Running:
-        """Start a container, for the first time (0) or again; a `StartError` if that cannot be."""
+    async def start(self, launch: Launch) -> Running:
+        """Start a container, for the first time or again; a `StartError` if that cannot be."""
 
     async def recover(self, pod: Pod) -> Mapping[str, Running]:
         """The containers of the Pod that an agent before this one has started, by name; the newest of each name."""
 
     async def discard(self, pod: Pod) -> None:
         """Let go of all that there is of the Pod, whose containers have ended. Harmless when there is nothing."""
+
+    async def exec(self, pod: Pod, container: str, command: Sequence[str], *, stdin: bool, tty: bool) -> Session:
+        """Run a command in a container that runs; an `ExecError` if it does not, or the command cannot be run."""
+
+    async def attach(self, pod: Pod, container: str, *, stdin: bool, tty: bool) -> Session:
+        """Read what a container writes from now on, and write to its input; an `ExecError` if it does not run."""
+
+    async def usage(self, pod: Pod) -> Mapping[str, Usage]:
+        """What each container that runs uses, by name."""

@@ -6,13 +6,13 @@ they would print, serve or compute they do not.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from ostinato.api.owners import controller_of
 from ostinato.api.time import Time
-from ostinato.kinds.core_v1 import Container, Pod
-from ostinato.plane.node.runtimes import Changed, Exit, StartError
+from ostinato.kinds.core_v1 import Pod
+from ostinato.plane.node.runtimes import Changed, ExecError, Exit, Launch, Session, StartError, Usage
 from ostinato.plane.node.runtimes.script import ANNOTATION, AT_ONCE, OF_A_JOB, STEADY, Script, ScriptError, parse
 from ostinato.world import Clock, World
 from ostinato.world.clock import Timer
@@ -38,8 +38,9 @@ class SimulatedRuntime:
     async def address(self, pod: Pod) -> str:
         return self._addresses.of(pod)
 
-    async def start(self, pod: Pod, container: Container, attempt: int) -> SimulatedContainer:  # noqa: ARG002
-        script = _script_of(pod, container.name)
+    async def start(self, launch: Launch) -> SimulatedContainer:
+        pod = launch.pod
+        script = _script_of(pod, launch.container.name)
         if script.holds:
             raise StartError("ContainerCreating", "")
         if script.starts_after:
@@ -73,6 +74,15 @@ class SimulatedRuntime:
 
     async def discard(self, pod: Pod) -> None:
         self._addresses.free(pod)
+
+    async def exec(self, pod: Pod, container: str, command: Sequence[str], *, stdin: bool, tty: bool) -> Session:  # noqa: ARG002
+        raise ExecError("a simulated container runs no commands")
+
+    async def attach(self, pod: Pod, container: str, *, stdin: bool, tty: bool) -> Session:  # noqa: ARG002
+        raise ExecError("a simulated container writes nothing")
+
+    async def usage(self, pod: Pod) -> Mapping[str, Usage]:  # noqa: ARG002
+        return {}
 
 
 _SCHEME: Final = "simulated://"
