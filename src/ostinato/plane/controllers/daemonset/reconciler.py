@@ -51,8 +51,7 @@ class DaemonSetReconciler:
             self._nodes.pop(request, None)
             self._rests.pop(request, None)
             return None
-        began = self._clock.monotonic()
-        if (rest := self._rests.get(request, began) - began) > 0:
+        if (rest := self._rests.get(request, 0.0) - self._clock.monotonic()) > 0:
             return Result(requeue_after=rest)
         try:
             selector = selector_of(owner.spec.selector)
@@ -60,19 +59,19 @@ class DaemonSetReconciler:
             ctx.logger.warning("DaemonSet %s: spec.selector: %s", request, error)
             return None  # until it changes
         try:
-            return await self._step(owner, selector, ctx, began)
+            return await self._step(owner, selector, ctx)
         except Forbidden as error:
             if error.has_cause("NamespaceTerminating"):
                 return None  # it goes with its namespace
             raise
 
-    async def _step(self, owner: DaemonSet, selector: Selector, ctx: Context, began: float) -> Result | None:
+    async def _step(self, owner: DaemonSet, selector: Selector, ctx: Context) -> Result | None:
         history = History(ctx.client, owner, selector, HASH_LABEL)
         revisions = await history.load()
         current, collisions = await history.revise(revisions, owner.status.collision_count or 0)
         entries = await claimed(ctx.client, owner, selector, PodState)
-        pods = self._pods.of(ctx.request, entries)
-        step = _Step(ctx, owner, current, pods, await self._fits(owner, ctx))
+        began = self._clock.monotonic()
+        step = _Step(ctx, owner, current, self._pods.of(ctx.request, entries), await self._fits(owner, ctx))
         work = step.needed(self._failures)
         self._rests[ctx.request] = began + _RESTS * (self._clock.monotonic() - began)
         failure: APIError | None = None
