@@ -105,6 +105,8 @@ class Preemption:
     def _try(
         self, pod: PodInfo, filters: Sequence[Filter], nodes: Sequence[NodeInfo]
     ) -> tuple[list[Victims], dict[str, Status]]:
+        if min(self._snapshot.priorities, default=pod.priority) >= pod.priority:
+            return [], dict.fromkeys([node.name for node in nodes], _NO_VICTIMS)
         statuses: dict[str, Status] = {}
         if not nodes:
             return [], statuses

@@ -38,6 +38,7 @@ class Snapshot:
         self.avoided = 0  # nodes with a taint that asks Pods to rather go elsewhere
         self.far: dict[str, NodeInfo] = {}  # nodes with Pods that must be far from others
         self.near_or_far: dict[str, NodeInfo] = {}  # nodes with Pods that have any wish about others
+        self.priorities: Counter[int] = Counter()  # how many Pods have each
         self.claims: Counter[tuple[str, str]] = Counter()  # how many Pods use each claim: namespace and name
 
     # Nodes
@@ -172,6 +173,9 @@ class Snapshot:
             self.far[node.name] = node
         elif self.far:
             self.far.pop(node.name, None)
+        self.priorities[pod.priority] += sign
+        if not self.priorities[pod.priority]:
+            del self.priorities[pod.priority]
         self._changed(node, (pod.shape, sign, pod.is_being_deleted))
 
     def _changed(self, node: NodeInfo, change: PodChange | None = None) -> None:
