@@ -54,7 +54,8 @@ class Entry(msgspec.Struct, frozen=True, eq=False, gc=False):
     def read(self, kind: Kind[T]) -> T:
         """The object in a form of the caller's choice: a class, `Unstructured.of(…)`, `MetadataOf(…)`."""
         view, form = view_of(kind), self.form
-        if view.gvk != form.info.gvk:
+        gvk = form.info.gvk
+        if view.gvk is not gvk and view.gvk != gvk:
             raise WrongKind(f"{self} is no {view.gvk.kind} of {view.gvk.api_version or 'any version'}")
         if isinstance(view, MetadataOf):
             return cast("T", view.read(self.metadata_json, form.info))
@@ -101,7 +102,7 @@ class Entry(msgspec.Struct, frozen=True, eq=False, gc=False):
     @property
     def metadata_json(self) -> bytes:
         """An object of nothing but the metadata."""
-        return b'{"metadata":%b}' % self.metadata_bytes
+        return b'{"metadata":' + self.metadata_bytes + b"}"
 
     @property
     def data(self) -> bytes:
