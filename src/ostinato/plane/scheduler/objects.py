@@ -25,7 +25,9 @@ from ostinato.kinds.core_v1 import (
 )
 from ostinato.kinds.policy_v1 import PodDisruptionBudget
 from ostinato.kinds.storage_v1 import StorageClass
+from ostinato.plane.pods import PodState
 from ostinato.plane.scheduler.pod_terms import NO_LABELS, Term
+from ostinato.plane.scheduler.pods import PodInfo
 
 O = TypeVar("O", bound=Object)  # noqa: E741
 
@@ -46,6 +48,7 @@ _MOST_DECODED: Final = 2048
 class Objects:
     def __init__(self, informers: Informers | None = None) -> None:
         self._stores = {} if informers is None else {kind: informers.of(kind).store for kind in KINDS}
+        self._pods = None if informers is None else informers.of(PodState).store
         self._decoded: dict[tuple[type[Object], str, str], Any] = {}  # by kind, uid and version
         self.services = 0  # grows whenever a Service changes: whatever was concluded from them is to be done again
 
@@ -53,6 +56,11 @@ class Objects:
         store = self._stores.get(kind)
         entry = None if store is None else store.get(NamespacedName(namespace, name))
         return None if entry is None else self._read(kind, entry)
+
+    def pod(self, kind: type[O], pod: PodInfo) -> O | None:
+        """A Pod as it is now, in whole or in part; None if it is gone."""
+        entry = None if self._pods is None else self._pods.get(pod.key)
+        return None if entry is None or entry.uid != pod.uid else self._read(kind, entry)
 
     def all(self, kind: type[O], namespace: str = "") -> Iterator[O]:
         """All, or those of a namespace. What is given is shared: it must not be changed."""

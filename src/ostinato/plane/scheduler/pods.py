@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping
+from copy import copy
 from functools import cached_property
 from typing import Any, Final
 
@@ -172,32 +173,38 @@ def _sidecars(spec: PodSpec) -> list[Any]:
 
 
 class PodInfo:
-    """One Pod: its shape, and what is its own."""
+    """One Pod: its shape, and what is its own. It does not hold the object, which the cache keeps more tightly."""
 
-    __slots__ = ("entry", "node_name", "nominated", "phase", "shape")
+    __slots__ = (
+        "generation",
+        "is_being_deleted",
+        "key",
+        "node_name",
+        "nominated",
+        "phase",
+        "resource_version",
+        "shape",
+        "uid",
+    )
 
     def __init__(self, entry: Entry, shape: Shape, node_name: str, phase: str, nominated: str) -> None:
-        self.entry = entry
+        self.key: NamespacedName = entry.key
+        self.uid = entry.uid
+        self.generation = entry.generation
+        self.resource_version = entry.resource_version
+        self.is_being_deleted = entry.deletion_timestamp is not None
         self.shape = shape
         self.node_name = node_name
         self.phase = phase
-        self.nominated = nominated
-
-    @property
-    def uid(self) -> str:
-        return self.entry.uid
-
-    @property
-    def key(self) -> NamespacedName:
-        return self.entry.key
+        self.nominated = nominated  # the node that its status promises it
 
     @property
     def namespace(self) -> str:
-        return self.entry.key.namespace
+        return self.key.namespace
 
     @property
     def name(self) -> str:
-        return self.entry.key.name
+        return self.key.name
 
     @property
     def labels(self) -> Mapping[str, str]:
@@ -216,10 +223,6 @@ class PodInfo:
         return self.shape.spec.scheduler_name
 
     @property
-    def is_being_deleted(self) -> bool:
-        return self.entry.deletion_timestamp is not None
-
-    @property
     def is_finished(self) -> bool:
         return self.phase in ("Succeeded", "Failed")
 
@@ -236,7 +239,9 @@ class PodInfo:
 
     def on(self, node: str) -> PodInfo:
         """The same Pod, on a node."""
-        return PodInfo(self.entry, self.shape, node, self.phase, self.nominated)
+        there = copy(self)
+        there.node_name = node
+        return there
 
     def __repr__(self) -> str:
         return f"<Pod {self.key}>"

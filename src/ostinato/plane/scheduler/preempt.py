@@ -98,7 +98,7 @@ class Preemption:
         if status is not None and not status.resolvable:
             return ""
         for other in node.pods.values():
-            if other.priority < pod.priority and other.is_being_deleted and _is_preempted(other):
+            if other.priority < pod.priority and other.is_being_deleted and self._is_preempted(other):
                 return "not eligible due to a terminating pod on the nominated node."
         return ""
 
@@ -160,8 +160,14 @@ class Preemption:
         return -pod.priority, self._started(pod)
 
     def _started(self, pod: PodInfo) -> float:
-        started = pod.entry.read(PodState).status.start_time
+        known = self._objects.pod(PodState, pod)
+        started = None if known is None else known.status.start_time
         return started.timestamp() if started is not None else float("inf")
+
+    def _is_preempted(self, pod: PodInfo) -> bool:
+        known = self._objects.pod(PodState, pod)
+        target = None if known is None else condition(known, "DisruptionTarget")
+        return target is not None and target.status == "True" and target.reason == "PreemptionByScheduler"
 
 
 class _Trial:
@@ -198,11 +204,6 @@ def _said(why: str) -> str:
 
 def _may_help(status: Status | None) -> bool:
     return status is not None and status.resolvable
-
-
-def _is_preempted(pod: PodInfo) -> bool:
-    target = condition(pod.entry.read(PodState), "DisruptionTarget")
-    return target is not None and target.status == "True" and target.reason == "PreemptionByScheduler"
 
 
 def _by_budget(pods: Sequence[PodInfo], budgets: Sequence[PodDisruptionBudget]) -> tuple[list[PodInfo], list[PodInfo]]:

@@ -54,6 +54,8 @@ class Scheduler:
         work = _Work(self._profiles, surroundings, self._gate)
         registrations = self._listen(work, surroundings)
         try:
+            for kind in KINDS:
+                await surroundings.informers.of(kind).synced(_SYNC_TIMEOUT)
             for registration in registrations:
                 await registration.synced(_SYNC_TIMEOUT)
             await self._schedule_all(work)
@@ -256,7 +258,7 @@ class _Work:
         self.snapshot = Snapshot()
         self.nominator = Nominator()
         self.objects = Objects(surroundings.informers)
-        self.writes = Writes(surroundings.client, self.clock)
+        self.writes = Writes(surroundings.client, self.objects, self.clock)
         rng = surroundings.world.rng.fork("scheduler")
         self.frameworks = {
             name: Framework(profile, self.snapshot, self.objects, self.nominator, rng.fork(name))
@@ -273,8 +275,8 @@ class _Work:
 
     def still_waits(self, pod: PodInfo) -> bool:
         """Whether a Pod is there, the same one, and without a node."""
-        entry = self.surroundings.informers.of(PodState).store.get(pod.key)
-        return entry is not None and entry.uid == pod.uid and not entry.read(PodState).spec.node_name
+        known = self.objects.pod(PodState, pod)
+        return known is not None and not known.spec.node_name
 
 
 def _that_have(framework: Framework, method: str) -> list[Plugin]:
@@ -291,6 +293,6 @@ def _reference(pod: PodInfo) -> dict[str, Any]:
             "name": pod.name,
             "namespace": pod.namespace,
             "uid": pod.uid,
-            "resourceVersion": pod.entry.resource_version,
+            "resourceVersion": pod.resource_version,
         },
     }

@@ -10,6 +10,7 @@ from ostinato.api.struct import Struct
 from ostinato.api.time import Time
 from ostinato.cache.client import CachedClient
 from ostinato.client.patching import StrategicMergePatch
+from ostinato.plane.scheduler.objects import Objects
 from ostinato.plane.scheduler.pods import PodInfo
 from ostinato.world import Clock
 
@@ -37,8 +38,9 @@ class PodConditions(Object, version="v1", kind="Pod", plural="pods"):
 
 
 class Writes:
-    def __init__(self, client: CachedClient, clock: Clock) -> None:
+    def __init__(self, client: CachedClient, objects: Objects, clock: Clock) -> None:
         self._client = client
+        self._objects = objects
         self._clock = clock
 
     async def bind(self, pod: PodInfo, node: str) -> None:
@@ -46,7 +48,10 @@ class Writes:
 
     async def tell(self, pod: PodInfo, reason: str, message: str, nominated: str | None) -> None:
         """Say in its status why a Pod has no node, and which it is promised; None leaves that. Only what is new."""
-        status = pod.entry.read(PodConditions).status or _Status()
+        known = self._objects.pod(PodConditions, pod)
+        if known is None:
+            return
+        status = known.status or _Status()
         change: dict[str, Any] = {}
         wanted = _Condition(type="PodScheduled", status="False", reason=reason, message=message)
         if condition := self._changed(pod, status, wanted):
@@ -63,7 +68,10 @@ class Writes:
         """Have a Pod make room for another; whether it was still there."""
         note = f"{by.scheduler_name}: preempting to accommodate a higher priority pod"
         wanted = _Condition(type="DisruptionTarget", status="True", reason="PreemptionByScheduler", message=note)
-        status = victim.entry.read(PodConditions).status or _Status()
+        known = self._objects.pod(PodConditions, victim)
+        if known is None:
+            return False
+        status = known.status or _Status()
         try:
             if condition := self._changed(victim, status, wanted):
                 await self._patch(victim, {"conditions": [condition]})
@@ -84,8 +92,8 @@ class Writes:
             "message": wanted.message,
             "lastProbeTime": None,
         }
-        if pod.entry.generation:
-            condition["observedGeneration"] = pod.entry.generation
+        if pod.generation:
+            condition["observedGeneration"] = pod.generation
         if known is None or known.status != wanted.status:
             condition["lastTransitionTime"] = str(Time.of(self._clock.now()))
         return condition

@@ -88,6 +88,11 @@ class KnownObjects(Objects):
             self._stores[kind].entries_by_key[made.key] = made  # type: ignore[attr-defined]
         self.services += 1
 
+    def put_pod(self, made: Entry) -> None:
+        if self._pods is None:
+            self._pods = _Entries()  # type: ignore[assignment]
+        self._pods.entries_by_key[made.key] = made  # type: ignore[union-attr]
+
 
 class _Entries:
     def __init__(self) -> None:
@@ -116,7 +121,9 @@ class Board:
             self.snapshot.put_node(read_node(entry(Node, each)))
 
     def read(self, given: Json) -> PodInfo:
-        return self.reader.read(entry(Pod, given))
+        made = entry(Pod, given)
+        self.objects.put_pod(made)
+        return self.reader.read(made)
 
     def put(self, given: Json, where: str) -> PodInfo:
         """A Pod is on a node."""

@@ -127,5 +127,5 @@ def test_what_is_remembered_of_nodes_is_what_a_fresh_look_would_tell(steps: list
         fresh = Board(*[made[each.name] for each in board.snapshot.nodes])
         for each in board.snapshot.nodes:
             for info in each.pods.values():
-                fresh.snapshot.put_pod(fresh.reader.read(info.entry).on(each.name))
+                fresh.snapshot.put_pod(info)
         assert fresh.reasons(given_pod) == board.reasons(given_pod)

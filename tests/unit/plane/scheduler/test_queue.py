@@ -3,10 +3,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-import msgspec
 from tests.unit.plane.scheduler.board import entry, node, pod
 
-from ostinato.cache.entry import Entry
 from ostinato.kinds.core_v1 import Node, Pod
 from ostinato.plane.scheduler.events import NODE, POD, Action, ClusterEvent, Hint
 from ostinato.plane.scheduler.nodes import read_node
@@ -144,14 +142,11 @@ def test_a_gated_pod_waits_until_its_gates_are_gone() -> None:
         await world.clock.sleep(400)
         assert queue.pop_now() is None
         free = info("p")
-        queue.add(PodInfo(_same(free, gated), free.shape, "", "", ""))
+        free.uid = gated.uid
+        queue.add(free)
         assert queue.pop_now() is not None
 
     play(scene)
-
-
-def _same(new: PodInfo, old: PodInfo) -> Entry:
-    return msgspec.structs.replace(new.entry, uid=old.uid)
 
 
 def test_a_deleted_pod_is_not_tried() -> None:
