@@ -123,16 +123,21 @@ class _Hearing:
         self._happened = {name: f"{kind} {name.lower()}" for name in ("Added", "Updated", "Deleted")}
 
     def hear(self, event: Event) -> Awaitable[None] | None:
-        if not all(self._passes(each, event) for each in self._predicates):
-            return None
+        for predicate in self._predicates:
+            if not self._passes(predicate, event):
+                return None
         try:
             keys = self._handler.keys(event)
         except Exception as error:  # noqa: BLE001 - whatever the user's function does
             self._failed(error, event)
             return None
-        if isawaitable(keys):
+        if isinstance(keys, tuple | list):  # nearly always, and mostly nobody: what follows is for the others
+            if keys:
+                self._add(keys, event)
+        elif isawaitable(keys):
             return self._add_later(keys, event)
-        self._add(keys, event)
+        else:
+            self._add(keys, event)
         return None
 
     async def _add_later(self, keys: Awaitable[Keys], event: Event) -> None:
@@ -148,7 +153,7 @@ class _Hearing:
         elif isinstance(event, Updated) and event.old.resource_version == event.new.resource_version:
             reason, priority = self._resynced, LOW_PRIORITY
         cause = Cause(self._gvk, event.key, event.object.resource_version)
-        for key in dict.fromkeys(keys):
+        for key in keys if isinstance(keys, tuple | list) and len(keys) == 1 else dict.fromkeys(keys):
             self._sink.add(key, reason, priority, cause)
 
     def _passes(self, predicate: EventFunction, event: Event) -> bool:
