@@ -1,0 +1,200 @@
+"""The graph of owners: of whom something has to be found out, and when."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import msgspec
+
+from ostinato.api.gvk import GroupVersion, NamespacedName
+from ostinato.api.header import Header
+from ostinato.api.object import KindInfo
+from ostinato.cache import Entry
+from ostinato.client.discovery import ApiResource, ApiVersion, Catalogue
+from ostinato.plane.controllers.garbage.graph import Absent, Graph, Reference, references_from
+from ostinato.plane.controllers.garbage.monitors import collectable
+
+
+def info(kind: str = "ConfigMap", plural: str = "configmaps", group: str = "", version: str = "v1") -> KindInfo:
+    return KindInfo(
+        gvk=GroupVersion(group, version).kind(kind),
+        plural=plural,
+        singular=kind.lower(),
+        namespaced=True,
+        short_names=(),
+        categories=(),
+        list_kind=f"{kind}List",
+    )
+
+
+class Place:
+    def __init__(self, kind: KindInfo | None = None) -> None:
+        self.info = kind or info()
+
+    def entry(self, key: NamespacedName) -> Entry | None:
+        return None
+
+
+def reference(name: str, **more: Any) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "name": name, "uid": name, **more}
+
+
+def entry(name: str, *owners: dict[str, Any], namespace: str = "n", finalizers: list[str] | None = None) -> Entry:
+    dying = finalizers is not None
+    made = SimpleNamespace(
+        key=NamespacedName(namespace, name),
+        uid=name,
+        owners_json=msgspec.json.encode(owners) if owners else b"",
+        is_being_deleted=dying,
+        header=Header(name=name, finalizers=finalizers),
+    )
+    return cast("Entry", made)
+
+
+class Told(Graph):
+    def __init__(self, *, complete: bool = True) -> None:
+        super().__init__()
+        self.looks: list[str] = []
+        self.misplaced: list[tuple[str, str]] = []
+        self.on_look = self.looks.append
+        self.on_misplaced = lambda node, each: self.misplaced.append((node.uid, each.uid))
+        if complete:
+            self.complete()
+
+    def taken(self) -> list[str]:
+        looks, self.looks[:] = sorted(set(self.looks)), []
+        return looks
+
+
+PLACE = Place()
+
+
+def test_a_dependent_of_a_known_owner_is_not_looked_at_and_one_of_an_unknown_owner_is() -> None:
+    graph = Told()
+    graph.put(PLACE, entry("owner"))
+    graph.put(PLACE, entry("child", reference("owner")))
+    assert graph.taken() == []
+    graph.put(PLACE, entry("stray", reference("nobody")))
+    assert graph.taken() == ["stray"]
+
+
+def test_until_all_is_there_nobody_is_missed() -> None:
+    graph = Told(complete=False)
+    graph.put(PLACE, entry("child", reference("owner")))
+    graph.put(PLACE, entry("stray", reference("nobody")))
+    graph.put(PLACE, entry("owner"))
+    assert graph.taken() == []
+    graph.complete()
+    assert graph.taken() == ["stray"]
+
+
+def test_when_an_owner_goes_its_dependents_are_looked_at_and_it_is_known_to_be_gone() -> None:
+    graph = Told()
+    graph.put(PLACE, entry("owner"))
+    graph.put(PLACE, entry("a", reference("owner")))
+    graph.put(PLACE, entry("b", reference("owner")))
+    graph.remove("owner")
+    assert graph.taken() == ["a", "b"]
+    (told,) = references_from(msgspec.json.encode([reference("owner")]))
+    assert graph.absent.has(told, "n")
+
+
+def test_an_owner_that_is_something_else_than_was_said_leaves_doubt() -> None:
+    graph = Told()
+    graph.put(PLACE, entry("owner", namespace="other"))
+    graph.put(PLACE, entry("child", reference("owner")))
+    assert graph.taken() == ["child"]
+    assert graph.misplaced == [("child", "owner")]
+    graph.put(PLACE, entry("second", reference("late", kind="Secret")))
+    graph.taken()
+    graph.put(PLACE, entry("late"))
+    assert graph.taken() == ["second"]
+    assert graph.misplaced == [("child", "owner")]  # it is in the right place, though of another kind
+
+
+def test_who_waits_for_dependents_is_looked_at_when_one_goes_or_ceases_to_block() -> None:
+    graph = Told()
+    graph.put(PLACE, entry("owner"))
+    for name in ("a", "b", "c"):
+        graph.put(PLACE, entry(name, reference("owner", blockOwnerDeletion=True)))
+    graph.put(PLACE, entry("owner", finalizers=["foregroundDeletion"]))
+    assert graph.taken() == ["a", "b", "c", "owner"]
+    graph.put(PLACE, entry("owner", finalizers=["foregroundDeletion"]))
+    assert graph.taken() == []
+    graph.remove("a")
+    assert graph.taken() == ["owner"]
+    graph.put(PLACE, entry("b", reference("owner")))
+    assert graph.taken() == ["owner"]
+    graph.put(PLACE, entry("c"))
+    assert graph.taken() == ["owner"]
+    assert [each.uid for each in graph.dependents("owner")] == ["b"]
+
+
+def test_who_leaves_orphans_is_looked_at_and_they_are_not() -> None:
+    graph = Told()
+    graph.put(PLACE, entry("owner"))
+    graph.put(PLACE, entry("child", reference("owner")))
+    graph.put(PLACE, entry("owner", finalizers=["orphan"]))
+    assert graph.taken() == ["owner"]
+
+
+def test_an_object_that_comes_in_another_version_is_the_same_object() -> None:
+    graph = Told()
+    old, new = Place(info("Gadget", "gadgets", "a.b", "v1")), Place(info("Gadget", "gadgets", "a.b", "v2"))
+    graph.put(old, entry("owner"))
+    graph.put(new, entry("owner"))
+    graph.forget(old)
+    node = graph.get("owner")
+    assert node is not None
+    assert node.place is new
+
+
+def test_of_a_kind_that_is_no_longer_served_nothing_is_known() -> None:
+    graph = Told()
+    gadgets = Place(info("Gadget", "gadgets", "a.b"))
+    graph.put(gadgets, entry("owner"))
+    graph.put(PLACE, entry("child", reference("owner", apiVersion="a.b/v1", kind="Gadget")))
+    assert graph.taken() == []
+    graph.forget(gadgets)
+    assert graph.taken() == ["child"]
+    assert graph.get("owner") is None
+
+
+def test_only_the_last_owners_that_are_gone_are_remembered() -> None:
+    absent = Absent(most=2)
+    told = [Reference("v1", "ConfigMap", name, name, blocks=False) for name in "abc"]
+    absent.add("a")
+    absent.add_at(told[1], "n")
+    absent.add("c")
+    assert [absent.has(each, "n") for each in told] == [False, True, True]
+    assert not absent.has(told[1], "m")
+
+
+def test_kinds_are_collected_in_their_preferred_version_if_they_can_be_and_events_are_not() -> None:
+    every = ("delete", "list", "watch", "get")
+    catalogue = Catalogue(
+        (
+            ApiVersion(
+                GroupVersion("", "v1"),
+                (
+                    ApiResource(info(), every),
+                    ApiResource(info("Event", "events"), every),
+                    ApiResource(info("Binding", "bindings"), ("create",)),
+                ),
+            ),
+            ApiVersion(GroupVersion("a.b", "v2"), (ApiResource(info("Gadget", "gadgets", "a.b", "v2"), every),)),
+            ApiVersion(
+                GroupVersion("a.b", "v1"),
+                (
+                    ApiResource(info("Gadget", "gadgets", "a.b", "v1"), every),
+                    ApiResource(info("Old", "olds", "a.b", "v1"), every),
+                ),
+            ),
+        )
+    )
+    assert [str(each) for each in collectable(catalogue)] == [
+        "/v1, Kind=ConfigMap",
+        "a.b/v2, Kind=Gadget",
+        "a.b/v1, Kind=Old",
+    ]
