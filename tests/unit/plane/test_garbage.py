@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import logging
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from ostinato.api.errors import Conflict
+from ostinato.api.gvk import NamespacedName
+from ostinato.api.object import KindInfo, kind_of
+from ostinato.cache import Entry, Informer
 from ostinato.client import JsonPatch, MergePatch
 from ostinato.client.views import MetadataOf, Unstructured
 from ostinato.kinds.apiextensions_v1 import CustomResourceDefinition
@@ -14,6 +20,8 @@ from ostinato.kinds.rbac_v1 import ClusterRole
 from ostinato.manager import Manager
 from ostinato.plane.controllers import Options
 from ostinato.plane.controllers.garbage import add_to
+from ostinato.plane.controllers.garbage.collector import Collector
+from ostinato.plane.controllers.garbage.graph import Graph
 
 from .stage import Stage, on_stage
 
@@ -359,3 +367,62 @@ def test_what_others_cache_as_a_whole_is_not_cached_twice() -> None:
         assert not informer.metadata_only
 
     on_stage(play)
+
+
+class Late:
+    """Where an object is found as it was some time ago."""
+
+    def __init__(self, info: KindInfo, entry: Entry) -> None:
+        self.info = info
+        self._entry = entry
+
+    def entry(self, key: NamespacedName) -> Entry | None:
+        return self._entry
+
+
+@pytest.mark.parametrize("owners_change", [False, True])
+def test_what_has_changed_since_it_was_judged_goes_unless_its_owners_have_changed(owners_change: bool) -> None:
+    async def play(stage: Stage) -> None:
+        there = await stage.client.create(config("there"))
+        await stage.client.create(config("child", absent()))
+        manager = stage.run(lambda manager: manager.informers.of(ConfigMap))
+        informer = manager.informers.of(ConfigMap)
+        await stage.until(lambda: _is_synced(informer))
+        stale = informer.store.get(NamespacedName("default", "child"))
+        assert stale is not None
+        change = {"ownerReferences": [owner(there)]} if owners_change else {"labels": {"a": "b"}}
+        await stage.client.patch(ConfigMap, "child", MergePatch({"metadata": change}))
+        graph = Graph()
+        graph.put(Late(kind_of(ConfigMap), stale), stale)
+        ctx: Any = SimpleNamespace(client=manager.client, logger=logging.getLogger())
+        if owners_change:
+            with pytest.raises(Conflict):
+                await Collector(graph).reconcile(stale.uid, ctx)
+        else:
+            await Collector(graph).reconcile(stale.uid, ctx)
+        assert await names(stage) == (["child", "there"] if owners_change else ["there"])
+
+    on_stage(play)
+
+
+def test_another_object_of_the_name_is_not_deleted() -> None:
+    async def play(stage: Stage) -> None:
+        await stage.client.create(config("child", absent()))
+        manager = stage.run(lambda manager: manager.informers.of(ConfigMap))
+        informer = manager.informers.of(ConfigMap)
+        await stage.until(lambda: _is_synced(informer))
+        stale = informer.store.get(NamespacedName("default", "child"))
+        assert stale is not None
+        await stage.client.delete(ConfigMap, "child")
+        await stage.client.create(config("child", absent()))
+        graph = Graph()
+        graph.put(Late(kind_of(ConfigMap), stale), stale)
+        ctx: Any = SimpleNamespace(client=manager.client, logger=logging.getLogger())
+        await Collector(graph).reconcile(stale.uid, ctx)
+        assert await names(stage) == ["child"]
+
+    on_stage(play)
+
+
+async def _is_synced(informer: Informer) -> bool:
+    return informer.has_synced
