@@ -124,6 +124,7 @@ class Manager:
         self._election: Election | None = None
         self._announcer: Announcer | None = None
         self._filled = asyncio.Event()
+        self._told_to_stop = False
         self._ended = False
 
     # What controllers use
@@ -148,11 +149,6 @@ class Manager:
         return (
             events.core_recorder(name, host) if core or (core is None and self.core_events) else events.recorder(name)
         )
-
-    @property
-    def has_begun(self) -> bool:
-        """Whether `serve` has; `stop` before that asks for nothing."""
-        return self._lifecycle is not None
 
     @property
     def is_leader(self) -> bool:
@@ -264,6 +260,8 @@ class Manager:
             groups.add(runnable, self._surroundings(runnable))
         self._groups = groups
         connections.events.start()
+        if self._told_to_stop:
+            lifecycle.stop()
         try:
             await lifecycle.live()
         finally:
@@ -276,7 +274,8 @@ class Manager:
                 self.world.executor.close()
 
     def stop(self) -> None:
-        """Ask for a graceful end. Harmless when it is under way, or before the start."""
+        """Ask for a graceful end. Harmless when it is under way; a manager that has not started yet ends as it does."""
+        self._told_to_stop = True
         if self._lifecycle is not None:
             self._lifecycle.stop()
 

@@ -91,10 +91,7 @@ class Plane:
     async def stop(self) -> None:
         """End the parts, then the server."""
         if self._manager is not None and self._serving is not None:
-            if self._manager.has_begun:
-                self._manager.stop()
-            else:
-                self._serving.cancel()
+            self._manager.stop()
             await asyncio.wait([self._serving])
         await self._server.stop()
 

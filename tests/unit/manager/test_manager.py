@@ -601,9 +601,17 @@ async def test_an_election_that_breaks_is_lost(stage: Stage) -> None:
 
 
 @staged
-async def test_a_manager_is_stopped_before_it_has_started_without_harm(stage: Stage) -> None:
-    rig = Rig(stage, leader_election=LeaderElection(name="widgets", release=False, trust_absence=True))
+async def test_a_manager_that_was_stopped_before_it_has_started_ends_as_it_does(stage: Stage) -> None:
+    rig = Rig(stage, leader_election=LeaderElection(name="widgets", trust_absence=True))
+    rig.manager.add(rig.part("leader"))
     rig.manager.stop()
+    await rig.manager.serve()
+    assert rig.said == []
+
+
+@staged
+async def test_a_lease_that_is_not_to_be_released_is_left_to_expire(stage: Stage) -> None:
+    rig = Rig(stage, leader_election=LeaderElection(name="widgets", release=False, trust_absence=True))
     rig.manager.add(rig.part("leader"))
     await rig.start(1)
     await rig.stop()
