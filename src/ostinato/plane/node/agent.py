@@ -109,9 +109,10 @@ class PodAgent:
     async def _write(self, life: PodLife, ctx: Context) -> None:
         pod = life.pod
         status = merged(pod.status, generated(pod, life.records, life.known, Time.of(ctx.world.clock.now())))
-        if status == pod.status:
+        changes = _changes(pod.status, status)  # as written: a server keeps whole seconds
+        if not changes:
             return
-        change = {"metadata": {"uid": pod.metadata.uid}, "status": _changes(pod.status, status)}
+        change = {"metadata": {"uid": pod.metadata.uid}, "status": changes}
         life.see(await ctx.client.patch(Pod, pod.metadata, StrategicMergePatch(change), subresource="status"))
 
     async def _go(self, pod: Pod, ctx: Context) -> None:
