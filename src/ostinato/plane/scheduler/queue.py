@@ -217,7 +217,7 @@ class SchedulingQueue:
         self._timer = None
         now = self._clock.monotonic()
         for heap in (self._backoff, self._errors):
-            while heap and (heap[0][0] <= now or heap[0][-1].place is not Place.BACKOFF):
+            while heap and heap[0][0] <= now:
                 queued = heappop(heap)[-1]
                 if queued.place is Place.BACKOFF:
                     self._requeue(queued)

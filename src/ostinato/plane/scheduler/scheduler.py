@@ -48,10 +48,9 @@ class Scheduler:
         self._profiles = {profile.name: profile for profile in profiles}
         self._recorders = recorders
         self._tasks: set[asyncio.Task[None]] = set()  # writes that are under way
-        self._preempting: set[str] = set()  # uids of Pods that are having others removed
 
     async def run(self, surroundings: Surroundings) -> None:
-        work = _Work(self._profiles, surroundings, self._gate)
+        work = _Work(self._profiles, surroundings)
         registrations = self._listen(work, surroundings)
         try:
             for kind in KINDS:
@@ -184,40 +183,32 @@ class Scheduler:
 
     # Making room
 
-    def _gate(self, pod: PodInfo) -> str:
-        """Which plugin holds a Pod back; "" if none does."""
-        if pod.uid in self._preempting:
-            return PREEMPTION
-        for weighted in self._profiles[pod.scheduler_name].plugins:
-            if weighted.plugin.gate(pod):
-                return weighted.plugin.name
-        return ""
-
     def _preempt(self, work: _Work, pod: PodInfo, victims: Victims) -> None:
-        """Have the victims removed. The Pod is not tried again before the last of them is told to go."""
+        """Have the victims removed. The Pod is not tried again before the last of them is on its way."""
         pods = [victim for victim in victims.pods if not victim.is_being_deleted]
         if pods:
-            self._preempting.add(pod.uid)
+            work.preempting[pod.uid] = None
             self._start(self._make_room(work, pod, victims.node.name, pods))
 
     async def _make_room(self, work: _Work, pod: PodInfo, node: str, victims: list[PodInfo]) -> None:
         try:
             for other in work.nominator.on(node):
                 if other.priority < pod.priority:
-                    work.nominator.remove(other.uid)
                     await work.writes.clear_nomination(other)
             for victim in victims:
                 if victim is victims[-1]:
-                    self._preempting.discard(pod.uid)  # its end may be known before this returns
+                    work.preempting[pod.uid] = victim
                 if await work.writes.evict(victim, pod):
                     note = f"Preempted by pod {pod.uid} on node {node}"
                     self._record(victim, "Preempted", note, "Preempting", recorder=pod.scheduler_name, related=pod)
         except (APIError, TransportError) as error:
             work.surroundings.logger.warning("cannot make room for %s on %s: %s", pod, node, error)
-            self._preempting.discard(pod.uid)
+            del work.preempting[pod.uid]
             work.queue.activate(pod.uid)
         finally:
-            self._preempting.discard(pod.uid)
+            work.preempting.pop(pod.uid, None)
+            if all(work.snapshot.pod(victim.uid) is None for victim in victims):  # nothing more will happen to them
+                work.queue.activate(pod.uid)
 
     # Inside
 
@@ -250,9 +241,7 @@ class Scheduler:
 class _Work:
     """Everything that one run of the scheduler works with."""
 
-    def __init__(
-        self, profiles: Mapping[str, Profile], surroundings: Surroundings, gate: Callable[[PodInfo], str]
-    ) -> None:
+    def __init__(self, profiles: Mapping[str, Profile], surroundings: Surroundings) -> None:
         self.surroundings = surroundings
         self.clock = surroundings.world.clock
         self.snapshot = Snapshot()
@@ -268,10 +257,26 @@ class _Work:
             name: {plugin.name: plugin.hints() for plugin in framework.plugins}
             for name, framework in self.frameworks.items()
         }
-        self.queue = SchedulingQueue(self.clock, hints, gate)
+        self.queue = SchedulingQueue(self.clock, hints, self._gate)
         self.preemption = Preemption(self.snapshot, self.objects, self.nominator, rng.fork("preemption"))
+        # Pods that are having others removed, by uid: the last of these, once it is being told.
+        self.preempting: dict[str, PodInfo | None] = {}
+        self.gating = {name: _that_have(each, "gate") for name, each in self.frameworks.items()}
         self.reserving = {name: _that_have(each, "reserve") for name, each in self.frameworks.items()}
         self.preparing = {name: _that_have(each, "pre_bind") for name, each in self.frameworks.items()}
+
+    def _gate(self, pod: PodInfo) -> str:
+        """Which plugin holds a Pod back; "" if none does."""
+        if self._is_making_room(pod):
+            return PREEMPTION
+        return next((plugin.name for plugin in self.gating[pod.scheduler_name] if plugin.gate(pod)), "")
+
+    def _is_making_room(self, pod: PodInfo) -> bool:
+        if pod.uid not in self.preempting:
+            return False
+        last = self.preempting[pod.uid]
+        known = None if last is None else self.snapshot.pod(last.uid)
+        return last is None or (known is not None and not known.is_being_deleted)
 
     def still_waits(self, pod: PodInfo) -> bool:
         """Whether a Pod is there, the same one, and without a node."""

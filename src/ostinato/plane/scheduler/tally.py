@@ -66,7 +66,6 @@ class Tally:
         """Count Pods that came and went; the slots of nodes that must be looked at anew."""
         known, going = self._known, self._going
         anew: set[int] = set()
-        counted: list[tuple[int, int]] = []
         for slot, change in changes:
             if change is None:
                 anew.add(slot)
@@ -76,9 +75,7 @@ class Tally:
             if found is None:
                 found = known[shape] = self._counts(shape)
             if found and (going or not is_going):
-                counted.append((slot, sign * found))
-        for slot, difference in counted:
-            if slot not in anew:
+                difference = sign * found
                 self.on_node[slot] += difference
                 domain = self.domain[slot]
                 if domain is not None:

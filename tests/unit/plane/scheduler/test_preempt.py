@@ -122,6 +122,14 @@ def test_on_a_node_those_without_a_budget_go_first_though_they_are_more_importan
     assert victims(board, big(cpu="1")) == ("a", ["free"])
 
 
+def test_victims_come_in_the_order_of_their_importance_whoever_guards_them() -> None:
+    board = Board(node("a", cpu="2"))
+    put(board, "a", "guarded", 0)
+    put(board, "a", "free", 5)
+    board.objects.put(PodDisruptionBudget, budget("g", "g", 0))
+    assert victims(board, big(cpu="2")) == ("a", ["free", "guarded"])
+
+
 def test_a_pod_that_others_keep_out_displaces_them() -> None:
     board = Board(node("a", labels={"zone": "x"}))
     term = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "web"}}}

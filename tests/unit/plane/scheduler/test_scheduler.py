@@ -10,10 +10,11 @@ from tests.unit.plane.scheduler.board import Json
 from tests.unit.plane.stage import Stage, on_stage
 
 from ostinato.api.codec import from_dict
-from ostinato.api.errors import APIError, ServiceUnavailable
+from ostinato.api.errors import ServiceUnavailable
 from ostinato.client import MergePatch
 from ostinato.kinds.core_v1 import Node, PersistentVolume, PersistentVolumeClaim, Pod
 from ostinato.kinds.scheduling_v1 import PriorityClass
+from ostinato.kinds.storage_v1 import StorageClass
 from ostinato.plane import scheduler
 from ostinato.plane.scheduler import DEFAULT, Profile, Weighted, default_plugins, filter_by
 from ostinato.plane.scheduler.writes import Writes
@@ -333,7 +334,10 @@ def test_a_binding_that_fails_is_tried_again_and_takes_no_room_meanwhile(monkeyp
     play(scene)
 
 
-def test_a_pod_deleted_while_it_is_bound_leaves_its_room(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("finalizers", [[], ["example.com/wait"]])
+def test_a_pod_deleted_while_it_is_bound_leaves_its_room(
+    monkeypatch: pytest.MonkeyPatch, finalizers: list[str]
+) -> None:
     real = Writes.bind
 
     async def scene(stage: Stage) -> None:
@@ -344,75 +348,132 @@ def test_a_pod_deleted_while_it_is_bound_leaves_its_room(monkeypatch: pytest.Mon
 
         monkeypatch.setattr(Writes, "bind", bind)
         await add_node(stage, "a", cpu="1")
-        await add_pod(stage, "gone", cpu="1")
+        wanted = board.pod("gone", cpu="1")
+        wanted["metadata"]["finalizers"] = finalizers
+        await stage.client.create(from_dict(Pod, wanted))
         await stage.settle()
         await add_pod(stage, "next", cpu="1")
         await stage.settle()
         assert await where(stage, "next") == ""
         await stage.client.delete(Pod, "gone")
-        assert await placed(stage, "next") == "a"
+        assert await stage.until(lambda: where(stage, "next"), limit=30) == "a"
         await stage.world.clock.sleep(120)
-        with pytest.raises(APIError):
-            await stage.client.get(Pod, "gone")
+        assert await where(stage, "next") == "a"
 
     play(scene)
 
 
+def test_a_binding_whose_answer_is_lost_counts_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = Writes.bind
+
+    async def scene(stage: Stage) -> None:
+        async def bind(self: Writes, info: Any, name: str) -> None:
+            await real(self, info, name)
+            await stage.world.clock.sleep(1)
+            raise ServiceUnavailable.of("the answer is lost")
+
+        monkeypatch.setattr(Writes, "bind", bind)
+        await add_node(stage, "a", cpu="1")
+        await add_pod(stage, "one", cpu="1")
+        await placed(stage, "one")
+        await stage.settle()
+        await add_pod(stage, "two", cpu="1")
+        await stage.settle()
+        assert await where(stage, "two") == ""
+        assert (await why(stage, "two"))[0] == "Unschedulable"
+
+    play(scene)
+
+
+def test_a_pod_is_not_tried_again_before_the_last_victim_is_told_to_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    real, told = Writes.evict, []
+
+    async def scene(stage: Stage) -> None:
+        async def evict(self: Writes, victim: Any, by: Any) -> bool:
+            told.append(victim.name)
+            if len(told) == 2:
+                await stage.world.clock.sleep(30)
+            return await real(self, victim, by)
+
+        monkeypatch.setattr(Writes, "evict", evict)
+        await priority(stage, "high", 1000)
+        await add_node(stage, "a", cpu="3")
+        for name in ("one", "two", "three"):
+            await add_pod(stage, name, cpu="1", terminationGracePeriodSeconds=0)
+            await placed(stage, name)
+        await add_pod(stage, "high", cpu="3", priorityClassName="high")
+        assert await placed(stage, "high") == "a"
+        assert sorted(told) == ["one", "three", "two"]
+
+    play(scene)
+
+
+async def add_storage(stage: Stage, *claims: str) -> None:
+    """A class of volumes that wait for their first consumer, and claims of it."""
+    waiting = {"provisioner": "kubernetes.io/no-provisioner", "volumeBindingMode": "WaitForFirstConsumer"}
+    await stage.client.create(from_dict(StorageClass, {"metadata": {"name": "local"}, **waiting}))
+    for name in claims:
+        spec = {
+            "storageClassName": "local",
+            "accessModes": ["ReadWriteOnce"],
+            "resources": {"requests": {"storage": "1Gi"}},
+        }
+        await stage.client.create(from_dict(PersistentVolumeClaim, {"metadata": {"name": name}, "spec": spec}))
+
+
+async def add_volume(stage: Stage, name: str, where_: str) -> None:
+    term = {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": [where_]}]}
+    spec = {
+        "storageClassName": "local",
+        "capacity": {"storage": "1Gi"},
+        "accessModes": ["ReadWriteOnce"],
+        "local": {"path": "/data"},
+        "nodeAffinity": {"required": {"nodeSelectorTerms": [term]}},
+    }
+    await stage.client.create(from_dict(PersistentVolume, {"metadata": {"name": name}, "spec": spec}))
+
+
+def using(claim: str) -> list[Json]:
+    return [{"name": "d", "persistentVolumeClaim": {"claimName": claim}}]
+
+
+NONE_LEFT = "0/2 nodes are available: 2 node(s) didn't find available persistent volumes to bind."
+
+
 def test_a_claim_is_bound_to_a_volume_where_its_pod_goes() -> None:
     async def scene(stage: Stage) -> None:
-        from ostinato.kinds.storage_v1 import StorageClass
-
         await add_node(stage, "a")
         await add_node(stage, "b")
-        await stage.client.create(
-            from_dict(
-                StorageClass,
-                {
-                    "metadata": {"name": "local"},
-                    "provisioner": "kubernetes.io/no-provisioner",
-                    "volumeBindingMode": "WaitForFirstConsumer",
-                },
-            )
-        )
-        await stage.client.create(
-            from_dict(
-                PersistentVolumeClaim,
-                {
-                    "metadata": {"name": "data"},
-                    "spec": {
-                        "storageClassName": "local",
-                        "accessModes": ["ReadWriteOnce"],
-                        "resources": {"requests": {"storage": "1Gi"}},
-                    },
-                },
-            )
-        )
-        await add_pod(stage, "p", volumes=[{"name": "d", "persistentVolumeClaim": {"claimName": "data"}}])
+        await add_storage(stage, "data")
+        await add_pod(stage, "p", volumes=using("data"))
         await stage.settle()
-        assert (await why(stage, "p"))[1].startswith(
-            "0/2 nodes are available: 2 node(s) didn't find available persistent volumes to bind."
-        )
-        term = {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": ["b"]}]}
-        await stage.client.create(
-            from_dict(
-                PersistentVolume,
-                {
-                    "metadata": {"name": "disk"},
-                    "spec": {
-                        "storageClassName": "local",
-                        "capacity": {"storage": "1Gi"},
-                        "accessModes": ["ReadWriteOnce"],
-                        "local": {"path": "/data"},
-                        "nodeAffinity": {"required": {"nodeSelectorTerms": [term]}},
-                    },
-                },
-            )
-        )
+        assert (await why(stage, "p"))[1].startswith(NONE_LEFT)
+        await add_volume(stage, "disk", "b")
         assert await placed(stage, "p") == "b"
         volume = await stage.client.get(PersistentVolume, "disk")
         assert volume.spec is not None
         assert volume.spec.claim_ref is not None
         assert volume.spec.claim_ref.name == "data"
+
+    play(scene, controllers=("persistentvolume-binder-controller",))
+
+
+def test_a_volume_that_was_promised_to_a_claim_is_not_promised_to_another() -> None:
+    async def scene(stage: Stage) -> None:
+        await add_node(stage, "a")
+        await add_node(stage, "b")
+        await add_storage(stage, "one", "two")
+        await add_volume(stage, "disk", "b")
+        for name in ("one", "two"):
+            await add_pod(stage, name, volumes=using(name))
+        await stage.settle()
+        nodes = {name: await where(stage, name) for name in ("one", "two")}
+        assert sorted(nodes.values()) == ["", "b"]
+        waiting = next(name for name, node in nodes.items() if not node)
+        reason, message = await why(stage, waiting)
+        assert reason == "Unschedulable"
+        assert message.startswith(NONE_LEFT)
+        assert [each for each, _ in await stage.events(waiting)] == ["FailedScheduling"]
 
     play(scene, controllers=("persistentvolume-binder-controller",))
 
