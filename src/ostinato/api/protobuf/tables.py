@@ -11,6 +11,9 @@ that differ, and `modes` has a letter a field, in the order of numbers:
 - `i` inline: a message whose fields stand among those of the outer object
 
 A message without modes has `p` throughout.
+
+`cri.json` is a third: the messages with which a node's agent speaks to a container runtime, by the same codec. Their
+names begin with `runtime.v1.`, and their fields are named as in the CRI.
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ import msgspec
 MAGIC: Final = b"k8s\x00"  # before every envelope
 TYPE_META: Final = "k8s.io.apimachinery.pkg.runtime.TypeMeta"
 META: Final = "k8s.io.apimachinery.pkg.apis.meta.v1."
+CRI: Final = "runtime.v1."
 
 _PACKAGES: Final = {  # of the groups whose messages are not in k8s.io.api.<first word of the group>
     "": "k8s.io.api.core",
@@ -70,9 +74,15 @@ def _facts() -> tuple[dict[str, dict[str, list[str]]], dict[str, str], dict[str,
     return fields, json["modes"], json["names"]
 
 
+@cache
+def _cri() -> dict[str, dict[str, list[str]]]:
+    data = resources.files("ostinato.api").joinpath("data", "cri.json").read_bytes()
+    return msgspec.json.decode(data, type=dict[str, dict[str, list[str]]])
+
+
 def fields_of(message: str) -> tuple[Field, ...]:
     """The fields of a message in the order of their numbers."""
-    fields, modes, names = _facts()
+    fields, modes, names = (_cri(), {}, {}) if message.startswith(CRI) else _facts()
     raw = sorted((int(number), facts) for number, facts in fields[message].items())
     letters = modes.get(message) or "p" * len(raw)
     renamed = names.get(message, {})
@@ -91,6 +101,8 @@ def fields_of(message: str) -> tuple[Field, ...]:
 
 def is_wrapper(message: str) -> bool:
     """Whether the message is nothing but a list: protobuf has no lists of lists, nor maps of lists."""
+    if message.startswith(CRI):
+        return False
     fields, modes, _ = _facts()
     return message not in modes and [name for name, _, _ in fields[message].values()] == ["items"]
 
