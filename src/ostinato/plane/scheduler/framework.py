@@ -98,7 +98,7 @@ class Framework:
         if refused is not None:
             return NoFit(Diagnosis(len(nodes), {}, refused=refused), cycle, filters)
         search = Search(verdicts, filters, self._nominator.before(pod) if self._nominator else {})
-        nominated = self._snapshot.node(self._nominator.node_of(pod.uid) or pod.nominated)
+        nominated = self._snapshot.node(self._nominator.node_of(pod.uid))
         if nominated is not None and search.refuses(nominated) is None:
             return Found(nominated, cycle)
         only = _only(filters)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.plane.scheduler.board import Board, node, pod
+from tests.unit.plane.scheduler.board import Board, Json, node, pod
 
 from ostinato.plane.scheduler import Weighted, filter_by
 from ostinato.plane.scheduler.framework import NoFit, _wanted
@@ -53,6 +53,22 @@ def test_the_plugins_that_refused_are_told() -> None:
     found = board.try_(pod(cpu="2"))
     assert isinstance(found, NoFit)
     assert found.diagnosis.plugins == {"NodeUnschedulable", "NodeResourcesFit"}
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "nodes"),
+    [
+        ({"nodeSelector": {"zone": "x"}}, {"nodeSelector": {"zone": "y"}}, ("a", "b")),
+        ({"cpu": "1"}, {"cpu": "4"}, ("a", "b")),
+        ({}, {"tolerations": [{"operator": "Exists"}], "nodeSelector": {"zone": "y"}}, ("a", "b")),
+        ({"cpu": "1"}, {"cpu": "1", "overhead": {"cpu": "3"}}, ("a", "b")),
+    ],
+)
+def test_pods_that_differ_do_not_share_what_is_known(one: Json, other: Json, nodes: tuple[str, str]) -> None:
+    taint = {"key": "soft", "effect": "PreferNoSchedule"}
+    board = Board(node("a", cpu="2", labels={"zone": "x"}), node("b", cpu="8", labels={"zone": "y"}, taints=[taint]))
+    for _ in range(2):
+        assert (board.where(pod(**one)), board.where(pod(**other))) == nodes
 
 
 Step = tuple[str, int, int]

@@ -72,6 +72,20 @@ def test_a_refused_pod_waits_for_an_event_that_a_plugin_which_refused_it_cares_f
     play(scene)
 
 
+def test_a_pod_that_several_events_may_help_is_tried_once() -> None:
+    async def scene(queue: SchedulingQueue, world: Simulation) -> None:
+        queue.add(info("p"))
+        queue.refuse(await queue.pop(), FIT)
+        await world.clock.sleep(5)
+        queue.move(GROWN)
+        queue.move(GROWN)
+        assert queue.pop_now() is not None
+        queue.move(GROWN)
+        assert queue.pop_now() is None
+
+    play(scene)
+
+
 def test_a_hint_looks_at_the_pod_and_at_what_happened() -> None:
     async def scene(queue: SchedulingQueue, world: Simulation) -> None:
         queue.add(info("p"))

@@ -255,6 +255,28 @@ def test_a_nomination_is_given_up_when_a_more_important_pod_takes_the_room() -> 
     play(scene)
 
 
+def test_a_scheduler_that_starts_anew_keeps_the_room_that_was_promised() -> None:
+    async def scene(stage: Stage) -> None:
+        await priority(stage, "high", 1000)
+        await add_node(stage, "a", cpu="3")
+        going = board.pod("going", cpu="2", nodeName="a")
+        going["metadata"]["finalizers"] = ["example.com/wait"]
+        await stage.client.create(from_dict(Pod, going))
+        await stage.client.delete(Pod, "going")
+        waiting = await add_pod(stage, "waiting", cpu="2", priorityClassName="high")
+        await stage.set_pod_status(waiting, nominatedNodeName="a")
+        stage.run(scheduler.add_to)
+        await add_pod(stage, "middle", cpu="1")
+        await stage.settle()
+        assert await where(stage, "middle") == ""
+        await stage.client.patch(Pod, "going", MergePatch({"metadata": {"finalizers": None}}))
+        await stage.client.delete(Pod, "going", grace_period=0, missing_ok=True)
+        assert await placed(stage, "waiting") == "a"
+        assert await placed(stage, "middle") == "a"
+
+    on_stage(scene)
+
+
 def test_several_profiles_schedule_side_by_side_each_in_its_own_name() -> None:
     async def scene(stage: Stage) -> None:
         await add_node(stage, "a")
