@@ -39,6 +39,7 @@ def test_a_binding_that_fails_is_tried_again_and_takes_no_room_meanwhile(monkeyp
     play(scene)
 
 
+@pytest.mark.parametrize("finalizers", [[], ["example.com/wait"]])
 def test_a_pod_deleted_while_it_is_bound_leaves_its_room(
     monkeypatch: pytest.MonkeyPatch, finalizers: list[str]
 ) -> None:

@@ -280,7 +280,6 @@ def test_a_plugin_that_fails_holds_up_only_the_pods_it_fails_for() -> None:
     play(scene, Profile(DEFAULT, (*default_plugins(), Weighted(filter_by("picky", picky)))))
 
 
-@pytest.mark.parametrize("finalizers", [[], ["example.com/wait"]])
 def test_hundreds_of_pods_are_spread_evenly() -> None:
     async def scene(stage: Stage) -> None:
         for number in range(100):
