@@ -107,4 +107,6 @@ class Plane:
         if SCHEDULER not in settings.without:
             scheduler.add_to(manager)
         if settings.nodes:
-            fleet.add_to(manager, settings.nodes, settings.runtime)
+            assert self._server.core is not None
+            for name, endpoint in fleet.add_to(manager, settings.nodes, settings.runtime).items():
+                self._server.core.nodes.add(name, endpoint)

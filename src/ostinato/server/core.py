@@ -18,10 +18,11 @@ from ostinato.server.bootstrap import bootstrap
 from ostinato.server.dispatch import not_found, verb_of
 from ostinato.server.expiry import Expiry
 from ostinato.server.negotiate import status_form
+from ostinato.server.nodes import Nodes
 from ostinato.server.options import boolean
 from ostinato.server.present import error_response
 from ostinato.server.publish import Health, Metrics, Publisher
-from ostinato.server.request import Request, Response, Stream, User, text_response
+from ostinato.server.request import Answer, Request, Response, User, text_response
 from ostinato.server.resources.registry import Registry
 from ostinato.server.route import Route, parse
 from ostinato.server.store.index import Index, Log, StoreFailed
@@ -31,8 +32,6 @@ from ostinato.server.verbs.get import get, get_at_once
 from ostinato.server.verbs.review import install_reviews
 from ostinato.server.warning import warning_headers
 from ostinato.world import World
-
-Answer = Response | Stream
 
 EVENTS_LIVE = 3600.0  # seconds for which an Event is kept
 LONGEST = 60.0  # seconds for which a request may take that is no stream
@@ -54,7 +53,8 @@ class Server:
         self.metrics = Metrics()
         self.publisher = Publisher(self.registry, self.health, self.metrics, world.clock)
         self.admission = Admission(plugins(self.registry))
-        pod_handlers.install(self.registry)
+        self.nodes = Nodes()
+        pod_handlers.install(self.registry, self.nodes)
         events = self.registry.get("", "v1", "events")
         assert events is not None
         assert events.collection is not None

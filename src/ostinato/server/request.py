@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import parse_qsl
 
 import msgspec
@@ -143,9 +143,12 @@ class Response:
 
 
 class Stream:
-    """An answer that goes on: each chunk is sent as soon as it is there."""
+    """An answer that goes on: each chunk is sent as soon as it is there.
 
-    __slots__ = ("chunks", "content_type", "headers", "status")
+    `patient`: its reader may take a break of any length, as people do who page through a log.
+    """
+
+    __slots__ = ("chunks", "content_type", "headers", "patient", "status")
 
     def __init__(
         self,
@@ -153,11 +156,54 @@ class Stream:
         chunks: AsyncIterator[bytes],
         content_type: str = "application/json",
         headers: Sequence[tuple[str, str]] = (),
+        *,
+        patient: bool = False,
     ) -> None:
         self.status = status
         self.chunks = chunks
         self.content_type = content_type
         self.headers = headers
+        self.patient = patient
+
+
+class Socket(Protocol):
+    """A connection that goes both ways: messages of a WebSocket, or bytes in pieces of any size."""
+
+    async def send(self, data: bytes) -> None:
+        """Returns when there is room for more. What nobody reads any more is dropped."""
+
+    async def receive(self) -> bytes | None:
+        """What comes next; None when the other side has gone."""
+
+
+class Upgrade:
+    """An answer that turns the connection into one that goes both ways, for as long as `serve` takes.
+
+    - `protocol`: what the connection speaks from now on: "websocket", "SPDY/3.1".
+    - `subprotocol`: what of that; "" if nothing was offered.
+    - `text`: messages of a WebSocket are text.
+    """
+
+    __slots__ = ("content_type", "headers", "protocol", "serve", "status", "subprotocol", "text")
+
+    def __init__(
+        self,
+        serve: Callable[[Socket], Awaitable[None]],
+        protocol: str,
+        subprotocol: str = "",
+        *,
+        text: bool = False,
+    ) -> None:
+        self.serve = serve
+        self.protocol = protocol
+        self.subprotocol = subprotocol
+        self.text = text
+        self.status = 101
+        self.content_type = ""
+        self.headers: Sequence[tuple[str, str]] = ()
+
+
+Answer = Response | Stream | Upgrade
 
 
 def text_response(status: int, text: str) -> Response:

@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self, cast
 from urllib.parse import urlencode
+from weakref import WeakSet
 
 from ostinato.client import transport as protocol
 from ostinato.client.headers import default_user_agent
@@ -20,7 +21,8 @@ from ostinato.client.resending import LONGEST_WAIT, MOST_RETRIES, can_be_sent_ag
 from ostinato.client.transport import ConnectionLost, DeadlinePassed, RequestTimedOut, TransportError, UpgradeRefused
 from ostinato.client.warning import warning_texts
 from ostinato.server.core import Server
-from ostinato.server.request import Request, Response, Stream
+from ostinato.server.in_process_socket import InProcessWebSocket
+from ostinato.server.request import Answer, Request, Response, Stream, Upgrade
 
 _PIECE = 1 << 16  # bytes of an answer that are handed over at a time, about
 
@@ -52,6 +54,7 @@ class InProcessTransport:
         self._deadline = deadline
         self._open: set[InProcessAnswer] = set()  # streams
         self._ending: set[asyncio.Task[None]] = set()  # streams that are told to end
+        self._sockets: WeakSet[InProcessWebSocket] = WeakSet()
         self._closed = False
 
     async def request(self, request: protocol.Request) -> InProcessAnswer:
@@ -66,17 +69,21 @@ class InProcessTransport:
             raise RequestTimedOut(f"{_what(request)}: timed out: no answer within {timeout:g} seconds") from None
 
     async def websocket(self, request: protocol.Request, protocols: Sequence[str]) -> protocol.WebSocket:
-        """The core opens none so far: what it answers instead is told."""
-        headers = [*request.headers, ("Sec-WebSocket-Protocol", ", ".join(protocols)), ("Upgrade", "websocket")]
-        async with await self._send(request._replace(headers=headers)) as answer:
-            message = f"{_what(request)}: the server answered {answer.status} instead of opening a WebSocket"
-            raise UpgradeRefused(message, answer.status, answer.headers, await answer.read())
+        wanted = [("Sec-WebSocket-Protocol", ", ".join(protocols)), ("Upgrade", "websocket"), ("Connection", "Upgrade")]
+        answer = await self._ask(request._replace(headers=[*request.headers, *wanted]))
+        if isinstance(answer, Upgrade):
+            socket = InProcessWebSocket(answer)
+            self._sockets.add(socket)
+            return socket
+        async with InProcessAnswer(self, _what(request), answer) as told:
+            message = f"{_what(request)}: the server answered {told.status} instead of opening a WebSocket"
+            raise UpgradeRefused(message, told.status, told.headers, await told.read())
 
     async def close(self) -> None:
         self._closed = True
         for answer in [*self._open]:
             answer.close()
-        await asyncio.gather(*self._ending)
+        await asyncio.gather(*self._ending, *(socket.close() for socket in self._sockets))
 
     async def _send_until_answered(self, request: protocol.Request) -> InProcessAnswer:
         for _ in range(MOST_RETRIES):
@@ -88,6 +95,11 @@ class InProcessTransport:
         return await self._send(request)
 
     async def _send(self, request: protocol.Request) -> InProcessAnswer:
+        answer = await self._ask(request)
+        assert not isinstance(answer, Upgrade), "nobody asked for one"
+        return InProcessAnswer(self, _what(request), answer)
+
+    async def _ask(self, request: protocol.Request) -> Answer:
         what = _what(request)
         if self._closed:
             raise TransportError(f"{what}: not sent: the transport is closed")
@@ -97,7 +109,7 @@ class InProcessTransport:
         query = urlencode(request.query) if request.query else ""
         asked = Request(request.method, request.path, query, self._headers(request), body=await _body(request))
         asked.peer = self._user
-        return InProcessAnswer(self, what, await self._server.handle(asked))
+        return await self._server.handle(asked)
 
     def _headers(self, request: protocol.Request) -> dict[str, str]:
         return {"user-agent": self._user_agent} | {name.lower(): value for name, value in request.headers}

@@ -14,14 +14,19 @@ from ostinato.plane.node.heartbeat import Heartbeat
 from ostinato.plane.node.machine import Machine
 from ostinato.plane.node.runtimes import Runtime
 from ostinato.plane.node.runtimes.simulated import SimulatedRuntime
+from ostinato.plane.node.stream import PodStreams
 from ostinato.plane.pods import PodState
+from ostinato.server.nodes import Endpoint
 
 RUNTIMES: Final = ("simulated",)
 _SIMULATED_CAPACITY: Final = {"cpu": "32", "memory": "256Gi", "pods": "110", "ephemeral-storage": "1Ti"}
 
 
-def add_to(manager: Manager, count: int, runtime: str) -> None:
-    """Have so many nodes in a manager's process; a ValueError for a runtime that there is not."""
+def add_to(manager: Manager, count: int, runtime: str) -> dict[str, Endpoint]:
+    """Have so many nodes in a manager's process; a ValueError for a runtime that there is not.
+
+    What is returned answers for each of them, by name: logs, commands, ports.
+    """
     if runtime not in RUNTIMES:
         raise ValueError(f"there is no runtime {runtime!r}; there are {', '.join(RUNTIMES)}")
     shared: Runtime = SimulatedRuntime(manager.world)
@@ -51,3 +56,9 @@ def add_to(manager: Manager, count: int, runtime: str) -> None:
         .with_options(max_concurrent=32, needs_leader_election=False)
         .complete(agent)
     )
+
+    async def find(key: NamespacedName) -> Pod | None:
+        return await manager.client.get(Pod, key, missing=None)
+
+    streams = PodStreams(manager.world, find, {each.name: each.runtime for each in hosts.values()}, logs=None)
+    return dict.fromkeys(hosts, streams.handle)

@@ -17,8 +17,9 @@ from ostinato.api.errors import RequestEntityTooLarge, Timeout, Unknown
 from ostinato.server.http import websocket
 from ostinato.server.http.head import CONTINUE, LAST_CHUNK, chunk, fields, first_lines, refusal
 from ostinato.server.http.parser import MOST_HEAD, Body, Head, Malformed, parse_head
+from ostinato.server.http.upgraded import Upgraded, switching
 from ostinato.server.present import error_response
-from ostinato.server.request import MOST_BODY, Request, Response, Stream
+from ostinato.server.request import MOST_BODY, Answer, Request, Response, Stream, Upgrade
 
 if TYPE_CHECKING:
     from ostinato.server.http.server import HttpServer
@@ -33,6 +34,7 @@ IDLE_SECONDS = 90.0  # between requests
 HEAD_SECONDS = 32.0  # for a head to come, from its first byte on
 REQUEST_SECONDS = 60.0  # for an answer that is no stream, and for the client to read what is written
 LINGER_SECONDS = 1.0  # for the client to read a refusal while it is still sending
+CLOSING_SECONDS = 600.0  # for the client of a WebSocket to read what is on its way, and to say good-bye
 
 _logger = logging.getLogger(__name__)
 
@@ -51,7 +53,9 @@ class Connection(asyncio.BufferedProtocol):
         self._body: Body | None = None
         self._arriving: asyncio.Future[None] | None = None  # waits for the rest of the body
         self._task: asyncio.Task[None] | None = None  # answers the request under way
-        self._frames: websocket.FrameReader | None = None  # once the connection speaks WebSocket
+        self._frames: websocket.FrameReader | None = None  # once the connection speaks WebSocket, for a stream
+        self._upgraded: Upgraded | None = None  # once it goes both ways
+        self._patient = False  # the client may take its time to read
         self._reading = True  # the transport may call data_received
         self._writable: asyncio.Future[None] | None = None  # there while the client does not read
         self._streaming = False
@@ -79,6 +83,9 @@ class Connection(asyncio.BufferedProtocol):
         if self._frames is not None:
             self._receive_frames(data)
             return
+        if self._upgraded is not None:
+            self._upgraded.feed(data)
+            return
         if self._lingering:
             return
         self._buffer = self._buffer + data if self._buffer else data
@@ -103,7 +110,8 @@ class Connection(asyncio.BufferedProtocol):
 
     def pause_writing(self) -> None:
         self._writable = self._loop.create_future()
-        self.deadline = self._clock.monotonic() + REQUEST_SECONDS
+        if not self._patient:
+            self.deadline = self._clock.monotonic() + REQUEST_SECONDS
 
     def resume_writing(self) -> None:
         if self._writable is not None and not self._writable.done():
@@ -245,12 +253,14 @@ class Connection(asyncio.BufferedProtocol):
         assert body.data is not None
         return bytes(body.data)
 
-    async def _serve(self, head: Head, request: Request, answer: Response | Stream | None) -> None:
+    async def _serve(self, head: Head, request: Request, answer: Answer | None) -> None:
         """Answer a request, to which there may be an answer already."""
         try:
             answer = answer or await self._core.handle(request)
             if isinstance(answer, Stream):
                 await self._stream(head, answer)
+            elif isinstance(answer, Upgrade):
+                await self._upgrade(head, answer)
             else:
                 await self._write(head, answer)
         except asyncio.CancelledError:
@@ -263,7 +273,7 @@ class Connection(asyncio.BufferedProtocol):
             self._over = True
         finally:
             self._task = None
-            self._streaming = False
+            self._streaming = self._patient = False
             self._done()
 
     def _done(self) -> None:
@@ -365,6 +375,7 @@ class Connection(asyncio.BufferedProtocol):
 
     async def _stream(self, head: Head, answer: Stream) -> None:
         self._streaming = True
+        self._patient = answer.patient
         self.deadline = float("inf")
         try:
             if head.upgrade:
@@ -390,7 +401,21 @@ class Connection(asyncio.BufferedProtocol):
         if chunked and not self._lost:
             self._transport.write(LAST_CHUNK)
 
-    # WebSocket
+    # Upgrades
+
+    async def _upgrade(self, head: Head, answer: Upgrade) -> None:
+        self._streaming = self._patient = self._over = True
+        self.deadline = float("inf")
+        self._transport.write(switching(head, answer))
+        upgraded = self._upgraded = Upgraded(self._transport, lambda: self._writable, answer)
+        buffer, self._buffer = self._buffer, b""
+        self._balance()  # from now on the upgraded one says when to read
+        if buffer:
+            upgraded.feed(buffer)
+        await answer.serve(upgraded)
+        if answer.protocol == "websocket":  # closing at once could lose what is on its way
+            self.deadline = self._clock.monotonic() + CLOSING_SECONDS
+            await upgraded.say_goodbye()
 
     async def _stream_frames(self, head: Head, answer: Stream) -> None:
         """The stream as text messages, one a line."""

@@ -1,16 +1,20 @@
-"""WebSocket, as far as a stream needs it: the server talks, the client listens, and may say that it goes."""
+"""WebSocket, as far as it is needed: for streams, where the server talks and the client may say that it goes, and for
+messages both ways.
+"""
 
 from __future__ import annotations
 
 import base64
 import hashlib
+from collections.abc import Callable
 
 from ostinato.server.http.parser import Head
+from ostinato.server.streaming.channels import offered
 
-_MOST_FRAME = 1 << 16  # bytes of what a client has to say
+MOST_SMALL = 1 << 16  # bytes of a message of a client that has nothing to say
+MOST_MESSAGE = 1 << 22  # bytes of any other
 _MAGIC = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
-TEXT, CLOSE, PING, PONG = 1, 8, 9, 10
-TOKEN_PROTOCOL = "base64url.bearer.authorization.k8s.io."  # noqa: S105 - how browsers pass a bearer token
+CONTINUATION, TEXT, BINARY, CLOSE, PING, PONG = 0, 1, 2, 8, 9, 10
 
 
 class BadFrame(Exception):  # noqa: N818
@@ -21,8 +25,8 @@ class BadFrame(Exception):  # noqa: N818
         self.code = code
 
 
-def handshake(head: Head) -> bytes:
-    """The answer that turns the connection into a WebSocket."""
+def handshake(head: Head, chosen: str | None = None) -> bytes:
+    """The answer that turns the connection into a WebSocket. `chosen`: its protocol; defaults to the first offered."""
     key = head.headers.get("sec-websocket-key", "")
     accept = base64.b64encode(hashlib.sha1((key + _MAGIC).encode()).digest()).decode()  # noqa: S324 - RFC 6455 says so
     lines = [
@@ -31,8 +35,8 @@ def handshake(head: Head) -> bytes:
         "Connection: Upgrade",
         f"Sec-WebSocket-Accept: {accept}",
     ]
-    offered = [word.strip() for word in head.headers.get("sec-websocket-protocol", "").split(",")]
-    chosen = next((word for word in offered if word and not word.startswith(TOKEN_PROTOCOL)), "")
+    if chosen is None:
+        chosen = next(iter(offered(head.headers)), "")
     if chosen:
         lines.append(f"Sec-WebSocket-Protocol: {chosen}")
     return ("\r\n".join(lines) + "\r\n\r\n").encode()
@@ -58,10 +62,14 @@ def close(code: int) -> bytes:
 
 
 class FrameReader:
-    """What a client sends: pings are answered, a close is told, messages are ignored."""
+    """What a client sends: pings are answered, a close is told, messages are handed over, or ignored."""
 
-    def __init__(self) -> None:
+    def __init__(self, deliver: Callable[[bytes], None] | None = None) -> None:
+        """`deliver` gets each message. Without it they are ignored, and must be small."""
         self._buffer = b""
+        self._deliver = deliver
+        self._most = MOST_SMALL if deliver is None else MOST_MESSAGE
+        self._parts: list[bytes] = []  # of a message whose end has not come
 
     def feed(self, data: bytes) -> tuple[bytes, bool]:
         """The bytes to answer with, and whether the client closes."""
@@ -71,13 +79,24 @@ class FrameReader:
             found = self._take()
             if found is None:
                 return answers, False
-            opcode, payload = found
+            opcode, final, payload = found
             if opcode == CLOSE:
                 return answers + frame(CLOSE, payload[:2]), True
             if opcode == PING:
                 answers += frame(PONG, payload)
+            elif opcode in (CONTINUATION, TEXT, BINARY) and self._deliver is not None:
+                self._gather(payload, final=final)
 
-    def _take(self) -> tuple[int, bytes] | None:
+    def _gather(self, payload: bytes, *, final: bool) -> None:
+        self._parts.append(payload)
+        if sum(map(len, self._parts)) > self._most:
+            raise BadFrame(1009)
+        if final:
+            assert self._deliver is not None
+            self._deliver(b"".join(self._parts))
+            self._parts.clear()
+
+    def _take(self) -> tuple[int, bool, bytes] | None:
         buffer = self._buffer
         if len(buffer) < 2:
             return None
@@ -92,7 +111,7 @@ class FrameReader:
             if len(buffer) < start:
                 return None
             size = int.from_bytes(buffer[2:start], "big")
-        if size > _MOST_FRAME:
+        if size > self._most:
             raise BadFrame(1009)
         if len(buffer) < start + 4 + size:
             return None
@@ -100,4 +119,4 @@ class FrameReader:
         masked = buffer[start + 4 : start + 4 + size]
         self._buffer = buffer[start + 4 + size :]
         key = int.from_bytes((mask * (size // 4 + 1))[:size], "big")
-        return opcode, (int.from_bytes(masked, "big") ^ key).to_bytes(size, "big")
+        return opcode, bool(buffer[0] & 0x80), (int.from_bytes(masked, "big") ^ key).to_bytes(size, "big")

@@ -1,47 +1,102 @@
 """What goes on inside a Pod: logs, exec, attach, port-forward.
 
-The server finds the container and the node; who runs Pods answers. Where nobody does, the server says so.
+The server finds the container and the node, and asks the node's agent in the words of a kubelet. Where nobody answers,
+the server says so.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from urllib.parse import urlencode
 
-from ostinato.api.errors import BadRequest, InternalError, Invalid, NotFound
+from ostinato.api.errors import APIError, BadRequest, InternalError, Invalid, NotFound, generic
 from ostinato.api.field_errors import FieldError, Path
 from ostinato.api.gvk import GroupKind
-from ostinato.server.options import integer
-from ostinato.server.request import Response
+from ostinato.api.status import Status
+from ostinato.server.nodes import Nodes
+from ostinato.server.options import boolean, integer
+from ostinato.server.request import Answer, Request, Response
 from ostinato.server.resources.pod_spec import containers_of
 from ostinato.server.resources.resource import Resource
 from ostinato.server.resources.strategy import Json
 from ostinato.server.resources.validation import not_negative
+from ostinato.server.streaming.channels import V5, failed_upgrade, offered
 from ostinato.server.verbs.context import Context
 
+_PATHS = {"log": "containerLogs", "exec": "exec", "attach": "attach", "portforward": "portForward"}
+_FLAGS = {"stdin": "input", "stdout": "output", "stderr": "error", "tty": "tty"}
+_OF_LOGS = ("follow", "previous", "timestamps", "sinceSeconds", "sinceTime", "tailLines", "limitBytes")
+_HEADERS = ("upgrade", "connection", "sec-websocket-protocol", "x-stream-protocol-version")
 
-def connects(nodes: Resource, what: str) -> Callable[[Context], Awaitable[Response]]:
-    """What answers a connection of one kind: log, exec, attach, portforward."""
 
-    async def connect(context: Context) -> Response:
+def connects(resource: Resource, nodes: Nodes, what: str) -> Callable[[Context], Awaitable[Answer]]:
+    """What answers a connection of one kind: log, exec, attach, portforward. `resource` is that of nodes."""
+
+    async def connect(context: Context) -> Answer:
         if what == "log":
             _check_log_options(context)
         entry = context.collection.entries.get(context.key)
         if entry is None:
             raise NotFound.of(context.resource.group_resource, context.route.name)
         pod = context.resource.object(entry.data)
-        if what != "portforward":
-            _container(pod, context.request.parameter("container"))
+        container = "" if what == "portforward" else _container(pod, context.request.parameter("container"))
         node = pod["spec"].get("nodeName", "")
         if not node:
             if what == "log":
                 return Response(204, b"", "text/plain")
             raise BadRequest.of(f"pod {context.route.name} does not have a host assigned")
-        assert nodes.collection is not None
-        if node not in nodes.collection.entries:
+        assert resource.collection is not None
+        host = resource.collection.entries.get(node)
+        if host is None:
             raise NotFound.of(context.resource.group_resource, node)  # a kube-apiserver says so, of the node
-        raise InternalError.of(f"no node agent answers for node {node}")
+        if what != "log" and not context.request.headers.get("upgrade"):
+            raise BadRequest.of("Upgrade request required")
+        answer = await nodes.ask(resource.object(host.data), _to_node(what, context, container))
+        if isinstance(answer, Response) and not 200 <= answer.status < 300:
+            return _refusal(what, context, answer)
+        return answer
 
     return connect
+
+
+def _to_node(what: str, context: Context, container: str) -> Request:
+    """The request as an agent understands it."""
+    asked, route = context.request, context.route
+    query: list[tuple[str, str]] = []
+    if what == "log":
+        query = [(name, asked.parameter(name)) for name in _OF_LOGS if asked.query.get(name)]
+    elif what == "portforward":
+        ports = [port for text in asked.query.get("ports", ()) for port in text.split(",")]
+        query = [("port", ",".join(ports))] if ports else []
+    else:
+        query = [
+            (short, "1") for name, short in _FLAGS.items() if name in asked.query and boolean(asked.parameter(name))
+        ]
+        query += [("command", word) for word in asked.query.get("command", ())] if what == "exec" else []
+    path = "/".join(["", _PATHS[what], route.namespace, route.name, *([container] if container else [])])
+    headers = {name: asked.headers[name] for name in _HEADERS if name in asked.headers}
+    request = Request(asked.method, path, urlencode(query), headers)
+    request.repeated = {name: asked.repeated[name] for name in _HEADERS if name in asked.repeated}
+    return request
+
+
+def _refusal(what: str, context: Context, answer: Response) -> Answer:
+    """A node's no, as clients understand it: an agent speaks plain text."""
+    text = answer.body.decode(errors="replace").rstrip("\n")
+    if what == "log":
+        raise _log_error(answer.status, text, context)
+    protocols = offered(context.request.headers)
+    if what == "portforward" or V5 not in protocols:
+        return answer
+    return failed_upgrade(Status(message=f"unable to upgrade connection: {text}", code=answer.status), V5)
+
+
+def _log_error(status: int, text: str, context: Context) -> APIError:
+    if status == 400:
+        return BadRequest.of(text)
+    if status == 500:
+        return InternalError.of(text)
+    return generic(status, "", context.resource.group_resource, context.route.name, text, unexpected=False)
 
 
 def _container(pod: Json, name: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from ostinato.api.schema import builtin_schemas
+from ostinato.server.nodes import Nodes
 from ostinato.server.resources.registry import Registry
 from ostinato.server.resources.resource import Resource
 from ostinato.server.resources.strategy import Strategy
@@ -14,7 +15,7 @@ from ostinato.server.verbs.eviction import EVICTION, evicts
 from ostinato.server.verbs.pod_connect import connects
 
 
-def install(registry: Registry) -> None:
+def install(registry: Registry, nodes: Nodes) -> None:
     """Let the Pods of a server be bound, evicted and connected to."""
     pods, bindings = _resource(registry, "", "pods"), _resource(registry, "", "bindings")
     bind = binds(pods, bindings)
@@ -22,10 +23,10 @@ def install(registry: Registry) -> None:
     pods.handlers["binding", "create"] = bind
     budgets = _resource(registry, "policy", "poddisruptionbudgets")
     pods.handlers["eviction", "create"] = evicts(_evictions(pods), budgets)
-    nodes = _resource(registry, "", "nodes")
-    pods.handlers["log", "get"] = connects(nodes, "log")
+    resource = _resource(registry, "", "nodes")
+    pods.handlers["log", "get"] = connects(resource, nodes, "log")
     for what in ("exec", "attach", "portforward"):
-        pods.handlers[what, "get"] = pods.handlers[what, "create"] = connects(nodes, what)
+        pods.handlers[what, "get"] = pods.handlers[what, "create"] = connects(resource, nodes, what)
 
 
 def _resource(registry: Registry, group: str, name: str) -> Resource:

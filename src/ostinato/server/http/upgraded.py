@@ -1,0 +1,84 @@
+"""An upgraded connection: what was HTTP carries messages of a WebSocket from now on, or bytes of another protocol.
+
+It is read only as fast as somebody takes what comes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from ostinato.server.http import websocket
+from ostinato.server.http.head import clean
+from ostinato.server.http.parser import Head
+from ostinato.server.request import Upgrade
+from ostinato.server.streaming.inbox import Inbox
+
+Writable = Callable[[], "asyncio.Future[None] | None"]
+"""What is to be waited for before more is written; None if there is room."""
+
+
+def switching(head: Head, answer: Upgrade) -> bytes:
+    """The head that turns the connection into something else."""
+    if answer.protocol == "websocket":
+        return websocket.handshake(head, answer.subprotocol)
+    lines = [
+        "HTTP/1.1 101 Switching Protocols",
+        f"Upgrade: {answer.protocol}",
+        "Connection: Upgrade",
+        f"X-Stream-Protocol-Version: {clean(answer.subprotocol)}",
+    ]
+    return ("\r\n".join(lines) + "\r\n\r\n").encode()
+
+
+class Upgraded:
+    """A `Socket`."""
+
+    def __init__(self, transport: asyncio.Transport, writable: Writable, answer: Upgrade) -> None:
+        self._transport = transport
+        self._writable = writable
+        self._inbox = Inbox(drained=self._resume)
+        self._frames = websocket.FrameReader(self._inbox.put) if answer.protocol == "websocket" else None
+        self._opcode = websocket.TEXT if answer.text else websocket.BINARY
+
+    async def send(self, data: bytes) -> None:
+        if self._transport.is_closing():
+            return
+        self._transport.write(data if self._frames is None else websocket.frame(self._opcode, data))
+        if (waiter := self._writable()) is not None:
+            await waiter
+
+    async def receive(self) -> bytes | None:
+        return await self._inbox.take()
+
+    # What the connection calls
+
+    def feed(self, data: bytes) -> None:
+        """Something has come."""
+        if self._frames is None:
+            self._inbox.put(data)
+        else:
+            self._feed_frames(self._frames, data)
+        if self._inbox.is_full and not self._transport.is_closing():
+            self._transport.pause_reading()
+
+    def _feed_frames(self, frames: websocket.FrameReader, data: bytes) -> None:
+        try:
+            answer, closes = frames.feed(data)
+        except websocket.BadFrame as error:
+            answer, closes = websocket.close(error.code), True
+        if answer and not self._inbox.ended:
+            self._transport.write(answer)
+        if closes:
+            self._inbox.end()
+
+    async def say_goodbye(self) -> None:
+        """Nothing more is sent; returns when the client of a WebSocket has said so too."""
+        if not self._inbox.ended and not self._transport.is_closing():
+            self._transport.write(websocket.close(1000))
+            self._inbox.drop()
+            await self._inbox.take()
+
+    def _resume(self) -> None:
+        if not self._transport.is_closing():
+            self._transport.resume_reading()

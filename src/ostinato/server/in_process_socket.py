@@ -1,0 +1,54 @@
+"""A WebSocket without HTTP: the two ends of an upgrade in one process."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+
+from ostinato.server.request import Upgrade
+from ostinato.server.streaming.inbox import Inbox
+
+
+class InProcessWebSocket:
+    """The client's end; see `ostinato.client.transport.WebSocket`."""
+
+    def __init__(self, answer: Upgrade) -> None:
+        self.protocol = answer.subprotocol
+        self._to_server, self._to_client = Inbox(), Inbox()
+        self._serving = asyncio.get_running_loop().create_task(self._serve(answer))
+
+    async def send(self, message: bytes) -> None:
+        self._to_server.put(message)
+        await self._to_server.room()
+
+    async def receive(self) -> bytes | None:
+        return await self._to_client.take()
+
+    async def close(self) -> None:
+        self._to_server.end()
+        self._to_client.drop()
+        self._serving.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await self._serving
+
+    async def _serve(self, answer: Upgrade) -> None:
+        try:
+            await answer.serve(_ServersEnd(self._to_server, self._to_client))
+        finally:
+            self._to_server.drop()
+            self._to_client.end()
+
+
+class _ServersEnd:
+    """A `Socket`."""
+
+    def __init__(self, incoming: Inbox, outgoing: Inbox) -> None:
+        self._incoming = incoming
+        self._outgoing = outgoing
+
+    async def send(self, data: bytes) -> None:
+        self._outgoing.put(data)
+        await self._outgoing.room()
+
+    async def receive(self) -> bytes | None:
+        return await self._incoming.take()

@@ -1,0 +1,197 @@
+"""SPDY/3.1: many streams over one connection.
+
+    async with SpdyConnection(socket, server=True) as connection:
+        while (stream := await connection.accept()) is not None:
+            ...
+
+The protocol as it is spoken here has no flow control: a stream that nobody reads stops the others once it holds much.
+Whoever does not care for what still comes says so (`drop`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import deque
+from collections.abc import Mapping
+from typing import Final, Self
+
+from ostinato.server.request import Socket
+from ostinato.server.streaming import spdy_frames as frames
+from ostinato.server.streaming.inbox import Inbox
+
+_PIECE: Final = 1 << 15  # bytes of data in a frame
+_MOST_STREAMS: Final = 1000  # that are open at a time
+
+
+class SpdyStream:
+    """One stream: bytes both ways."""
+
+    def __init__(self, connection: SpdyConnection, number: int, headers: Mapping[str, str]) -> None:
+        self.number = number
+        self.headers = headers  # that it was opened with; names are lower case
+        self.inbox = Inbox()
+        self.answered = asyncio.Event()  # the other side has accepted or refused it
+        self.is_refused = False
+        self._connection = connection
+        self._closed = False
+
+    async def read(self) -> bytes | None:
+        """What comes next; None when the other side has closed it."""
+        return await self.inbox.take()
+
+    async def write(self, data: bytes) -> None:
+        for at in range(0, len(data), _PIECE):
+            if self._closed:
+                return
+            await self._connection.send(frames.data_frame(self.number, data[at : at + _PIECE]))
+
+    async def close(self) -> None:
+        """Nothing more is written. Harmless when it is closed."""
+        if not self._closed:
+            self._closed = True
+            await self._connection.send(frames.data_frame(self.number, b"", last=True))
+            self.settle()
+
+    async def reset(self, code: int = frames.CANCEL) -> None:
+        """End it in both directions, as something that went wrong."""
+        self._closed = True
+        self.inbox.end()
+        self.inbox.drop()
+        await self._connection.send(frames.reset(self.number, code))
+        self.settle()
+
+    def drop(self) -> None:
+        """What still comes is of no interest."""
+        self.inbox.drop()
+
+    def lost(self) -> None:
+        """The other side has reset it, or the connection is gone."""
+        self._closed = self.is_refused = True
+        self.inbox.end()
+        self.answered.set()
+        self.settle()
+
+    def settle(self) -> None:
+        """Let the connection forget a stream that has ended in both directions."""
+        if self._closed and self.inbox.ended:
+            self._connection.forget(self)
+
+
+class SpdyConnection:
+    """A connection that speaks SPDY: a context, within which it is read."""
+
+    def __init__(self, socket: Socket, *, server: bool) -> None:
+        self._socket = socket
+        self._reader = frames.FrameReader()
+        self._writer = frames.FrameWriter()
+        self._streams: dict[int, SpdyStream] = {}
+        self._next = 2 if server else 1  # the number of the next stream that is opened here
+        self._last = 0  # the number of the last that the other side opened
+        self._opened: deque[SpdyStream] = deque()  # by the other side, and not accepted yet
+        self._news = asyncio.Event()  # there is something to accept, or the end
+        self._ended = False
+        self._reading: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        self._reading = asyncio.get_running_loop().create_task(self._read())
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if not self._ended:
+            await self._socket.send(frames.go_away(self._last))
+        assert self._reading is not None
+        self._reading.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await self._reading
+
+    async def accept(self) -> SpdyStream | None:
+        """The next stream that the other side has opened; None when it opens no more."""
+        while not self._opened:
+            if self._ended:
+                return None
+            self._news.clear()
+            await self._news.wait()
+        return self._opened.popleft()
+
+    async def open(self, headers: Mapping[str, str]) -> SpdyStream:
+        """Open a stream. ConnectionError if the other side does not want it."""
+        stream = SpdyStream(self, self._next, headers)
+        if self._ended:
+            raise ConnectionError("the connection is closed")
+        self._next += 2
+        self._streams[stream.number] = stream
+        await self.send(self._writer.open(stream.number, headers))
+        await stream.answered.wait()
+        if stream.is_refused:
+            raise ConnectionError("the other side refuses a stream")
+        return stream
+
+    # What streams call
+
+    async def send(self, frame: bytes) -> None:
+        if not self._ended:
+            await self._socket.send(frame)
+
+    def forget(self, stream: SpdyStream) -> None:
+        self._streams.pop(stream.number, None)
+
+    # What comes
+
+    async def _read(self) -> None:
+        try:
+            while (data := await self._socket.receive()) is not None:
+                for frame in self._reader.feed(data):
+                    await self._handle(frame)
+        except frames.SpdyError:  # the other side speaks something else: there is no way to go on
+            await self._socket.send(frames.go_away(self._last))
+        finally:
+            self._ended = True
+            self._news.set()
+            for stream in [*self._streams.values()]:
+                stream.lost()
+
+    async def _handle(self, frame: frames.Frame) -> None:
+        match frame.type:
+            case None:
+                await self._receive(frame)
+            case frames.SYN_STREAM:
+                await self._begin(frame)
+            case frames.SYN_REPLY:
+                if (stream := self._streams.get(frame.stream)) is not None:
+                    stream.answered.set()
+                    self._finish(stream, frame)
+            case frames.RST_STREAM:
+                if (stream := self._streams.get(frame.stream)) is not None:
+                    stream.lost()
+            case frames.PING:
+                if frame.stream % 2 != self._next % 2:  # not an answer to one of ours
+                    await self._socket.send(frames.ping(frame.stream))
+
+    async def _receive(self, frame: frames.Frame) -> None:
+        stream = self._streams.get(frame.stream)
+        if stream is None:
+            return  # it was reset; the other side has not heard yet
+        if frame.data:
+            stream.inbox.put(frame.data)
+            await stream.inbox.room()
+        self._finish(stream, frame)
+
+    async def _begin(self, frame: frames.Frame) -> None:
+        if frame.stream <= self._last or frame.stream % 2 == self._next % 2:
+            await self._socket.send(frames.reset(frame.stream, frames.PROTOCOL_ERROR))
+            return
+        self._last = frame.stream
+        if len(self._streams) >= _MOST_STREAMS:
+            await self._socket.send(frames.reset(frame.stream, frames.REFUSED_STREAM))
+            return
+        stream = self._streams[frame.stream] = SpdyStream(self, frame.stream, frame.headers)
+        await self._socket.send(self._writer.accept(frame.stream))
+        self._opened.append(stream)
+        self._news.set()
+        self._finish(stream, frame)
+
+    def _finish(self, stream: SpdyStream, frame: frames.Frame) -> None:
+        if frame.flags & frames.FIN:
+            stream.inbox.end()
+            stream.settle()
