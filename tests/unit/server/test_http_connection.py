@@ -35,6 +35,9 @@ class Wire(asyncio.Transport):
         assert not self.closed, f"written after the end: {data!r}"
         self.sent += data
 
+    def is_closing(self) -> bool:
+        return self.closed
+
     def close(self) -> None:
         if not self.closed:
             self.closed = True

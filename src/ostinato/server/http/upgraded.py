@@ -39,6 +39,7 @@ class Upgraded:
         self._writable = writable
         self._inbox = Inbox(drained=self._resume)
         self._frames = websocket.FrameReader(self._inbox.put) if answer.protocol == "websocket" else None
+        self._paused = False
         self._opcode = websocket.TEXT if answer.text else websocket.BINARY
 
     async def send(self, data: bytes) -> None:
@@ -59,7 +60,8 @@ class Upgraded:
             self._inbox.put(data)
         else:
             self._feed_frames(self._frames, data)
-        if self._inbox.is_full and not self._transport.is_closing():
+        if self._inbox.is_full and not self._paused and not self._transport.is_closing():
+            self._paused = True
             self._transport.pause_reading()
 
     def _feed_frames(self, frames: websocket.FrameReader, data: bytes) -> None:
@@ -80,5 +82,6 @@ class Upgraded:
             await self._inbox.take()
 
     def _resume(self) -> None:
-        if not self._transport.is_closing():
+        if self._paused and not self._transport.is_closing():
+            self._paused = False
             self._transport.resume_reading()
