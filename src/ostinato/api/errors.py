@@ -389,6 +389,17 @@ def from_response(
     return generic(http_code, verb, resource, name, message, retry_after=retry_after)
 
 
+def from_stream(data: bytes) -> APIError:
+    """The error for the Status with which streams end. Nodes write it without its kind."""
+    try:
+        raw = msgspec.json.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raw = None
+    if isinstance(raw, dict) and raw.get("status") in ("Success", "Failure"):
+        return from_status(raw, 500)
+    return from_response(500, data)
+
+
 def generic(
     code: int,
     verb: str,

@@ -19,7 +19,7 @@ from typing import Final, Literal, NamedTuple, Self
 
 import msgspec
 
-from ostinato.api.errors import APIError, InternalError, from_response
+from ostinato.api.errors import APIError, InternalError, from_stream
 from ostinato.client.closable import AsyncClosable
 from ostinato.client.transport import ConnectionLost, TransportError, WebSocket
 
@@ -115,7 +115,7 @@ class Process(AsyncClosable):
 
     def _ended(self, data: bytes) -> int:
         """The exit code that a Status tells."""
-        error = from_response(500, data)
+        error = from_stream(data)
         if error.status.status == "Success":
             return 0
         code = _exit_code(error)

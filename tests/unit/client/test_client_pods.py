@@ -129,6 +129,14 @@ def _client(world: Simulation, socket: Socket | Exception) -> tuple[Client, Scri
     return Client(transport, world=world, namespace="default"), transport
 
 
+@pytest.mark.parametrize("code", [0, 3])
+def test_a_node_need_not_say_that_a_status_is_one(code: int) -> None:
+    world = Simulation(1)
+    status = {name: value for name, value in msgspec.json.decode(_ended(code)[1:]).items() if name != "kind"}
+    client, _ = _client(world, Socket(b"\x03" + msgspec.json.encode(status)))
+    assert world.run(client.pods.run("web", ["true"])).exit_code == code
+
+
 @pytest.mark.parametrize("code", [0, 3, 255])
 def test_a_command_is_run_to_its_end(code: int) -> None:
     world = Simulation(1)

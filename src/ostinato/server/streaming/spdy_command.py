@@ -13,7 +13,7 @@ from typing import Final, Self
 
 import msgspec
 
-from ostinato.api.errors import from_response
+from ostinato.api.errors import from_stream
 from ostinato.api.status import Status
 from ostinato.server.request import Socket, Upgrade
 from ostinato.server.streaming.session import Command, EndOfInput, Input, SessionError, Size, run
@@ -191,7 +191,7 @@ class SpdySession:
 
 def _code(said: bytes) -> int:
     """The exit code that a Status tells; a `SessionError` if it tells something else."""
-    status = from_response(500, said).status
+    status = from_stream(said).status
     if status.status == "Success":
         return 0
     causes = status.details.causes if status.details is not None else ()
