@@ -18,7 +18,11 @@ ADMIN_TOKEN = "admin-token-for-tests"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--cluster", metavar="KUBECONFIG", help="run tests/cluster against this cluster instead of ours")
+    parser.addoption(
+        "--cluster",
+        metavar="KUBECONFIG",
+        help="what tests/cluster and recorded situations are tried on, instead of ours",
+    )
     parser.addoption(
         "--update-counts", action="store_true", help="raise the counts of tests/contract to what was reached"
     )

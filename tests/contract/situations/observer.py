@@ -1,0 +1,97 @@
+"""The observer: what happens on the server, by namespace, in the order in which each kind's watch tells it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from contextlib import suppress
+from typing import NamedTuple
+
+from tests.contract.situations.paths import Object
+from tests.contract.situations.server import FAILURES, WATCHED, Server
+
+
+class Observed(NamedTuple):
+    """An event of a watch."""
+
+    type: str
+    kind: str
+    object: Object
+
+
+class Observer:
+    def __init__(self, server: Server, listener: Callable[[Observed], None] | None = None) -> None:
+        self._server = server
+        self._listener = listener
+        self._log: dict[str, list[Observed]] = defaultdict(list)  # by namespace
+        self._written: dict[str, float] = {}  # namespace: when something was last written there
+        self._news: dict[str, asyncio.Event] = defaultdict(asyncio.Event)  # namespace: set when something is written
+        self._versions: dict[str, str] = {}  # kind: the version up to which all was seen
+        self._reflectors: list[asyncio.Task[None]] = []
+
+    async def start(self) -> None:
+        """Returns when all that is there has been seen."""
+        synced = []
+        for kind in WATCHED:
+            synced.append(asyncio.Event())
+            self._reflectors.append(asyncio.create_task(self._reflect(kind, synced[-1])))
+        async with asyncio.timeout(20):
+            await asyncio.gather(*(event.wait() for event in synced))
+
+    async def stop(self) -> None:
+        for task in self._reflectors:
+            task.cancel()
+        await asyncio.gather(*self._reflectors, return_exceptions=True)
+
+    def events(self, namespace: str) -> list[Observed]:
+        return list(self._log[namespace])
+
+    def quiet(self, namespace: str) -> float:
+        """For how many seconds nothing has been written there."""
+        return time.monotonic() - self._written.get(namespace, 0.0)
+
+    def news(self, namespace: str) -> asyncio.Event:
+        """Set when something is written there; whoever waits for it clears it first."""
+        return self._news[namespace]
+
+    def _observe(self, observed: Observed) -> None:
+        namespace = observed.object["metadata"].get("namespace", "")
+        self._log[namespace].append(observed)
+        self._written[namespace] = time.monotonic()
+        self._news[namespace].set()
+        if self._listener is not None:
+            self._listener(observed)
+
+    async def _reflect(self, kind: str, synced: asyncio.Event) -> None:
+        try:
+            path = await self._server.path(kind, None)
+        except KeyError:
+            synced.set()
+            return  # the server does not serve this kind
+        while True:
+            with suppress(*FAILURES):
+                if kind not in self._versions:
+                    await self._list(kind, path)
+                    synced.set()
+                await self._watch(kind, path)
+            await asyncio.sleep(0.1)
+
+    async def _list(self, kind: str, path: str) -> None:
+        code, found = await self._server.call("GET", path)
+        if code != 200:
+            raise OSError(f"{path}: {code}")
+        for item in found.get("items") or []:
+            self._observe(Observed("ADDED", kind, item))
+        self._versions[kind] = found["metadata"]["resourceVersion"]
+
+    async def _watch(self, kind: str, path: str) -> None:
+        """Follows the kind until the watch ends; if the server cannot go on from there, it must be listed again."""
+        query = f"watch=1&resourceVersion={self._versions[kind]}&timeoutSeconds=3000"
+        async for event in self._server.watch(f"{path}?{query}"):
+            if event["type"] == "ERROR":
+                del self._versions[kind]
+                return
+            self._versions[kind] = event["object"]["metadata"]["resourceVersion"]
+            self._observe(Observed(event["type"], kind, event["object"]))

@@ -1,0 +1,66 @@
+"""Playing scenarios on a stage: side by side, or one after the other."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+
+from tests.contract.situations.recordings import Answers, Scenario
+from tests.contract.situations.scene import Scene
+from tests.contract.situations.server import FAILURES
+from tests.contract.situations.stage import Stage
+from tests.contract.situations.steps import Steps
+from tests.contract.situations.templates import substitute
+
+
+async def play(stage: Stage, scenario: Scenario) -> Answers:
+    """The answers of the steps that are compared, normalised; a stage with played nodes must have some already."""
+    try:
+        answers = await _play(stage, scenario)
+    except FAILURES as error:
+        answers = {"0 run": {"error": repr(error)}}
+    result: Answers = json.loads(json.dumps(answers))
+    return result
+
+
+async def play_together(stage: Stage, scenarios: Sequence[Scenario], at_once: int) -> dict[Scenario, Answers]:
+    """Side by side, on nodes that they share."""
+    turn = asyncio.Semaphore(at_once)
+
+    async def one(scenario: Scenario) -> Answers:
+        async with turn:
+            return await play(stage, scenario)
+
+    async with AsyncExitStack() as stack:
+        if scenarios and not stage.agents:
+            await stack.enter_async_context(stage.common_nodes())
+        return dict(zip(scenarios, await asyncio.gather(*map(one, scenarios)), strict=True))
+
+
+async def play_in_turn(stage: Stage, scenarios: Sequence[Scenario]) -> dict[Scenario, Answers]:
+    """One after the other, each on nodes of its own."""
+    return {scenario: await play(stage, scenario) for scenario in scenarios}
+
+
+async def _play(stage: Stage, scenario: Scenario) -> Answers:
+    scene = Scene(stage)
+    steps = Steps(scene, scenario.manifests)
+    answers: Answers = {}
+    try:
+        await scene.begin(scenario.script.get("nodes"))
+        for number, raw in enumerate(scenario.script["steps"], 1):
+            verb = next(iter(raw))
+            try:
+                answer = await steps.take(verb, substitute(raw[verb], scene.variables))
+            except (*FAILURES, KeyError, TypeError, AttributeError) as error:
+                answer = {"error": f"{type(error).__name__}: {error}"}
+            if answer is not None:
+                answers[f"{number} {verb}"] = answer if stage.agents else scene.normal(answer)
+        if stage.agents:  # only now: the watch may tell of an id or an address later than the answer that has it
+            await scene.settle(0.3, 3)
+            answers = {step: scene.normal(answer) for step, answer in answers.items()}
+    finally:
+        await scene.end()
+    return answers
