@@ -108,5 +108,5 @@ class Plane:
             scheduler.add_to(manager)
         if settings.nodes:
             assert self._server.core is not None
-            for name, endpoint in fleet.add_to(manager, settings.nodes, settings.runtime).items():
+            for name, endpoint in fleet.add_to(manager, settings.nodes, settings.runtime, state / "nodes").items():
                 self._server.core.nodes.add(name, endpoint)

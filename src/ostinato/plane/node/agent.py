@@ -7,6 +7,8 @@ runtime has news; its own status does not concern it, unless others have a say i
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -19,20 +21,26 @@ from ostinato.cache import Event, Updated
 from ostinato.client.patching import StrategicMergePatch
 from ostinato.controller import Channel, Context, Request, Result
 from ostinato.kinds.core_v1 import Pod, PodStatus
+from ostinato.plane.node.admission import Rejection, Room, rejection_of
+from ostinato.plane.node.handling import Quarters
+from ostinato.plane.node.logs import log_of
 from ostinato.plane.node.pod import PodLife
 from ostinato.plane.node.runtimes import Runtime
 from ostinato.plane.node.status import generated, merged
+from ostinato.plane.node.supplies import Larder, Supplies
 
 NodeOf = Callable[[NamespacedName], str]
 """The name of the node that a Pod of the cache is bound to, "" if none."""
 
 
 class Host(msgspec.Struct, frozen=True, eq=False):
-    """A node of this process."""
+    """A node of this process. `larder` and `room` are those of a node with real containers."""
 
     name: str
     address: str
     runtime: Runtime
+    larder: Larder | None = None
+    room: Room | None = None
 
 
 class PodAgent:
@@ -42,6 +50,7 @@ class PodAgent:
         self._hosts = hosts
         self._node_of = node_of
         self._lives: dict[NamespacedName, PodLife] = {}
+        self._supplies: dict[str, Supplies] = {}  # by node
         self.news = Channel()  # Pods whose runtime has something to tell
         for runtime in {id(host.runtime): host.runtime for host in hosts.values()}.values():
             runtime.listen(self._heard)
@@ -72,6 +81,7 @@ class PodAgent:
             life.step(0.0)  # somebody took it away: its containers must not outlive it
             if life.is_over:
                 del self._lives[request]
+                self._forget(life.pod)
                 self.news.put(request)
             return None
         if pod is None:
@@ -83,7 +93,11 @@ class PodAgent:
             if _is_over(pod):
                 await self._go(pod, ctx)
                 return None
-            life = self._lives[request] = await self._born(pod, host, ctx)
+            if (rejected := self._rejection(pod, host)) is not None:
+                await self._reject(pod, rejected, ctx)
+                return None
+            life = self._lives[request] = self._born(pod, host, ctx)
+            await life.recover()
         life.see(pod)
         after = life.step(None if pod.metadata.deletion_timestamp is None else _grace(pod))
         if life.is_busy:
@@ -95,15 +109,66 @@ class PodAgent:
         if life.is_over and pod.metadata.deletion_timestamp is not None:
             await self._go(pod, ctx)
             return None
-        return None if after is None else Result(requeue_after=after)
+        waits = [each for each in (after, await life.tend()) if each is not None]
+        return Result(requeue_after=min(waits)) if waits else None
 
-    async def _born(self, pod: Pod, host: Host, ctx: Context) -> PodLife:
+    def log(self, pod: Pod, container: str, previous: bool) -> Path | None:
+        """The file that a container writes to, or the one before it wrote to; None if it never ran, or not here."""
+        host = self._hosts.get(pod.spec.node_name or "")
+        if host is None or host.larder is None:
+            return None
+        life = self._lives.get(NamespacedName(pod.metadata.namespace, pod.metadata.name))
+        if life is not None and life.pod.metadata.uid == pod.metadata.uid and container in life.records:
+            record = life.records[container]
+            attempt = -1 if record.running is None else record.running.attempt
+        else:
+            status = pod.status
+            groups = (status.init_container_statuses, status.container_statuses, status.ephemeral_container_statuses)
+            told = next((each for group in groups for each in group if each.name == container), None)
+            attempt = -1 if told is None or not told.container_id else told.restart_count
+        attempt -= previous
+        return None if attempt < 0 else log_of(host.larder.logs, pod, container, attempt)
+
+    def _rejection(self, pod: Pod, host: Host) -> Rejection | None:
+        if host.room is None or pod.status.start_time is not None:
+            return None
+        others = (
+            life.pod for life in self._lives.values() if life.pod.spec.node_name == host.name and not life.is_over
+        )
+        return rejection_of(pod, host.room, others)
+
+    async def _reject(self, pod: Pod, rejected: Rejection, ctx: Context) -> None:
+        ctx.event(pod, rejected.reason, rejected.message, kind="Warning")
+        status = {
+            "phase": "Failed",
+            "reason": rejected.reason,
+            "message": f"Pod was rejected: {rejected.message}",
+            "startTime": str(ctx.now()),
+            "observedGeneration": pod.metadata.generation,
+        }
+        change = StrategicMergePatch({"metadata": {"uid": pod.metadata.uid}, "status": status})
+        with suppress(NotFound):
+            await ctx.client.patch(Pod, pod.metadata, change, subresource="status")
+
+    def _forget(self, pod: Pod) -> None:
+        supplies = self._supplies.get(pod.spec.node_name or "")
+        if supplies is not None:
+            supplies.forget(pod)
+
+    def _supplies_of(self, host: Host, ctx: Context) -> Supplies | None:
+        if host.larder is None:
+            return None
+        if host.name not in self._supplies:
+            self._supplies[host.name] = Supplies(host.larder, ctx.client.live, ctx.world)
+        return self._supplies[host.name]
+
+    def _born(self, pod: Pod, host: Host, ctx: Context) -> PodLife:
         def tell(about: Pod, kind: str, reason: str, message: str) -> None:
             ctx.event(about, reason, message, kind=kind)
 
-        life = PodLife(pod, host.address, host.runtime, ctx.world.clock, tell)
+        quarters = Quarters(host.address, host.runtime, ctx.world.clock, self._supplies_of(host, ctx))
+        life = PodLife(pod, quarters, tell)
         life.listen(self._heard)
-        await life.recover()
         return life
 
     async def _write(self, life: PodLife, ctx: Context) -> None:
@@ -124,6 +189,8 @@ class PodAgent:
             await ctx.client.delete(pod, grace_period=0, uid=pod.metadata.uid)
         except (NotFound, Conflict):
             return
+        finally:
+            self._forget(pod)
 
 
 def _changes(old: PodStatus, new: PodStatus) -> dict[str, Any]:

@@ -8,11 +8,12 @@ from typing import Final, Literal
 import msgspec
 
 from ostinato.api.time import Time
-from ostinato.kinds.core_v1 import Container, ContainerStateTerminated, ContainerStatus, Pod
+from ostinato.kinds.core_v1 import Container, ContainerStateTerminated, ContainerStatus, EphemeralContainer, Pod
 from ostinato.plane.node.runtimes import Exit, Running
 
 Role = Literal["init", "sidecar", "main", "ephemeral"]
 
+RETRY_AFTER: Final = 10.0  # seconds, of a start that failed
 FIRST_BACKOFF: Final = 10.0
 LONGEST_BACKOFF: Final = 300.0
 _FORGIVEN_AFTER: Final = 2 * LONGEST_BACKOFF  # seconds of a good run after which earlier failures do not count
@@ -40,8 +41,12 @@ class Record(msgspec.Struct, eq=False):
     before: ContainerStateTerminated | None = None
     restarts: int = 0
     waiting: Waiting | None = None
-    backoff: float = 0.0  # seconds that the next start waits, counted from the end, or from a start that failed
+    backoff: float = 0.0  # seconds that the next start waits, counted from the end
     failed_at: Time | None = None  # when a start failed, since the last that did not
+    hooking: bool = False  # it runs, but what is to be done after its start is not
+    probed_ready: bool = True  # as far as its probes know
+    probed_started: bool = True
+    words: str = ""  # the last, of the one that has ended
 
     @property
     def is_running(self) -> bool:
@@ -54,23 +59,25 @@ class Record(msgspec.Struct, eq=False):
 
     @property
     def is_ready(self) -> bool:
-        return self.running is not None and self.running.exit is None and self.running.ready
+        running = self.running
+        return running is not None and running.exit is None and running.ready and self.probed_ready and self.is_started
 
     @property
     def is_started(self) -> bool:
         """Whether it has got past its start."""
-        return self.is_running
+        return self.is_running and self.probed_started and not self.hooking
 
     def due(self) -> Time | None:
         """When it may be started; None if it may now."""
-        since = self.failed_at or (None if self.exit is None else self.exit.at)
-        return None if since is None or self.backoff == 0 else since + timedelta(seconds=self.backoff)
+        if self.failed_at is not None:
+            return self.failed_at + timedelta(seconds=RETRY_AFTER)
+        ended = self.exit
+        return None if ended is None or self.backoff == 0 else ended.at + timedelta(seconds=self.backoff)
 
     def failed(self, waiting: Waiting, now: Time) -> None:
         """It could not be started."""
         self.waiting = waiting
         self.failed_at = now
-        self.backoff = min(2 * self.backoff, LONGEST_BACKOFF) or FIRST_BACKOFF
 
     def started(self, running: Running) -> None:
         """It was started, for the first time or again."""
@@ -78,20 +85,21 @@ class Record(msgspec.Struct, eq=False):
         if self.running is not None:
             self.restarts += 1
             assert ended is not None, "a container is started when the one before it has ended"
-            self.before = terminated(self.running, ended)
+            self.before = terminated(self.running, ended, self.words)
             ran = (ended.at - self.running.started_at).total_seconds()
             forgiven = ran >= _FORGIVEN_AFTER
             self.backoff = FIRST_BACKOFF if forgiven or not self.backoff else min(2 * self.backoff, LONGEST_BACKOFF)
         self.running = running
         self.waiting = self.failed_at = None
+        self.words = ""
 
 
-def terminated(running: Running, ended: Exit) -> ContainerStateTerminated:
+def terminated(running: Running, ended: Exit, words: str) -> ContainerStateTerminated:
     return ContainerStateTerminated(
         container_id=running.id,
         exit_code=ended.code,
         finished_at=ended.at,
-        message=ended.message or None,
+        message=words or ended.message or None,
         reason=ended.reason or ("Completed" if ended.code == 0 else "Error"),
         started_at=running.started_at,
     )
@@ -111,11 +119,18 @@ def records_of(pod: Pod) -> dict[str, Record]:
         records[container.name] = Record(container.name, role, container)
     for container in spec.containers:
         records[container.name] = Record(container.name, "main", container)
+    for ephemeral in spec.ephemeral_containers:
+        records[ephemeral.name] = ephemeral_record(ephemeral)
     for record in records.values():
         known = told.get(record.name)
         if known is not None:
             _remember(record, known)
     return records
+
+
+def ephemeral_record(container: EphemeralContainer) -> Record:
+    ordinary = Container(**{name: getattr(container, name) for name in Container.__struct_fields__})
+    return Record(container.name, "ephemeral", ordinary)
 
 
 def _remember(record: Record, known: ContainerStatus) -> None:

@@ -2,52 +2,96 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Final
 
 from ostinato.api.gvk import NamespacedName
+from ostinato.api.quantity import Quantity
 from ostinato.controller import ChannelSource, ForEvent
 from ostinato.kinds.core_v1 import Pod
 from ostinato.manager import Manager
 from ostinato.plane.indexes import NODE_NAME, keep
+from ostinato.plane.node.admission import Room
 from ostinato.plane.node.agent import Host, PodAgent
 from ostinato.plane.node.heartbeat import Heartbeat
-from ostinato.plane.node.machine import Machine
-from ostinato.plane.node.runtimes import Runtime
+from ostinato.plane.node.local import this_machine
+from ostinato.plane.node.machine import Machine, node_of
 from ostinato.plane.node.runtimes.simulated import SimulatedRuntime
 from ostinato.plane.node.stream import PodStreams
+from ostinato.plane.node.supplies import Larder
+from ostinato.plane.node.sweep import Sweep
 from ostinato.plane.pods import PodState
 from ostinato.server.nodes import Endpoint
+from ostinato.world import World
 
-RUNTIMES: Final = ("simulated",)
+RUNTIMES: Final = ("process", "simulated")
 _SIMULATED_CAPACITY: Final = {"cpu": "32", "memory": "256Gi", "pods": "110", "ephemeral-storage": "1Ti"}
 
 
-def add_to(manager: Manager, count: int, runtime: str) -> dict[str, Endpoint]:
+def add_to(manager: Manager, count: int, runtime: str, state: Path | None = None) -> dict[str, Endpoint]:
     """Have so many nodes in a manager's process; a ValueError for a runtime that there is not.
 
+    `state`: the directory in which nodes with real containers keep what is theirs.
     What is returned answers for each of them, by name: logs, commands, ports.
     """
     if runtime not in RUNTIMES:
         raise ValueError(f"there is no runtime {runtime!r}; there are {', '.join(RUNTIMES)}")
-    shared: Runtime = SimulatedRuntime(manager.world)
+    names = [f"node-{number}" for number in range(1, count + 1)]
+    if runtime == "simulated":
+        return _add(manager, *_simulated(manager.world, names), logs=None)
+    if state is None:
+        raise ValueError(f"the runtime {runtime!r} needs a directory for what its nodes keep")
+    machines, hosts = [], {}
+    sweep = Sweep(state / "logs")
+    for name in names:
+        machine, host = _with_processes(manager.world, name, state, sweep)
+        machines.append(machine)
+        hosts[name] = host
+    manager.add(sweep)
+    return _add(manager, machines, hosts, logs=state / "logs")
+
+
+def _simulated(world: World, names: Sequence[str]) -> tuple[list[Machine], dict[str, Host]]:
+    shared = SimulatedRuntime(world)
     machines = [
         Machine(
-            name=f"node-{number}",
+            name=name,
             address=f"172.{16 + (number >> 16)}.{number >> 8 & 255}.{number & 255}",
             runtime=shared.version,
             capacity=_SIMULATED_CAPACITY,
-            id=manager.world.ids.uid(),
+            id=world.ids.uid(),
         )
-        for number in range(1, count + 1)
+        for number, name in enumerate(names, 1)
     ]
-    hosts = {each.name: Host(each.name, each.address, shared) for each in machines}
+    return machines, {each.name: Host(each.name, each.address, shared) for each in machines}
+
+
+def _with_processes(world: World, name: str, state: Path, sweep: Sweep) -> tuple[Machine, Host]:
+    from ostinato.plane.node.runtimes.process import ProcessRuntime  # noqa: PLC0415 - no other runtime needs it
+
+    directory = state / name
+    directory.mkdir(parents=True, exist_ok=True)
+    directory = directory.resolve()
+    machine = this_machine(name, ProcessRuntime.version, directory)
+    allocatable = {each: Quantity(amount) for each, amount in machine.capacity.items()}
+    runtime = ProcessRuntime(world, directory, machine.address)
+    sweep.add(name, directory, runtime)
+    larder = Larder(directory, state / "logs", machine.address, allocatable)
+    room = Room(name, node_of(machine).metadata.labels, allocatable)
+    return machine, Host(name, machine.address, runtime, larder, room)
+
+
+def _add(
+    manager: Manager, machines: Sequence[Machine], hosts: Mapping[str, Host], logs: Path | None
+) -> dict[str, Endpoint]:
     informer = manager.informers.of(PodState)
     keep(informer, NODE_NAME)
 
-    def node_of(key: NamespacedName) -> str:
+    def bound_to(key: NamespacedName) -> str:
         return next(iter(informer.store.values_of(NODE_NAME.name, key)), "")
 
-    agent = PodAgent(hosts, node_of)
+    agent = PodAgent(hosts, bound_to)
     manager.add(Heartbeat(machines))
     (
         manager.build("kubelet")
@@ -60,5 +104,5 @@ def add_to(manager: Manager, count: int, runtime: str) -> dict[str, Endpoint]:
     async def find(key: NamespacedName) -> Pod | None:
         return await manager.client.get(Pod, key, missing=None)
 
-    streams = PodStreams(manager.world, find, {each.name: each.runtime for each in hosts.values()}, logs=None)
+    streams = PodStreams(manager.world, find, {each.name: each.runtime for each in hosts.values()}, logs=logs)
     return dict.fromkeys(hosts, streams.handle)

@@ -10,7 +10,15 @@ from ostinato.api.meta import ObjectMeta
 from ostinato.api.quantity import Quantity
 from ostinato.api.time import MicroTime, Time
 from ostinato.kinds.coordination_v1 import Lease, LeaseSpec
-from ostinato.kinds.core_v1 import Node, NodeAddress, NodeCondition, NodeStatus, NodeSystemInfo
+from ostinato.kinds.core_v1 import (
+    DaemonEndpoint,
+    Node,
+    NodeAddress,
+    NodeCondition,
+    NodeDaemonEndpoints,
+    NodeStatus,
+    NodeSystemInfo,
+)
 
 LEASES: Final = "kube-node-lease"
 LEASE_SECONDS: Final = 40
@@ -36,6 +44,8 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
     image: str = "Ostinato"
     architecture: str = "amd64"
     id: str = ""
+    boot_id: str = ""
+    port: int = 10250  # where its agent is reached
 
 
 def node_of(machine: Machine) -> Node:
@@ -77,10 +87,11 @@ def status_of(machine: Machine, before: NodeStatus, now: Time) -> NodeStatus:
         ],
         capacity=capacity,
         allocatable=dict(capacity),
+        daemon_endpoints=NodeDaemonEndpoints(kubelet_endpoint=DaemonEndpoint(port=machine.port)),
         conditions=[*conditions, *(each for name, each in known.items() if name not in {good[0] for good in _GOOD})],
         node_info=NodeSystemInfo(
             architecture=machine.architecture,
-            boot_id=machine.id,
+            boot_id=machine.boot_id or machine.id,
             container_runtime_version=machine.runtime,
             kernel_version=machine.kernel,
             kube_proxy_version="",

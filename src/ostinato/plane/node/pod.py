@@ -6,55 +6,90 @@
   together. A container that ends is started again if its policy says so: at once the first time, after 10 s the second,
   then twice as long each time, up to five minutes.
 - A Pod that is deleted, or is over, is ended: first its containers, then its sidecars, the last one first.
+
+How containers are started and stopped is in `handling`.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import Final
 
 from ostinato.api.time import Time
 from ostinato.kinds.core_v1 import Pod
-from ostinato.plane.node.containers import Record, Waiting, records_of, restarts
-from ostinato.plane.node.runtimes import Launch, Runtime, StartError
+from ostinato.plane.node.containers import Record, Waiting, ephemeral_record, records_of, restarts
+from ostinato.plane.node.handling import Handler, Quarters, Tell
 from ostinato.plane.node.status import Knowledge
-from ostinato.world import Clock
 
-Tell = Callable[[Pod, str, str, str], None]
-"""`tell(pod, type, reason, message)` makes an event."""
-
-_MINIMUM_GRACE = 2.0  # seconds that are left for SIGTERM, however long hooks took
+TEND_EVERY: Final = 15.0  # seconds between two looks at a Pod's volumes
+_EVICTION_GRACE: Final = 1.0
+_TOO_LONG: Final = "Pod was active on the node longer than the specified deadline"
 
 
 class PodLife:
-    def __init__(self, pod: Pod, host_ip: str, runtime: Runtime, clock: Clock, tell: Tell) -> None:
+    def __init__(self, pod: Pod, quarters: Quarters, tell: Tell) -> None:
+        clock = quarters.clock
         self.pod = pod  # as it was last seen
         self.records = records_of(pod)
-        self.known = Knowledge(host_ip=host_ip, started_at=pod.status.start_time or Time.of(clock.now()))
+        self.known = Knowledge(
+            host_ip=quarters.host_ip,
+            started_at=pod.status.start_time or Time.of(clock.now()),
+            details=quarters.runtime.tells,
+        )
         self.is_over = False  # everything has ended, and will not be started again
-        self._runtime = runtime
+        self._quarters = quarters
         self._clock = clock
-        self._tell = tell if runtime.tells else _nobody
+        self._tell = tell if quarters.runtime.tells else _nobody
+        self._handler = Handler(self, quarters, self._tell)
         self._task: asyncio.Task[None] | None = None  # what is being done
         self._ending: float | None = None  # the grace period with which it is being ended
+        self._tended = clock.monotonic()
         self._changed: Callable[[Pod], None] = lambda _: None
 
     def listen(self, changed: Callable[[Pod], None]) -> None:
         """Whom to call when it is time for the next step."""
         self._changed = changed
 
+    def changed(self) -> None:
+        """Something has happened that a status should tell."""
+        self._changed(self.pod)
+
     async def recover(self) -> None:
         """Find again what an agent before this one has started."""
-        for name, running in (await self._runtime.recover(self.pod)).items():
+        for name, running in (await self._quarters.runtime.recover(self.pod)).items():
             if name in self.records:
-                self.records[name].running = running
+                record = self.records[name]
+                record.running = running
+                record.restarts = max(record.restarts, running.attempt)
                 self.known.has_sandbox = True
+                self._handler.recovered(record)
         if self.known.has_sandbox:
-            self.known.pod_ip = await self._address()
+            self.known.pod_ip = await self._handler.address()
 
     def see(self, pod: Pod) -> None:
         """The Pod has changed."""
         self.pod = pod
+        for container in pod.spec.ephemeral_containers:
+            if container.name not in self.records:
+                self.records[container.name] = ephemeral_record(container)
+
+    async def tend(self) -> float | None:
+        """Keep the Pod's volumes up to date and within their bounds; the seconds after which to do that again."""
+        supplies = self._quarters.supplies
+        if supplies is None or not self.pod.spec.volumes or self.is_over:
+            return None
+        left = self._tended + TEND_EVERY - self._clock.monotonic()
+        if left > 0:
+            return left
+        self._tended = self._clock.monotonic()
+        await supplies.refresh(self.pod, self.known.started_at)
+        complaint = supplies.overfull(self.pod)
+        if complaint and self._ending is None:
+            self._tell(self.pod, "Warning", "Evicted", complaint)
+            self.known.end = ("Failed", "Evicted", complaint)
+            self._end(_EVICTION_GRACE)
+        return TEND_EVERY
 
     # What is next
 
@@ -63,6 +98,7 @@ class PodLife:
 
         `ending`: the grace period of a Pod that is to go.
         """
+        self._handler.notice_ends()
         if self.is_over:
             return None
         if ending is not None:
@@ -72,12 +108,9 @@ class PodLife:
             return None
         late = self._deadline_left()
         if late is not None and late <= 0:
-            self.known.end = (
-                "Failed",
-                "DeadlineExceeded",
-                "Pod was active on the node longer than the specified deadline",
-            )
-            self._end(float(self.pod.spec.termination_grace_period_seconds or 0))
+            self._tell(self.pod, "Normal", "DeadlineExceeded", _TOO_LONG)
+            self.known.end = ("Failed", "DeadlineExceeded", _TOO_LONG)
+            self._end(self._own_grace)
             return None
         due = self._next()
         waits = [each for each in (late, due) if each is not None]
@@ -88,9 +121,13 @@ class PodLife:
         """Whether something is being done."""
         return self._task is not None and not self._task.done()
 
+    @property
+    def _own_grace(self) -> float:
+        return float(self.pod.spec.termination_grace_period_seconds or 0)
+
     def _deadline_left(self) -> float | None:
         seconds = self.pod.spec.active_deadline_seconds
-        return None if seconds is None else seconds - (self._now() - self.known.started_at).total_seconds()
+        return None if seconds is None else seconds - (self.now() - self.known.started_at).total_seconds()
 
     def _next(self) -> float | None:
         """Start what is to run and may run now; the seconds until the next may."""
@@ -99,28 +136,29 @@ class PodLife:
         waits: list[float] = []
 
         def wants(record: Record) -> None:
-            left = self._backoff_left(record)
+            left = max(self._backoff_left(record), self._handler.retry_left())
             if left > 0:
                 waits.append(left)
             else:
                 starts.append(record)
 
         if self._is_done(policy):
-            self._end(float(self.pod.spec.termination_grace_period_seconds or 0))
+            self._end(self._own_grace)
             return None
         initialised = self._initialise(policy, wants)
         if initialised is None:  # an init container has failed for good
-            self._end(float(self.pod.spec.termination_grace_period_seconds or 0))
+            self._end(self._own_grace)
             return None
-        if initialised:
-            for record in self.records.values():
-                if record.role == "main" and not record.is_running:
-                    if record.exit is None or restarts(record, policy):
-                        wants(record)
-                elif record.role == "ephemeral" and record.running is None:
+        for record in self.records.values():
+            if record.role == "ephemeral":
+                if record.running is None and self.known.has_sandbox:
                     wants(record)
+            elif record.role != "main" or not initialised or record.is_running:
+                continue
+            elif record.exit is None or restarts(record, policy):
+                wants(record)
         if starts:
-            self._begin(self._start(starts))
+            self._begin(self._handler.start(starts))
         return min(waits) if waits else None
 
     def _initialise(self, policy: str, wants: Callable[[Record], None]) -> bool | None:
@@ -157,7 +195,7 @@ class PodLife:
 
     def _backoff_left(self, record: Record) -> float:
         due = record.due()
-        left = 0.0 if due is None else (due - self._now()).total_seconds()
+        left = 0.0 if due is None else (due - self.now()).total_seconds()
         if left > 0 and record.waiting is None:
             pod = self.pod.metadata
             whose = f"{pod.name}_{pod.namespace}({pod.uid})"
@@ -174,26 +212,7 @@ class PodLife:
 
     async def _do(self, work: Awaitable[None]) -> None:
         await work
-        self._changed(self.pod)
-
-    async def _start(self, records: list[Record]) -> None:
-        if not self.known.has_sandbox:
-            self.known.pod_ip = await self._address()
-            self.known.has_sandbox = True
-        for record in records:
-            attempt = record.restarts + (record.running is not None)
-            try:
-                running = await self._runtime.start(Launch(pod=self.pod, container=record.spec, attempt=attempt))
-            except StartError as error:
-                record.failed(Waiting(error.reason, str(error)), self._now())
-                self._tell(self.pod, "Warning", "Failed", f"Error: {error}")
-                continue
-            record.started(running)
-            self._tell(self.pod, "Normal", "Created", "Container created")
-            self._tell(self.pod, "Normal", "Started", "Container started")
-
-    async def _address(self) -> str:
-        return self.known.host_ip if self.pod.spec.host_network else await self._runtime.address(self.pod)
+        self.changed()
 
     def _end(self, grace: float) -> None:
         """End all containers within a grace period; a shorter one than before counts at once."""
@@ -205,26 +224,12 @@ class PodLife:
         self._begin(self._stop_all(grace))
 
     async def _stop_all(self, grace: float) -> None:
-        until = self._clock.monotonic() + grace
-        ordinary = [each for each in self.records.values() if each.role != "sidecar" and each.is_running]
-        if len(ordinary) == 1:
-            await self._stop(ordinary[0], until)
-        else:
-            await asyncio.gather(*(self._stop(each, until) for each in ordinary))
-        for record in reversed([each for each in self.records.values() if each.role == "sidecar"]):
-            if record.is_running:
-                await self._stop(record, until)
+        await self._handler.stop_all(grace)
         self.known.has_sandbox = False
-        await self._runtime.discard(self.pod)
+        self.known.is_gone = True
         self.is_over = True
 
-    async def _stop(self, record: Record, until: float) -> None:
-        assert record.running is not None
-        self._tell(self.pod, "Normal", "Killing", f"Stopping container {record.name}")
-        grace = until - self._clock.monotonic()
-        await record.running.stop(max(grace, _MINIMUM_GRACE if self._ending else 0.0))
-
-    def _now(self) -> Time:
+    def now(self) -> Time:
         return Time.of(self._clock.now())
 
 

@@ -11,6 +11,7 @@ from ostinato.api.time import Time
 from ostinato.kinds.core_v1 import (
     ContainerState,
     ContainerStateRunning,
+    ContainerStateTerminated,
     ContainerStateWaiting,
     ContainerStatus,
     HostIP,
@@ -18,6 +19,8 @@ from ostinato.kinds.core_v1 import (
     PodCondition,
     PodIP,
     PodStatus,
+    ResourceRequirements,
+    VolumeMountStatus,
 )
 from ostinato.plane.node.containers import Record, Waiting, restarts, terminated
 
@@ -32,23 +35,33 @@ class Knowledge(msgspec.Struct, kw_only=True, eq=False):
 
     - `end`: phase, reason and message of a Pod that the node has given up; they win over what containers say.
     - `has_sandbox`: whether the Pod has what its containers run in.
+    - `is_gone`: all of it has ended, and nothing of it will be started again.
+    - `details`: whether resources and mounts of containers are told.
     """
 
     host_ip: str
     started_at: Time
     pod_ip: str = ""
     has_sandbox: bool = False
+    is_gone: bool = False
+    details: bool = False
     end: tuple[str, str, str] | None = None
 
 
 def generated(pod: Pod, records: Mapping[str, Record], known: Knowledge, now: Time) -> PodStatus:
     """The status to be written. Conditions that are others' are left out; `merged` keeps them."""
-    init = [_status(each, pod) for each in records.values() if each.role in ("init", "sidecar")]
-    main = [_status(each, pod) for each in records.values() if each.role == "main"]
-    phase = phase_of(pod, records.values())
+    init = [_status(each, pod, known) for each in records.values() if each.role in ("init", "sidecar")]
+    main = [_status(each, pod, known) for each in records.values() if each.role == "main"]
+    ephemeral = [_status(each, pod, known) for each in records.values() if each.role == "ephemeral"]
+    phase = lasting = phase_of(pod, records.values(), known.is_gone)
     reason = message = None
     if known.end is not None:
         phase, reason, message = known.end[0], known.end[1] or None, known.end[2] or None
+        lasting = phase
+    elif known.is_gone and phase not in ("Succeeded", "Failed"):
+        phase = "Failed"
+    if known.is_gone:
+        _mark_unknown(pod, records.values(), init, main)
     status = PodStatus(
         phase=phase,
         reason=reason,
@@ -62,64 +75,107 @@ def generated(pod: Pod, records: Mapping[str, Record], known: Knowledge, now: Ti
         qos_class=pod.status.qos_class,
         init_container_statuses=init,
         container_statuses=main,
-        ephemeral_container_statuses=[_status(each, pod) for each in records.values() if each.role == "ephemeral"],
+        ephemeral_container_statuses=ephemeral,
     )
-    status.conditions = _conditions(pod, records, status, known, now)
+    status.conditions = _conditions(pod, records, lasting, known, now)
     return status
 
 
-def phase_of(pod: Pod, records: Iterable[Record]) -> str:
-    """The phase, by what has become of the containers."""
+def phase_of(pod: Pod, records: Iterable[Record], is_gone: bool = False) -> str:
+    """The phase, by what has become of the containers; of a Pod that is gone, none of them comes back."""
     policy = pod.spec.restart_policy or "Always"
-    waiting = running = ended = succeeded = 0
+    records = list(records)
+    initialised = has_begun(records)
+    pending = waiting = running = ended = succeeded = 0
     for record in records:
-        if record.role == "ephemeral":
-            continue
-        if record.role == "init":
+        if record.role == "init" and not initialised:
             if record.exit is None or record.exit.code != 0:
-                failed = record.exit is not None and not restarts(record, policy)
-                return "Failed" if failed else "Pending"
+                if record.exit is not None and not restarts(record, policy):
+                    return "Failed"
+                pending += 1
         elif record.role == "sidecar":
-            if record.is_running:
+            running += record.is_running
+            pending += not record.is_started and record.exit is None and not initialised
+        elif record.role == "main":
+            if record.hooking:
+                waiting += record.before is None
+                ended += record.before is not None
+            elif record.is_running:
                 running += 1
-            elif record.running is None:
+            elif record.exit is not None:
+                ended += 1
+                succeeded += record.exit.code == 0
+            elif record.before is not None:
+                ended += 1
+            else:
                 waiting += 1
-        elif record.is_running:
-            running += 1
-        elif record.exit is not None:
-            ended += 1
-            succeeded += record.exit.code == 0
-        elif record.before is not None:
-            ended += 1
-        else:
-            waiting += 1
-    if waiting:
+    if pending or waiting:
         return "Pending"
     if running:
         return "Running"
-    if any(record.role == "main" and record.exit is not None and restarts(record, policy) for record in records):
+    if not is_gone and any(_comes_back(record, policy) for record in records):
         return "Running"
     return "Succeeded" if ended == succeeded else "Failed"
 
 
-def _status(record: Record, pod: Pod) -> ContainerStatus:
-    running = record.running
+def has_begun(records: Iterable[Record]) -> bool:
+    """Whether one of the containers proper has been started."""
+    return any(each.role == "main" and (each.running is not None or each.before is not None) for each in records)
+
+
+def _comes_back(record: Record, policy: str) -> bool:
+    if record.role != "main":
+        return False
+    if record.exit is None:
+        return record.before is not None
+    return restarts(record, policy)
+
+
+def _mark_unknown(
+    pod: Pod, records: Iterable[Record], init: list[ContainerStatus], main: list[ContainerStatus]
+) -> None:
+    """What never ended must have an end, once the Pod is gone."""
+    records = list(records)
+    last = next((each for each in reversed(records) if each.role in ("init", "sidecar")), None)
+    initialised = (
+        not pod.spec.init_containers
+        or has_begun(records)
+        or (last is not None and last.exit is not None and last.exit.code == 0)
+    )
+    tried = max((number for number, each in enumerate(init) if each.state and not each.state.waiting), default=0)
+    for status in [*(main if initialised else ()), *init[: tried + 1]]:
+        if status.state is None or status.state.terminated is None:
+            status.state = ContainerState(
+                terminated=ContainerStateTerminated(
+                    exit_code=137,
+                    reason="ContainerStatusUnknown",
+                    message="The container could not be located when the pod was terminated",
+                )
+            )
+
+
+def _status(record: Record, pod: Pod, known: Knowledge) -> ContainerStatus:
+    running = None if record.hooking else record.running
+    before = record.before
     state = ContainerState()
     if running is not None and running.exit is None:
         state.running = ContainerStateRunning(started_at=running.started_at)
-    elif record.waiting is not None or running is None:
+    elif record.hooking and before is not None:
+        state.terminated = before
+    elif running is None or (record.waiting is not None and not known.is_gone):
         waiting = record.waiting or _waiting(pod)
         state.waiting = ContainerStateWaiting(reason=waiting.reason, message=waiting.message or None)
     else:
         assert running.exit is not None
-        state.terminated = terminated(running, running.exit)
-    before = record.before
+        state.terminated = terminated(running, running.exit, record.words)
     if state.waiting is not None and running is not None and running.exit is not None:
-        before = terminated(running, running.exit)
+        before = terminated(running, running.exit, record.words)
     ready = record.is_ready
     if record.role == "init":
         ready = record.exit is not None and record.exit.code == 0
-    return ContainerStatus(
+    elif record.role == "ephemeral":
+        ready = False
+    status = ContainerStatus(
         name=record.name,
         image=record.spec.image or "",
         image_id=running.image_id if running is not None else "",
@@ -130,6 +186,25 @@ def _status(record: Record, pod: Pod) -> ContainerStatus:
         state=state,
         last_state=ContainerState(terminated=before),
     )
+    if known.details and record.role != "ephemeral":
+        _add_details(status, record)
+    return status
+
+
+def _add_details(status: ContainerStatus, record: Record) -> None:
+    """What the container was given of the node's resources and volumes."""
+    resources = record.spec.resources
+    status.resources = ResourceRequirements() if resources is None else resources
+    status.allocated_resources = {} if resources is None else dict(resources.requests)
+    status.volume_mounts = [
+        VolumeMountStatus(
+            name=each.name,
+            mount_path=each.mount_path,
+            read_only=each.read_only,
+            recursive_read_only=(each.recursive_read_only or "Disabled") if each.read_only else None,
+        )
+        for each in record.spec.volume_mounts
+    ]
 
 
 def _waiting(pod: Pod) -> Waiting:
@@ -137,10 +212,7 @@ def _waiting(pod: Pod) -> Waiting:
     return _INITIALIZING if pod.spec.init_containers else _CREATING
 
 
-def _conditions(
-    pod: Pod, records: Mapping[str, Record], status: PodStatus, known: Knowledge, now: Time
-) -> list[PodCondition]:
-    phase = status.phase or ""
+def _conditions(pod: Pod, records: Mapping[str, Record], phase: str, known: Knowledge, now: Time) -> list[PodCondition]:
     ready = _containers_ready(records.values(), phase)
     found = {
         "PodReadyToStartContainers": _TRUE if known.has_sandbox else _Condition("False"),
@@ -192,11 +264,13 @@ def _initialized(records: Iterable[Record], phase: str) -> _Condition:
     if phase == "Succeeded":
         return _Condition("True", "PodCompleted")
     records = list(records)
+    if has_begun(records):
+        return _TRUE
     incomplete = [
         each.name
         for each in records
         if (each.role == "init" and (each.exit is None or each.exit.code != 0))
-        or (each.role == "sidecar" and not each.is_started and each.running is None)
+        or (each.role == "sidecar" and not each.is_started)
     ]
     if incomplete:
         message = f"containers with incomplete status: [{' '.join(incomplete)}]"

@@ -22,6 +22,10 @@ Changed = Callable[[Pod], None]
 """Called when something has happened to a container of a Pod."""
 
 
+Tell = Callable[[str, str, str], None]
+"""`tell(type, reason, message)` makes an event about a Pod."""
+
+
 class Mount(msgspec.Struct, frozen=True):
     """A file or directory of this machine, as a container is to see it."""
 
@@ -89,6 +93,10 @@ class Running(Protocol):
     def image_id(self) -> str: ...
 
     @property
+    def attempt(self) -> int:
+        """0 for the first of its name."""
+
+    @property
     def started_at(self) -> Time: ...
 
     @property
@@ -138,8 +146,15 @@ class Runtime(Protocol):
     async def address(self, pod: Pod) -> str:
         """The Pod's own address; the same each time it is asked for."""
 
+    async def pull(self, pod: Pod, container: Container, tell: Tell) -> None:
+        """Have a container's image there; a `StartError` if that cannot be."""
+
     async def start(self, launch: Launch) -> Running:
-        """Start a container, for the first time or again; a `StartError` if that cannot be."""
+        """Start a container, for the first time or again; a `StartError` if that cannot be.
+
+        A container that ends before it runs, for its command cannot be executed, was started: its end has the reason
+        `StartError`.
+        """
 
     async def recover(self, pod: Pod) -> Mapping[str, Running]:
         """The containers of the Pod that an agent before this one has started, by name; the newest of each name."""

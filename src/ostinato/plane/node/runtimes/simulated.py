@@ -11,8 +11,8 @@ from typing import Final
 
 from ostinato.api.owners import controller_of
 from ostinato.api.time import Time
-from ostinato.kinds.core_v1 import Pod
-from ostinato.plane.node.runtimes import Changed, ExecError, Exit, Launch, Session, StartError, Usage
+from ostinato.kinds.core_v1 import Container, Pod
+from ostinato.plane.node.runtimes import Changed, ExecError, Exit, Launch, Session, StartError, Tell, Usage
 from ostinato.plane.node.runtimes.script import ANNOTATION, AT_ONCE, OF_A_JOB, STEADY, Script, ScriptError, parse
 from ostinato.world import Clock, World
 from ostinato.world.clock import Timer
@@ -38,6 +38,8 @@ class SimulatedRuntime:
     async def address(self, pod: Pod) -> str:
         return self._addresses.of(pod)
 
+    async def pull(self, pod: Pod, container: Container, tell: Tell) -> None: ...
+
     async def start(self, launch: Launch) -> SimulatedContainer:
         pod = launch.pod
         script = _script_of(pod, launch.container.name)
@@ -46,6 +48,7 @@ class SimulatedRuntime:
         if script.starts_after:
             await self._world.clock.sleep(script.starts_after)
         started = SimulatedContainer(self._world.ids.uid(), Time.of(self._world.clock.now()), script, self._world.clock)
+        started.attempt = launch.attempt
         started.live(lambda: self._changed(pod))
         return started
 
@@ -62,12 +65,14 @@ class SimulatedRuntime:
             container_id = (status.container_id or "").removeprefix(_SCHEME)
             if state is not None and state.running is not None and state.running.started_at is not None:
                 running = SimulatedContainer(container_id, state.running.started_at, script, clock)
+                running.attempt = status.restart_count
                 running.live(lambda: self._changed(pod))
                 found[status.name] = running
             elif state is not None and state.terminated is not None:
                 ended = state.terminated
                 begun, end = ended.started_at or Time.of(clock.now()), ended.finished_at or Time.of(clock.now())
                 over = SimulatedContainer(container_id, begun, script, clock)
+                over.attempt = status.restart_count
                 over.exit = Exit(code=ended.exit_code, at=end, reason=ended.reason or "", message=ended.message or "")
                 found[status.name] = over
         return found
@@ -92,6 +97,7 @@ class SimulatedContainer:
     def __init__(self, name: str, started_at: Time, script: Script, clock: Clock) -> None:
         self.id = _SCHEME + name
         self.image_id = ""
+        self.attempt = 0
         self.started_at = started_at
         self.ready = False
         self.exit: Exit | None = None

@@ -1,0 +1,92 @@
+"""Whether a node takes a Pod that is bound to it: it has to have room, and to be one that the Pod may run on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+import msgspec
+
+from ostinato.api.codec import to_dict
+from ostinato.api.quantity import Quantity
+from ostinato.kinds.core_v1 import Pod
+from ostinato.plane.scheduler.node_terms import NodeSelector, matcher
+from ostinato.plane.scheduler.resources import Asking, Resources, requests_of
+
+_ANY_ADDRESS: Final = ("", "0.0.0.0", "::")  # noqa: S104 - what is asked for, not what is listened on
+
+
+class Rejection(msgspec.Struct, frozen=True):
+    """Why a Pod is not run."""
+
+    reason: str
+    message: str
+
+
+class Room(msgspec.Struct, frozen=True):
+    """A node as Pods see it."""
+
+    name: str
+    labels: Mapping[str, str]
+    allocatable: Mapping[str, Quantity]
+
+
+def rejection_of(pod: Pod, room: Room, others: Iterable[Pod]) -> Rejection | None:
+    """None if the Pod may run beside the others. A resource that the node does not have at all is ignored."""
+    others = list(others)
+    asked, used = _requests(pod), Resources()
+    for other in others:
+        used.add(_requests(other), 1)
+    amounts = {
+        "pods": (1, len(others)),
+        "cpu": (asked.cpu, used.cpu),
+        "memory": (asked.memory, used.memory),
+        "ephemeral-storage": (asked.storage, used.storage),
+    }
+    for name, (wanted, taken) in amounts.items():
+        capacity = room.allocatable.get(name, Quantity(0))
+        most = capacity.milli_value() if name == "cpu" else capacity.value()
+        if wanted and wanted + taken > most:
+            text = f"Node didn't have enough resource: {name}, requested: {wanted}, used: {taken}, capacity: {most}"
+            return Rejection(f"OutOf{name}", text)
+    if not _fits(pod, room):
+        return _failed("NodeAffinity", "node(s) didn't match Pod's node affinity/selector")
+    taken_ports = {port for other in others for port in _ports(other)}
+    if any(_clashes(port, each) for port in _ports(pod) for each in taken_ports):
+        return _failed("NodePorts", "node(s) didn't have free ports for the requested pod ports")
+    return None
+
+
+def _failed(predicate: str, text: str) -> Rejection:
+    return Rejection(predicate, f"Predicate {predicate} failed: {text}")
+
+
+def _requests(pod: Pod) -> Resources:
+    return requests_of(msgspec.convert(to_dict(pod.spec), Asking))
+
+
+def _fits(pod: Pod, room: Room) -> bool:
+    if not pod.spec.node_selector.items() <= room.labels.items():
+        return False
+    affinity = pod.spec.affinity
+    if affinity is None or affinity.node_affinity is None:
+        return True
+    required = affinity.node_affinity.required_during_scheduling_ignored_during_execution
+    if required is None:
+        return True
+    terms = msgspec.convert(to_dict(required), NodeSelector).node_selector_terms
+    return matcher(terms)(room.labels, room.name)
+
+
+def _ports(pod: Pod) -> list[tuple[str, str, int]]:
+    containers = [*pod.spec.containers, *(each for each in pod.spec.init_containers if each.restart_policy == "Always")]
+    return [
+        (port.host_ip or "", port.protocol or "TCP", port.host_port)
+        for container in containers
+        for port in container.ports
+        if port.host_port
+    ]
+
+
+def _clashes(one: tuple[str, str, int], other: tuple[str, str, int]) -> bool:
+    return one[1:] == other[1:] and (one[0] == other[0] or one[0] in _ANY_ADDRESS or other[0] in _ANY_ADDRESS)

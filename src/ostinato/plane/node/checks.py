@@ -1,0 +1,139 @@
+"""Checks of containers: commands in them, HTTP and TCP to them. Probes and hooks are made of these."""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+import ssl
+from collections.abc import Sequence
+from typing import Final, Literal
+
+import msgspec
+
+from ostinato.kinds.core_v1 import Container, HTTPGetAction, Pod, TCPSocketAction
+from ostinato.plane.node.runtimes import ExecError, Runtime
+from ostinato.world import Clock
+
+_MOST_OUTPUT: Final = 10 * 1024
+_MOST_HEAD: Final = 64 * 1024
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """`error`: it could not be checked at all."""
+
+    result: Literal["success", "failure", "error"]
+    output: str = ""
+
+
+class Checker:
+    """Checks the containers of one Pod."""
+
+    def __init__(self, runtime: Runtime, clock: Clock) -> None:
+        self._runtime = runtime
+        self._clock = clock
+
+    async def command(self, pod: Pod, container: str, command: Sequence[str], timeout: float | None) -> Outcome:  # noqa: ASYNC109
+        try:
+            session = await self._runtime.exec(pod, container, command, stdin=False, tty=False)
+        except ExecError as error:
+            return Outcome("error", str(error))
+        output = bytearray()
+        try:
+            async with self._clock.timeout(timeout):
+                while (chunk := await session.read()) is not None:
+                    if len(output) < _MOST_OUTPUT:
+                        output += chunk[1]
+                code = await session.wait()
+        except TimeoutError:
+            text = " ".join(shlex.quote(each) if " " in each else each for each in command)
+            return Outcome("failure", f'command timed out: "{text}" timed out after {timeout:g}s')
+        finally:
+            await session.close()
+        return Outcome("success" if code == 0 else "failure", output[:_MOST_OUTPUT].decode(errors="replace"))
+
+    async def http(
+        self,
+        asked: HTTPGetAction,
+        container: Container,
+        address: str,
+        timeout: float | None,  # noqa: ASYNC109
+        agent: str = "kube-probe/1.36",
+    ) -> Outcome:
+        """Success is a status from 200 to 399."""
+        port = port_of(asked.port, container)
+        if port is None:
+            return Outcome("error", f"couldn't find port: {asked.port!r} in container {container.name}")
+        scheme, host = (asked.scheme or "HTTP").lower(), asked.host or address
+        path = asked.path or ""
+        path = path if path.startswith("/") else f"/{path}"
+        url = f"{scheme}://{_bracketed(host)}:{port}{path}"
+        headers = {"Host": f"{_bracketed(host)}:{port}", "User-Agent": agent, "Accept": "*/*", "Connection": "close"}
+        headers |= {each.name: each.value for each in asked.http_headers}
+        try:
+            async with self._clock.timeout(timeout):
+                status = await _get(host, port, path, headers, scheme == "https")
+        except TimeoutError:
+            text = f'Get "{url}": context deadline exceeded (Client.Timeout exceeded while awaiting headers)'
+            return Outcome("failure", text)
+        except (OSError, ValueError, asyncio.IncompleteReadError, asyncio.LimitOverrunError) as error:
+            return Outcome("failure", f'Get "{url}": {_dialled(host, port, error)}')
+        if 200 <= status < 400:
+            return Outcome("success")
+        return Outcome("failure", f"HTTP probe failed with statuscode: {status}")
+
+    async def tcp(self, asked: TCPSocketAction, container: Container, address: str, timeout: float | None) -> Outcome:  # noqa: ASYNC109
+        port = port_of(asked.port, container)
+        if port is None:
+            return Outcome("error", f"couldn't find port: {asked.port!r} in container {container.name}")
+        host = asked.host or address
+        try:
+            async with self._clock.timeout(timeout):
+                _, writer = await asyncio.open_connection(host, port)
+        except TimeoutError:
+            return Outcome("failure", f"dial tcp {_bracketed(host)}:{port}: i/o timeout")
+        except OSError as error:
+            return Outcome("failure", _dialled(host, port, error))
+        writer.close()
+        return Outcome("success")
+
+
+def port_of(asked: int | str, container: Container) -> int | None:
+    """A number, or that of the port with a name; None if there is none."""
+    if isinstance(asked, int):
+        return asked if 0 < asked < 65536 else None
+    for port in container.ports:
+        if port.name == asked:
+            return port.container_port
+    return int(asked) if asked.isascii() and asked.isdigit() and 0 < int(asked) < 65536 else None
+
+
+async def _get(host: str, port: int, path: str, headers: dict[str, str], secure: bool) -> int:
+    context = None
+    if secure:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE  # a probe asks whether it answers, not who it is
+    reader, writer = await asyncio.open_connection(host, port, ssl=context, limit=_MOST_HEAD)
+    try:
+        head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+        writer.write(f"GET {path} HTTP/1.1\r\n{head}\r\n".encode())
+        await writer.drain()
+        line = await reader.readuntil(b"\n")
+        version, _, rest = line.partition(b" ")
+        if not version.startswith(b"HTTP/"):
+            raise ValueError("malformed HTTP response")
+        return int(rest.split(b" ")[0])
+    finally:
+        writer.close()
+
+
+def _dialled(host: str, port: int, error: Exception) -> str:
+    if isinstance(error, ConnectionRefusedError):
+        return f"dial tcp {_bracketed(host)}:{port}: connect: connection refused"
+    if isinstance(error, OSError):
+        return f"dial tcp {_bracketed(host)}:{port}: {(error.strerror or str(error)).lower()}"
+    return "EOF" if isinstance(error, asyncio.IncompleteReadError) else str(error)
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host

@@ -1,0 +1,113 @@
+"""What containers may use at most: control groups where this machine lets us write them, limits of processes elsewhere.
+
+Both versions of control groups are known. Without them there are `RLIMIT_DATA` for memory and, but for root, whom the
+kernel does not count, `RLIMIT_NPROC` for processes.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from ostinato.api.quantity import Quantity
+from ostinato.kinds.core_v1 import Container
+
+PROCESSES: Final = 4096  # that a container may have
+_PERIOD: Final = 100_000  # microseconds over which processor time is counted
+_ROOT: Final = Path("/sys/fs/cgroup")
+_NAME: Final = "ostinato"
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """
+    - `groups`: directories of control groups that were made; the container's processes are put into them.
+    - `processes`: limits of each process, by the name of the `resource` module.
+    - `memory_events`: files that tell whether the kernel killed for want of memory.
+    """
+
+    groups: list[str]
+    processes: dict[str, int]
+    memory_events: list[str]
+
+
+def limits_of(container: Container, container_id: str, root: Path = _ROOT) -> Limits:
+    """Make what limits a container."""
+    asked: Mapping[str, Quantity] = {} if container.resources is None else container.resources.limits
+    memory = asked["memory"].value() if "memory" in asked else None
+    milli = None if "cpu" not in asked else asked["cpu"].milli_value()
+    groups, events = [], []
+    processes: dict[str, int] = {}
+    own = _own_groups()
+    if (root / "cgroup.controllers").exists():
+        parent = _below(root, own.get("", "/"))
+        settings = {"pids.max": str(PROCESSES)}
+        if memory is not None:
+            settings |= {"memory.max": str(memory), "memory.swap.max": "0"}
+        if milli is not None:
+            settings["cpu.max"] = f"{max(milli * _PERIOD // 1000, 1000)} {_PERIOD}"
+        with suppress(OSError):
+            _enable(parent)
+            group = _group(parent / _NAME, container_id, settings)
+            groups.append(str(group))
+            events.append(str(group / "memory.events"))
+    else:
+        wanted: dict[str, dict[str, str]] = {"pids": {"pids.max": str(PROCESSES)}}
+        if memory is not None:
+            wanted["memory"] = {"memory.limit_in_bytes": str(memory)}
+        if milli is not None:
+            quota = str(max(milli * _PERIOD // 1000, 1000))
+            wanted["cpu"] = {"cpu.cfs_period_us": str(_PERIOD), "cpu.cfs_quota_us": quota}
+        for controller, settings in wanted.items():
+            with suppress(OSError):
+                group = _group(_below(root / controller, own.get(controller, "/")) / _NAME, container_id, settings)
+                groups.append(str(group))
+                if controller == "memory":
+                    events.append(str(group / "memory.oom_control"))
+    if memory is not None and not events:
+        processes["RLIMIT_DATA"] = memory
+    if not groups and os.geteuid() != 0:
+        processes["RLIMIT_NPROC"] = PROCESSES
+    return Limits(groups, processes, events)
+
+
+def _own_groups() -> dict[str, str]:
+    """The control group that this process is in, by controller; version 2 has but one, named "".
+
+    What is limited further stays within what this process may use.
+    """
+    try:
+        lines = Path("/proc/self/cgroup").read_text().splitlines()
+    except OSError:
+        return {}
+    found: dict[str, str] = {}
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        found |= dict.fromkeys(controllers.split(","), path)
+    return found
+
+
+def _below(root: Path, path: str) -> Path:
+    return root / path.lstrip("/")
+
+
+def _enable(parent: Path) -> None:
+    (parent / _NAME).mkdir(exist_ok=True)
+    for directory in (parent, parent / _NAME):
+        (directory / "cgroup.subtree_control").write_text("+pids +memory +cpu")
+
+
+def _group(parent: Path, name: str, settings: Mapping[str, str]) -> Path:
+    group = parent / name
+    group.mkdir(parents=True, exist_ok=True)
+    if not (group / "cgroup.procs").exists():
+        group.rmdir()
+        raise FileNotFoundError(f"{parent} is no control group")
+    for setting, value in settings.items():
+        with suppress(FileNotFoundError, PermissionError):
+            (group / setting).write_text(value)
+    return group

@@ -1,0 +1,33 @@
+"""The variables by which containers find services: those of their own namespace, and the API server's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ostinato.kinds.core_v1 import Service
+
+
+def service_variables(services: Iterable[Service]) -> dict[str, str]:
+    """Of all services that have an address."""
+    found: dict[str, str] = {}
+    for service in services:
+        address, ports = service.spec.cluster_ip or "", service.spec.ports
+        if address in ("", "None") or not ports:
+            continue
+        host = f"[{address}]" if ":" in address else address
+        prefix = service.metadata.name.upper().replace("-", "_")
+        found[f"{prefix}_SERVICE_HOST"] = address
+        found[f"{prefix}_SERVICE_PORT"] = str(ports[0].port)
+        for port in ports:
+            if port.name:
+                found[f"{prefix}_SERVICE_PORT_{port.name.upper().replace('-', '_')}"] = str(port.port)
+        first = ports[0]
+        found[f"{prefix}_PORT"] = f"{(first.protocol or 'TCP').lower()}://{host}:{first.port}"
+        for port in ports:
+            protocol = port.protocol or "TCP"
+            each = f"{prefix}_PORT_{port.port}_{protocol}"
+            found[each] = f"{protocol.lower()}://{host}:{port.port}"
+            found[f"{each}_PROTO"] = protocol.lower()
+            found[f"{each}_PORT"] = str(port.port)
+            found[f"{each}_ADDR"] = address
+    return found

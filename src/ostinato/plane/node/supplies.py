@@ -1,0 +1,229 @@
+"""Supplies: what containers are given by their node: variables, volumes, and places to write to."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from contextlib import suppress
+from datetime import timedelta
+from pathlib import Path
+from typing import Final, TypeVar
+
+import msgspec
+
+from ostinato.api.errors import APIError, MethodNotAllowed, NotFound
+from ostinato.api.object import Object
+from ostinato.api.quantity import Quantity
+from ostinato.api.time import Time
+from ostinato.client.client import Client
+from ostinato.kinds.core_v1 import (
+    ConfigMap,
+    Container,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    Pod,
+    Secret,
+    Service,
+    ServiceAccountTokenProjection,
+    VolumeMount,
+)
+from ostinato.plane.node.environment import Whereabouts, environment_of
+from ostinato.plane.node.expansion import expand
+from ostinato.plane.node.logs import directory_of, log_of
+from ostinato.plane.node.runtimes import Launch, Mount, StartError
+from ostinato.plane.node.service_variables import service_variables
+from ostinato.plane.node.volumes import SubPathError, VolumeMounter, within
+from ostinato.plane.node.volumes.contents import ContentError, Contents
+from ostinato.world import World
+
+Kind = TypeVar("Kind", bound=Object)
+
+_HOUR: Final = 3600
+_RENEW_AT: Final = 0.8  # of a token's life
+_SEEN: Final = "kubernetes.io/config.seen"
+_SOURCE: Final = "kubernetes.io/config.source"
+
+
+class Larder(msgspec.Struct, frozen=True):
+    """Of a node: where it keeps what Pods are given, its address, and what there is to be used."""
+
+    directory: Path
+    logs: Path
+    address: str
+    allocatable: Mapping[str, Quantity]
+
+
+class _Token(msgspec.Struct, frozen=True):
+    value: str
+    renew_at: Time
+
+
+class Supplies:
+    """Of one node. Objects are read as they are now: a Pod may have come right after them."""
+
+    def __init__(self, larder: Larder, client: Client, world: World) -> None:
+        self._larder = larder
+        self._client = client
+        self._world = world
+        self._tokens: dict[tuple[str, str, str], _Token] = {}  # by the Pod's uid, audience and path
+        contents = Contents(self, larder.address, larder.allocatable)
+        self._mounter = VolumeMounter(larder.directory / "pods", self, contents, world.ids)
+
+    # What a life asks for
+
+    async def mount(self, pod: Pod, seen: Time) -> dict[str, Path]:
+        """The Pod's volumes, by name. A `MountError` if one is not there."""
+        return await self._mounter.mount(_marked(pod, seen))
+
+    async def refresh(self, pod: Pod, seen: Time) -> None:
+        """Bring volumes that show objects up to date."""
+        await self._mounter.refresh(_marked(pod, seen))
+
+    def overfull(self, pod: Pod) -> str:
+        """What is wrong with a Pod whose volume holds more than it may; empty if none does."""
+        for volume, home in self._mounter.empty_directories(pod):
+            assert volume.empty_dir is not None
+            limit = volume.empty_dir.size_limit
+            if limit is not None and _size(home, limit.value()) > limit.value():
+                return f'Usage of EmptyDir volume "{volume.name}" exceeds the limit "{limit}". '
+        return ""
+
+    async def launch(
+        self, pod: Pod, container: Container, attempt: int, pod_ip: str, volumes: Mapping[str, Path]
+    ) -> Launch:
+        """All that it takes to start a container. A `StartError` if something is missing."""
+        known = Whereabouts(
+            self._larder.address, pod_ip, self._larder.allocatable, service_variables(await self._services(pod))
+        )
+        environment = await environment_of(pod, container, self, known)
+        return Launch(
+            pod=pod,
+            container=container,
+            attempt=attempt,
+            command=[expand(each, environment) for each in container.command],
+            arguments=[expand(each, environment) for each in container.args],
+            environment=environment,
+            mounts=[_mount(each, container, volumes, environment) for each in container.volume_mounts],
+            log=self.log(pod, container.name, attempt),
+            message=self._message(pod, container.name, attempt),
+        )
+
+    def log(self, pod: Pod, container: str, attempt: int) -> Path:
+        return log_of(self._larder.logs, pod, container, attempt)
+
+    def message(self, pod: Pod, container: str, attempt: int) -> Path:
+        """The file of a container's last words."""
+        return self._larder.directory / "pods" / pod.metadata.uid / "messages" / f"{container}-{attempt}"
+
+    def _message(self, pod: Pod, container: str, attempt: int) -> Path:
+        path = self.message(pod, container, attempt)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.unlink(missing_ok=True)
+        path.touch(mode=0o666)
+        path.chmod(0o666)
+        return path
+
+    def discard(self, pod: Pod) -> None:
+        """Volumes and last words go when a Pod is over; its logs stay until it is gone."""
+        shutil.rmtree(self._larder.directory / "pods" / pod.metadata.uid / "messages", ignore_errors=True)
+        self._mounter.unmount(pod)
+        for key in [each for each in self._tokens if each[0] == pod.metadata.uid]:
+            del self._tokens[key]
+
+    def forget(self, pod: Pod) -> None:
+        """The Pod is gone."""
+        shutil.rmtree(directory_of(self._larder.logs, pod), ignore_errors=True)
+
+    # What the volumes and variables are made of
+
+    async def config_map(self, namespace: str, name: str) -> ConfigMap | None:
+        return await self._get(ConfigMap, name, namespace)
+
+    async def secret(self, namespace: str, name: str) -> Secret | None:
+        return await self._get(Secret, name, namespace)
+
+    async def claim(self, namespace: str, name: str) -> PersistentVolumeClaim | None:
+        return await self._get(PersistentVolumeClaim, name, namespace)
+
+    async def persistent_volume(self, name: str) -> PersistentVolume | None:
+        return await self._get(PersistentVolume, name, "")
+
+    async def token(self, pod: Pod, asked: ServiceAccountTokenProjection) -> str | None:
+        key = (pod.metadata.uid, asked.audience or "", asked.path)
+        now = Time.of(self._world.clock.now())
+        known = self._tokens.get(key)
+        if known is not None and now < known.renew_at:
+            return known.value
+        seconds = asked.expiration_seconds or _HOUR
+        account = pod.spec.service_account_name or "default"
+        try:
+            answer = await self._client.service_accounts.token(
+                account,
+                namespace=pod.metadata.namespace,
+                audiences=[asked.audience] if asked.audience else [],
+                expiration=seconds,
+            )
+        except (NotFound, MethodNotAllowed):
+            return None
+        except APIError as error:
+            raise ContentError(f"failed to fetch token: {error}") from None
+        value = answer.status.token or ""
+        self._tokens[key] = _Token(value, now + timedelta(seconds=seconds * _RENEW_AT))
+        return value
+
+    async def _services(self, pod: Pod) -> list[Service]:
+        own = []
+        if pod.spec.enable_service_links is not False:
+            own = [*await self._client.list(Service, namespace=pod.metadata.namespace)]
+        api = await self._get(Service, "kubernetes", "default")
+        if api is not None and all(each.metadata.name != "kubernetes" for each in own):
+            own.append(api)
+        return own
+
+    async def _get(self, kind: type[Kind], name: str, namespace: str) -> Kind | None:
+        if not name:
+            return None
+        return await self._client.get(kind, name, namespace=namespace, missing=None)
+
+
+def _mount(
+    asked: VolumeMount, container: Container, volumes: Mapping[str, Path], environment: Mapping[str, str]
+) -> Mount:
+    if asked.name not in volumes:
+        message = f"cannot find volume {asked.name!r} to mount into container {container.name!r}"
+        raise StartError("CreateContainerConfigError", message.replace("'", '"'))
+    source, part = volumes[asked.name], asked.sub_path or ""
+    if asked.sub_path_expr:
+        missing: list[str] = []
+        part = expand(asked.sub_path_expr, environment, missing)
+        if missing:
+            raise StartError("CreateContainerConfigError", f'missing value for "{missing[0]}"')
+    if part:
+        try:
+            source = within(source, part)
+        except (SubPathError, OSError) as error:
+            raise StartError("CreateContainerConfigError", str(error)) from None
+    return Mount(source, asked.mount_path, bool(asked.read_only))
+
+
+def _marked(pod: Pod, seen: Time) -> Pod:
+    """The Pod as its node has it: with when and from where it came."""
+    if not pod.spec.volumes:
+        return pod
+    annotations = {**pod.metadata.annotations, _SEEN: str(seen), _SOURCE: pod.metadata.annotations.get(_SOURCE, "api")}
+    return msgspec.structs.replace(pod, metadata=msgspec.structs.replace(pod.metadata, annotations=annotations))
+
+
+def _size(directory: Path, enough: int) -> int:
+    """The bytes of all files of a directory; counting ends when it is more than enough."""
+    size, todo = 0, [directory]
+    while todo and size <= enough:
+        with suppress(OSError):
+            for each in todo.pop().iterdir():
+                if each.is_symlink():
+                    continue
+                if each.is_dir():
+                    todo.append(each)
+                else:
+                    size += each.stat().st_blocks * 512
+    return size

@@ -1,0 +1,63 @@
+"""A sweep, when an agent begins: nothing is left of Pods that were taken away while there was none."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from pathlib import Path
+from typing import Protocol
+
+from ostinato.api.errors import APIError
+from ostinato.client.transport import TransportError
+from ostinato.controller import Surroundings
+from ostinato.kinds.core_v1 import Pod
+
+
+class Leftovers(Protocol):
+    """A runtime that knows of Pods by what is on this machine."""
+
+    def known(self) -> list[str]:
+        """Their uids."""
+
+    async def remove(self, uid: str) -> None:
+        """End and forget all there is of one."""
+
+
+class Sweep:
+    """A runnable of a manager."""
+
+    name = "node-sweep"
+    needs_leader_election = False
+
+    def __init__(self, logs: Path) -> None:
+        self._logs = logs
+        self._nodes: dict[str, tuple[Path, Leftovers]] = {}
+
+    def add(self, node: str, directory: Path, leftovers: Leftovers) -> None:
+        """A node with a directory of its own, and what may be left there."""
+        self._nodes[node] = (directory, leftovers)
+
+    async def run(self, surroundings: Surroundings) -> None:
+        found = {name: leftovers.known() for name, (_, leftovers) in self._nodes.items()}
+        logged = [*self._logs.iterdir()] if self._logs.is_dir() else []
+        alive = await self._alive(surroundings)  # after that: a Pod that comes meanwhile is not left over
+        for name, (directory, leftovers) in self._nodes.items():
+            for uid in found[name]:
+                if uid not in alive:
+                    surroundings.logger.info("Pod %s is gone: ending what is left of it", uid)
+                    await leftovers.remove(uid)
+                    shutil.rmtree(directory / "pods" / uid, ignore_errors=True)
+        for each in logged:
+            if each.name.rpartition("_")[2] not in alive:
+                shutil.rmtree(each, ignore_errors=True)
+        await asyncio.Event().wait()  # a runnable that ends would end the manager
+
+    async def _alive(self, surroundings: Surroundings) -> set[str]:
+        """The uids of all Pods of these nodes."""
+        while True:
+            try:
+                pods = surroundings.client.live.list(Pod)
+                return {pod.metadata.uid async for pod in pods if pod.spec.node_name in self._nodes}
+            except (APIError, TransportError) as error:
+                surroundings.logger.warning("the nodes' Pods cannot be listed yet: %s", error)
+                await surroundings.world.clock.sleep(5)
