@@ -1,0 +1,199 @@
+"""What the CRI is told of Pods and containers: made of a Pod, and of what its agent asks for. Pure functions."""
+
+from __future__ import annotations
+
+import os
+from base64 import b64encode
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from ostinato.api.quantity import Quantity
+from ostinato.kinds.core_v1 import Container, Pod, ResourceRequirements
+from ostinato.plane.node.runtimes import Launch, Mount
+from ostinato.plane.node.runtimes.containerd.security import container_security, sandbox_security
+
+UID: Final = "io.kubernetes.pod.uid"
+NAME: Final = "io.kubernetes.container.name"
+
+_PERIOD: Final = 100_000  # microseconds over which processor time is counted
+_LONGEST_HOSTNAME: Final = 63
+_PROTOCOLS: Final = {"TCP": 0, "UDP": 1, "SCTP": 2}
+_SIGNALS: Final = (
+    *("", "SIGABRT", "SIGALRM", "SIGBUS", "SIGCHLD", "SIGCLD", "SIGCONT", "SIGFPE", "SIGHUP", "SIGILL", "SIGINT"),
+    *("SIGIO", "SIGIOT", "SIGKILL", "SIGPIPE", "SIGPOLL", "SIGPROF", "SIGPWR", "SIGQUIT", "SIGSEGV", "SIGSTKFLT"),
+    *("SIGSTOP", "SIGSYS", "SIGTERM", "SIGTRAP", "SIGTSTP", "SIGTTIN", "SIGTTOU", "SIGURG", "SIGUSR1", "SIGUSR2"),
+    *("SIGVTALRM", "SIGWINCH", "SIGXCPU", "SIGXFSZ", "SIGRTMIN", *(f"SIGRTMIN+{n}" for n in range(1, 16))),
+    *(*(f"SIGRTMAX-{n}" for n in range(14, 0, -1)), "SIGRTMAX"),
+)
+
+
+def labels(pod: Pod) -> dict[str, str]:
+    """By which all that belongs to a Pod is found again."""
+    known = pod.metadata
+    return {"io.kubernetes.pod.name": known.name, "io.kubernetes.pod.namespace": known.namespace, UID: known.uid}
+
+
+def sandbox_config(pod: Pod, attempt: int, resolv_conf: str, logs: Path | None = None) -> dict[str, Any]:
+    """`resolv_conf`: how this machine finds names; `logs`: the directory that the Pod's logs are in."""
+    known = pod.metadata
+    config: dict[str, Any] = {
+        "metadata": {"name": known.name, "namespace": known.namespace, "uid": known.uid, "attempt": attempt},
+        "hostname": "" if pod.spec.host_network else hostname_of(pod),
+        "log_directory": "" if logs is None else str(logs),
+        "dns_config": dns_config(pod, resolv_conf),
+        "labels": {**known.labels, **labels(pod)},
+        "annotations": dict(known.annotations),
+        "port_mappings": [
+            {
+                "protocol": _PROTOCOLS.get(port.protocol or "TCP", 0),
+                "container_port": port.container_port,
+                "host_port": port.host_port,
+                "host_ip": port.host_ip or "",
+            }
+            for container in pod.spec.containers
+            for port in container.ports
+            if port.host_port
+        ],
+        "linux": {"security_context": sandbox_security(pod)},
+    }
+    context = pod.spec.security_context
+    if context is not None and context.sysctls:
+        config["linux"]["sysctls"] = {each.name: each.value for each in context.sysctls}
+    return config
+
+
+def container_config(launch: Launch, image: dict[str, Any], target: str | None, memory: int) -> dict[str, Any]:
+    """`image`: what the CRI knows of it; `target`: a container whose processes are seen; `memory`: of this machine."""
+    pod, container = launch.pod, launch.container
+    config: dict[str, Any] = {
+        "metadata": {"name": container.name, "attempt": launch.attempt},
+        "image": {"image": image["id"], "user_specified_image": container.image or ""},
+        "command": list(launch.command),
+        "args": list(launch.arguments),
+        "working_dir": container.working_dir or "",
+        "envs": [{"key": name, "value": _encoded(value)} for name, value in launch.environment.items()],
+        "mounts": [_mount(each) for each in launch.mounts],
+        "labels": {**labels(pod), NAME: container.name},
+        "annotations": {"io.kubernetes.container.restartCount": str(launch.attempt)},
+        "log_path": "" if launch.log is None else str(Path(launch.log.parent.name) / launch.log.name),
+        "stdin": bool(container.stdin),
+        "stdin_once": bool(container.stdin_once),
+        "tty": bool(container.tty),
+        "linux": {
+            "resources": resources(pod, container, memory),
+            "security_context": container_security(pod, container, image, target),
+        },
+    }
+    signal = None if container.lifecycle is None else container.lifecycle.stop_signal
+    if signal in _SIGNALS:
+        config["stop_signal"] = _SIGNALS.index(signal)
+    return config
+
+
+def _mount(mount: Mount) -> dict[str, Any]:
+    return {"container_path": mount.target, "host_path": str(mount.source), "readonly": mount.read_only}
+
+
+def _encoded(value: str) -> str:
+    return b64encode(value.encode()).decode()
+
+
+# Names
+
+
+def hostname_of(pod: Pod) -> str:
+    """What a container of the Pod believes to be called."""
+    spec = pod.spec
+    if spec.hostname_override:
+        return spec.hostname_override
+    name, domain = _names_of(pod)
+    return f"{name}.{domain}" if spec.set_hostname_as_fqdn and domain else name
+
+
+def _names_of(pod: Pod) -> tuple[str, str]:
+    name = (pod.spec.hostname or pod.metadata.name)[:_LONGEST_HOSTNAME].rstrip("-.")
+    return name, f"{pod.spec.subdomain}.{pod.metadata.namespace}.svc." if pod.spec.subdomain else ""
+
+
+def hosts_file(pod: Pod, address: str) -> str:
+    """The names that a container finds without asking anybody."""
+    name, domain = _names_of(pod)
+    lines = [
+        "# Kubernetes-managed hosts file.",
+        "127.0.0.1\tlocalhost",
+        "::1\tlocalhost ip6-localhost ip6-loopback",
+        "fe00::0\tip6-localnet",
+        "fe00::0\tip6-mcastprefix",
+        "fe00::1\tip6-allnodes",
+        "fe00::2\tip6-allrouters",
+        f"{address}\t{name}.{domain}\t{name}" if domain else f"{address}\t{name}",
+    ]
+    if pod.spec.host_aliases:
+        lines += ["", "# Entries added by HostAliases."]
+        lines += ["\t".join((alias.ip, *alias.hostnames)) for alias in pod.spec.host_aliases]
+    return "\n".join(lines) + "\n"
+
+
+def dns_config(pod: Pod, resolv_conf: str) -> dict[str, Any]:
+    """Whom a container asks for names: whom this machine asks, and what the Pod adds to that."""
+    servers: list[str] = []
+    searches: list[str] = []
+    options: dict[str, str | None] = {}
+    if pod.spec.dns_policy != "None":
+        for line in resolv_conf.splitlines():
+            word, *rest = line.split()[:64] or [""]
+            if word == "nameserver" and rest:
+                servers.append(rest[0])
+            elif word == "search":
+                searches = rest
+            elif word == "options":
+                options |= {name: value for name, _, value in (each.partition(":") for each in rest)}
+    if pod.spec.dns_config is not None:
+        servers += [each for each in pod.spec.dns_config.nameservers if each not in servers]
+        searches += [each for each in pod.spec.dns_config.searches if each not in searches]
+        options |= {each.name: each.value for each in pod.spec.dns_config.options if each.name}
+    written = [f"{name}:{value}" if value else name for name, value in options.items()]
+    return {"servers": servers, "searches": searches, "options": written}
+
+
+# Resources
+
+
+def resources(pod: Pod, container: Container, memory: int) -> dict[str, Any]:
+    """What a container may use; `memory` is what this machine has."""
+    asked = container.resources or ResourceRequirements()
+    whole = pod.spec.resources or ResourceRequirements()
+    limits = {**whole.limits, **asked.limits}
+    requests = asked.requests or {name: limits[name] for name in ("cpu",) if name in limits}
+    said: dict[str, Any] = {
+        "cpu_shares": _shares(_milli(requests, "cpu")),
+        "cpu_period": _PERIOD,
+        "oom_score_adj": _oom_score(pod, asked, memory),
+    }
+    if _milli(limits, "cpu"):
+        said["cpu_quota"] = max(_milli(limits, "cpu") * _PERIOD // 1000, 1000)
+    if "memory" in limits:
+        said["memory_limit_in_bytes"] = limits["memory"].value()
+    return said
+
+
+def machine_memory() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def _milli(amounts: Mapping[str, Quantity], name: str) -> int:
+    return amounts[name].milli_value() if name in amounts else 0
+
+
+def _shares(milli: int) -> int:
+    return min(max(milli * 1024 // 1000, 2), 262_144)
+
+
+def _oom_score(pod: Pod, asked: ResourceRequirements, memory: int) -> int:
+    """Whom the kernel ends first when memory runs out: whoever uses more than was asked for."""
+    if pod.status.qos_class == "Guaranteed":
+        return -997
+    if pod.status.qos_class == "BestEffort" or "memory" not in asked.requests:
+        return 1000 if pod.status.qos_class == "BestEffort" else 999
+    return min(max(1000 - 1000 * asked.requests["memory"].value() // memory, 3), 999)

@@ -1,0 +1,96 @@
+"""A container of the CRI: what is known of it, and its end."""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from ostinato.api.time import Time
+from ostinato.kinds.core_v1 import ContainerUser, LinuxContainerUser
+from ostinato.plane.node.runtimes import Exit
+from ostinato.plane.node.runtimes.containerd.cri import PATIENCE, Cri, Message
+from ostinato.plane.node.runtimes.containerd.grpc import NOT_FOUND
+from ostinato.plane.node.runtimes.containerd.http2 import RpcError
+from ostinato.world import Clock
+
+SCHEME: Final = "containerd://"
+CREATED, RUNNING, EXITED, UNKNOWN = range(4)
+_KILLED: Final = 137
+_RETRY: Final = 1.0  # seconds after which a runtime that did not stop a container is asked again
+
+
+class CriContainer:
+    def __init__(self, cri: Cri, status: Message, clock: Clock) -> None:
+        self.key: str = status["id"]  # as the runtime knows it
+        self.id = SCHEME + self.key
+        self.image_id: str = status.get("image_ref", "")
+        self.attempt: int = (status.get("metadata") or {}).get("attempt", 0)
+        self.started_at = time_of(status.get("started_at", 0))
+        self.user = _user(status)
+        self.log = Path(status["log_path"]) if status.get("log_path") else None
+        self.exit: Exit | None = None
+        self._cri = cri
+        self._clock = clock
+        self.see(status)
+
+    @property
+    def ready(self) -> bool:
+        return self.exit is None
+
+    def see(self, status: Message | None) -> bool:
+        """Learn what the runtime says of it, None if nothing; whether it has ended by that."""
+        if self.exit is not None or (status is not None and status.get("state", CREATED) in (CREATED, RUNNING)):
+            return False
+        if status is None or status.get("state") == UNKNOWN:
+            message = "The container could not be located when the pod was terminated"
+            self.exit = Exit(
+                code=_KILLED, at=Time.of(self._clock.now()), reason="ContainerStatusUnknown", message=message
+            )
+        else:
+            self.exit = Exit(
+                code=status.get("exit_code", 0),
+                at=time_of(status.get("finished_at", 0)),
+                reason=status.get("reason", ""),
+                message=status.get("message", ""),
+            )
+        return True
+
+    async def look(self) -> bool:
+        """Ask the runtime; whether it has ended since."""
+        if self.exit is not None:
+            return False
+        try:
+            answer = await self._cri.call("ContainerStatus", {"container_id": self.key})
+        except RpcError as error:
+            if error.code != NOT_FOUND:
+                return False  # nothing is known of it now
+            return self.see(None)
+        return self.see(answer.get("status", {}))
+
+    async def stop(self, grace: float) -> None:
+        while self.exit is None:
+            request = {"container_id": self.key, "timeout": math.ceil(grace)}
+            try:
+                await self._cri.call("StopContainer", request, within=grace + PATIENCE)
+            except RpcError as error:
+                if error.code == NOT_FOUND:
+                    self.see(None)
+                    return
+                await self._clock.sleep(_RETRY)
+            await self.look()
+
+
+def time_of(nanoseconds: int) -> Time:
+    return Time.of(datetime.fromtimestamp(nanoseconds / 1e9, UTC))
+
+
+def _user(status: Message) -> ContainerUser | None:
+    linux: dict[str, Any] | None = (status.get("user") or {}).get("linux")
+    if linux is None:
+        return None
+    groups = linux.get("supplemental_groups", [])
+    return ContainerUser(
+        linux=LinuxContainerUser(uid=linux.get("uid", 0), gid=linux.get("gid", 0), supplemental_groups=groups)
+    )

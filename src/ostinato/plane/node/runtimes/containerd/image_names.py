@@ -1,0 +1,44 @@
+"""Names of images: `[domain[:port]/]path[:tag][@digest]`."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+_COMPONENT: Final = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
+_LABEL: Final = r"(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9])"
+_REFERENCE: Final = re.compile(
+    rf"(?P<name>(?:(?:{_LABEL}(?:\.{_LABEL})*|\[[a-fA-F0-9:]+\])(?::[0-9]+)?/)?{_COMPONENT}(?:/{_COMPONENT})*)"
+    r"(?::(?P<tag>[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}))?"
+    r"(?:@(?P<digest>[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,}))?"
+)
+_IDENTIFIER: Final = re.compile(r"[a-f0-9]{64}")
+_LONGEST_NAME: Final = 255  # of the path
+_LONGEST: Final = 4096  # of all of it: patterns are not tried on more
+_DOMAIN: Final = "docker.io"
+
+
+def with_tag(image: str) -> str:
+    """The name, with the tag `latest` if it has neither tag nor digest; a ValueError says why it is none."""
+    if _IDENTIFIER.fullmatch(image):
+        raise ValueError(f"invalid repository name ({image}), cannot specify 64-byte hexadecimal strings")
+    domain, path = _split(image)
+    repository = path.partition(":")[0]
+    if repository != repository.lower():
+        raise ValueError(f"invalid reference format: repository name ({repository}) must be lowercase")
+    if len(image) > _LONGEST:
+        raise ValueError("invalid reference format")
+    found = _REFERENCE.fullmatch(f"{domain}/{path}")
+    if found is None:
+        raise ValueError("invalid reference format")
+    if len(found["name"]) - len(domain) - 1 > _LONGEST_NAME:
+        raise ValueError(f"repository name must not be more than {_LONGEST_NAME} characters")
+    return image if found["tag"] or found["digest"] else f"{image}:latest"
+
+
+def _split(image: str) -> tuple[str, str]:
+    """The domain, which has a default, and the rest."""
+    domain, slash, rest = image.partition("/")
+    if slash and (domain == "localhost" or "." in domain or ":" in domain or domain != domain.lower()):
+        return domain, rest
+    return _DOMAIN, image if slash else f"library/{image}"

@@ -1,0 +1,104 @@
+"""Images of containers: there, or pulled, by the policy that the container names.
+
+A pull that failed is not tried again before ten seconds have passed, then twice as long each time, up to five minutes;
+meanwhile the container waits with what went wrong. Credentials are those that containerd is set up with.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from ostinato.kinds.core_v1 import Container, Pod
+from ostinato.plane.node.runtimes import StartError, Tell
+from ostinato.plane.node.runtimes.containerd.cri import Cri
+from ostinato.plane.node.runtimes.containerd.grpc import described
+from ostinato.plane.node.runtimes.containerd.http2 import RpcError
+from ostinato.plane.node.runtimes.containerd.image_names import with_tag
+from ostinato.world import Clock
+
+_FIRST_BACKOFF: Final = 10.0
+_LONGEST_BACKOFF: Final = 300.0
+_PULL_PATIENCE: Final = 3600.0  # an image may be large; containerd ends pulls that make no progress
+
+
+class _Failure(msgspec.Struct):
+    """A pull that failed: why, how long to wait since then, and when the next may be tried."""
+
+    message: str
+    wait: float
+    due: float
+
+
+class Images:
+    def __init__(self, cri: Cri, clock: Clock) -> None:
+        self._cri = cri
+        self._clock = clock
+        self._failures: dict[tuple[str, str], _Failure] = {}  # by uid and image
+
+    async def ensure(self, pod: Pod, container: Container, tell: Tell) -> None:
+        """Have the image of a container there; a `StartError` says why it is not."""
+        asked = container.image or ""
+        image = _checked(asked, tell)
+        policy = container.image_pull_policy or "IfNotPresent"
+        if policy != "Always":
+            if await self.find(image) is not None:
+                message = f'Container image "{asked}" already present on machine and can be accessed by the pod'
+                tell("Normal", "Pulled", message)
+                return
+            if policy == "Never":
+                message = f'Container image "{asked}" is not present with pull policy of Never'
+                tell("Warning", "ErrImageNeverPull", message)
+                raise StartError("ErrImageNeverPull", message)
+        await self._pull(pod, asked, image, tell)
+
+    async def find(self, image: str) -> dict[str, Any] | None:
+        """What is known of an image; None if it is not there."""
+        try:
+            answer = await self._cri.call("ImageStatus", {"image": {"image": image}})
+        except RpcError as error:
+            raise StartError("ImageInspectError", f'Failed to inspect image "": {described(error)}') from None
+        found: dict[str, Any] | None = answer.get("image")
+        return found if found and found.get("id") else None
+
+    def forget(self, uid: str) -> None:
+        """A Pod is gone."""
+        for key in [key for key in self._failures if key[0] == uid]:
+            del self._failures[key]
+
+    async def _pull(self, pod: Pod, asked: str, image: str, tell: Tell) -> None:
+        key = (pod.metadata.uid, asked)
+        failure = self._failures.get(key)
+        now = self._clock.monotonic()
+        if failure is not None and now < failure.due:
+            tell("Normal", "BackOff", f'Back-off pulling image "{asked}"')
+            raise StartError("ImagePullBackOff", f'Back-off pulling image "{asked}": {failure.message}')
+        tell("Normal", "Pulling", f'Pulling image "{asked}"')
+        try:
+            await self._cri.call("PullImage", {"image": {"image": image}}, within=_PULL_PATIENCE)
+        except RpcError as error:
+            why = described(error)
+            tell("Warning", "Failed", f'Failed to pull image "{asked}": {why}')
+            wait = _FIRST_BACKOFF if failure is None else min(2 * failure.wait, _LONGEST_BACKOFF)
+            self._failures[key] = _Failure(f"ErrImagePull: {why}", wait, self._clock.monotonic() + wait)
+            raise StartError("ErrImagePull", why) from None
+        self._failures.pop(key, None)
+        took = self._clock.monotonic() - now
+        found = await self.find(image)
+        size = 0 if found is None else found.get("size", 0)
+        message = f'Successfully pulled image "{asked}" in {_took(took)} ({_took(took)} including waiting).'
+        tell("Normal", "Pulled", f"{message} Image size: {size} bytes.")
+
+
+def _checked(asked: str, tell: Tell) -> str:
+    try:
+        return with_tag(asked)
+    except ValueError as error:
+        message = f'Failed to apply default image tag "{asked}": couldn\'t parse image name "{asked}": {error}'
+        tell("Warning", "InspectFailed", message)
+        raise StartError("InvalidImageName", message) from None
+
+
+def _took(seconds: float) -> str:
+    return f"{round(seconds * 1000)}ms" if seconds < 1 else f"{seconds:.3f}".rstrip("0").rstrip(".") + "s"

@@ -1,0 +1,280 @@
+"""The containerd runtime itself; see the package."""
+
+from __future__ import annotations
+
+import math
+import shutil
+from base64 import b64decode
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from ostinato.kinds.core_v1 import Container, Pod
+from ostinato.plane.node.runtimes import Changed, ExecError, Launch, Mount, Session, StartError, Tell, Usage
+from ostinato.plane.node.runtimes.containerd.configs import (
+    NAME,
+    UID,
+    container_config,
+    hosts_file,
+    machine_memory,
+    sandbox_config,
+)
+from ostinato.plane.node.runtimes.containerd.connecting import Containerd
+from ostinato.plane.node.runtimes.containerd.container import CREATED, SCHEME, CriContainer
+from ostinato.plane.node.runtimes.containerd.grpc import DEADLINE_EXCEEDED, NOT_FOUND
+from ostinato.plane.node.runtimes.containerd.http2 import RpcError
+from ostinato.plane.node.runtimes.containerd.image_names import with_tag
+from ostinato.plane.node.runtimes.containerd.images import Images
+from ostinato.plane.node.runtimes.containerd.sandboxes import Sandboxes, resolv_conf
+from ostinato.plane.node.runtimes.containerd.security import refusal, target_of
+from ostinato.plane.node.runtimes.containerd.streams import CriLink, CriSession
+from ostinato.plane.node.runtimes.containerd.watch import Watch
+from ostinato.world import World
+
+_HOSTS: Final = "/etc/hosts"
+_RETRY: Final = 2.0  # seconds after which a runtime that does not answer is asked again
+_ANSWER_PATIENCE: Final = 10.0  # seconds for an answer, beyond what a command may take
+
+
+class ContainerdRuntime:
+    tells = True
+
+    def __init__(self, world: World, containerd: Containerd, directory: Path) -> None:
+        """`directory`: what it keeps of Pods is kept here. By it the node knows what is its own."""
+        cri = containerd.cri
+        self.version = SCHEME + containerd.version
+        self._world = world
+        self._cri = cri
+        self._directory = directory.absolute()
+        self._images = Images(cri, world.clock)
+        self._sandboxes = Sandboxes(cri, str(self._directory))
+        self._watch = Watch(cri, world.clock)
+        self._containers: dict[tuple[str, str], CriContainer] = {}  # the newest of each, by uid and name
+        self._memory = machine_memory()
+
+    def listen(self, changed: Changed) -> None:
+        self._watch.listen(changed)
+
+    async def address(self, pod: Pod) -> str:
+        return (await self._sandboxes.of(pod)).address
+
+    async def pull(self, pod: Pod, container: Container, tell: Tell) -> None:
+        await self._images.ensure(pod, container, tell)
+
+    # Starting
+
+    async def start(self, launch: Launch) -> CriContainer:
+        pod, container = launch.pod, launch.container
+        image = await self._images.find(with_tag(container.image or ""))
+        if image is None:
+            raise StartError("CreateContainerError", f'the image "{container.image}" is gone')
+        why = refusal(pod, container, image)
+        if why is not None:
+            raise StartError("CreateContainerConfigError", why)
+        sandbox = await self._sandboxes.of(pod)
+        await self._remove_earlier(pod, container.name)
+        launch = self._with_files(launch, sandbox.address)
+        logs = None if launch.log is None else launch.log.parent.parent
+        request = {
+            "pod_sandbox_id": sandbox.id,
+            "config": container_config(launch, image, self._target(launch), self._memory),
+            "sandbox_config": sandbox_config(pod, sandbox.attempt, resolv_conf(), logs),
+        }
+        try:
+            key: str = (await self._cri.call("CreateContainer", request))["container_id"]
+        except RpcError as error:
+            raise StartError("CreateContainerError", str(error)) from None
+        failure = ""
+        try:
+            await self._cri.call("StartContainer", {"container_id": key})
+        except RpcError as error:
+            failure = str(error)
+        started = await self._found(key)
+        if started is None or (failure and started.exit is None):
+            raise StartError("RunContainerError", failure or "the container is gone")
+        self._follow(pod, container.name, started)
+        return started
+
+    async def _remove_earlier(self, pod: Pod, name: str) -> None:
+        """Nothing of this name is in the way: neither what has ended, nor what was begun and given up."""
+        self._containers.pop((pod.metadata.uid, name), None)
+        try:
+            for each in await self._listed({UID: pod.metadata.uid, NAME: name}):
+                self._watch.forget(each["id"])
+                await self._cri.call("RemoveContainer", {"container_id": each["id"]})
+        except RpcError as error:
+            raise StartError("CreateContainerError", str(error)) from None
+
+    def _with_files(self, launch: Launch, address: str) -> Launch:
+        """Besides what the agent mounts: the names of hosts, and the last words."""
+        pod, container = launch.pod, launch.container
+        mounts = list(launch.mounts)
+        if launch.log is not None:
+            launch.log.parent.mkdir(parents=True, exist_ok=True)
+        if not pod.spec.host_network and all(each.target != _HOSTS for each in mounts):
+            mounts.append(Mount(self._hosts(pod, address), _HOSTS))
+        if launch.message is not None and container.termination_message_path:
+            launch.message.parent.mkdir(parents=True, exist_ok=True)
+            launch.message.touch()
+            launch.message.chmod(0o666)  # whoever the container runs as
+            mounts.append(Mount(launch.message, container.termination_message_path))
+        return msgspec.structs.replace(launch, mounts=mounts)
+
+    def _hosts(self, pod: Pod, address: str) -> Path:
+        path = self._hosts_of(pod.metadata.uid)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(hosts_file(pod, address))
+        return path
+
+    def _hosts_of(self, uid: str) -> Path:
+        return self._directory / "sandboxes" / uid / "hosts"
+
+    def _target(self, launch: Launch) -> str | None:
+        name = target_of(launch.container)
+        if name is None:
+            return None
+        target = self._containers.get((launch.pod.metadata.uid, name))
+        if target is None:
+            raise StartError("CreateContainerConfigError", f'unable to find target container "{name}"')
+        return target.key
+
+    async def _found(self, key: str) -> CriContainer | None:
+        try:
+            answer = await self._cri.call("ContainerStatus", {"container_id": key})
+        except RpcError as error:
+            if error.code == NOT_FOUND:
+                return None
+            raise StartError("RunContainerError", str(error)) from None
+        return CriContainer(self._cri, answer["status"], self._world.clock)
+
+    def _follow(self, pod: Pod, name: str, container: CriContainer) -> None:
+        self._containers[pod.metadata.uid, name] = container
+        self._watch.follow(pod, container)
+
+    # What was there before, and what is to go
+
+    async def recover(self, pod: Pod) -> Mapping[str, CriContainer]:
+        newest: dict[str, dict[str, Any]] = {}
+        for each in sorted(await self._listed({UID: pod.metadata.uid}), key=_attempt):
+            if each.get("state", CREATED) != CREATED:  # what was not started will be made anew
+                newest[each["labels"][NAME]] = each
+        found = {}
+        for name, each in newest.items():
+            container = await self._found(each["id"])
+            if container is not None:
+                self._follow(pod, name, container)
+                found[name] = container
+        return found
+
+    async def discard(self, pod: Pod) -> None:
+        await self.remove(pod.metadata.uid)
+
+    async def known(self) -> list[str]:
+        """The uids of all Pods of which there is something."""
+        return await self._sandboxes.uids()
+
+    async def remove(self, uid: str) -> None:
+        """End and forget all there is of a Pod."""
+        for key in [key for key in self._containers if key[0] == uid]:
+            self._watch.forget(self._containers.pop(key).key)
+        self._images.forget(uid)
+        while True:
+            try:
+                await self._sandboxes.remove(uid)
+                break
+            except RpcError:  # nobody answers: a Pod is not gone before its sandbox is
+                await self._world.clock.sleep(_RETRY)
+        shutil.rmtree(self._hosts_of(uid).parent, ignore_errors=True)
+
+    async def _listed(self, selector: Mapping[str, str]) -> list[dict[str, Any]]:
+        answer = await self._cri.call("ListContainers", {"filter": {"label_selector": dict(selector)}})
+        listed: list[dict[str, Any]] = answer.get("containers", [])
+        return listed
+
+    # Reaching into containers
+
+    async def exec(self, pod: Pod, container: str, command: Sequence[str], *, stdin: bool, tty: bool) -> Session:
+        request = {
+            "container_id": self._running(pod, container).key,
+            "cmd": list(command),
+            "stdin": stdin,
+            "stdout": True,
+            "stderr": not tty,
+            "tty": tty,
+        }
+        return await self._session("Exec", request, stdin=stdin, tty=tty)
+
+    async def attach(self, pod: Pod, container: str, *, stdin: bool, tty: bool) -> Session:
+        key = self._running(pod, container).key
+        request = {"container_id": key, "stdin": stdin, "stdout": True, "stderr": not tty, "tty": tty}
+        return await self._session("Attach", request, stdin=stdin, tty=tty)
+
+    async def _session(self, method: str, request: Mapping[str, Any], *, stdin: bool, tty: bool) -> Session:
+        try:
+            answer = await self._cri.call(method, request)
+        except RpcError as error:
+            raise ExecError(str(error)) from None
+        return await CriSession.to(answer["url"], self._world.clock, stdin=stdin, tty=tty)
+
+    async def run(self, pod: Pod, container: str, command: Sequence[str], within: float | None) -> tuple[int, bytes]:
+        """The code and the output of a command that has ended. TimeoutError if it took longer; it is killed then."""
+        key = self._running(pod, container).key
+        seconds = 0 if within is None else math.ceil(within)
+        request = {"container_id": key, "cmd": list(command), "timeout": seconds}
+        patience = _ANSWER_PATIENCE + seconds if seconds else math.inf
+        try:
+            answer = await self._cri.call("ExecSync", request, within=patience)
+        except RpcError as error:
+            if error.code == DEADLINE_EXCEEDED:
+                raise TimeoutError(str(error)) from None
+            raise ExecError(str(error)) from None
+        output = b64decode(answer.get("stdout", "")) + b64decode(answer.get("stderr", ""))
+        return answer.get("exit_code", 0), output
+
+    async def connect(self, pod: Pod, port: int) -> CriLink:
+        """To a port of the Pod, within its own network; an OSError says why that cannot be."""
+        try:
+            sandbox = await self._sandboxes.find(pod)
+            if sandbox is None:
+                raise ConnectionError("the Pod has no sandbox")
+            answer = await self._cri.call("PortForward", {"pod_sandbox_id": sandbox.id, "port": [port]})
+        except RpcError as error:
+            raise ConnectionError(str(error)) from None
+        return await CriLink.to(answer["url"], port, self._world.clock)
+
+    async def usage(self, pod: Pod) -> Mapping[str, Usage]:
+        uid = pod.metadata.uid
+        try:
+            answer = await self._cri.call("ListContainerStats", {"filter": {"label_selector": {UID: uid}}})
+        except RpcError:
+            return {}
+        return {
+            each["attributes"]["labels"][NAME]: Usage(
+                _value(each.get("cpu"), "usage_core_nano_seconds") / 1e9,
+                _value(each.get("memory"), "working_set_bytes"),
+            )
+            for each in answer.get("stats", [])
+            if each["attributes"]["labels"].get(NAME)
+        }
+
+    def _running(self, pod: Pod, name: str) -> CriContainer:
+        container = self._containers.get((pod.metadata.uid, name))
+        if container is None or container.exit is not None:
+            raise ExecError(f'container not found ("{name}")')
+        return container
+
+    async def close(self) -> None:
+        """Watch no longer; containers go on."""
+        await self._watch.close()
+
+
+def _attempt(container: Mapping[str, Any]) -> int:
+    attempt: int = (container.get("metadata") or {}).get("attempt", 0)
+    return attempt
+
+
+def _value(measured: Mapping[str, Any] | None, name: str) -> int:
+    value: int = ((measured or {}).get(name) or {}).get("value", 0)
+    return value

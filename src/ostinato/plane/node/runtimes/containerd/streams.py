@@ -1,0 +1,138 @@
+"""Streams of containers: the CRI names an address for each, where SPDY is spoken."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import Final
+from urllib.parse import urlsplit
+
+from ostinato.plane.node.runtimes import ExecError
+from ostinato.server.streaming.ports import PROTOCOL as PORTS
+from ostinato.server.streaming.session import Command, SessionError
+from ostinato.server.streaming.spdy import SpdyConnection, SpdyStream
+from ostinato.server.streaming.spdy_command import PROTOCOLS, SPDY, SpdySession
+from ostinato.world import Clock
+
+_PATIENCE: Final = 30.0  # seconds for the runtime to answer
+_LONGEST_HEAD: Final = 64 * 1024
+_CHUNK: Final = 32 * 1024
+_EXEC_FAILED: Final = "Internal error occurred: error executing command in container: "
+_ATTACH_FAILED: Final = "Internal error occurred: error attaching to container: "
+
+
+class CommandError(ExecError, SessionError):
+    """A command that could not be run, which the runtime says only when its streams are open."""
+
+
+class CriSession(SpdySession):
+    """A command in a container, or the container itself."""
+
+    _socket: UpgradedSocket
+
+    @classmethod
+    async def to(cls, url: str, clock: Clock, *, stdin: bool, tty: bool) -> CriSession:
+        socket = await UpgradedSocket.open(url, PROTOCOLS[0], clock)
+        command = Command(open=_nothing, what="", stdin=stdin, stdout=True, stderr=True, tty=tty)
+        try:
+            session = await cls.begin(socket, command)
+        except SessionError as error:
+            socket.close()
+            raise ExecError(str(error)) from None
+        assert isinstance(session, CriSession)
+        session._socket = socket
+        return session
+
+    async def wait(self) -> int:
+        try:
+            return await super().wait()
+        except SessionError as error:
+            raise CommandError(str(error).removeprefix(_EXEC_FAILED).removeprefix(_ATTACH_FAILED)) from None
+
+    async def close(self) -> None:
+        await super().close()
+        self._socket.close()
+
+
+class CriLink:
+    """A connection to a port of a Pod, within its own network."""
+
+    def __init__(self, socket: UpgradedSocket, connection: SpdyConnection, data: SpdyStream) -> None:
+        self._socket = socket
+        self._connection = connection
+        self._data = data
+
+    @classmethod
+    async def to(cls, url: str, port: int, clock: Clock) -> CriLink:
+        """An OSError if that cannot be."""
+        try:
+            socket = await UpgradedSocket.open(url, PORTS, clock)
+        except ExecError as error:
+            raise ConnectionError(str(error)) from None
+        connection = await SpdyConnection(socket, server=False).__aenter__()
+        about = {"port": str(port), "requestid": "0"}
+        await (await connection.open({"streamtype": "error", **about})).close()
+        data = await connection.open({"streamtype": "data", **about})
+        return cls(socket, connection, data)
+
+    async def read(self) -> bytes | None:
+        return await self._data.read()
+
+    async def write(self, data: bytes) -> None:
+        await self._data.write(data)
+
+    async def close_writing(self) -> None:
+        await self._data.close()
+
+    async def close(self) -> None:
+        await self._connection.__aexit__()
+        self._socket.close()
+
+
+class UpgradedSocket:
+    """A connection over which bytes go both ways, once both sides have agreed on what they mean."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+
+    @classmethod
+    async def open(cls, url: str, protocol: str, clock: Clock) -> UpgradedSocket:
+        """Ask a URL for SPDY, and a protocol within it. An `ExecError` if that is refused."""
+        parts = urlsplit(url)
+        target = f"{parts.path}?{parts.query}" if parts.query else parts.path
+        head = (
+            f"POST {target} HTTP/1.1\r\nHost: {parts.netloc}\r\nContent-Length: 0\r\n"
+            f"Connection: Upgrade\r\nUpgrade: {SPDY}\r\nX-Stream-Protocol-Version: {protocol}\r\n\r\n"
+        )
+        try:
+            async with clock.timeout(_PATIENCE):
+                reader, writer = await asyncio.open_connection(parts.hostname, parts.port, limit=_LONGEST_HEAD)
+                socket = cls(reader, writer)
+                writer.write(head.encode())
+                answer = await reader.readuntil(b"\r\n\r\n")
+        except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError) as error:
+            raise ExecError(f"the runtime's streams cannot be reached: {error or 'no answer'}") from None
+        status = answer.split(b"\r\n", 1)[0].decode(errors="replace")
+        if status.split(" ")[1:2] != ["101"]:
+            socket.close()
+            raise ExecError(f"the runtime refuses the stream: {status}")
+        return socket
+
+    async def send(self, data: bytes) -> None:
+        with contextlib.suppress(OSError):
+            self._writer.write(data)
+            await self._writer.drain()
+
+    async def receive(self) -> bytes | None:
+        try:
+            return await self._reader.read(_CHUNK) or None
+        except OSError:
+            return None
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+async def _nothing() -> SpdySession:
+    raise AssertionError("what is opened is at the other side")
