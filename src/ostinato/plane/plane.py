@@ -110,3 +110,5 @@ class Plane:
             assert self._server.core is not None
             for name, endpoint in fleet.add_to(manager, settings.nodes, settings.runtime, state / "nodes").items():
                 self._server.core.nodes.add(name, endpoint)
+            if settings.runtime != "simulated":  # which uses nothing that could be measured
+                self._server.core.serve_usage()

@@ -72,6 +72,12 @@ class Server:
         self._expiry.start()
         self.index.forget()  # nobody has seen anything yet that a watch could go on from
 
+    def serve_usage(self) -> None:
+        """Serve metrics.k8s.io, from what the agents of nodes measure."""
+        from ostinato.server.verbs import resource_usage  # noqa: PLC0415 - loads only where it is needed
+
+        resource_usage.install(self.registry, self.nodes)
+
     def at_once(self, request: Request) -> Response | None:
         """The answer that `handle` would give, to the request that is the most frequent and waits for nothing: to get
         an object that there is. None for all others.

@@ -14,10 +14,12 @@ from ostinato.manager import Manager
 from ostinato.plane.indexes import NODE_NAME, keep
 from ostinato.plane.node.admission import Room
 from ostinato.plane.node.agent import Host, PodAgent
+from ostinato.plane.node.endpoint import NodeEndpoint
 from ostinato.plane.node.heartbeat import Heartbeat
 from ostinato.plane.node.local import this_machine
 from ostinato.plane.node.machine import Machine, node_of
 from ostinato.plane.node.runtimes.simulated import SimulatedRuntime
+from ostinato.plane.node.stats import NodeStats
 from ostinato.plane.node.stream import PodStreams
 from ostinato.plane.node.supplies import Larder
 from ostinato.plane.node.sweep import Sweep
@@ -33,7 +35,7 @@ def add_to(manager: Manager, count: int, runtime: str, state: Path | None = None
     """Have so many nodes in a manager's process; a ValueError for a runtime that there is not.
 
     `state`: the directory in which nodes with real containers keep what is theirs.
-    What is returned answers for each of them, by name: logs, commands, ports.
+    What is returned answers for each of them, by name: logs, commands, ports, measurements.
     """
     if runtime not in RUNTIMES:
         raise ValueError(f"there is no runtime {runtime!r}; there are {', '.join(RUNTIMES)}")
@@ -104,5 +106,11 @@ def _add(
     async def find(key: NamespacedName) -> Pod | None:
         return await manager.client.get(Pod, key, missing=None)
 
-    streams = PodStreams(manager.world, find, {each.name: each.runtime for each in hosts.values()}, logs=logs)
-    return dict.fromkeys(hosts, streams.handle)
+    async def pods_of(node: str) -> Sequence[Pod]:
+        keys = informer.store.index_keys(NODE_NAME.name, node)
+        return [pod for key in keys if (pod := await find(key)) is not None]
+
+    runtimes = {name: host.runtime for name, host in hosts.items()}
+    streams = PodStreams(manager.world, find, runtimes, logs)
+    stats = NodeStats(manager.world.clock, runtimes, pods_of)
+    return {name: NodeEndpoint(name, streams, stats).handle for name in hosts}

@@ -54,6 +54,7 @@ class Resource:
         self.singular = gvk.kind.lower()
         self.short_names: tuple[str, ...] = ()
         self.categories: tuple[str, ...] = ()
+        self.described = True  # in OpenAPI
         self.openapi: Mapping[str, Any] | None = None  # the schema as a definition's author wrote it; built-in: None
         self.storage_gvk = gvk  # the version in which objects are stored
         self.from_storage: Callable[[Json], Json] | None = None  # None: only kind and apiVersion differ

@@ -57,7 +57,11 @@ class OpenAPI:
         yield _Part("api", definitions, (document_path("/api/", "core", "getCoreAPIVersions", _META + "APIVersions"),))
         yield _Part("apis", definitions, (document_path("/apis/", "apis", "getAPIVersions", _META + "APIGroupList"),))
         yield _Part("version", definitions, (_VERSION,))
-        for group, versions in discovery.groups.items():
+        for group, every in discovery.groups.items():
+            described = {name: [each for each in resources if each.described] for name, resources in every.items()}
+            versions = {name: resources for name, resources in described.items() if resources}
+            if not versions:
+                continue
             custom = all(resource.custom for resources in versions.values() for resource in resources)
             if group and not custom:
                 identifier = f"get{camel(group)}APIGroup"

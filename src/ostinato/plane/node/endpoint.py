@@ -1,0 +1,24 @@
+"""The endpoint of a node: what its agent answers, in the paths of a kubelet.
+
+Logs, commands and ports are `stream`'s, measurements `stats`'; `/healthz` says that there is somebody.
+"""
+
+from __future__ import annotations
+
+from ostinato.plane.node.stats import PATH, NodeStats
+from ostinato.plane.node.stream import PodStreams
+from ostinato.server.request import Answer, Request, Response, text_response
+
+
+class NodeEndpoint:
+    def __init__(self, name: str, streams: PodStreams, stats: NodeStats) -> None:
+        self._name = name
+        self._streams = streams
+        self._stats = stats
+
+    async def handle(self, request: Request) -> Answer:
+        if request.path == PATH:
+            return Response(200, await self._stats.summary(self._name))
+        if request.path == "/healthz":
+            return text_response(200, "ok")
+        return await self._streams.handle(request)

@@ -1,0 +1,105 @@
+"""What the Pods of a node use, and the node itself, as a kubelet sums it up at `/stats/summary`.
+
+Nothing is measured unless somebody asks: processor time is compared with what it was when somebody asked last; if that
+is long ago, the answer takes a second.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from ostinato.api.time import Time
+from ostinato.kinds.core_v1 import Pod
+from ostinato.plane.node.runtimes import Runtime, Usage
+from ostinato.world import Clock
+
+PATH: Final = "/stats/summary"
+PodsOf = Callable[[str], Awaitable[Sequence[Pod]]]
+"""The Pods that are bound to a node."""
+
+MachineUsage = Callable[[], Usage]
+_SHORTEST: Final = 1.0  # seconds that two measurements must lie apart
+_LONGEST: Final = 60.0  # seconds after which a measurement says nothing about the present
+
+
+class _Sample(msgspec.Struct, frozen=True):
+    at: float  # on the monotonic clock
+    time: Time
+    machine: Usage
+    pods: Sequence[tuple[Pod, Mapping[str, Usage]]]
+
+    def cpu(self) -> dict[tuple[str, str], float]:
+        """The seconds of each container, by uid of the Pod and name."""
+        return {(pod.metadata.uid, name): used.cpu for pod, usage in self.pods for name, used in usage.items()}
+
+
+class NodeStats:
+    def __init__(
+        self, clock: Clock, runtimes: Mapping[str, Runtime], pods_of: PodsOf, machine: MachineUsage | None = None
+    ) -> None:
+        """`runtimes`: by the name of their node."""
+        self._clock = clock
+        self._runtimes = runtimes
+        self._pods_of = pods_of
+        self._machine = machine_usage if machine is None else machine
+        self._samples: dict[str, _Sample] = {}  # the last of each node
+        self._told: dict[str, dict[str, Any]] = {}  # what was made of it
+        self._lock = asyncio.Lock()
+
+    async def summary(self, node: str) -> bytes:
+        async with self._lock:  # who asks meanwhile gets the same
+            before = self._samples.get(node)
+            now = self._clock.monotonic()
+            if before is None or now - before.at > _LONGEST:
+                before = await self._measure(node)
+                await self._clock.sleep(_SHORTEST)
+            elif now - before.at < _SHORTEST and node in self._told:
+                return msgspec.json.encode(self._told[node])
+            after = self._samples[node] = await self._measure(node)
+            told = self._told[node] = _compared(node, before, after)
+            return msgspec.json.encode(told)
+
+    async def _measure(self, node: str) -> _Sample:
+        runtime = self._runtimes[node]
+        pods = [(pod, await runtime.usage(pod)) for pod in await self._pods_of(node)]
+        return _Sample(self._clock.monotonic(), Time.of(self._clock.now()), self._machine(), pods)
+
+
+def _compared(node: str, before: _Sample, after: _Sample) -> dict[str, Any]:
+    seconds = max(after.at - before.at, _SHORTEST)
+    cpu_before = before.cpu()
+    time = str(after.time)
+
+    def told(cpu: float, usage: Usage) -> dict[str, Any]:
+        cores = max(usage.cpu - cpu, 0.0) / seconds
+        return {
+            "cpu": {"time": time, "usageNanoCores": int(cores * 1e9), "usageCoreNanoSeconds": int(usage.cpu * 1e9)},
+            "memory": {"time": time, "usageBytes": usage.memory, "workingSetBytes": usage.memory},
+        }
+
+    pods = []
+    for pod, usage in after.pods:
+        uid = pod.metadata.uid
+        # One that has been started since has used nothing before.
+        containers = [{"name": name} | told(cpu_before.get((uid, name), 0.0), used) for name, used in usage.items()]
+        if containers:
+            known = pod.metadata
+            about = {"name": known.name, "namespace": known.namespace, "uid": uid}
+            pods.append({"podRef": about, "containers": containers})
+    return {"node": {"nodeName": node} | told(before.machine.cpu, after.machine), "pods": pods}
+
+
+def machine_usage() -> Usage:
+    """Of this machine: all that is not idle, and all memory that could not be had at once."""
+    fields = Path("/proc/stat").read_text().partition("\n")[0].split()[1:]
+    busy = sum(map(int, fields[:3])) + sum(map(int, fields[5:8]))
+    sizes = {}
+    for line in Path("/proc/meminfo").read_text().splitlines():
+        name, _, size = line.partition(":")
+        sizes[name] = size.split()[0]
+    return Usage(busy / 100, (int(sizes["MemTotal"]) - int(sizes["MemAvailable"])) * 1024)
