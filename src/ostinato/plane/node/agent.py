@@ -96,8 +96,9 @@ class PodAgent:
             if (rejected := self._rejection(pod, host)) is not None:
                 await self._reject(pod, rejected, ctx)
                 return None
-            life = self._lives[request] = self._born(pod, host, ctx)
-            await life.recover()
+            life = self._born(pod, host, ctx)
+            await life.recover()  # if that fails it is tried again, before anything is started
+            self._lives[request] = life
         life.see(pod)
         after = life.step(None if pod.metadata.deletion_timestamp is None else _grace(pod))
         if life.is_busy:

@@ -6,7 +6,7 @@ import asyncio
 import shlex
 import ssl
 from collections.abc import Sequence
-from typing import Final, Literal
+from typing import Final, Literal, Protocol, runtime_checkable
 
 import msgspec
 
@@ -25,6 +25,14 @@ class Outcome(msgspec.Struct, frozen=True):
     output: str = ""
 
 
+@runtime_checkable
+class RunsToTheEnd(Protocol):
+    """A runtime that runs a command to its end by itself, and kills it if that takes too long."""
+
+    async def run(self, pod: Pod, container: str, command: Sequence[str], within: float | None) -> tuple[int, bytes]:
+        """Its code and its output. TimeoutError if it took longer, an `ExecError` if it cannot be run."""
+
+
 class Checker:
     """Checks the containers of one Pod."""
 
@@ -33,23 +41,27 @@ class Checker:
         self._clock = clock
 
     async def command(self, pod: Pod, container: str, command: Sequence[str], timeout: float | None) -> Outcome:  # noqa: ASYNC109
+        run = self._runtime.run if isinstance(self._runtime, RunsToTheEnd) else self._run
         try:
-            session = await self._runtime.exec(pod, container, command, stdin=False, tty=False)
+            code, output = await run(pod, container, command, timeout)
         except ExecError as error:
             return Outcome("error", str(error))
-        output = bytearray()
-        try:
-            async with self._clock.timeout(timeout):
-                while (chunk := await session.read()) is not None:
-                    if len(output) < _MOST_OUTPUT:
-                        output += chunk[1]
-                code = await session.wait()
         except TimeoutError:
             text = " ".join(shlex.quote(each) if " " in each else each for each in command)
             return Outcome("failure", f'command timed out: "{text}" timed out after {timeout:g}s')
+        return Outcome("success" if code == 0 else "failure", output[:_MOST_OUTPUT].decode(errors="replace"))
+
+    async def _run(self, pod: Pod, container: str, command: Sequence[str], within: float | None) -> tuple[int, bytes]:
+        session = await self._runtime.exec(pod, container, command, stdin=False, tty=False)
+        output = bytearray()
+        try:
+            async with self._clock.timeout(within):
+                while (chunk := await session.read()) is not None:
+                    if len(output) < _MOST_OUTPUT:
+                        output += chunk[1]
+                return await session.wait(), bytes(output)
         finally:
             await session.close()
-        return Outcome("success" if code == 0 else "failure", output[:_MOST_OUTPUT].decode(errors="replace"))
 
     async def http(
         self,

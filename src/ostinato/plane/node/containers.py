@@ -43,6 +43,7 @@ class Record(msgspec.Struct, eq=False):
     waiting: Waiting | None = None
     backoff: float = 0.0  # seconds that the next start waits, counted from the end
     failed_at: Time | None = None  # when a start failed, since the last that did not
+    again: float = RETRY_AFTER  # seconds that the next start waits, counted from one that failed
     hooking: bool = False  # it runs, but what is to be done after its start is not
     probed_ready: bool = True  # as far as its probes know
     probed_started: bool = True
@@ -70,14 +71,15 @@ class Record(msgspec.Struct, eq=False):
     def due(self) -> Time | None:
         """When it may be started; None if it may now."""
         if self.failed_at is not None:
-            return self.failed_at + timedelta(seconds=RETRY_AFTER)
+            return self.failed_at + timedelta(seconds=self.again)
         ended = self.exit
         return None if ended is None or self.backoff == 0 else ended.at + timedelta(seconds=self.backoff)
 
-    def failed(self, waiting: Waiting, now: Time) -> None:
-        """It could not be started."""
+    def failed(self, waiting: Waiting, now: Time, again: float | None = None) -> None:
+        """It could not be started. `again`: the seconds after which that is tried again."""
         self.waiting = waiting
         self.failed_at = now
+        self.again = RETRY_AFTER if again is None else again
 
     def started(self, running: Running) -> None:
         """It was started, for the first time or again."""

@@ -185,6 +185,7 @@ def _status(record: Record, pod: Pod, known: Knowledge) -> ContainerStatus:
         restart_count=record.restarts,
         state=state,
         last_state=ContainerState(terminated=before),
+        user=running.user if running is not None else None,
     )
     if known.details and record.role != "ephemeral":
         _add_details(status, record)

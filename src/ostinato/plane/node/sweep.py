@@ -16,7 +16,7 @@ from ostinato.kinds.core_v1 import Pod
 class Leftovers(Protocol):
     """A runtime that knows of Pods by what is on this machine."""
 
-    def known(self) -> list[str]:
+    async def known(self) -> list[str]:
         """Their uids."""
 
     async def remove(self, uid: str) -> None:
@@ -38,7 +38,7 @@ class Sweep:
         self._nodes[node] = (directory, leftovers)
 
     async def run(self, surroundings: Surroundings) -> None:
-        found = {name: leftovers.known() for name, (_, leftovers) in self._nodes.items()}
+        found = {name: await leftovers.known() for name, (_, leftovers) in self._nodes.items()}
         logged = [*self._logs.iterdir()] if self._logs.is_dir() else []
         alive = await self._alive(surroundings)  # after that: a Pod that comes meanwhile is not left over
         for name, (directory, leftovers) in self._nodes.items():

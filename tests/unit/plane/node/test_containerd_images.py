@@ -9,7 +9,7 @@ import pytest
 
 from ostinato.api.meta import ObjectMeta
 from ostinato.kinds.core_v1 import Container, Pod, PodSpec
-from ostinato.plane.node.runtimes import StartError
+from ostinato.plane.node.runtimes import PullError
 from ostinato.plane.node.runtimes.containerd.cri import Message
 from ostinato.plane.node.runtimes.containerd.http2 import RpcError
 from ostinato.plane.node.runtimes.containerd.image_names import with_tag
@@ -97,7 +97,7 @@ class Scene:
             await self.world.clock.sleep(after)
             try:
                 await self.images.ensure(pod, container, lambda *event: self.events.append(event))
-            except StartError as error:
+            except PullError as error:
                 return error.reason, str(error)
             return "", ""
 

@@ -16,7 +16,7 @@ from typing import Protocol
 import msgspec
 
 from ostinato.api.time import Time
-from ostinato.kinds.core_v1 import Container, Pod
+from ostinato.kinds.core_v1 import Container, ContainerUser, Pod
 
 Changed = Callable[[Pod], None]
 """Called when something has happened to a container of a Pod."""
@@ -64,11 +64,23 @@ class Exit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StartError(Exception):
-    """A container cannot be started now: `reason` and message are shown as what it waits for."""
+    """A container cannot be started now: `reason` and message are shown as what it waits for.
 
-    def __init__(self, reason: str, message: str) -> None:
+    `again`: the seconds after which to try again. Defaults to what the agent thinks right.
+    """
+
+    def __init__(self, reason: str, message: str, again: float | None = None) -> None:
         super().__init__(message)
         self.reason = reason
+        self.again = again
+
+
+class PullError(StartError):
+    """A container's image is not there."""
+
+
+class SandboxError(Exception):
+    """A Pod cannot get what its containers run in; the message says why."""
 
 
 class ExecError(Exception):
@@ -95,6 +107,10 @@ class Running(Protocol):
     @property
     def attempt(self) -> int:
         """0 for the first of its name."""
+
+    @property
+    def user(self) -> ContainerUser | None:
+        """Whom it was started as; None if the runtime does not know."""
 
     @property
     def started_at(self) -> Time: ...
@@ -144,10 +160,10 @@ class Runtime(Protocol):
         """Whom to tell of changes. Called once, before anything is started."""
 
     async def address(self, pod: Pod) -> str:
-        """The Pod's own address; the same each time it is asked for."""
+        """The Pod's own address; the same each time it is asked for. A `SandboxError` if it cannot have one."""
 
     async def pull(self, pod: Pod, container: Container, tell: Tell) -> None:
-        """Have a container's image there; a `StartError` if that cannot be."""
+        """Have a container's image there; a `PullError` if that cannot be."""
 
     async def start(self, launch: Launch) -> Running:
         """Start a container, for the first time or again; a `StartError` if that cannot be.

@@ -94,6 +94,8 @@ _SCHEME: Final = "simulated://"
 
 
 class SimulatedContainer:
+    user = None
+
     def __init__(self, name: str, started_at: Time, script: Script, clock: Clock) -> None:
         self.id = _SCHEME + name
         self.image_id = ""

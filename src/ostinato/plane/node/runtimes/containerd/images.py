@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from ostinato.kinds.core_v1 import Container, Pod
-from ostinato.plane.node.runtimes import StartError, Tell
+from ostinato.plane.node.runtimes import PullError, Tell
 from ostinato.plane.node.runtimes.containerd.cri import Cri
 from ostinato.plane.node.runtimes.containerd.grpc import described
 from ostinato.plane.node.runtimes.containerd.http2 import RpcError
@@ -20,6 +20,7 @@ from ostinato.world import Clock
 
 _FIRST_BACKOFF: Final = 10.0
 _LONGEST_BACKOFF: Final = 300.0
+_SOON: Final = 2.0  # seconds for which a failure is shown before what it leads to: waiting
 _PULL_PATIENCE: Final = 3600.0  # an image may be large; containerd ends pulls that make no progress
 
 
@@ -38,7 +39,7 @@ class Images:
         self._failures: dict[tuple[str, str], _Failure] = {}  # by uid and image
 
     async def ensure(self, pod: Pod, container: Container, tell: Tell) -> None:
-        """Have the image of a container there; a `StartError` says why it is not."""
+        """Have the image of a container there; a `PullError` says why it is not."""
         asked = container.image or ""
         image = _checked(asked, tell)
         policy = container.image_pull_policy or "IfNotPresent"
@@ -50,7 +51,7 @@ class Images:
             if policy == "Never":
                 message = f'Container image "{asked}" is not present with pull policy of Never'
                 tell("Warning", "ErrImageNeverPull", message)
-                raise StartError("ErrImageNeverPull", message)
+                raise PullError("ErrImageNeverPull", message)
         await self._pull(pod, asked, image, tell)
 
     async def find(self, image: str) -> dict[str, Any] | None:
@@ -58,7 +59,7 @@ class Images:
         try:
             answer = await self._cri.call("ImageStatus", {"image": {"image": image}})
         except RpcError as error:
-            raise StartError("ImageInspectError", f'Failed to inspect image "": {described(error)}') from None
+            raise PullError("ImageInspectError", f'Failed to inspect image "": {described(error)}') from None
         found: dict[str, Any] | None = answer.get("image")
         return found if found and found.get("id") else None
 
@@ -73,7 +74,8 @@ class Images:
         now = self._clock.monotonic()
         if failure is not None and now < failure.due:
             tell("Normal", "BackOff", f'Back-off pulling image "{asked}"')
-            raise StartError("ImagePullBackOff", f'Back-off pulling image "{asked}": {failure.message}')
+            message = f'Back-off pulling image "{asked}": {failure.message}'
+            raise PullError("ImagePullBackOff", message, failure.due - now)
         tell("Normal", "Pulling", f'Pulling image "{asked}"')
         try:
             await self._cri.call("PullImage", {"image": {"image": image}}, within=_PULL_PATIENCE)
@@ -82,7 +84,7 @@ class Images:
             tell("Warning", "Failed", f'Failed to pull image "{asked}": {why}')
             wait = _FIRST_BACKOFF if failure is None else min(2 * failure.wait, _LONGEST_BACKOFF)
             self._failures[key] = _Failure(f"ErrImagePull: {why}", wait, self._clock.monotonic() + wait)
-            raise StartError("ErrImagePull", why) from None
+            raise PullError("ErrImagePull", why, _SOON) from None
         self._failures.pop(key, None)
         took = self._clock.monotonic() - now
         found = await self.find(image)
@@ -97,7 +99,7 @@ def _checked(asked: str, tell: Tell) -> str:
     except ValueError as error:
         message = f'Failed to apply default image tag "{asked}": couldn\'t parse image name "{asked}": {error}'
         tell("Warning", "InspectFailed", message)
-        raise StartError("InvalidImageName", message) from None
+        raise PullError("InvalidImageName", message) from None
 
 
 def _took(seconds: float) -> str:

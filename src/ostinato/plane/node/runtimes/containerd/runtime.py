@@ -12,7 +12,17 @@ from typing import Any, Final
 import msgspec
 
 from ostinato.kinds.core_v1 import Container, Pod
-from ostinato.plane.node.runtimes import Changed, ExecError, Launch, Mount, Session, StartError, Tell, Usage
+from ostinato.plane.node.runtimes import (
+    Changed,
+    ExecError,
+    Launch,
+    Mount,
+    SandboxError,
+    Session,
+    StartError,
+    Tell,
+    Usage,
+)
 from ostinato.plane.node.runtimes.containerd.configs import (
     NAME,
     UID,
@@ -73,7 +83,10 @@ class ContainerdRuntime:
         why = refusal(pod, container, image)
         if why is not None:
             raise StartError("CreateContainerConfigError", why)
-        sandbox = await self._sandboxes.of(pod)
+        try:
+            sandbox = await self._sandboxes.of(pod)
+        except SandboxError as error:
+            raise StartError("CreateContainerError", str(error)) from None
         await self._remove_earlier(pod, container.name)
         launch = self._with_files(launch, sandbox.address)
         logs = None if launch.log is None else launch.log.parent.parent
@@ -156,8 +169,12 @@ class ContainerdRuntime:
     # What was there before, and what is to go
 
     async def recover(self, pod: Pod) -> Mapping[str, CriContainer]:
+        try:
+            listed = await self._listed({UID: pod.metadata.uid})
+        except RpcError as error:
+            raise SandboxError(f"what runs of the Pod is not known: {error}") from None
         newest: dict[str, dict[str, Any]] = {}
-        for each in sorted(await self._listed({UID: pod.metadata.uid}), key=_attempt):
+        for each in sorted(listed, key=_attempt):
             if each.get("state", CREATED) != CREATED:  # what was not started will be made anew
                 newest[each["labels"][NAME]] = each
         found = {}

@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from ostinato.kinds.core_v1 import Pod
-from ostinato.plane.node.runtimes import StartError
+from ostinato.plane.node.runtimes import SandboxError
 from ostinato.plane.node.runtimes.containerd.configs import UID, sandbox_config
 from ostinato.plane.node.runtimes.containerd.cri import Cri
 from ostinato.plane.node.runtimes.containerd.grpc import NOT_FOUND, described
@@ -35,7 +35,7 @@ class Sandboxes:
         self._owner = owner
 
     async def of(self, pod: Pod) -> Sandbox:
-        """The sandbox that is ready, new if there is none; a `StartError` if that cannot be."""
+        """The sandbox that is ready, new if there is none; a `SandboxError` if that cannot be."""
         try:
             every = await self._all(pod.metadata.uid)
             ready = next((each for each in every if each.get("state", _READY) == _READY), None)
@@ -49,8 +49,7 @@ class Sandboxes:
             made = await self._cri.call("RunPodSandbox", {"config": config})
             return await self._known(made["pod_sandbox_id"], attempt)
         except RpcError as error:
-            message = f"Failed to create pod sandbox: {described(error)}"
-            raise StartError("FailedCreatePodSandBox", message) from None
+            raise SandboxError(f"Failed to create pod sandbox: {described(error)}") from None
 
     async def find(self, pod: Pod) -> Sandbox | None:
         """The sandbox that is ready, if there is one."""

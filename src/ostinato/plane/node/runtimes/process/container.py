@@ -48,6 +48,8 @@ class _End(msgspec.Struct):
 
 
 class ProcessContainer:
+    user = None
+
     def __init__(self, directory: Path, container_id: str, image: str, state: State, clock: Clock) -> None:
         self.directory = directory
         self.id = SCHEME + container_id

@@ -179,7 +179,7 @@ class ProcessRuntime:
             self._follow(pod, name, container)
         return container
 
-    def known(self) -> list[str]:
+    async def known(self) -> list[str]:
         """The uids of all Pods of which there is something."""
         return [each.name for each in (self._directory / "pods").iterdir()]
 
