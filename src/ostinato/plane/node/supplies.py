@@ -32,7 +32,7 @@ from ostinato.plane.node.expansion import expand
 from ostinato.plane.node.logs import directory_of, log_of
 from ostinato.plane.node.runtimes import Launch, Mount, StartError
 from ostinato.plane.node.service_variables import service_variables
-from ostinato.plane.node.volumes import SubPathError, VolumeMounter, within
+from ostinato.plane.node.volumes import Mounted, SubPathError, VolumeMounter, within
 from ostinato.plane.node.volumes.contents import ContentError, Contents
 from ostinato.world import World
 
@@ -71,7 +71,7 @@ class Supplies:
 
     # What a life asks for
 
-    async def mount(self, pod: Pod, seen: Time) -> dict[str, Path]:
+    async def mount(self, pod: Pod, seen: Time) -> dict[str, Mounted]:
         """The Pod's volumes, by name. A `MountError` if one is not there."""
         return await self._mounter.mount(_marked(pod, seen))
 
@@ -89,7 +89,7 @@ class Supplies:
         return ""
 
     async def launch(
-        self, pod: Pod, container: Container, attempt: int, pod_ip: str, volumes: Mapping[str, Path]
+        self, pod: Pod, container: Container, attempt: int, pod_ip: str, volumes: Mapping[str, Mounted]
     ) -> Launch:
         """All that it takes to start a container. A `StartError` if something is missing."""
         known = Whereabouts(
@@ -187,12 +187,13 @@ class Supplies:
 
 
 def _mount(
-    asked: VolumeMount, container: Container, volumes: Mapping[str, Path], environment: Mapping[str, str]
+    asked: VolumeMount, container: Container, volumes: Mapping[str, Mounted], environment: Mapping[str, str]
 ) -> Mount:
     if asked.name not in volumes:
         message = f"cannot find volume {asked.name!r} to mount into container {container.name!r}"
         raise StartError("CreateContainerConfigError", message.replace("'", '"'))
-    source, part = volumes[asked.name], asked.sub_path or ""
+    volume, part = volumes[asked.name], asked.sub_path or ""
+    source = volume.path
     if asked.sub_path_expr:
         missing: list[str] = []
         part = expand(asked.sub_path_expr, environment, missing)
@@ -203,7 +204,7 @@ def _mount(
             source = within(source, part)
         except (SubPathError, OSError) as error:
             raise StartError("CreateContainerConfigError", str(error)) from None
-    return Mount(source, asked.mount_path, bool(asked.read_only))
+    return Mount(source, asked.mount_path, bool(asked.read_only) or volume.read_only)
 
 
 def _marked(pod: Pod, seen: Time) -> Pod:

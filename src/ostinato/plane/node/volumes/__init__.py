@@ -6,7 +6,7 @@ Pod's own (hostPath, claims) is only pointed at. All goes when the Pod goes, but
 
 from __future__ import annotations
 
-from ostinato.plane.node.volumes.mounter import MountError, VolumeMounter
+from ostinato.plane.node.volumes.mounter import Mounted, MountError, VolumeMounter
 from ostinato.plane.node.volumes.subpaths import SubPathError, within
 
-__all__ = ["MountError", "SubPathError", "VolumeMounter", "within"]
+__all__ = ["MountError", "Mounted", "SubPathError", "VolumeMounter", "within"]

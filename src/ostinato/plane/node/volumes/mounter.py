@@ -9,6 +9,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, Protocol
 
+import msgspec
+
 from ostinato.kinds.core_v1 import (
     EmptyDirVolumeSource,
     HostPathVolumeSource,
@@ -28,6 +30,13 @@ class MountError(Exception):
     """A volume is not there; the message is that of an event."""
 
 
+class Mounted(msgspec.Struct, frozen=True):
+    """A volume that is there; `read_only`: whoever mounts it."""
+
+    path: Path
+    read_only: bool = False
+
+
 class Claims(Objects, Protocol):
     async def claim(self, namespace: str, name: str) -> PersistentVolumeClaim | None: ...
 
@@ -42,12 +51,14 @@ class VolumeMounter:
         self._contents = contents
         self._ids = ids
 
-    async def mount(self, pod: Pod) -> dict[str, Path]:
+    async def mount(self, pod: Pod) -> dict[str, Mounted]:
         """Have all volumes of a Pod there, by their names. A `MountError` if one cannot be."""
         found = {}
         for volume in pod.spec.volumes:
             try:
-                found[volume.name] = await self._mount(pod, volume)
+                path = await self._mount(pod, volume)
+                claim = volume.persistent_volume_claim
+                found[volume.name] = Mounted(path, _shows_objects(volume) or bool(claim and claim.read_only))
             except (ContentError, OSError) as error:
                 text = f"MountVolume.SetUp failed for volume {_quoted(volume.name)} : {error}"
                 raise MountError(text) from None
@@ -147,6 +158,10 @@ def _host_path(source: HostPathVolumeSource) -> Path:
     elif not path.exists():
         path.mkdir(parents=True, mode=0o755)  # as a container runtime does for what it is told to bind
     return path
+
+
+def _shows_objects(volume: Volume) -> bool:
+    return any((volume.config_map, volume.secret, volume.downward_api, volume.projected))
 
 
 def _quoted(text: str) -> str:

@@ -268,6 +268,7 @@ def _become(launch: dict[str, Any], streams: tuple[int, int, int]) -> None:
             resource.setrlimit(getattr(resource, name), (amount, amount))
     if launch["binds"]:
         _bind(launch["binds"])
+    os.chdir(launch["directory"])  # which may be where its user could not go
     if launch["groups_of_user"] is not None:
         os.setgroups(launch["groups_of_user"])
     if launch["group"] is not None:
@@ -275,7 +276,6 @@ def _become(launch: dict[str, Any], streams: tuple[int, int, int]) -> None:
     if launch["user"] is not None:
         os.setuid(launch["user"])
     _prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)  # after the change of user, which would reset it
-    os.chdir(launch["directory"])
     signal.set_wakeup_fd(-1)
     for each_signal in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGTERM, signal.SIGUSR1, signal.SIGCHLD, signal.SIGINT):
         signal.signal(each_signal, signal.SIG_DFL)
