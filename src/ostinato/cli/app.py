@@ -148,7 +148,16 @@ def _add_up(parser: argparse.ArgumentParser) -> None:
     _add_server_options(parser)
     parser.add_argument("--nodes", metavar="N", type=int, default=1, help="how many there are (default: %(default)s)")
     parser.add_argument(
-        "--runtime", metavar="NAME", default="simulated", help="what runs containers: simulated (default: %(default)s)"
+        "--runtime",
+        metavar="NAME",
+        default="simulated",
+        help="what runs containers: process, containerd or simulated (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--containerd",
+        metavar="SOCKET",
+        default="/run/containerd/containerd.sock",
+        help="where containerd listens, for the runtime of this name (default: %(default)s)",
     )
     parser.add_argument("--bare", action="store_true", help="the API server alone, as `ostinato apiserver`")
     _add_without(parser)

@@ -49,6 +49,7 @@ def up(options: argparse.Namespace) -> None:
         apiserver(options)
         return
     from ostinato.manager import configure_logging  # noqa: PLC0415 - a bare server needs none of it
+    from ostinato.plane.node.runtimes import UnusableRuntime  # noqa: PLC0415
     from ostinato.plane.plane import Plane, PlaneSettings  # noqa: PLC0415
 
     try:
@@ -57,11 +58,15 @@ def up(options: argparse.Namespace) -> None:
             without=frozenset(options.without),
             nodes=options.nodes,
             runtime=options.runtime,
+            containerd=Path(options.containerd),
         )
     except ValueError as error:
         raise Failure(str(error)) from None
     configure_logging(level=logging.WARNING)
-    run(lambda world: Plane(world, chosen), "ostinato up", options.listen)
+    try:
+        run(lambda world: Plane(world, chosen), "ostinato up", options.listen)
+    except UnusableRuntime as error:
+        raise Failure(str(error)) from error
 
 
 def settings(listen: str, state: str | None, store: str, token_file: str | None) -> Settings:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -26,6 +26,9 @@ from ostinato.server.standalone import Settings, Standalone
 from ostinato.server.transport import InProcessTransport
 from ostinato.world import World
 
+if TYPE_CHECKING:  # what it needs is an extra
+    from ostinato.plane.node.runtimes.containerd import Containerd
+
 SCHEDULER: Final = "scheduler"
 PARTS: Final = (*CONTROLLERS, SCHEDULER)
 
@@ -36,12 +39,14 @@ class PlaneSettings(msgspec.Struct, frozen=True, kw_only=True):
     - `without`: parts that are left out, of `PARTS`.
     - `nodes`: how many there are. Defaults to none.
     - `runtime`: what they run containers with. Defaults to "simulated": they run nothing, and say they do.
+    - `containerd`: the socket of containerd, for the runtime of this name.
     """
 
     server: Settings
     without: frozenset[str] = frozenset()
     nodes: int = 0
     runtime: str = "simulated"
+    containerd: Path = Path("/run/containerd/containerd.sock")
 
     def __post_init__(self) -> None:
         if unknown := sorted(self.without - set(PARTS)):
@@ -75,12 +80,18 @@ class Plane:
         return InProcessTransport(self._server.core, user_agent=purpose.name, deadline=purpose.deadline)
 
     async def start(self) -> None:
-        """When this returns, the API server answers, and the parts are starting. Errors are `Standalone.start`'s."""
+        """When this returns, the API server answers, and the parts are starting.
+
+        Errors are `Standalone.start`'s; and `UnusableRuntime`.
+        """
+        settings, containerd = self._settings, None
+        if settings.nodes and settings.runtime == "containerd":
+            containerd = await fleet.find_containerd(self._world, settings.containerd)
         await self._server.start()
         manager = self._manager = Manager(
             connect=self.connect, field_manager=FIELD_MANAGER, core_events=True, world=self._world
         )
-        self._add_parts(manager)
+        self._add_parts(manager, containerd)
         self._serving = asyncio.get_running_loop().create_task(manager.serve())
 
     async def failed(self) -> None:
@@ -95,7 +106,7 @@ class Plane:
             await asyncio.wait([self._serving])
         await self._server.stop()
 
-    def _add_parts(self, manager: Manager) -> None:
+    def _add_parts(self, manager: Manager, containerd: Containerd | None) -> None:
         settings = self._settings
         state = settings.server.state
         options = Options(
@@ -108,7 +119,8 @@ class Plane:
             scheduler.add_to(manager)
         if settings.nodes:
             assert self._server.core is not None
-            for name, endpoint in fleet.add_to(manager, settings.nodes, settings.runtime, state / "nodes").items():
+            added = fleet.add_to(manager, settings.nodes, settings.runtime, state / "nodes", containerd)
+            for name, endpoint in added.items():
                 self._server.core.nodes.add(name, endpoint)
             if settings.runtime != "simulated":  # which uses nothing that could be measured
                 self._server.core.serve_usage()

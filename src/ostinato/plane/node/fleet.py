@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from ostinato.api.gvk import NamespacedName
 from ostinato.api.quantity import Quantity
@@ -16,25 +16,49 @@ from ostinato.plane.node.admission import Room
 from ostinato.plane.node.agent import Host, PodAgent
 from ostinato.plane.node.endpoint import NodeEndpoint
 from ostinato.plane.node.heartbeat import Heartbeat
-from ostinato.plane.node.local import this_machine
+from ostinato.plane.node.local import address, this_machine
 from ostinato.plane.node.machine import Machine, node_of
+from ostinato.plane.node.runtimes import Runtime, UnusableRuntime
 from ostinato.plane.node.runtimes.simulated import SimulatedRuntime
 from ostinato.plane.node.stats import NodeStats
 from ostinato.plane.node.stream import PodStreams
 from ostinato.plane.node.supplies import Larder
-from ostinato.plane.node.sweep import Sweep
+from ostinato.plane.node.sweep import Leftovers, Sweep
 from ostinato.plane.pods import PodState
 from ostinato.server.nodes import Endpoint
 from ostinato.world import World
 
-RUNTIMES: Final = ("process", "simulated")
+if TYPE_CHECKING:  # what it needs is an extra
+    from ostinato.plane.node.runtimes.containerd import Containerd
+
+RUNTIMES: Final = ("containerd", "process", "simulated")
 _SIMULATED_CAPACITY: Final = {"cpu": "32", "memory": "256Gi", "pods": "110", "ephemeral-storage": "1Ti"}
 
 
-def add_to(manager: Manager, count: int, runtime: str, state: Path | None = None) -> dict[str, Endpoint]:
+class LocalRuntime(Runtime, Leftovers, Protocol):
+    """A runtime whose containers are on this machine."""
+
+
+Make = Callable[[Path, str], LocalRuntime]
+"""Makes the runtime of a node with a directory of its own, on a machine with this address."""
+
+
+async def find_containerd(world: World, socket: Path) -> Containerd:
+    """The containerd behind a socket; `UnusableRuntime` if it cannot be used."""
+    try:
+        from ostinato.plane.node.runtimes import containerd  # noqa: PLC0415
+    except ImportError as error:
+        message = f"the runtime containerd needs {error.name}: pip install 'ostinato[containerd]'"
+        raise UnusableRuntime(message) from None
+    return await containerd.connect(world, socket)
+
+
+def add_to(
+    manager: Manager, count: int, runtime: str, state: Path | None = None, containerd: Containerd | None = None
+) -> dict[str, Endpoint]:
     """Have so many nodes in a manager's process; a ValueError for a runtime that there is not.
 
-    `state`: the directory in which nodes with real containers keep what is theirs.
+    `state`: the directory in which nodes with real containers keep what is theirs; `containerd`: for that runtime.
     What is returned answers for each of them, by name: logs, commands, ports, measurements.
     """
     if runtime not in RUNTIMES:
@@ -44,10 +68,11 @@ def add_to(manager: Manager, count: int, runtime: str, state: Path | None = None
         return _add(manager, *_simulated(manager.world, names), logs=None)
     if state is None:
         raise ValueError(f"the runtime {runtime!r} needs a directory for what its nodes keep")
+    make = _processes(manager.world) if containerd is None else _containers(manager.world, containerd)
     machines, hosts = [], {}
     sweep = Sweep(state / "logs")
     for name in names:
-        machine, host = _with_processes(manager.world, name, state, sweep)
+        machine, host = _local(name, make, state, sweep)
         machines.append(machine)
         hosts[name] = host
     manager.add(sweep)
@@ -69,15 +94,25 @@ def _simulated(world: World, names: Sequence[str]) -> tuple[list[Machine], dict[
     return machines, {each.name: Host(each.name, each.address, shared) for each in machines}
 
 
-def _with_processes(world: World, name: str, state: Path, sweep: Sweep) -> tuple[Machine, Host]:
+def _processes(world: World) -> Make:
     from ostinato.plane.node.runtimes.process import ProcessRuntime  # noqa: PLC0415 - no other runtime needs it
 
+    return lambda directory, address: ProcessRuntime(world, directory, address)
+
+
+def _containers(world: World, containerd: Containerd) -> Make:
+    from ostinato.plane.node.runtimes.containerd import ContainerdRuntime  # noqa: PLC0415
+
+    return lambda directory, _: ContainerdRuntime(world, containerd, directory)
+
+
+def _local(name: str, make: Make, state: Path, sweep: Sweep) -> tuple[Machine, Host]:
     directory = state / name
     directory.mkdir(parents=True, exist_ok=True)
     directory = directory.resolve()
-    machine = this_machine(name, ProcessRuntime.version, directory)
+    runtime = make(directory, address())
+    machine = this_machine(name, runtime.version, directory)
     allocatable = {each: Quantity(amount) for each, amount in machine.capacity.items()}
-    runtime = ProcessRuntime(world, directory, machine.address)
     sweep.add(name, directory, runtime)
     larder = Larder(directory, state / "logs", machine.address, allocatable)
     room = Room(name, node_of(machine).metadata.labels, allocatable)

@@ -63,6 +63,10 @@ class Exit(msgspec.Struct, frozen=True, kw_only=True):
     message: str = ""
 
 
+class UnusableRuntime(Exception):  # noqa: N818 - as `UnusableStore`
+    """A runtime cannot be had on this machine; the message says why, and what to do."""
+
+
 class StartError(Exception):
     """A container cannot be started now: `reason` and message are shown as what it waits for.
 

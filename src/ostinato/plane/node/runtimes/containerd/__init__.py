@@ -12,7 +12,7 @@ Anything else that speaks `runtime.v1` of the CRI will do as well.
 
 from __future__ import annotations
 
-from ostinato.plane.node.runtimes.containerd.connecting import DEFAULT_SOCKET, Containerd, ContainerdError, connect
+from ostinato.plane.node.runtimes.containerd.connecting import DEFAULT_SOCKET, Containerd, connect
 from ostinato.plane.node.runtimes.containerd.runtime import ContainerdRuntime
 
-__all__ = ["DEFAULT_SOCKET", "Containerd", "ContainerdError", "ContainerdRuntime", "connect"]
+__all__ = ["DEFAULT_SOCKET", "Containerd", "ContainerdRuntime", "connect"]
