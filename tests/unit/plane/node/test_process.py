@@ -1,0 +1,395 @@
+"""The process runtime, with real processes: what is started runs, ends, is found again, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import shutil
+import signal
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ostinato.api.meta import ObjectMeta
+from ostinato.kinds.core_v1 import Container, Pod, PodSpec
+from ostinato.plane.node.runtimes import ExecError, Launch, Mount, StartError
+from ostinato.plane.node.runtimes.process import ProcessRuntime, limits, runtime
+from ostinato.plane.node.runtimes.process.container import MARK, ProcessContainer
+from ostinato.world import World
+
+pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are looked up in /proc")
+
+PATIENCE = 30.0
+
+
+class Bench:
+    """A runtime on a directory; `again` is another agent's, after this one was killed."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.world = World.real()
+        self.runtime = ProcessRuntime(self.world, directory / "node", "192.0.2.7")
+        self.changed = asyncio.Event()
+        self.runtime.listen(lambda _: self.changed.set())
+
+    def again(self) -> Bench:
+        return Bench(self.directory)
+
+    def launch(self, *command: str, attempt: int = 0, pod: Pod | None = None, **more: Any) -> Launch:
+        spec = {each: more.pop(each) for each in ("tty", "stdin", "working_dir", "resources") if each in more}
+        container = Container(name="c", image="i", command=list(command), **spec)
+        log = self.directory / "logs" / f"{attempt}.log"
+        settings: dict[str, Any] = {"command": command, "log": log} | more
+        return Launch(pod=pod or a_pod(), container=container, attempt=attempt, **settings)
+
+    async def start(self, *command: str, **more: Any) -> ProcessContainer:
+        return await self.runtime.start(self.launch(*command, **more))
+
+    async def end_of(self, container: ProcessContainer) -> int:
+        await self.until(lambda: container.exit is not None)
+        assert container.exit is not None
+        return container.exit.code
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        async with self.world.clock.timeout(PATIENCE):
+            while not condition():
+                await self.world.clock.sleep(0.01)
+
+    def log(self, attempt: int = 0) -> list[str]:
+        """The lines, without their times."""
+        lines = (self.directory / "logs" / f"{attempt}.log").read_text().splitlines()
+        return [line.partition(" ")[2] for line in lines]
+
+
+def a_pod(uid: str = "u1") -> Pod:
+    return Pod(metadata=ObjectMeta(name="p", namespace="default", uid=uid), spec=PodSpec(containers=[]))
+
+
+def with_bench(directory: Path, play: Callable[[Bench], Awaitable[None]]) -> None:
+    async def whole() -> None:
+        bench = Bench(directory)
+        try:
+            await play(bench)
+        finally:
+            for uid in await bench.runtime.known():
+                await bench.runtime.remove(uid)
+            bench.world.executor.close()
+
+    asyncio.run(whole())
+
+
+def processes_of(mark: Path) -> list[int]:
+    """Those that carry a container's mark."""
+    wanted, found = f"{MARK}={mark}".encode(), []
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                if wanted in Path(f"/proc/{name}/environ").read_bytes().split(b"\0"):
+                    found.append(int(name))
+            except OSError:
+                continue
+    return found
+
+
+def test_a_container_runs_writes_its_log_and_ends_with_its_code(tmp_path: Path) -> None:
+    async def play(bench: Bench) -> None:
+        container = await bench.start(
+            "sh", "-c", 'echo "$A"; echo oh >&2; printf rest; exit 7', environment={"A": "one"}
+        )
+        assert container.exit is None or container.exit.code == 7
+        assert await bench.end_of(container) == 7
+        assert sorted(bench.log()) == ["stderr F oh", "stdout F one", "stdout P rest"]
+        first = (tmp_path / "logs" / "0.log").read_text()
+        assert re.match(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z ", first)
+
+    with_bench(tmp_path, play)
+
+
+def test_a_container_has_a_directory_of_its_own_and_nothing_of_the_agents_environment(tmp_path: Path) -> None:
+    async def play(bench: Bench) -> None:
+        os.environ["SECRET_OF_THE_AGENT"] = "x"
+        try:
+            container = await bench.start("sh", "-c", 'pwd; echo "[$SECRET_OF_THE_AGENT]"')
+        finally:
+            del os.environ["SECRET_OF_THE_AGENT"]
+        await bench.end_of(container)
+        where, secret = bench.log()
+        assert where.endswith("/pods/u1/containers/c/work")
+        assert secret == "stdout F []"
+
+    with_bench(tmp_path, play)
+
+
+def test_a_container_without_a_command_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    async def play(bench: Bench) -> None:
+        with pytest.raises(StartError, match="so set `command`") as caught:
+            await bench.start()
+        assert caught.value.reason == "CreateContainerError"
+
+    with_bench(tmp_path, play)
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        (["no-such-command"], 'exec: "no-such-command": executable file not found in $PATH'),
+        (["/no/such/file"], 'exec: "/no/such/file": no such file or directory'),
+        (["/etc/passwd"], 'exec: "/etc/passwd": permission denied'),
+    ],
+)
+def test_a_command_that_cannot_be_executed_ends_at_once_and_says_why(
+    tmp_path: Path, command: list[str], message: str
+) -> None:
+    async def play(bench: Bench) -> None:
+        container = await bench.start(*command)
+        assert container.exit is not None
+        assert (container.exit.code, container.exit.reason, container.exit.message) == (128, "StartError", message)
+
+    with_bench(tmp_path, play)
+
+
+def test_a_container_is_asked_to_end_and_made_to_when_it_does_not(tmp_path: Path) -> None:
+    async def play(bench: Bench) -> None:
+        polite = await bench.start("sh", "-c", 'trap "exit 3" TERM; echo up; while :; do sleep 0.05; done')
+        await bench.until(lambda: bench.log() == ["stdout F up"])
+        await polite.stop(PATIENCE)
+        assert polite.exit is not None
+        assert polite.exit.code == 3
+        deaf = await bench.start("sh", "-c", 'trap "" TERM; echo up; while :; do sleep 0.05; done', attempt=1)
+        await bench.until(lambda: bench.log(1) == ["stdout F up"])
+        await deaf.stop(0.2)
+        assert deaf.exit is not None
+        assert deaf.exit.code == 137
+
+    with_bench(tmp_path, play)
+
+
+def test_what_a_container_leaves_behind_is_killed_with_it(tmp_path: Path) -> None:
+    async def play(bench: Bench) -> None:
+        away = "setsid sh -c 'sleep 1000 & sleep 1000' </dev/null >/dev/null 2>&1 & sleep 1000 & sleep 0.2; exit 4"
+        container = await bench.start("sh", "-c", away)
+        assert await bench.end_of(container) == 4
+        assert not processes_of(container.directory)
+
+    with_bench(tmp_path, play)
+
+
+def test_another_agent_finds_a_container_and_the_code_of_one_that_ended_meanwhile(tmp_path: Path) -> None:
+    async def play(bench: Bench) -> None:
+        go = tmp_path / "go"
+        waits = f"while [ ! -e {go} ]; do sleep 0.05; done; echo done; exit 9"
+        container = await bench.start("sh", "-c", waits)
+        container.forget()  # as if the agent were killed
+        other = bench.again()
+        found = (await other.runtime.recover(a_pod()))["c"]
+        assert (found.id, found.state, found.attempt) == (container.id, container.state, 0)
+        assert found.exit is None
+        found.forget()
+        go.touch()
+        await bench.until((container.directory / "exit.json").exists)
+        third = bench.again()
+        found = (await third.runtime.recover(a_pod()))["c"]
+        assert await third.end_of(found) == 9
+        assert bench.log() == ["stdout F done"]
+
+    with_bench(tmp_path, play)
+
+
+def test_a_container_whose_keeper_is_killed_is_gone_with_all_its_processes(tmp_path: Path) -> None:
+    async def play(bench: Bench) -> None:
+        container = await bench.start("sh", "-c", "sleep 1000 & sleep 1000")
+        os.kill(container.state.shim, signal.SIGKILL)
+        assert await bench.end_of(container) == 137
+        assert container.exit is not None
+        assert container.exit.reason == "ContainerStatusUnknown"
+        await bench.until(lambda: not processes_of(container.directory))
+
+    with_bench(tmp_path, play)
+
+
+def test_a_keeper_that_comes_late_starts_nothing(tmp_path: Path) -> None:
+    async def play(bench: Bench) -> None:
+        directory = bench.directory / "node" / "pods" / "u1" / "containers" / "c" / "0"
+        directory.mkdir(parents=True)
+        assert await bench.runtime.recover(a_pod()) == {}  # another agent asked for it, and was killed
+        assert not directory.exists()
+        directory.mkdir()
+        (directory / "exit.json").write_text('{"code": 137, "at": 0}')
+        said = await bench.runtime._nursery.keep(directory)
+        assert "given up" in said["error"]
+
+    with_bench(tmp_path, play)
+
+
+def test_nothing_is_left_of_a_pod_that_is_removed(tmp_path: Path) -> None:
+    async def play(bench: Bench) -> None:
+        container = await bench.start("sh", "-c", 'trap "" TERM; sleep 1000 & sleep 1000')
+        other = bench.again()
+        assert await other.runtime.known() == ["u1"]
+        await other.runtime.remove("u1")
+        assert await other.runtime.known() == []
+        assert not processes_of(container.directory)
+        await bench.end_of(container)
+
+    with_bench(tmp_path, play)
+
+
+def test_a_log_that_grows_is_rotated_and_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runtime, "LOG_BYTES", 100_000)
+    monkeypatch.setattr(runtime, "LOG_FILES", 3)
+
+    async def play(bench: Bench) -> None:
+        container = await bench.start("sh", "-c", "yes 0123456789012345678901234567890123456789 | head -c 3000000")
+        assert await bench.end_of(container) == 0
+        sizes = {each.name: each.stat().st_size for each in (tmp_path / "logs").iterdir()}
+        assert sorted(sizes) == ["0.log", "0.log.1", "0.log.2"]
+        assert sum(sizes.values()) < 1_000_000
+
+    with_bench(tmp_path, play)
+
+
+def test_a_line_that_never_ends_is_cut(tmp_path: Path) -> None:
+    async def play(bench: Bench) -> None:
+        container = await bench.start("sh", "-c", "head -c 40000 /dev/zero | tr '\\0' x")
+        assert await bench.end_of(container) == 0
+        lines = bench.log()
+        assert [line[:9] for line in lines] == ["stdout P "] * 3
+        assert sum(len(line) - 9 for line in lines) == 40000
+
+    with_bench(tmp_path, play)
+
+
+def test_a_container_that_forks_for_ever_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "PROCESSES", 40)
+    if os.geteuid() != 0 or not _has_groups():
+        pytest.skip("without control groups, the kernel does not count the processes of root")
+
+    async def play(bench: Bench) -> None:
+        bomb = "i=0; while [ $i -lt 100 ]; do sleep 100 & i=$((i+1)); done; echo all of them"
+        container = await bench.start("sh", "-c", bomb)
+        await bench.end_of(container)
+        assert "stdout F all of them" not in bench.log()
+        assert not processes_of(container.directory)
+
+    with_bench(tmp_path, play)
+
+
+def _has_groups() -> bool:
+    made = limits.limits_of(Container(name="c"), "probe-of-a-test")
+    for group in made.groups:
+        os.rmdir(group)
+    return bool(made.groups)
+
+
+async def output_of(bench: Bench, *command: str, send: bytes = b"", tty: bool = False) -> tuple[int, bytes]:
+    session = await bench.runtime.exec(a_pod(), "c", list(command), stdin=bool(send), tty=tty)
+    try:
+        if send:
+            await session.write(send)
+            await session.close_input()
+        out = b""
+        async with bench.world.clock.timeout(PATIENCE):
+            while (chunk := await session.read()) is not None:
+                out += chunk[1]
+            return await session.wait(), out
+    finally:
+        await session.close()
+
+
+def test_commands_run_beside_a_container_with_its_variables_and_volumes(tmp_path: Path) -> None:
+    async def play(bench: Bench) -> None:
+        volume = tmp_path / "volume"
+        volume.mkdir()
+        (volume / "file").write_text("inside")
+        mounts = [Mount(volume, f"{tmp_path}/seen")]
+        await bench.start("sleep", "1000", environment={"A": "one"}, mounts=mounts)
+        assert await output_of(bench, "sh", "-c", f'echo "$A"; cat {tmp_path}/seen/file; exit 5') == (5, b"one\ninside")
+        assert await output_of(bench, "cat", send=b"to and fro") == (0, b"to and fro")
+        code, out = await output_of(bench, "sh", "-c", "test -t 0 && echo a terminal", tty=True)
+        assert (code, out) == (0, b"a terminal\r\n")
+        with pytest.raises(ExecError, match=r"executable file not found in \$PATH"):
+            await output_of(bench, "no-such-command")
+
+    with_bench(tmp_path, play)
+
+
+def test_a_container_that_ended_runs_no_commands(tmp_path: Path) -> None:
+    async def play(bench: Bench) -> None:
+        await bench.end_of(await bench.start("true"))
+        with pytest.raises(ExecError, match=r'container not found \("c"\)'):
+            await output_of(bench, "true")
+
+    with_bench(tmp_path, play)
+
+
+def test_who_attaches_sees_what_is_written_from_then_on_and_writes_to_the_input(tmp_path: Path) -> None:
+    async def play(bench: Bench) -> None:
+        container = await bench.start("sh", "-c", 'while read -r line; do echo "<$line>"; done; echo end', stdin=True)
+        session = await bench.runtime.attach(a_pod(), "c", stdin=True, tty=False)
+        await session.write(b"one\n")
+        assert await session.read() == (1, b"<one>\n")
+        await session.close_input()
+        assert await session.read() == (1, b"end\n")
+        assert await session.read() is None
+        await session.close()
+        assert await bench.end_of(container) == 0
+
+    with_bench(tmp_path, play)
+
+
+def test_a_container_with_a_terminal_has_one(tmp_path: Path) -> None:
+    async def play(bench: Bench) -> None:
+        container = await bench.start("sh", "-c", "test -t 1 && stty size", tty=True, stdin=True)
+        assert await bench.end_of(container) == 0
+
+    with_bench(tmp_path, play)
+
+
+def test_the_places_of_volumes_are_made_and_taken_away(tmp_path: Path) -> None:
+    async def play(bench: Bench) -> None:
+        volume = tmp_path / "volume"
+        volume.mkdir()
+        target = tmp_path / "deep" / "down"
+        command = f"echo here > {target}/file; test -w {target}"
+        container = await bench.start("sh", "-c", command, mounts=[Mount(volume, str(target))])
+        assert await bench.end_of(container) == 0
+        assert (volume / "file").read_text() == "here\n"
+        assert not (tmp_path / "deep").exists()
+
+    with_bench(tmp_path, play)
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or shutil.which("nsenter") is None, reason="only root has mounts of its own")
+def test_two_containers_see_different_volumes_at_one_place(tmp_path: Path) -> None:
+    async def play(bench: Bench) -> None:
+        for name in ("one", "two"):
+            (tmp_path / name).mkdir()
+            (tmp_path / name / "file").write_text(name)
+        at = f"{tmp_path}/at"
+        first = await bench.start("sh", "-c", f"sleep 0.2; cat {at}/file", mounts=[Mount(tmp_path / "one", at)])
+        mounts = [Mount(tmp_path / "two", at, read_only=True)]
+        command = f"cat {at}/file; touch {at}/new || exit 8"
+        second = await bench.start("sh", "-c", command, mounts=mounts, attempt=1, pod=a_pod("u2"))
+        assert await bench.end_of(second) == 8
+        assert await bench.end_of(first) == 0
+        assert bench.log() == ["stdout P one"]
+        assert "stdout P two" in bench.log(1)
+
+    with_bench(tmp_path, play)
+
+
+def test_usage_is_that_of_all_processes_of_a_container(tmp_path: Path) -> None:
+    async def play(bench: Bench) -> None:
+        await bench.start("sh", "-c", "sleep 1000 & i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done; sleep 1000")
+        seen = 0.0
+        async with bench.world.clock.timeout(PATIENCE):
+            while seen == 0.0:
+                usage = (await bench.runtime.usage(a_pod()))["c"]
+                seen = usage.cpu
+                await bench.world.clock.sleep(0.02)
+        assert usage.memory > 0
+
+    with_bench(tmp_path, play)
