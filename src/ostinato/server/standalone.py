@@ -16,6 +16,8 @@ from ostinato.server.access.authority import Authority
 from ostinato.server.access.kubeconfig import write_kubeconfig
 from ostinato.server.core import Server
 from ostinato.server.http import HttpServer
+from ostinato.server.nodes import Remote
+from ostinato.server.remote_nodes import RemoteNodes
 from ostinato.server.state import StateDirectory
 from ostinato.server.store.index import Log
 from ostinato.server.store.log_memory import MemoryLog
@@ -68,6 +70,7 @@ class Standalone:
             hosts = [*_HOSTS] if settings.host in (*_HOSTS, *_ANY) else [*_HOSTS, settings.host]
             context = _context(authority, hosts)
             self.core = Server(self._world, self._log())
+            self.core.nodes.remote = _remote_nodes(self._world, authority)
             if settings.token_file is not None:
                 self.core.authenticator.add_file(settings.token_file)
             self._http = HttpServer(self.core, context)
@@ -114,6 +117,20 @@ def _address(host: str) -> str:
         return str(ipaddress.ip_address(host))
     except ValueError:
         return "127.0.0.1"
+
+
+def _remote_nodes(world: World, authority: Authority) -> Remote:
+    """The way to agents on other machines, to whom the server shows that it is one."""
+
+    def context() -> ssl.SSLContext:
+        pair = authority.client("apiserver-kubelet-client", "kube-apiserver-kubelet-client", ["system:masters"])
+        made = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        made.check_hostname = False
+        made.verify_mode = ssl.CERT_NONE  # see `remote_nodes`
+        made.load_cert_chain(pair.certificate, pair.key)
+        return made
+
+    return RemoteNodes(world.clock, context).ask
 
 
 def _context(authority: Authority, hosts: list[str]) -> ssl.SSLContext:

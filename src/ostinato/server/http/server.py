@@ -4,21 +4,34 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+from typing import Protocol
 
-from ostinato.server.core import Server
 from ostinato.server.http.connection import Connection
 from ostinato.server.http.head import clean, date_line
-from ostinato.world import Timer
+from ostinato.server.request import Answer, Request, Response
+from ostinato.world import Timer, World
 
 _BUFFER = 1 << 16
 SWEEP_SECONDS = 1.0  # how exact deadlines are
 STOP_SECONDS = 3.0  # for requests that are under way when the server stops
 
 
+class Core(Protocol):
+    """What answers: an API server, or the agent of a node."""
+
+    @property
+    def world(self) -> World: ...
+
+    def at_once(self, request: Request) -> Response | None:
+        """The answer, if there is one that waits for nothing."""
+
+    async def handle(self, request: Request) -> Answer: ...
+
+
 class HttpServer:
     """Serves a core over HTTP/1.1, with TLS if there is a context for it."""
 
-    def __init__(self, core: Server, context: ssl.SSLContext | None) -> None:
+    def __init__(self, core: Core, context: ssl.SSLContext | None) -> None:
         self.core = core
         self.port = 0  # where it listens, once it does
         self.date = date_line(core.world.clock.now())  # of every answer, exact to a second

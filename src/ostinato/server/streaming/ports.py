@@ -143,6 +143,8 @@ async def _serve_channels(socket: Socket, ports: Sequence[int], dial: Dial, abou
             return
         try:
             await _copy(inboxes[index].take, write, link)
+            if isinstance(link, SpdyLink) and (why := await link.failure()):
+                await socket.send(pack(2 * index + 1, why, protocol))
         finally:
             inboxes[index].drop()
 
@@ -194,6 +196,34 @@ async def _first(futures: Sequence[asyncio.Future[Any]]) -> None:
 
 def _message(port: int, about: str, failure: OSError) -> bytes:
     return f"error forwarding port {port} to pod {about}: {failure}".encode()
+
+
+class SpdyLink:
+    """A `Link` of another machine: the two streams of it."""
+
+    def __init__(self, data: SpdyStream, error: SpdyStream) -> None:
+        self._data = data
+        self._error = error
+
+    async def read(self) -> bytes | None:
+        return await self._data.read()
+
+    async def write(self, data: bytes) -> None:
+        await self._data.write(data)
+
+    async def close_writing(self) -> None:
+        await self._data.close()
+
+    async def close(self) -> None:
+        self._data.drop()
+        await self._data.close()
+
+    async def failure(self) -> bytes:
+        """What went wrong, once there is nothing more to read; b"" if nothing did."""
+        said = b""
+        while (data := await self._error.read()) is not None:
+            said += data
+        return said
 
 
 class TcpLink:

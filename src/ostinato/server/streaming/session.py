@@ -36,7 +36,14 @@ class Session(Protocol):
 
 
 class SessionError(Exception):
-    """It could not be begun, or how it ended is not known; the message says why."""
+    """It could not be begun, or how it ended is not known; the message says why.
+
+    `status`: what the client is to be told, if somebody else has put that into words.
+    """
+
+    def __init__(self, message: str, status: Status | None = None) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 class Command(msgspec.Struct, frozen=True, kw_only=True):
@@ -155,4 +162,4 @@ def exit_status(code: int) -> Status:
 
 
 def _failure(command: Command, error: SessionError) -> Status:
-    return InternalError.of(f"error {command.what} container: {error}").status
+    return error.status or InternalError.of(f"error {command.what} container: {error}").status

@@ -198,7 +198,7 @@ def _code(said: bytes) -> int:
     for cause in causes if status.reason == "NonZeroExitCode" else ():
         if cause.reason == "ExitCode" and cause.message.isdecimal():
             return int(cause.message)
-    raise SessionError(status.message)
+    raise SessionError(status.message, status)
 
 
 async def _cancel(tasks: Sequence[asyncio.Future[None]]) -> None:

@@ -1,0 +1,57 @@
+"""Answers of agents on other machines: HTTP/1.1, as far as a kubelet speaks it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from typing import Final
+
+import msgspec
+
+_PIECE: Final = 1 << 16
+
+
+class Head(msgspec.Struct, frozen=True):
+    status: int
+    headers: Mapping[str, str]  # names are lower case
+
+
+async def read_head(reader: asyncio.StreamReader) -> Head:
+    """A ConnectionError if what comes is no head of an answer."""
+    try:
+        data = await reader.readuntil(b"\r\n\r\n")
+    except (asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+        raise ConnectionError("the agent does not answer in HTTP") from None
+    first, *lines = data.decode("latin-1").rstrip("\r\n").split("\r\n")
+    words = first.split(" ", 2)
+    if len(words) < 2 or not words[0].startswith("HTTP/1.") or not words[1].isdecimal():
+        raise ConnectionError("the agent does not answer in HTTP")
+    pairs = (line.partition(":") for line in lines)
+    return Head(int(words[1]), {name.strip().lower(): value.strip() for name, _, value in pairs})
+
+
+async def body_of(reader: asyncio.StreamReader, head: Head) -> AsyncIterator[bytes]:
+    """The body as it comes; a ConnectionError if it breaks off."""
+    try:
+        if head.headers.get("transfer-encoding", "").lower() == "chunked":
+            while size := int((await reader.readuntil(b"\r\n")).partition(b";")[0], 16):
+                async for piece in _exactly(reader, size):
+                    yield piece
+                await reader.readexactly(2)
+        elif "content-length" in head.headers:
+            async for piece in _exactly(reader, int(head.headers["content-length"])):
+                yield piece
+        else:
+            while piece := await reader.read(_PIECE):
+                yield piece
+    except (asyncio.IncompleteReadError, asyncio.LimitOverrunError, ValueError):
+        raise ConnectionError("the answer of the agent breaks off") from None
+
+
+async def _exactly(reader: asyncio.StreamReader, size: int) -> AsyncIterator[bytes]:
+    while size > 0:
+        piece = await reader.read(min(size, _PIECE))
+        if not piece:
+            raise asyncio.IncompleteReadError(b"", size)
+        size -= len(piece)
+        yield piece

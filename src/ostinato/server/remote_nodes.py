@@ -1,0 +1,227 @@
+"""Agents on other machines: asked over HTTPS, as a kube-apiserver asks kubelets.
+
+Every kubelet speaks SPDY for what goes both ways. A client that speaks SPDY too is passed through; one that speaks the
+channels of a WebSocket is translated here.
+
+A kubelet's certificate is not verified, as a kube-apiserver does not unless it is told whose it should be: most sign
+their own. The kubelet does verify ours.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import ssl
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Final
+
+from ostinato.server.http.head import clean
+from ostinato.server.options import boolean
+from ostinato.server.remote_answer import Head, body_of, read_head
+from ostinato.server.request import Answer, Request, Response, Socket, Stream, Upgrade
+from ostinato.server.resources.strategy import Json
+from ostinato.server.streaming import channels, ports
+from ostinato.server.streaming.ports import SpdyLink
+from ostinato.server.streaming.session import Command, Session
+from ostinato.server.streaming.spdy import SpdyConnection
+from ostinato.server.streaming.spdy_command import PROTOCOLS, SPDY, SpdySession
+from ostinato.world import Clock
+
+_PATIENCE: Final = 10.0  # seconds to connect
+_MOST_BODY: Final = 1 << 24  # bytes of an answer that is no log
+_ADDRESSES: Final = ("InternalIP", "ExternalIP", "InternalDNS", "ExternalDNS", "Hostname")  # the first is tried
+_VERSIONS: Final = "x-stream-protocol-version"
+
+
+class RemoteNodes:
+    """See `ostinato.server.nodes.Remote`."""
+
+    def __init__(self, clock: Clock, context: Callable[[], ssl.SSLContext]) -> None:
+        """`context`: makes the one with which agents are asked; called when it is first needed."""
+        self._clock = clock
+        self._make = context
+        self._context: ssl.SSLContext | None = None
+
+    async def ask(self, node: Json, request: Request) -> Answer:
+        host, port = address_of(node)
+        if request.headers.get("upgrade"):
+            return await self._upgrade(host, port, request)
+        connection = await self._connect(host, port)
+        try:
+            head = await self._send(connection, host, request, [])
+            if request.path.startswith("/containerLogs/") and head.status == 200:
+                chunks = _log(connection, head)
+                return Stream(200, chunks, head.headers.get("content-type", "text/plain"), patient=True)
+            body = b""
+            async for chunk in body_of(connection.reader, head):
+                body += chunk
+                if len(body) > _MOST_BODY:
+                    raise OSError(f"{host}:{port} answers with more than {_MOST_BODY} bytes")
+        except BaseException:
+            connection.close()
+            raise
+        connection.close()
+        return Response(head.status, body, head.headers.get("content-type", ""))
+
+    # Upgrades
+
+    async def _upgrade(self, host: str, port: int, request: Request) -> Answer:
+        is_websocket = request.headers["upgrade"].lower() == channels.WEBSOCKET
+        forwards = request.path.startswith("/portForward/")
+        if is_websocket:
+            known = (ports.TUNNEL, *ports.CHANNELS) if forwards else channels.PROTOCOLS
+            chosen = channels.choose(channels.offered(request.headers), known)
+            if chosen is None:
+                return Response(400, b"requested protocol(s) are not supported", "text/plain")
+            versions: Sequence[str] = (ports.PROTOCOL,) if forwards else PROTOCOLS[:1]
+        else:
+            chosen, versions = "", request.repeated.get(_VERSIONS, [request.headers.get(_VERSIONS, "")])
+        connection = await self._connect(host, port)
+        try:
+            wanted = [("Upgrade", SPDY), *(("X-Stream-Protocol-Version", version) for version in versions)]
+            head = await self._send(connection, host, request, wanted)
+            if head.status != 101:
+                body = b"".join([chunk async for chunk in body_of(connection.reader, head)])
+                connection.close()
+                return Response(head.status, body, head.headers.get("content-type", "text/plain"))
+        except BaseException:
+            connection.close()
+            raise
+        if not is_websocket:
+            answer = Upgrade(lambda socket: _relay(socket, connection), SPDY, head.headers.get(_VERSIONS, ""))
+        elif chosen == ports.TUNNEL:
+            answer = Upgrade(lambda socket: _relay(socket, connection), channels.WEBSOCKET, chosen)
+        elif forwards:
+            try:
+                answer = _forward(request, connection, chosen)
+            except ValueError as error:
+                connection.close()
+                return Response(400, str(error).encode(), "text/plain")
+        else:
+            answer = channels.command_upgrade(_command(request, connection), chosen)
+        return _closing(answer, connection)
+
+    # Connections
+
+    async def _connect(self, host: str, port: int) -> RemoteSocket:
+        if self._context is None:
+            self._context = self._make()
+        try:
+            async with self._clock.timeout(_PATIENCE):
+                return RemoteSocket(*await asyncio.open_connection(host, port, ssl=self._context, server_hostname=""))
+        except TimeoutError:
+            raise OSError(f"{host}:{port} does not answer") from None
+
+    async def _send(
+        self, connection: RemoteSocket, host: str, request: Request, more: Sequence[tuple[str, str]]
+    ) -> Head:
+        target = f"{request.path}?{request.query_string}" if request.query_string else request.path
+        method = "POST" if more else request.method
+        fields = [("Host", host), ("Connection", "Upgrade" if more else "close"), ("Content-Length", "0"), *more]
+        lines = [f"{method} {target} HTTP/1.1", *(f"{name}: {clean(value)}" for name, value in fields), "", ""]
+        await connection.send("\r\n".join(lines).encode())
+        return await read_head(connection.reader)
+
+
+class RemoteSocket:
+    """A `Socket` to an agent."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader = reader
+        self._writer = writer
+
+    async def send(self, data: bytes) -> None:
+        with contextlib.suppress(OSError):
+            self._writer.write(data)
+            await self._writer.drain()
+
+    async def receive(self) -> bytes | None:
+        try:
+            return await self.reader.read(1 << 15) or None
+        except OSError:
+            return None
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+def address_of(node: Json) -> tuple[str, int]:
+    """Where the agent of a node listens; an OSError if the node does not say."""
+    status = node.get("status") or {}
+    endpoint = (status.get("daemonEndpoints") or {}).get("kubeletEndpoint") or {}
+    addresses = {each.get("type"): each.get("address", "") for each in status.get("addresses") or ()}
+    host = next((addresses[kind] for kind in _ADDRESSES if addresses.get(kind)), "")
+    port = endpoint.get("Port", 0)
+    if not host or not port:
+        raise OSError("its status names no address and port of an agent")
+    return host, port
+
+
+async def _log(connection: RemoteSocket, head: Head) -> AsyncIterator[bytes]:
+    try:
+        async for chunk in body_of(connection.reader, head):
+            yield chunk
+    finally:
+        connection.close()
+
+
+def _closing(answer: Upgrade, connection: RemoteSocket) -> Upgrade:
+    """The same, that closes the connection to the agent in the end."""
+
+    async def serve(socket: Socket) -> None:
+        try:
+            await answer.serve(socket)
+        finally:
+            connection.close()
+
+    return Upgrade(serve, answer.protocol, answer.subprotocol, text=answer.text)
+
+
+async def _relay(socket: Socket, connection: RemoteSocket) -> None:
+    """Bytes both ways, until one side goes."""
+
+    async def copy(one: Socket, other: Socket) -> None:
+        while (data := await one.receive()) is not None:
+            await other.send(data)
+
+    tasks = [asyncio.ensure_future(copy(socket, connection)), asyncio.ensure_future(copy(connection, socket))]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _command(request: Request, connection: RemoteSocket) -> Command:
+    def flag(name: str) -> bool:
+        return name in request.query and boolean(request.parameter(name))
+
+    async def begin() -> Session:
+        return await SpdySession.begin(connection, command)
+
+    doing = "executing command in" if request.path.startswith("/exec/") else "attaching to"
+    command = Command(
+        open=begin, what=doing, stdin=flag("input"), stdout=flag("output"), stderr=flag("error"), tty=flag("tty")
+    )
+    return command
+
+
+def _forward(request: Request, connection: RemoteSocket, protocol: str) -> Upgrade:
+    """Port forwarding over channels; a ValueError if the request names no ports."""
+    wanted = ports.parse_ports(request.query.get("port", []))
+
+    async def serve(socket: Socket) -> None:
+        async with SpdyConnection(connection, server=False) as spdy:
+            numbers = itertools.count()
+
+            async def dial(port: int) -> ports.Link:
+                about = {"port": str(port), "requestid": str(next(numbers))}
+                error = await spdy.open({"streamtype": "error"} | about)
+                await error.close()
+                return SpdyLink(await spdy.open({"streamtype": "data"} | about), error)
+
+            await ports.channels_upgrade(wanted, dial, request.path, protocol).serve(socket)
+
+    return Upgrade(serve, channels.WEBSOCKET, protocol, text=channels.is_text(protocol))
