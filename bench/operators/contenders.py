@@ -15,7 +15,7 @@ CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "ostina
 KOPF = CACHE / "kopf-venv"
 BYTECODE = CACHE / "bench-bytecode"
 
-OSTINATO, RUNTIME = "ostinato", "controller-runtime"
+OSTINATO, CREATING, RUNTIME = "ostinato", "ostinato, creating", "controller-runtime"
 KOPF_NAME, KOPF_QUIET = "kopf", "kopf, bare"
 KOPF_NEEDS = ("kopf", "kubernetes_asyncio", "uvloop")
 WORKERS = (1, 16)
@@ -34,7 +34,8 @@ def commands(directory: Path) -> tuple[Commands, dict[str, str]]:
         if program:
             found[named(RUNTIME, count)] = [program, "{kubeconfig}", "{namespace}", str(count)]
         ours = [sys.executable, "-m", "bench.operators.ostinato_operator", "{kubeconfig}", "{namespace}", str(count)]
-        found[named(OSTINATO, count)] = ours
+        found[named(CREATING, count)] = [*ours, "create"]
+        found[named(OSTINATO, count)] = [*ours, "apply"]
     python, reason = _kopf()
     if reason:
         reasons[KOPF_NAME] = reason

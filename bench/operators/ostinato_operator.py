@@ -1,4 +1,8 @@
-"""Ostinato's operator: `python -m bench.operators.ostinato_operator KUBECONFIG NAMESPACE WORKERS`."""
+"""Ostinato's operator: `python -m bench.operators.ostinato_operator KUBECONFIG NAMESPACE WORKERS apply|create`.
+
+It applies what it wants, which is our way; or it looks, and creates or updates, which is what controller-runtime's
+`CreateOrUpdate` does: then both send the same requests.
+"""
 
 from __future__ import annotations
 
@@ -6,20 +10,38 @@ import sys
 
 from bench.operators.gadget import Gadget
 from ostinato import Context, Manager, ObjectMeta, controller
+from ostinato.api.owners import set_controller_reference
 from ostinato.cache.informers import Settings
 from ostinato.client import Config
 from ostinato.kinds.core_v1 import ConfigMap
 from ostinato.manager import CacheOptions
 
 
-async def reconcile(gadget: Gadget, ctx: Context) -> None:
-    wanted = ConfigMap(metadata=ObjectMeta(name=gadget.metadata.name), data={"text": gadget.spec.text})
-    made = await ctx.apply(wanted, owner=gadget)
+def wanted(gadget: Gadget) -> ConfigMap:
+    return ConfigMap(metadata=ObjectMeta(name=gadget.metadata.name), data={"text": gadget.spec.text})
+
+
+async def apply(gadget: Gadget, ctx: Context) -> None:
+    made = await ctx.apply(wanted(gadget), owner=gadget)
     await ctx.status(config_map=made.metadata.name)
 
 
+async def create(gadget: Gadget, ctx: Context) -> None:
+    found = await ctx.client.get(ConfigMap, gadget.metadata, missing=None)
+    if found is None:
+        found = wanted(gadget)
+        found.metadata.namespace = gadget.metadata.namespace
+        set_controller_reference(gadget, found)
+        found = await ctx.client.create(found)
+    elif found.data != wanted(gadget).data or set_controller_reference(gadget, found):
+        found.data = wanted(gadget).data
+        found = await ctx.client.update(found)
+    await ctx.status(config_map=found.metadata.name)
+
+
 def main() -> None:
-    kubeconfig, namespace, workers = sys.argv[1:]
+    kubeconfig, namespace, workers, way = sys.argv[1:]
+    reconcile = {"apply": apply, "create": create}[way]
     gadgets = controller(Gadget, name="gadgets", owns=[ConfigMap], max_concurrent=int(workers))(reconcile)
     caches = CacheOptions(defaults=Settings(namespaces=(namespace,)))
     Manager(Config.load(path=kubeconfig), caches=caches).add(gadgets).run()

@@ -14,7 +14,17 @@ from pathlib import Path
 
 from bench.apiserver import ours, real
 from bench.operators import resync
-from bench.operators.contenders import KOPF_NAME, OSTINATO, RUNTIME, WORKERS, Commands, commands, environment, named
+from bench.operators.contenders import (
+    CREATING,
+    KOPF_NAME,
+    OSTINATO,
+    RUNTIME,
+    WORKERS,
+    Commands,
+    commands,
+    environment,
+    named,
+)
 from bench.operators.filling import Filling
 from bench.operators.process import Figures, OperatorProcess
 
@@ -149,11 +159,14 @@ def _ratios(server: str, results: dict[str, Figures]) -> Iterator[str]:
     kopf = results.get(KOPF_NAME)
     for workers in WORKERS:
         mine, other = results.get(named(OSTINATO, workers)), results.get(named(RUNTIME, workers))
+        same = results.get(named(CREATING, workers))
+        if same is not None and other is not None:
+            ratio, reach = same.rate / other.rate, RATE_OF_RUNTIME if server == REAL else 0.0
+            yield _line(f"rate, {named(RUNTIME, workers)}, the same requests", ratio, reach, is_good=ratio >= reach)
         if mine is None:
             continue
         if other is not None:
-            ratio, reach = mine.rate / other.rate, RATE_OF_RUNTIME if server == REAL else 0.0
-            yield _line(f"rate, {named(RUNTIME, workers)}", ratio, reach, is_good=ratio >= reach)
+            yield _line(f"rate, {named(RUNTIME, workers)}, ours applying", mine.rate / other.rate, 0.0, is_good=True)
         if kopf is not None:
             label = named("ours", workers)
             rate, goal = mine.rate / kopf.rate, RATE_OF_KOPF if server == OURS and workers > 1 else 0.0
