@@ -10,6 +10,7 @@ from ostinato.server.schema.builtin import BadValue
 from ostinato.server.schema.embedded import embedded_faults
 from ostinato.server.schema.explain import explain
 from ostinato.server.schema.prune import prune
+from ostinato.server.schema.rule_check import check_rules, rule_tree
 from ostinato.server.schema.structural import TYPE_FIELDS, Structural
 
 
@@ -44,4 +45,13 @@ def _faults(node: Structural, path: Path, *, metadata: bool) -> list[FieldError]
     embedded = embedded_faults(node, node.default, path)
     if embedded:
         return errors + embedded
-    return errors + explain(node.raw, node.default, str(path))
+    return errors + (explain(node.raw, node.default, str(path)) or _broken_rules(node, path))
+
+
+def _broken_rules(node: Structural, path: Path) -> list[FieldError]:
+    """A default keeps the rules in CEL, whether it was there before or not."""
+    tree = rule_tree(node.raw, root=node.embedded)
+    if tree is None:
+        return []
+    past = check_rules(tree, node.default, node.default, path=path).errors
+    return past or check_rules(tree, node.default, None, path=path).errors

@@ -102,6 +102,10 @@ def shown_schema(schema: Mapping[str, Any]) -> Shown:
     return Shown(_schema(schema))
 
 
+def shown_rule(rule: Mapping[str, Any]) -> Shown:
+    return Shown(_struct(rule, _RULE))
+
+
 def shown_version(version: Mapping[str, Any], shared: set[str]) -> Shown:
     """A version, without the parts that all versions share."""
     own = {name: value for name, value in version.items() if name not in shared}

@@ -1,8 +1,8 @@
 """The rules of a definition's schema: what it may say at all, and how lists and maps may be declared.
 
-Three sets of rules are asked: the schema must be structural (`structural_rules`), its defaults must fit it
-(`default_rules`), and it may not use what Kubernetes does not support (here). Rules in CEL are not read yet:
-`x-kubernetes-validations` is taken as it is.
+Four sets of rules are asked: the schema must be structural (`structural_rules`), its defaults must fit it
+(`default_rules`), it may not use what Kubernetes does not support (here), and its rules in CEL must compile and cost no
+more than they may (`rule_faults`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ from typing import Any, NamedTuple
 from ostinato.api.field_errors import FieldError, Path
 from ostinato.server.resources.apiextensions.default_rules import default_faults
 from ostinato.server.resources.apiextensions.internal_form import shown_schema
+from ostinato.server.resources.apiextensions.rule_faults import expression_faults, text_faults
 from ostinato.server.resources.apiextensions.structural_rules import structural_faults
+from ostinato.server.schema.rule_check import has_rules
 from ostinato.server.schema.structural import TYPE_FIELDS
 
 Schema = Mapping[str, Any]
@@ -66,9 +68,11 @@ def schema_faults(schema: Schema, path: Path, *, status: bool) -> list[FieldErro
             FieldError.forbidden(path.child("openAPIV3Schema.nullable"), "nullable cannot be true at the root")
         )
     unreadable = _unreadable(schema)
-    if not unreadable:
-        errors += structural_faults(schema, where) or default_faults(schema, where)
-    errors += _word_faults(schema, where, _Place(), root=True)
+    faults = [] if unreadable else structural_faults(schema, where) or default_faults(schema, where)
+    words = _word_faults(schema, where, _Place(), root=True)
+    errors += faults + words
+    if not unreadable and not faults and has_rules(schema):
+        errors += expression_faults(schema, where, lambda at, path: not words or not _word_faults(at, path, _Place()))
     if not errors and unreadable:
         errors.append(FieldError.invalid(where, "", unreadable))
     return errors
@@ -151,7 +155,7 @@ def _word_faults(schema: Schema, path: Path, place: _Place, *, root: bool = Fals
     items = schema.get("items")
     if isinstance(items, Mapping):
         errors += _word_faults(items, path.child("items"), place)
-    return errors + _extension_faults(schema, path)
+    return errors + _extension_faults(schema, path) + text_faults(schema, path)
 
 
 def _own_faults(schema: Schema, path: Path, place: _Place) -> list[FieldError]:

@@ -19,6 +19,7 @@ from ostinato.server.resources.strategy import Json
 from ostinato.server.schema.check import compiled
 from ostinato.server.schema.default import apply_defaults
 from ostinato.server.schema.prune import prune
+from ostinato.server.schema.rule_check import rule_tree
 from ostinato.server.schema.structural import Structural
 
 
@@ -33,6 +34,7 @@ class Version:
         self.schema: Mapping[str, Any] = (raw.get("schema") or {}).get("openAPIV3Schema") or {}
         self.node = Structural(self.schema)
         self.table = compiled(self.schema)
+        self.rules = rule_tree(self.schema)
         subresources = raw.get("subresources") or {}
         self.has_status = subresources.get("status") is not None
         self.scale: Mapping[str, str] | None = subresources.get("scale")

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ostinato.api import names
-from ostinato.api.field_errors import FieldError
+from ostinato.api.field_errors import ErrorType, FieldError, Path
 from ostinato.api.quoting import quote
 from ostinato.server.resources.custom.definition import Definition, Version
 from ostinato.server.resources.custom.replicas import scale_faults, scale_status_faults
@@ -16,7 +16,21 @@ from ostinato.server.schema.default import apply_defaults
 from ostinato.server.schema.embedded import embedded_faults
 from ostinato.server.schema.explain import Before, explain
 from ostinato.server.schema.lists import repetitions
+from ostinato.server.schema.rule_check import check_rules
 
+_BLOCKING = frozenset(
+    {
+        ErrorType.NOT_SUPPORTED,
+        ErrorType.REQUIRED,
+        ErrorType.TOO_LONG,
+        ErrorType.TOO_MANY,
+        ErrorType.TYPE_INVALID,
+    }
+)
+_NOT_CHECKED = (
+    "some validation rules were not checked because the object was invalid; correct the existing errors to complete "
+    "validation"
+)
 _STANDARD_FINALIZERS = frozenset({"orphan", "foregroundDeletion", "kubernetes"})
 
 
@@ -29,6 +43,8 @@ class CustomStrategy(Strategy):
     def __init__(self, definition: Definition, version: Version) -> None:
         self._definition = definition
         self._version = version
+        # Broken rules that the object that was validated last may break as it did before, for its warnings.
+        self._forgiven: tuple[Json, list[str]] | None = None
 
     def default(self, obj: Json) -> None:
         apply_defaults(self._version.node, obj)
@@ -50,24 +66,26 @@ class CustomStrategy(Strategy):
     def validate(self, obj: Json) -> list[FieldError]:
         version = self._version
         errors = [] if fits_table(version.table, obj) else explain(version.schema, obj)
-        return [
+        errors = [
             *errors,
             *scale_faults(version.scale, obj),
             *embedded_faults(version.node, obj),
             *repetitions(version.node, obj),
         ]
+        return errors + self._broken_rules(errors, obj, None)
 
     def validate_update(self, new: Json, old: Json) -> list[FieldError]:
         version = self._version
         errors = []
         if not fits_table(version.table, new):
             errors = explain(version.schema, new, before=Before(version.node, new, old))
-        return [
+        errors = [
             *errors,
             *scale_faults(version.scale, new),
             *embedded_faults(version.node, new),
             *self._new_repetitions(new, old),
         ]
+        return errors + self._broken_rules(errors, new, old)
 
     def validate_status_update(self, new: Json, old: Json) -> list[FieldError]:
         version = self._version
@@ -76,7 +94,22 @@ class CustomStrategy(Strategy):
         if "status" in new and node is not None:
             status = new["status"]
             errors = explain(node.raw, status, "status", Before(node, status, old.get("status")))
-        return errors + scale_status_faults(version.scale, new) + self._new_repetitions(new, old)
+        errors = errors + scale_status_faults(version.scale, new) + self._new_repetitions(new, old)
+        return errors + self._broken_rules(errors, new, old)
+
+    def _broken_rules(self, errors: list[FieldError], new: Json, old: Json | None) -> list[FieldError]:
+        """What breaks the rules in CEL, which are asked only of objects whose types and sizes are right."""
+        self._forgiven = None
+        tree = self._version.rules
+        if tree is None:
+            return []
+        if any(error.type in _BLOCKING for error in errors):
+            return [FieldError.invalid(Path(), None, _NOT_CHECKED)]
+        before = Before(self._version.node, new, old) if old is not None else None
+        found = check_rules(tree, new, old, before)
+        if found.warnings:
+            self._forgiven = (new, found.warnings)
+        return found.errors
 
     def _new_repetitions(self, new: Json, old: Json) -> list[FieldError]:
         """What occurs twice may stay as it is, with all the rest."""
@@ -86,7 +119,9 @@ class CustomStrategy(Strategy):
     def warnings(self, new: Json, old: Json | None) -> list[str]:
         before = old["metadata"].get("finalizers", ()) if old is not None else ()
         added = sorted(set(new["metadata"].get("finalizers", ())) - set(before))
-        return [warning for finalizer in added for warning in _finalizer_warnings(finalizer)]
+        told = [warning for finalizer in added for warning in _finalizer_warnings(finalizer)]
+        forgiven, self._forgiven = self._forgiven, None
+        return told + forgiven[1] if forgiven is not None and forgiven[0] is new else told
 
     def desired(self, obj: Json) -> Any:
         return {name: value for name, value in obj.items() if name != "metadata"}

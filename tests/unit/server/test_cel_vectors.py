@@ -16,7 +16,7 @@ from ostinato.server.schema.cel.expression import CompileError, Expression, Prog
 from ostinato.server.schema.cel.functions.moments import duration_text, timestamp_text
 from ostinato.server.schema.cel.values import CelError, Duration, Optional, Timestamp, TypeValue, Uint
 
-_VECTORS = json.loads((Path(__file__).parents[4] / "data" / "cel" / "vectors.json").read_text())
+_VECTORS = json.loads((Path(__file__).parents[2] / "data" / "cel" / "vectors.json").read_text())
 
 # What is told differently, and why.
 _DIFFERENT = {

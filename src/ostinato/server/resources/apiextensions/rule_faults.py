@@ -1,0 +1,194 @@
+"""The rules in CEL of a definition's schema: they are well formed, compile, and cost no more than they may.
+
+What a rule costs is estimated: what one evaluation costs at most, times how often its value can occur in an object.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple
+
+from ostinato.api.field_errors import FieldError, Path
+from ostinato.server.resources.apiextensions.internal_form import shown_rule
+from ostinato.server.schema.cel.declarations import Declaration, declared, escaped
+from ostinato.server.schema.cel.ranges import MOST
+from ostinato.server.schema.field_paths import FieldPathError, normal_path
+from ostinato.server.schema.rules import Rule, cardinality, rules_of
+
+Schema = Mapping[str, Any]
+
+PER_RULE: Final = 10_000_000
+PER_DEFINITION: Final = 100_000_000
+_REASONS: Final = ("FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired")
+_BREAKS: Final = re.compile(r"[\n\r]")
+_MOST_NAMED: Final = 4  # rules that are named when all of them cost too much
+
+
+def text_faults(schema: Schema, path: Path) -> list[FieldError]:
+    """What is wrong with the rules right at a schema, but for their expressions."""
+    errors: list[FieldError] = []
+    for i, rule in enumerate(schema.get("x-kubernetes-validations") or ()):
+        at = path.child("x-kubernetes-validations").index(i)
+        errors += _message_faults(rule, at)
+        expression = rule.get("messageExpression") or ""
+        if expression and not expression.strip():
+            why = "messageExpression must be non-empty if specified"
+            errors.append(FieldError.required(at.child("messageExpression"), why))
+        reason = rule.get("reason")
+        if reason is not None and reason not in _REASONS:
+            errors.append(FieldError.not_supported(at.child("reason"), reason, _REASONS))
+        errors += _path_faults(rule, schema, at.child("fieldPath"))
+    return errors
+
+
+def _message_faults(rule: Schema, at: Path) -> list[FieldError]:
+    text, message = (rule.get("rule") or "").strip(), rule.get("message") or ""
+    if not text:
+        return [FieldError.required(at.child("rule"), "rule is not specified")]
+    if message and not message.strip():
+        return [FieldError.invalid(at.child("message"), message, "must be non-empty if specified")]
+    if _BREAKS.search(message.strip()):
+        return [FieldError.invalid(at.child("message"), message, "must not contain line breaks")]
+    if _BREAKS.search(text) and not message.strip():
+        why = "message must be specified if rule contains line breaks"
+        return [FieldError.required(at.child("message"), why)]
+    return []
+
+
+def _path_faults(rule: Schema, schema: Schema, at: Path) -> list[FieldError]:
+    text = rule.get("fieldPath") or ""
+    if not text:
+        return []
+    errors: list[FieldError] = []
+    if not text.strip():
+        errors.append(FieldError.invalid(at, text, "must be non-empty if specified"))
+    if _BREAKS.search(text):
+        errors.append(FieldError.invalid(at, text, "must not contain line breaks"))
+    try:
+        normal_path(text, schema)
+    except FieldPathError:
+        errors.append(FieldError.invalid(at, text, "must be a valid path"))
+    return errors
+
+
+class _Place(NamedTuple):
+    """A schema within a definition: what its values are to CEL, how often they occur, and what was before."""
+
+    schema: Schema
+    path: Path
+    declaration: Declaration | None
+    most: int | None  # at most; None: nothing bounds it but the size of a request
+    no_past: Path | None = None  # where what was before cannot be told any more
+
+
+def expression_faults(schema: Schema, path: Path, sound: Callable[[Schema, Path], bool]) -> list[FieldError]:
+    """What is wrong with the expressions of all rules of a schema; those of schemas that are not sound are left out."""
+    costs: list[tuple[int, Path]] = []
+    root = _Place(schema, path, declared(schema, root=True, name="selfType"), 1)
+    errors = _below(root, costs, sound)
+    total = min(sum(cost for cost, _ in costs), MOST)
+    if total > PER_DEFINITION:
+        dear = sorted((c for c in costs if c[0] >= PER_DEFINITION // 100), key=lambda c: -c[0])[:_MOST_NAMED]
+        why = "contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema"
+        errors += [FieldError.forbidden(at, why) for _, at in dear]
+        what = "x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema"
+        errors.append(FieldError.forbidden(path, _too_dear(what, total, PER_DEFINITION)))
+    return errors
+
+
+def _below(place: _Place, costs: list[tuple[int, Path]], sound: Callable[[Schema, Path], bool]) -> list[FieldError]:
+    schema, path = place.schema, place.path
+    errors: list[FieldError] = []
+    count = _times(place.most, _most_elements(schema))
+    inner = place.declaration.items if place.declaration is not None else None
+    additional, items = schema.get("additionalProperties"), schema.get("items")
+    if isinstance(additional, Mapping):
+        below = _Place(additional, path.child("additionalProperties"), inner, count, place.no_past)
+        errors += _below(below, costs, sound)
+    for name, field in (schema.get("properties") or {}).items():
+        at = path.child("properties").key(name)
+        errors += _below(_Place(field, at, _field(place.declaration, name), count, place.no_past), costs, sound)
+    if isinstance(items, Mapping):
+        no_past = place.no_past if schema.get("x-kubernetes-list-type") == "map" else path
+        errors += _below(_Place(items, path.child("items"), inner, count, no_past), costs, sound)
+    if schema.get("x-kubernetes-validations") and sound(schema, path):
+        errors += _own(place, costs)
+    return errors
+
+
+def _own(place: _Place, costs: list[tuple[int, Path]]) -> list[FieldError]:
+    embedded = bool(place.schema.get("x-kubernetes-embedded-resource"))
+    declaration = place.declaration or declared(place.schema, root=embedded, name="selfType")
+    where = place.path.child("x-kubernetes-validations")
+    if declaration is None:
+        why = (
+            "internal error: failed to construct type information for x-kubernetes-validations rules: unable to "
+            "convert structural schema to CEL declarations"
+        )
+        return [FieldError.internal(where, why)]
+    errors: list[FieldError] = []
+    for i, rule in enumerate(rules_of(place.schema, declaration)):
+        at = where.index(i)
+        cost = min(rule.max_cost * (cardinality(declaration) if place.most is None else place.most), MOST)
+        if cost > PER_RULE:
+            errors.append(FieldError.forbidden(at.child("rule"), _too_dear("estimated rule cost", cost, PER_RULE)))
+        costs.append((cost, at.child("rule")))
+        if rule.error:
+            errors.append(FieldError.invalid(at.child("rule"), shown_rule(rule.raw), rule.error))
+        errors += _message_expression(rule, at.child("messageExpression"), costs)
+        errors += _past_faults(rule, at, place.no_past)
+    return errors
+
+
+def _message_expression(rule: Rule, at: Path, costs: list[tuple[int, Path]]) -> list[FieldError]:
+    if rule.message_error:
+        return [FieldError.invalid(at, shown_rule(rule.raw), rule.message_error)]
+    if rule.message is None:
+        return []
+    costs.append((rule.message_cost, at))
+    if rule.message_cost <= PER_RULE:
+        return []
+    return [FieldError.forbidden(at, _too_dear("estimated messageExpression cost", rule.message_cost, PER_RULE))]
+
+
+def _past_faults(rule: Rule, at: Path, no_past: Path | None) -> list[FieldError]:
+    if rule.uses_old:
+        if no_past is None:
+            return []
+        why = f"oldSelf cannot be used on the uncorrelatable portion of the schema within {no_past}"
+        return [FieldError.invalid(at.child("rule"), rule.raw["rule"], why)]
+    optional = rule.raw.get("optionalOldSelf")
+    if optional is None:
+        return []
+    why = "may not be set if oldSelf is not used in rule"
+    return [FieldError.invalid(at.child("optionalOldSelf"), optional, why)]
+
+
+def _field(declaration: Declaration | None, name: str) -> Declaration | None:
+    key = escaped(name)
+    return declaration.fields.get(key) if declaration is not None and key is not None else None
+
+
+def _most_elements(schema: Schema) -> int | None:
+    """How many values a schema has below it, at most."""
+    if schema.get("type") == "object" and schema.get("additionalProperties") is not None:
+        most = schema.get("maxProperties")
+    elif schema.get("type") == "array":
+        most = schema.get("maxItems")
+    else:
+        return 1
+    return None if most is None else max(most, 0)
+
+
+def _times(count: int | None, most: int | None) -> int | None:
+    return None if count is None or most is None else min(count * most, MOST)
+
+
+def _too_dear(what: str, cost: int, limit: int) -> str:
+    times = cost / limit
+    factor = "more than 100x" if times > 100 else f"{times:f}x" if times < 1.5 else f"{times:.1f}x"
+    return (
+        f"{what} exceeds budget by factor of {factor} (try simplifying the rule, or adding maxItems, maxProperties, "
+        "and maxLength where arrays, maps, and strings are declared)"
+    )

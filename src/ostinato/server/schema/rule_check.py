@@ -1,0 +1,268 @@
+"""Checking rules: what an object breaks of the rules in its schema.
+
+The rules of a schema make a tree of their own, of those places alone that have rules at or below them. All of an
+object's rules share a budget: when it is spent, checking ends with an error. On an update, a value that has not changed
+may break a rule, unless the rule compares it with what it was: then a warning says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from ostinato.api.field_errors import OMIT, FieldError, Path
+from ostinato.server.schema.cel.declarations import Declaration, declared, escaped
+from ostinato.server.schema.cel.values import NONE, CelError, CostExceededError, Optional
+from ostinato.server.schema.explain import Before
+from ostinato.server.schema.rules import PER_CALL, PER_OBJECT, Rule, rules_of
+
+_LONGEST_MESSAGE = 5 * 1024
+_SPENT = "validation failed due to running out of cost budget, no further validation rules will be run"
+
+
+class Findings:
+    """What checking found, and what is left to spend."""
+
+    __slots__ = ("budget", "errors", "warnings")
+
+    def __init__(self, budget: int = PER_OBJECT) -> None:
+        self.errors: list[FieldError] = []
+        self.warnings: list[str] = []
+        self.budget = budget  # negative: checking has ended
+
+
+class _Past(NamedTuple):
+    """What is known of a place before an update: the place itself, or else the nearest above it."""
+
+    place: Before | None = None
+    above: Before | None = None
+
+    @property
+    def unchanged(self) -> bool:
+        known = self.place or self.above
+        return known is not None and known.unchanged
+
+    def field(self, name: str) -> _Past:
+        if self.place is None:
+            return self
+        if self.above is None and name in ("apiVersion", "kind"):
+            return _Past()
+        return _Past(self.place.field(name), self.place)
+
+    def item(self, index: int) -> _Past:
+        return self if self.place is None else _Past(self.place.item(index), self.place)
+
+
+class RuleTree:
+    """The rules at and below one place of a schema."""
+
+    __slots__ = ("_all_of", "_convert", "_declaration", "_fields", "_items", "_rules", "_type", "_values")
+
+    def __init__(self, schema: Mapping[str, Any], declaration: Declaration | None, rules: Mapping[str, Any]) -> None:
+        """`rules` is the schema itself, or a part of an `allOf` in it that has rules for the same places."""
+        self._declaration = declaration
+        self._type: str = schema.get("type") or ""
+        self._rules = rules_of({**schema, **_validations(rules)}, declaration) if declaration is not None else []
+        self._convert = declaration.convert if declaration is not None else None
+        items, own_items = rules.get("items"), schema.get("items")
+        below = declaration.items if declaration is not None else None
+        self._items = _tree(own_items, below, items)
+        self._values = _tree(schema.get("additionalProperties"), below, rules.get("additionalProperties"))
+        self._fields: dict[str, RuleTree] = {}
+        for name, inner in (rules.get("properties") or {}).items():
+            own = (schema.get("properties") or {}).get(name)
+            tree = _tree(own, _field(declaration, name, own), inner) if own is not None else None
+            if tree is not None:
+                self._fields[name] = tree
+        parts = [RuleTree(schema, declaration, part) for part in rules.get("allOf") or () if has_rules(part)]
+        self._all_of = [part for part in parts if part.any]
+
+    @property
+    def any(self) -> bool:
+        return bool(self._rules or self._items or self._values or self._fields or self._all_of)
+
+    def check(self, findings: Findings, path: Path, value: Any, old: Any, past: _Past) -> None:
+        if value is None:
+            return
+        if self._rules:
+            self._check_rules(findings, path, value, old, past)
+        for part in self._all_of:
+            if findings.budget < 0:
+                return
+            part.check(findings, path, value, old, _Past(None, past.above))
+        if findings.budget < 0:
+            return
+        if type(value) is dict:
+            self._check_fields(findings, path, value, old if type(old) is dict else {}, past)
+        elif type(value) is list and self._items is not None:
+            self._check_items(findings, path, value, old if type(old) is list else [], past)
+
+    def _check_fields(
+        self, findings: Findings, path: Path, value: dict[str, Any], old: dict[str, Any], past: _Past
+    ) -> None:
+        for name, item in value.items():
+            if self._values is not None:
+                self._values.check(findings, path.key(name), item, old.get(name), past.field(name))
+            tree = self._fields.get(name)
+            if tree is not None:
+                tree.check(findings, path.child(name), item, old.get(name), past.field(name))
+            if findings.budget < 0:
+                return
+
+    def _check_items(self, findings: Findings, path: Path, value: list[Any], old: list[Any], past: _Past) -> None:
+        assert self._items is not None
+        before: dict[Any, Any] = {}
+        keyed = self._declaration if self._declaration is not None and self._declaration.list_type == "map" else None
+        if keyed is not None:
+            before = {keyed.key_of(item): item for item in reversed(old)}
+        for i, item in enumerate(value):
+            was = before.get(keyed.key_of(item)) if keyed is not None else None
+            self._items.check(findings, path.index(i), item, was, past.item(i))
+            if findings.budget < 0:
+                return
+
+    def _check_rules(self, findings: Findings, path: Path, value: Any, old: Any, past: _Past) -> None:
+        if findings.budget <= 0:
+            findings.errors.append(FieldError.invalid(path, self._type, _SPENT))
+            findings.budget = -1
+            return
+        convert = self._convert
+        try:
+            current = value if convert is None else convert(value)
+            earlier = old if convert is None or old is None else convert(old)
+        except CelError as error:
+            findings.errors.append(FieldError.invalid(path, self._type, str(error)))
+            return
+        for rule in self._rules:
+            if rule.uses_old and old is None and not rule.optional_old:
+                continue
+            before = earlier if not rule.optional_old else NONE if old is None else Optional(earlier)
+            self._check_rule(findings, rule, path, (value, current, before), past)
+            if findings.budget < 0:
+                return
+
+    def _check_rule(
+        self, findings: Findings, rule: Rule, path: Path, values: tuple[Any, Any, Any], past: _Past
+    ) -> None:
+        if rule.expression is None:
+            if rule.error:
+                findings.errors.append(FieldError.invalid(path, self._type, f"rule compile error: {rule.error}"))
+            return
+        value, *variables = values
+        failed = ""
+        holds = False
+        try:
+            holds, cost = rule.expression.evaluate(variables, PER_CALL)
+        except CelError as error:
+            cost = error.cost
+            failed = (
+                f"'{error}': call arguments did not match a supported operator, function or macro signature for rule: "
+                f"{rule.shown}"
+                if str(error).startswith("no such overload")
+                else f"{error} evaluating rule: {rule.shown}"
+            )
+        except CostExceededError as error:
+            why = f"'{error}': no further validation rules will be run due to call cost exceeds limit for rule: "
+            findings.errors.append(FieldError.invalid(path, self._type, why + rule.shown))
+            findings.budget = -1
+            return
+        if cost > findings.budget:
+            findings.errors.append(FieldError.invalid(path, self._type, _SPENT))
+            findings.budget = -1
+            return
+        findings.budget -= cost
+        if failed:
+            findings.errors.append(FieldError.invalid(path, self._type, failed))
+        elif holds is not True:
+            fault = self._broken(findings, rule, path, value, variables)
+            if not rule.uses_old and past.unchanged:
+                findings.warnings.append(str(fault))
+            else:
+                findings.errors.append(fault)
+
+    def _broken(self, findings: Findings, rule: Rule, path: Path, value: Any, variables: list[Any]) -> FieldError:
+        where = path.child(rule.path) if rule.path else path
+        try:
+            detail = _message(findings, rule, variables) or rule.told
+        except CostExceededError as error:
+            findings.budget = -1
+            return FieldError.invalid(where, self._type, str(error.args[0]))
+        shown = OMIT if self._type in ("object", "array") else value
+        match rule.raw.get("reason"):
+            case "FieldValueForbidden":
+                return FieldError.forbidden(where, detail)
+            case "FieldValueRequired":
+                return FieldError.required(where, detail)
+            case "FieldValueDuplicate":
+                return FieldError.duplicate(where, shown)
+        return FieldError.invalid(where, shown, detail)
+
+
+def _message(findings: Findings, rule: Rule, variables: list[Any]) -> str:
+    """What the rule computes to say; "" if that is nothing that can be said."""
+    if rule.message is None:
+        return ""
+    try:
+        text, cost = rule.message.evaluate(variables, PER_CALL)
+    except CelError as error:
+        text, cost = "", error.cost
+    except CostExceededError:
+        why = "no further validation rules will be run due to call cost exceeds limit for messageExpression: "
+        raise CostExceededError(f'{why}"{rule.raw["messageExpression"]}"') from None
+    if cost > findings.budget:
+        raise CostExceededError(
+            "messageExpression evaluation failed due to running out of cost budget, no further validation rules will "
+            "be run"
+        )
+    findings.budget -= cost
+    text = text.strip() if isinstance(text, str) else ""
+    return "" if "\n" in text or len(text.encode()) > _LONGEST_MESSAGE else text
+
+
+def rule_tree(schema: Mapping[str, Any], *, root: bool = True) -> RuleTree | None:
+    """The rules of a schema; None if it has none. `root`: it is that of a resource."""
+    if not has_rules(schema):
+        return None
+    tree = RuleTree(schema, declared(schema, root=root, name="selfType"), schema)
+    return tree if tree.any else None
+
+
+def check_rules(tree: RuleTree, obj: Any, old: Any, before: Before | None = None, path: Path | None = None) -> Findings:
+    """What an object breaks; `old` and `before` are what it was, of an update."""
+    findings = Findings()
+    tree.check(findings, path or Path(), obj, old, _Past(before))
+    return findings
+
+
+def has_rules(schema: Any) -> bool:
+    """Whether a schema has rules, at its top or below."""
+    waiting = [schema]
+    while waiting:
+        here = waiting.pop()
+        if not isinstance(here, Mapping):
+            continue
+        if here.get("x-kubernetes-validations"):
+            return True
+        waiting += (here.get("properties") or {}).values()
+        waiting += here.get("allOf") or ()
+        waiting += [here.get("items"), here.get("additionalProperties")]
+    return False
+
+
+def _validations(rules: Mapping[str, Any]) -> dict[str, Any]:
+    return {"x-kubernetes-validations": rules.get("x-kubernetes-validations")}
+
+
+def _tree(schema: Any, declaration: Declaration | None, rules: Any) -> RuleTree | None:
+    if not isinstance(schema, Mapping) or not isinstance(rules, Mapping) or not has_rules(rules):
+        return None
+    tree = RuleTree(schema, declaration, rules)
+    return tree if tree.any else None
+
+
+def _field(declaration: Declaration | None, name: str, schema: Mapping[str, Any] | None) -> Declaration | None:
+    """The declaration of a field; that of one that CEL has no name for is made."""
+    key = escaped(name)
+    if key is not None:
+        return declaration.fields.get(key) if declaration is not None else None
+    return declared(schema, root=bool(schema.get("x-kubernetes-embedded-resource"))) if schema is not None else None

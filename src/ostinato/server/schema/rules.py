@@ -1,0 +1,102 @@
+"""Rules of schemas (`x-kubernetes-validations`): read once, with what they can cost at most.
+
+A rule is an expression over `self`, the value that it stands at, and `oldSelf`, what was there before. Rules that do
+not compile are kept with their reason: a definition that has one is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from ostinato.server.schema.cel.declarations import MOST_REQUEST_BYTES, Declaration
+from ostinato.server.schema.cel.estimate import estimate
+from ostinato.server.schema.cel.expression import CompileError, Expression, ProgramError
+from ostinato.server.schema.cel.types import BOOL, STRING, Type, optional_of
+from ostinato.server.schema.field_paths import FieldPathError, normal_path
+
+PER_CALL: Final = 1_000_000  # what one evaluation may cost
+PER_OBJECT: Final = 10_000_000  # what all rules of an object may cost
+
+
+class Rule:
+    """One rule of a schema."""
+
+    __slots__ = (
+        "error",
+        "expression",
+        "max_cost",
+        "message",
+        "message_cost",
+        "message_error",
+        "optional_old",
+        "path",
+        "raw",
+        "uses_old",
+    )
+
+    def __init__(self, raw: Mapping[str, Any], schema: Mapping[str, Any], declaration: Declaration) -> None:
+        self.raw = raw
+        self.error = ""  # why the rule does not compile
+        self.message_error = ""  # the same of the expression for its message
+        self.expression: Expression | None = None
+        self.message: Expression | None = None
+        self.max_cost = self.message_cost = 0
+        self.uses_old = False
+        self.optional_old = bool(raw.get("optionalOldSelf"))
+        self.path = ""
+        if not (raw.get("rule") or "").strip():
+            return
+        old = optional_of(declaration.type) if self.optional_old else declaration.type
+        variables = {"self": declaration.type, "oldSelf": old}
+        known = {"self": declaration, "oldSelf": declaration}
+        found = _compiled(raw["rule"], variables, BOOL, "cel expression must evaluate to a bool", "")
+        if isinstance(found, str):
+            self.error = found
+            return
+        self.expression = found
+        self.uses_old = found.uses("oldSelf")
+        self.max_cost = estimate(found.node, known).most
+        if raw.get("messageExpression"):
+            why = "messageExpression must evaluate to a string"
+            told = _compiled(raw["messageExpression"], variables, STRING, why, "messageExpression ")
+            if isinstance(told, str):
+                self.message_error = told
+            else:
+                self.message = told
+                self.message_cost = estimate(told.node, known).most
+        if raw.get("fieldPath"):
+            try:
+                self.path = normal_path(raw["fieldPath"], schema)
+            except FieldPathError:
+                self.path = ""  # a definition with such a path is refused
+
+    @property
+    def shown(self) -> str:
+        """The rule as errors name it."""
+        return (self.raw.get("message") or "").strip() or self.raw["rule"].strip()
+
+    @property
+    def told(self) -> str:
+        """What is said if the rule is broken, and nothing else is to be said."""
+        return (self.raw.get("message") or "").strip() or f"failed rule: {self.shown}"
+
+
+def rules_of(schema: Mapping[str, Any], declaration: Declaration) -> list[Rule]:
+    """The rules right at a schema."""
+    return [Rule(raw, schema, declaration) for raw in schema.get("x-kubernetes-validations") or ()]
+
+
+def cardinality(declaration: Declaration) -> int:
+    """How often a value can occur in a request where nothing else bounds that."""
+    return MOST_REQUEST_BYTES // (declaration.min_size + 1)
+
+
+def _compiled(text: str, variables: Mapping[str, Type], wanted: Type, mistyped: str, what: str) -> Expression | str:
+    try:
+        expression = Expression(text, variables)
+    except CompileError as error:
+        return f"{what}compilation failed: {error}"
+    except ProgramError as error:
+        return f"{what or 'program '}instantiation failed: {error}"
+    return expression if expression.type.same(wanted) else mistyped
