@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections import defaultdict
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from typing import NamedTuple
 
 from tests.contract.situations.paths import Object
@@ -89,9 +89,10 @@ class Observer:
     async def _watch(self, kind: str, path: str) -> None:
         """Follows the kind until the watch ends; if the server cannot go on from there, it must be listed again."""
         query = f"watch=1&resourceVersion={self._versions[kind]}&timeoutSeconds=3000"
-        async for event in self._server.watch(f"{path}?{query}"):
-            if event["type"] == "ERROR":
-                del self._versions[kind]
-                return
-            self._versions[kind] = event["object"]["metadata"]["resourceVersion"]
-            self._observe(Observed(event["type"], kind, event["object"]))
+        async with aclosing(self._server.watch(f"{path}?{query}")) as events:
+            async for event in events:
+                if event["type"] == "ERROR":
+                    del self._versions[kind]
+                    return
+                self._versions[kind] = event["object"]["metadata"]["resourceVersion"]
+                self._observe(Observed(event["type"], kind, event["object"]))

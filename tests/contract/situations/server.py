@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final, Self
@@ -109,15 +109,19 @@ class Server:
         except ValueError:
             return response.status, answer.decode("utf-8", "replace")
 
-    async def watch(self, path: str) -> AsyncIterator[Object]:
+    async def watch(self, path: str) -> AsyncGenerator[Object, None]:
         """The events of a watch, until the server ends it; a refusal is an event of type ERROR."""
         url = URL(self._url + path, encoded=True)
         async with self._session.get(url, timeout=aiohttp.ClientTimeout(total=None)) as response:
             if response.status != 200:
                 yield {"type": "ERROR", "object": await response.json()}
                 return
-            async for line in response.content:
-                yield json.loads(line)
+            try:
+                async for line in response.content:
+                    yield json.loads(line)
+            finally:
+                if response.connection is not None and response.connection.transport is not None:
+                    response.connection.transport.abort()  # TLS would wait for a farewell, and the loop may end before
 
     async def path(self, kind: str, namespace: str | None, name: str = "", sub: str = "", version: str = "") -> str:
         """Where objects of a kind are; the kind is one of those known here, or `group/version/Kind`."""
