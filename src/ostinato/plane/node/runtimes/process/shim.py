@@ -93,10 +93,12 @@ class Keeper:
             _write("exit.json", {"code": _START_FAILED, "at": time.time(), "reason": "StartError", "message": error})
             self._reply({"error": error})
             os._exit(0)
+        terminal = next(iter(self.inputs))
+        attaching = Attaching(self.stdin, self.launch["tty"], self.launch["stdin_once"], terminal)
         state = {"pid": self.pid, "shim": os.getpid(), "started": time.time()}
         _write("state.json", state)
         self._reply(state)
-        self._attend(waking, log)
+        self._attend(waking, log, attaching)
         at = time.time()
         self._kill_the_rest()
         log.close()
@@ -162,9 +164,8 @@ class Keeper:
 
     # Attending
 
-    def _attend(self, waking: socket.socket, log: Log) -> None:
+    def _attend(self, waking: socket.socket, log: Log, attaching: Attaching) -> None:
         """Carry what the container prints, until it has ended and there is no more."""
-        attaching = Attaching(self.stdin, self.launch["tty"], self.launch["stdin_once"], next(iter(self.inputs)))
         until: float | None = None
         while self.inputs or self.code is None:
             poll = select.poll()
