@@ -41,6 +41,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_apiserver(commands.add_parser("apiserver", help="run an API server alone", description=_APISERVER))
     _add_controllers(commands.add_parser("controllers", help="run the plane's controllers", description=_CONTROLLERS))
     _add_scheduler(commands.add_parser("scheduler", help="run the plane's scheduler", description=_SCHEDULER))
+    _add_node(commands.add_parser("node", help="join this machine to a cluster as a node", description=_NODE))
     return parser
 
 
@@ -153,14 +154,18 @@ def _add_up(parser: argparse.ArgumentParser) -> None:
         default="simulated",
         help="what runs containers: process, containerd or simulated (default: %(default)s)",
     )
+    _add_containerd(parser)
+    parser.add_argument("--bare", action="store_true", help="the API server alone, as `ostinato apiserver`")
+    _add_without(parser)
+
+
+def _add_containerd(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--containerd",
         metavar="SOCKET",
         default="/run/containerd/containerd.sock",
         help="where containerd listens, for the runtime of this name (default: %(default)s)",
     )
-    parser.add_argument("--bare", action="store_true", help="the API server alone, as `ostinato apiserver`")
-    _add_without(parser)
 
 
 def _add_apiserver(parser: argparse.ArgumentParser) -> None:
@@ -257,4 +262,37 @@ def _parts(options: argparse.Namespace) -> int:
     from ostinato.cli import parts  # noqa: PLC0415 - as above
 
     parts.run(options)
+    return 0
+
+
+# ostinato node
+
+_NODE = """Join this machine to a cluster as a node: run the Pods that are bound to it, and answer the API server about
+them, until interrupted or terminated. Containers go on then; the next start finds them again."""
+
+
+def _add_node(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(command=_node, prog=parser.prog)
+    parser.add_argument("--kubeconfig", metavar="FILE", help="which cluster (default: as kubectl finds it)")
+    parser.add_argument("--context", metavar="NAME", help="which context of the kubeconfig (default: its current one)")
+    parser.add_argument("--name", default="", help="of the node (default: that of this machine)")
+    parser.add_argument(
+        "--runtime", metavar="NAME", default="process", help="process or containerd (default: %(default)s)"
+    )
+    _add_containerd(parser)
+    parser.add_argument(
+        "--listen",
+        metavar="HOST:PORT",
+        default="0.0.0.0:10250",
+        help="where the API server reaches its agent; port 0 is any that is free (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--state", metavar="DIR", help="what it keeps (default: ostinato/node in $XDG_STATE_HOME or ~/.local/state)"
+    )
+
+
+def _node(options: argparse.Namespace) -> int:
+    from ostinato.cli import node as command  # noqa: PLC0415
+
+    command.node(options)
     return 0

@@ -71,13 +71,13 @@ def up(options: argparse.Namespace) -> None:
 
 def settings(listen: str, state: str | None, store: str, token_file: str | None) -> Settings:
     """The options, checked."""
-    host, port = _address(listen)
+    host, port = address(listen)
     if store not in ("", "memory") and not store.startswith("sqlite:"):
         raise Failure(f"--store {store}: want sqlite:PATH or memory")
     if store == "sqlite:":
         raise Failure("--store sqlite: names no file: want sqlite:PATH")
     return Settings(
-        state=Path(state) if state else _default_state(),
+        state=Path(state) if state else default_state(),
         host=host,
         port=port,
         store=store,
@@ -85,7 +85,8 @@ def settings(listen: str, state: str | None, store: str, token_file: str | None)
     )
 
 
-def _address(listen: str) -> tuple[str, int]:
+def address(listen: str) -> tuple[str, int]:
+    """Host and port of a `--listen`; a Failure if it is none."""
     host, colon, port = listen.rpartition(":")
     if host.startswith("[") and host.endswith("]"):
         host = host[1:-1]
@@ -96,7 +97,8 @@ def _address(listen: str) -> tuple[str, int]:
     return host, int(port)
 
 
-def _default_state() -> Path:
+def default_state() -> Path:
+    """The directory for what is kept, if nobody says."""
     home = os.environ.get("XDG_STATE_HOME")
     return (Path(home) if home else Path.home() / ".local" / "state") / "ostinato"
 
@@ -151,7 +153,7 @@ async def _start(served: Served, listen: str) -> None:
         await served.start()
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
-            host, port = _address(listen)
+            host, port = address(listen)
             message = f"port {port} of {host} is in use; choose another with --listen, or 0 for any"
             raise Failure(message) from error
         raise Failure(f"cannot listen at {listen}: {error.strerror or error}") from error

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
+import msgspec
+
 from ostinato.api.gvk import NamespacedName
 from ostinato.api.quantity import Quantity
 from ostinato.controller import ChannelSource, ForEvent
@@ -33,6 +35,13 @@ if TYPE_CHECKING:  # what it needs is an extra
 
 RUNTIMES: Final = ("containerd", "process", "simulated")
 _SIMULATED_CAPACITY: Final = {"cpu": "32", "memory": "256Gi", "pods": "110", "ephemeral-storage": "1Ti"}
+
+
+class At(msgspec.Struct, frozen=True):
+    """Where the agent of a node is reached."""
+
+    host: str
+    port: int = 10250
 
 
 class LocalRuntime(Runtime, Leftovers, Protocol):
@@ -65,18 +74,30 @@ def add_to(
         raise ValueError(f"there is no runtime {runtime!r}; there are {', '.join(RUNTIMES)}")
     names = [f"node-{number}" for number in range(1, count + 1)]
     if runtime == "simulated":
-        return _add(manager, *_simulated(manager.world, names), logs=None)
+        return add_hosts(manager, *_simulated(manager.world, names), logs=None)
     if state is None:
         raise ValueError(f"the runtime {runtime!r} needs a directory for what its nodes keep")
     make = _processes(manager.world) if containerd is None else _containers(manager.world, containerd)
+    return _add_local(manager, names, make, state)
+
+
+def join(manager: Manager, name: str, state: Path, at: At, containerd: Containerd | None = None) -> Endpoint:
+    """Have this machine as a node, whose agent listens as is said; without containerd its containers are processes."""
+    make = _processes(manager.world) if containerd is None else _containers(manager.world, containerd)
+    return _add_local(manager, [name], make, state, at)[name]
+
+
+def _add_local(
+    manager: Manager, names: Sequence[str], make: Make, state: Path, at: At | None = None
+) -> dict[str, Endpoint]:
     machines, hosts = [], {}
     sweep = Sweep(state / "logs")
     for name in names:
-        machine, host = _local(name, make, state, sweep)
+        machine, host = _local(name, make, state, sweep, at or At(address()))
         machines.append(machine)
         hosts[name] = host
     manager.add(sweep)
-    return _add(manager, machines, hosts, logs=state / "logs")
+    return add_hosts(manager, machines, hosts, logs=state / "logs")
 
 
 def _simulated(world: World, names: Sequence[str]) -> tuple[list[Machine], dict[str, Host]]:
@@ -106,12 +127,12 @@ def _containers(world: World, containerd: Containerd) -> Make:
     return lambda directory, _: ContainerdRuntime(world, containerd, directory)
 
 
-def _local(name: str, make: Make, state: Path, sweep: Sweep) -> tuple[Machine, Host]:
+def _local(name: str, make: Make, state: Path, sweep: Sweep, at: At) -> tuple[Machine, Host]:
     directory = state / name
     directory.mkdir(parents=True, exist_ok=True)
     directory = directory.resolve()
-    runtime = make(directory, address())
-    machine = this_machine(name, runtime.version, directory)
+    runtime = make(directory, at.host)
+    machine = msgspec.structs.replace(this_machine(name, runtime.version, directory), address=at.host, port=at.port)
     allocatable = {each: Quantity(amount) for each, amount in machine.capacity.items()}
     sweep.add(name, directory, runtime)
     larder = Larder(directory, state / "logs", machine.address, allocatable)
@@ -119,7 +140,7 @@ def _local(name: str, make: Make, state: Path, sweep: Sweep) -> tuple[Machine, H
     return machine, Host(name, machine.address, runtime, larder, room)
 
 
-def _add(
+def add_hosts(
     manager: Manager, machines: Sequence[Machine], hosts: Mapping[str, Host], logs: Path | None
 ) -> dict[str, Endpoint]:
     informer = manager.informers.of(PodState)

@@ -14,9 +14,9 @@ from ostinato.client.client import Client
 from ostinato.client.transport import TransportError
 from ostinato.kinds.authentication_v1 import TokenReview, TokenReviewSpec
 from ostinato.kinds.authorization_v1 import ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec
-from ostinato.plane.node.endpoint import NodeEndpoint
 from ostinato.server.access.authority import Authority
 from ostinato.server.http import HttpServer
+from ostinato.server.nodes import Endpoint
 from ostinato.server.request import Answer, Request, Response, text_response
 from ostinato.world import World
 
@@ -26,10 +26,11 @@ PORT = 10250
 class NodeServer:
     """Answers for one node. `start` it once, then `stop` it."""
 
-    def __init__(self, world: World, node: str, endpoint: NodeEndpoint, client: Client) -> None:
+    def __init__(self, world: World, node: str, client: Client) -> None:
+        """`client`: to ask who may ask."""
         self.world = world
+        self.endpoint: Endpoint | None = None  # nobody is answered before it is there
         self._node = node
-        self._endpoint = endpoint
         self._client = client
         self._http: HttpServer | None = None
 
@@ -71,7 +72,9 @@ class NodeServer:
             refused = await self._refusal(request)
         except (APIError, TransportError) as error:
             return text_response(500, f"it is not known who may ask: {error}")
-        return refused or await self._endpoint.handle(request)
+        if refused is not None:
+            return refused
+        return text_response(503, "starting") if self.endpoint is None else await self.endpoint(request)
 
     # Who may ask
 

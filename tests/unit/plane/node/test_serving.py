@@ -45,7 +45,8 @@ class Far(Stage):
 
         runtimes = {"n": cast("Runtime", self.runtime)}
         stats = NodeStats(self.world.clock, runtimes, pods_of)
-        node = NodeServer(self.world, "n", NodeEndpoint("n", self.streams, stats), self.client)
+        node = NodeServer(self.world, "n", self.client)
+        node.endpoint = NodeEndpoint("n", self.streams, stats).handle
         clients = Authority(self.world, directory)
         (directory / "node").mkdir()
         await node.start("127.0.0.1", 0, directory / "node", clients.certificate.decode())

@@ -1,0 +1,130 @@
+"""A node that joins a cluster: this machine, its agent, and the port on which the cluster's API server reaches it.
+
+    node = JoinedNode(world, Config.load(), JoinSettings(name="here", state=directory))
+    await node.start()
+    ...
+    await node.stop()
+
+Containers go on when the agent stops; the next start with the same state finds them again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import msgspec
+
+from ostinato.cache.informers import Settings
+from ostinato.client.config import Config
+from ostinato.kinds.core_v1 import Pod
+from ostinato.manager import CacheOptions, Manager
+from ostinato.plane.node import fleet
+from ostinato.plane.node.local import address
+from ostinato.plane.node.serving import PORT, NodeServer
+from ostinato.server.state import StateDirectory
+from ostinato.world import World
+
+
+class JoinSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """
+    - `name`: of the node.
+    - `state`: the directory in which it keeps what is its own.
+    - `runtime`: what it runs containers with: "process", "containerd". Defaults to processes.
+    - `host`, `port`: where its agent listens. Default to all addresses, and the port of kubelets.
+    - `containerd`: the socket of that runtime.
+    """
+
+    name: str
+    state: Path
+    runtime: str = "process"
+    host: str = ""
+    port: int = PORT
+    containerd: Path = Path("/run/containerd/containerd.sock")
+
+    def __post_init__(self) -> None:
+        if self.runtime not in ("process", "containerd"):
+            raise ValueError(f"a node that joins has the runtime process or containerd, not {self.runtime!r}")
+
+
+class JoinedNode:
+    """This machine as a node. `start` it once, then `stop` it."""
+
+    def __init__(self, world: World, config: Config, settings: JoinSettings) -> None:
+        self._world = world
+        self._config = config
+        self._settings = settings
+        self._state: StateDirectory | None = None
+        self._server: NodeServer | None = None
+        self._manager: Manager | None = None
+        self._serving: asyncio.Task[None] | None = None
+
+    @property
+    def url(self) -> str:
+        """Where its agent is reached."""
+        assert self._server is not None, "it has been started"
+        host = f"[{self._host}]" if ":" in self._host else self._host
+        return f"https://{host}:{self._server.port}"
+
+    @property
+    def _host(self) -> str:
+        """Its address to others: that on which it listens, if that is one."""
+        return address() if self._settings.host in ("", "0.0.0.0", "::") else self._settings.host  # noqa: S104
+
+    @property
+    def kubeconfig(self) -> Path:
+        """Where it knows the cluster from."""
+        return Path(self._config.source)
+
+    async def start(self) -> None:
+        """When this returns, the agent listens, and the node is joining.
+
+        What can be mended is told by StateError, `UnusableRuntime` or OSError.
+        """
+        settings = self._settings
+        self._state = StateDirectory(settings.state)
+        try:
+            containerd = None
+            if settings.runtime == "containerd":
+                containerd = await fleet.find_containerd(self._world, settings.containerd)
+            own = Settings(fields={"spec.nodeName": settings.name})  # other nodes' Pods are no concern of this one
+            manager = self._manager = Manager(
+                self._config,
+                caches=CacheOptions(settings={Pod: own}),
+                field_manager="kubelet",
+                core_events=True,
+                world=self._world,
+            )
+            server = self._server = NodeServer(self._world, settings.name, manager.client.live)
+            own_certificate = settings.state / "certificate"
+            own_certificate.mkdir(exist_ok=True)
+            await server.start(settings.host, settings.port, own_certificate, _authority(self._config))
+            at = fleet.At(self._host, server.port)
+            server.endpoint = fleet.join(manager, settings.name, settings.state, at, containerd)
+        except BaseException:
+            await self.stop()
+            raise
+        self._serving = asyncio.get_running_loop().create_task(manager.serve())
+
+    async def failed(self) -> None:
+        """Wait until a part fails, and raise its error; return when it is stopped."""
+        assert self._serving is not None, "it has been started"
+        await asyncio.shield(self._serving)
+
+    async def stop(self) -> None:
+        """Containers go on."""
+        if self._manager is not None and self._serving is not None:
+            self._manager.stop()
+            await asyncio.wait([self._serving])
+        if self._server is not None:
+            await self._server.stop()
+        if self._state is not None:
+            self._state.release()
+            self._state = None
+
+
+def _authority(config: Config) -> str | None:
+    """The certificates of the cluster's authority, which sign that of its API server as a client."""
+    if config.tls.ca_data:
+        return config.tls.ca_data.decode()
+    return None if config.tls.ca_file is None else config.tls.ca_file.read_text()
