@@ -42,7 +42,9 @@ async def create(gadget: Gadget, ctx: Context) -> None:
 def main() -> None:
     kubeconfig, namespace, workers, way = sys.argv[1:]
     reconcile = {"apply": apply, "create": create}[way]
-    gadgets = controller(Gadget, name="gadgets", owns=[ConfigMap], max_concurrent=int(workers))(reconcile)
+    gadgets = controller(
+        Gadget, name="gadgets", owns=[ConfigMap], max_concurrent=int(workers), runs_for_own_writes=False
+    )(reconcile)
     caches = CacheOptions(defaults=Settings(namespaces=(namespace,)))
     Manager(Config.load(path=kubeconfig), caches=caches).add(gadgets).run()
 

@@ -20,6 +20,7 @@ from ostinato.cache.informers import AnyKind
 from ostinato.cache.own_writes import OwnWrites
 from ostinato.client.views import Typed, View
 from ostinato.controller.applying import Applier
+from ostinato.controller.echoes import Echoes
 from ostinato.controller.hot_loop import HotLoopGuard
 from ostinato.controller.kind_source import KindSource
 from ostinato.controller.metrics import ControllerStatistics
@@ -174,6 +175,7 @@ class _Loop:
             controller, options, surroundings, self.statistics, Applier(surroundings.client, self.name), self._guard
         )
         self._waits_for_writes = bool(options.wait_for_own_writes)
+        self._echoes = None if options.runs_for_own_writes else Echoes(surroundings.informers)
         self._unseen: dict[Hashable, OwnWrites] = {}  # what keys wrote last, if the cache has not seen all of it
         self._parked: dict[Hashable, asyncio.Task[None]] = {}  # keys that wait for that
         self._starting: dict[Source, asyncio.Future[None]] = {}  # sources, and whether they are ready
@@ -280,9 +282,14 @@ class _Loop:
                 self._queue.done(key)
 
     async def _reconcile(self, key: Hashable) -> None:
+        why = self._reasons.take(key)
+        if self._echoes is not None:
+            if self._echoes.are_all(key, why):
+                return
+            self._echoes.begin(key)
         self.statistics.active_workers += 1
         try:
-            verdict = await self._worker.reconcile(key, self._reasons.take(key), self._queue.requeues(key) + 1)
+            verdict = await self._worker.reconcile(key, why, self._queue.requeues(key) + 1, self._echoes)
         finally:
             self.statistics.active_workers -= 1
         if self._waits_for_writes and not verdict.writes.have_been_seen:

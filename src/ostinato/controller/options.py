@@ -33,6 +33,8 @@ class ControllerOptions(msgspec.Struct, frozen=True, kw_only=True):
       it ends the controller. Defaults to True.
     - `limiter`: makes what says how long a failed key waits. Defaults to 5 ms, doubled each time, up to 1000 s.
     - `wait_for_own_writes`: a key whose last writes are not in the cache waits until they are. Defaults to True.
+    - `runs_for_own_writes`: whether what a run wrote leads to another run of the same key. Defaults to True: a step at
+      a time is a good way to work. False is for reconcilers that do all there is to do in one run.
     - `hot_loop_guard`: hold back keys whose reconcile keeps writing the same object. Defaults to True.
     - `slow_step`: seconds for which a reconcile may block everything else before that is reported; 0 is never.
       Defaults to 0.5.
@@ -47,6 +49,7 @@ class ControllerOptions(msgspec.Struct, frozen=True, kw_only=True):
     contain_panics: bool | None = None
     limiter: Limiter | None = None
     wait_for_own_writes: bool | None = None
+    runs_for_own_writes: bool | None = None
     hot_loop_guard: bool | None = None
     slow_step: float | None = None
 
@@ -82,6 +85,7 @@ _BY_DEFAULT: Final = ControllerOptions(
     contain_panics=True,
     limiter=ExponentialBackoff,
     wait_for_own_writes=True,
+    runs_for_own_writes=True,
     hot_loop_guard=True,
     slow_step=0.5,
 )

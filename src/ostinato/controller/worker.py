@@ -24,6 +24,7 @@ from ostinato.controller import reasons
 from ostinato.controller.applying import Applier
 from ostinato.controller.context import Context
 from ostinato.controller.current import Reconcile, running
+from ostinato.controller.echoes import Echoes
 from ostinato.controller.hot_loop import HotLoopGuard, Write
 from ostinato.controller.metrics import ControllerStatistics, Outcome
 from ostinato.controller.options import ControllerOptions
@@ -92,8 +93,8 @@ class Worker:
         self._applier = applier
         self._guard = guard
 
-    async def reconcile(self, key: Hashable, why: Why, attempt: int) -> Verdict:
-        """Run the reconciler. Raises only what must end the controller."""
+    async def reconcile(self, key: Hashable, why: Why, attempt: int, echoes: Echoes | None = None) -> Verdict:
+        """Run the reconciler, and tell of what it writes. Raises only what must end the controller."""
         reconcile = Reconcile(
             id=self._world.ids.uid(), controller=self._name, request=key, gvk=self._gvk, why=why, attempt=attempt
         )
@@ -101,7 +102,7 @@ class Worker:
         context = Context(reconcile, self._surroundings, self._applier, self._controller.owned)
         clock = self._world.clock
         began = clock.monotonic()
-        with running(reconcile), own_writes(self._watch(changes)) as writes:
+        with running(reconcile), own_writes(self._watch(key, changes, echoes)) as writes:
             if self._logger.isEnabledFor(logging.DEBUG):
                 self._logger.debug("%s: reconcile, for %s", self._about(key), why)
             with self._surroundings.span("reconcile", _attributes(reconcile)):
@@ -188,13 +189,15 @@ class Worker:
         )
         return Verdict(writes=writes, retry=not terminal, reason=reasons.ERROR)
 
-    def _watch(self, changes: list[Write]) -> Any:
+    def _watch(self, key: Hashable, changes: list[Write], echoes: Echoes | None) -> Any:
         guard = self._guard
-        if guard is None:
+        if guard is None and echoes is None:
             return None
 
         def wrote(instance: AnyObject) -> None:
-            write = guard.wrote(instance)
+            if echoes is not None:
+                echoes.wrote(key, instance)
+            write = None if guard is None else guard.wrote(instance)
             if write is not None:
                 changes.append(write)
 

@@ -134,6 +134,7 @@ def test_every_option_takes_part_in_inheritance_and_has_a_default() -> None:
         "contain_panics": False,
         "limiter": ExponentialBackoff,
         "wait_for_own_writes": False,
+        "runs_for_own_writes": False,
         "hot_loop_guard": False,
         "slow_step": 3.0,
     }

@@ -1,0 +1,79 @@
+"""Controllers that do not run for what they wrote themselves."""
+
+from __future__ import annotations
+
+from tests.unit.controller.stage import Stage, Widget, config_map, staged, widget
+
+from ostinato.client import MergePatch
+from ostinato.controller import Context, controller
+from ostinato.kinds.core_v1 import ConfigMap
+
+
+@staged
+async def test_what_a_run_wrote_leads_to_no_other_run_where_that_is_not_wanted(stage: Stage) -> None:
+    runs: list[str] = []
+
+    @controller(Widget, owns=[ConfigMap], runs_for_own_writes=False)
+    async def once(each: Widget, ctx: Context) -> None:
+        runs.append(each.metadata.name)
+        await ctx.apply(config_map(each.metadata.name), owner=each)
+        await ctx.status(note=f"run {len(runs)}")
+
+    async with stage.running(once):
+        await stage.people.create(widget("a"))
+        await stage.settle(60)
+        assert runs == ["a"]
+
+
+@staged
+async def test_what_others_do_to_the_same_objects_leads_to_a_run(stage: Stage) -> None:
+    runs: list[str] = []
+
+    @controller(Widget, owns=[ConfigMap], runs_for_own_writes=False)
+    async def once(each: Widget, ctx: Context) -> None:
+        runs.append(each.metadata.name)
+        await ctx.apply(config_map(each.metadata.name), owner=each)
+
+    async with stage.running(once):
+        await stage.people.create(widget("a"))
+        await stage.settle(60)
+        await stage.people.patch(ConfigMap, "a", MergePatch({"data": {"more": "1"}}))
+        await stage.settle(60)
+        assert len(runs) == 2
+        await stage.people.delete(ConfigMap, "a")
+        await stage.settle(60)
+        assert len(runs) == 3, "it was deleted, which is no echo"
+        assert await stage.people.get(ConfigMap, "a", missing=None) is not None
+
+
+@staged
+async def test_a_change_among_echoes_is_not_lost(stage: Stage) -> None:
+    seen: list[int] = []
+
+    @controller(Widget, runs_for_own_writes=False)
+    async def once(each: Widget, ctx: Context) -> None:
+        seen.append(each.spec.size)
+        if len(seen) == 1:
+            await stage.people.patch(Widget, "a", MergePatch({"spec": {"size": 7}}))
+        await ctx.status(note=f"run {len(seen)}")
+
+    async with stage.running(once):
+        await stage.people.create(widget("a"))
+        await stage.settle(60)
+        assert seen[-1] == 7
+
+
+@staged
+async def test_by_default_a_controller_may_go_step_by_step(stage: Stage) -> None:
+    runs: list[int] = []
+
+    @controller(Widget)
+    async def steps(each: Widget, ctx: Context) -> None:
+        runs.append(1)
+        if len(runs) < 4:
+            await ctx.status(note=f"step {len(runs)}")
+
+    async with stage.running(steps):
+        await stage.people.create(widget("a"))
+        await stage.settle(60)
+        assert len(runs) == 4
