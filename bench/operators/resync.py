@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from bench.operators.gadget import Gadget, GadgetSpec, definition
-from bench.operators.ostinato_operator import reconcile
+from bench.operators.ostinato_operator import apply as reconcile
 from ostinato.api.meta import ObjectMeta
 from ostinato.client import Client
 from ostinato.client.transport import Request
