@@ -7,21 +7,22 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from pathlib import Path
 from typing import Final, Protocol
 
 import msgspec
 
+from ostinato.api.errors import APIError
 from ostinato.api.time import Time
+from ostinato.client.transport import TransportError
 from ostinato.kinds.core_v1 import LifecycleHandler, Pod
 from ostinato.plane.node.checks import Checker
 from ostinato.plane.node.containers import Record, Waiting
 from ostinato.plane.node.messages import last_words
 from ostinato.plane.node.probes import Kind, Probes
-from ostinato.plane.node.runtimes import Launch, Runtime, StartError
+from ostinato.plane.node.runtimes import Launch, PullError, Runtime, SandboxError, StartError
 from ostinato.plane.node.status import Knowledge
 from ostinato.plane.node.supplies import Supplies
-from ostinato.plane.node.volumes import MountError
+from ostinato.plane.node.volumes import Mounted, MountError
 from ostinato.world import Clock
 
 Tell = Callable[[Pod, str, str, str], None]
@@ -60,7 +61,7 @@ class Handler:
         self._clock = quarters.clock
         self._tell = tell
         self._checker = Checker(quarters.runtime, quarters.clock)
-        self._volumes: dict[str, Path] | None = None  # once they are mounted
+        self._volumes: dict[str, Mounted] | None = None  # once they are mounted
         self._retry_at = 0.0
         self._retry = _FIRST_RETRY
         self._probes: dict[str, Probes] = {}
@@ -73,7 +74,7 @@ class Handler:
     # Starting
 
     def retry_left(self) -> float:
-        """Seconds until what could not be mounted may be tried again."""
+        """Seconds until what the Pod lacked, a volume or a sandbox, may be tried again."""
         return self._retry_at - self._clock.monotonic() if self._retry_at else 0.0
 
     async def start(self, records: list[Record]) -> None:
@@ -81,8 +82,14 @@ class Handler:
         if not await self._mount():
             return
         if not life.known.has_sandbox:
-            life.known.pod_ip = await self.address()
+            try:
+                life.known.pod_ip = await self.address()
+            except SandboxError as error:
+                self._tell(life.pod, "Warning", "FailedCreatePodSandBox", str(error))
+                self._retry_later()
+                return
             life.known.has_sandbox = True
+        self._retry_at, self._retry = 0.0, _FIRST_RETRY
         for record in records:
             if not await self._start(record):
                 return
@@ -95,11 +102,13 @@ class Handler:
             self._volumes = await supplies.mount(life.pod, life.known.started_at)
         except MountError as error:
             self._tell(life.pod, "Warning", "FailedMount", str(error))
-            self._retry_at = self._clock.monotonic() + self._retry
-            self._retry = min(2 * self._retry, _LONGEST_RETRY)
+            self._retry_later()
             return False
-        self._retry_at = 0.0
         return True
+
+    def _retry_later(self) -> None:
+        self._retry_at = self._clock.monotonic() + self._retry
+        self._retry = min(2 * self._retry, _LONGEST_RETRY)
 
     async def _start(self, record: Record) -> bool:
         """Whether those after it may be started now."""
@@ -112,9 +121,15 @@ class Handler:
                 await runtime.pull(pod, record.spec, lambda *what: self._tell(pod, *what))
                 launch = await supplies.launch(pod, record.spec, attempt, life.known.pod_ip, self._volumes or {})
             running = await runtime.start(launch)
-        except StartError as error:
-            record.failed(Waiting(error.reason, str(error)), life.now())
+        except (APIError, TransportError, OSError) as error:
+            reason = "CreateContainerError" if isinstance(error, OSError) else "CreateContainerConfigError"
+            record.failed(Waiting(reason, str(error)), life.now())
             self._tell(pod, "Warning", "Failed", f"Error: {error}")
+            return True
+        except StartError as error:
+            record.failed(Waiting(error.reason, str(error)), life.now(), error.again)
+            said = error.reason if isinstance(error, PullError) else str(error)
+            self._tell(pod, "Warning", "Failed", f"Error: {said}")
             return True
         record.started(running)
         self._tell(pod, "Normal", "Created", "Container created")

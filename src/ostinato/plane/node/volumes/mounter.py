@@ -11,6 +11,8 @@ from typing import Final, Protocol
 
 import msgspec
 
+from ostinato.api.errors import APIError
+from ostinato.client.transport import TransportError
 from ostinato.kinds.core_v1 import (
     EmptyDirVolumeSource,
     HostPathVolumeSource,
@@ -59,7 +61,7 @@ class VolumeMounter:
                 path = await self._mount(pod, volume)
                 claim = volume.persistent_volume_claim
                 found[volume.name] = Mounted(path, _shows_objects(volume) or bool(claim and claim.read_only))
-            except (ContentError, OSError) as error:
+            except (ContentError, OSError, APIError, TransportError) as error:
                 text = f"MountVolume.SetUp failed for volume {_quoted(volume.name)} : {error}"
                 raise MountError(text) from None
         return found
@@ -69,7 +71,7 @@ class VolumeMounter:
         for volume in pod.spec.volumes:
             home = self._home(pod, volume)
             if home.is_dir():
-                with suppress(ContentError, OSError):
+                with suppress(ContentError, OSError, APIError, TransportError):
                     files = await self._contents.of(pod, volume)
                     if files is not None:
                         payload.write(home, files, self._ids.suffix(10))
