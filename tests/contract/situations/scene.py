@@ -17,6 +17,7 @@ from tests.contract.situations.stage import Stage
 from tests.contract.situations.templates import substitute
 
 _LEAST, _MOST = 0.05, 0.5  # seconds between two looks at something that a watch tells of
+_MOMENT = 0.1  # seconds by which a watch may lag behind
 
 
 class Scene:
@@ -111,6 +112,14 @@ class Scene:
                 with suppress(TimeoutError):
                     async with asyncio.timeout(min(_MOST, end - time.monotonic())):
                         await news.wait()
+
+    async def catch_up(self) -> None:
+        """Lets watches tell what reads have shown already; they take a moment."""
+        for _ in range(5):
+            left = _MOMENT - self.stage.observer.quiet(self.namespace)
+            if left <= 0:
+                return
+            await asyncio.sleep(left)
 
     async def settle(self, quiet: float, seconds: float) -> None:
         """Until nothing was written for a while and no node has anything to do, or the time is over."""

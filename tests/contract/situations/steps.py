@@ -180,6 +180,7 @@ class Steps:
         return {"shown": shown}
 
     async def _history(self, step: Object) -> Json:
+        await self._scene.catch_up()
         return self._scene.history().answer(step)
 
     async def _call(self, step: Object) -> Json:
