@@ -1,0 +1,429 @@
+"""What an agent makes of Pods, with a runtime that does as it is told: starts, hooks, probes, ends, refusals."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.unit.plane.node.fake import FakeContainer, NodeStage, container, on_node, pod
+
+from ostinato.api.meta import ObjectMeta
+from ostinato.api.quantity import Quantity
+from ostinato.client import MergePatch, StrategicMergePatch
+from ostinato.kinds.core_v1 import (
+    ConfigMap,
+    ConfigMapVolumeSource,
+    ContainerPort,
+    EmptyDirVolumeSource,
+    EnvVar,
+    ExecAction,
+    HostPathVolumeSource,
+    Lifecycle,
+    LifecycleHandler,
+    Pod,
+    Probe,
+    ResourceRequirements,
+    SleepAction,
+    Volume,
+    VolumeMount,
+)
+from ostinato.plane.node.runtimes import ExecError, StartError
+
+
+def probe(*command: str, **more: Any) -> Probe:
+    return Probe(exec=ExecAction(command=list(command)), period_seconds=1, **more)
+
+
+def ready(found: Pod) -> str:
+    return next(each.status for each in found.status.conditions if each.type == "Ready")
+
+
+def test_a_pod_that_starts_is_told_in_events_and_in_its_status(tmp_path: Path) -> None:
+    async def play(node: NodeStage) -> None:
+        await node.client.create(pod())
+        await node.wait(2)
+        found = await node.get()
+        assert (found.status.phase, found.status.pod_ip, found.status.host_ip) == ("Running", "10.0.0.9", "192.0.2.1")
+        assert await node.events() == [
+            ("Pulled", "there"),
+            ("Created", "Container created"),
+            ("Started", "Container started"),
+        ]
+        launch = node.runtime.of("c").launch
+        assert launch.log == tmp_path / "logs" / f"default_p_{found.metadata.uid}" / "c" / "0.log"
+
+    on_node(play, tmp_path)
+
+
+def test_a_container_that_cannot_be_started_waits_and_is_tried_again(tmp_path: Path) -> None:
+    async def play(node: NodeStage) -> None:
+        node.runtime.refuse = StartError("CreateContainerError", "no command specified")
+        await node.client.create(pod())
+        await node.wait(5)
+        status = await node.status()
+        assert status.state is not None
+        assert status.state.waiting is not None
+        assert (status.state.waiting.reason, status.state.waiting.message) == (
+            "CreateContainerError",
+            "no command specified",
+        )
+        assert ("Failed", "Error: no command specified") in await node.events()
+        node.runtime.refuse = None
+        await node.wait(10)
+        assert (await node.get()).status.phase == "Running"
+
+    on_node(play, tmp_path)
+
+
+def test_a_command_that_cannot_be_executed_is_an_end(tmp_path: Path) -> None:
+    async def play(node: NodeStage) -> None:
+        node.runtime.on_start = lambda started: started.end(128, "StartError", "exec: not found")
+        await node.client.create(pod(restart_policy="Never"))
+        await node.wait(2)
+        found = await node.get()
+        assert found.status.phase == "Failed"
+        state = found.status.container_statuses[0].state
+        assert state is not None
+        assert state.terminated is not None
+        assert (state.terminated.reason, state.terminated.exit_code) == ("StartError", 128)
+        assert ("Failed", "Error: exec: not found") in await node.events()
+
+    on_node(play, tmp_path)
+
+
+def test_readiness_follows_its_probe(tmp_path: Path) -> None:
+    async def play(node: NodeStage) -> None:
+        node.runtime.answers["up?",] = (1, b"not yet\n")
+        await node.client.create(pod(containers=[container(readiness_probe=probe("up?", failure_threshold=3))]))
+        await node.wait(3)
+        assert ready(await node.get()) == "False"
+        assert (await node.status()).started
+        assert ("Unhealthy", "Readiness probe failed: not yet\n") in await node.events()
+        node.runtime.answers["up?",] = (0, b"")
+        await node.wait(2)
+        assert ready(await node.get()) == "True"
+        node.runtime.answers["up?",] = (1, b"")
+        await node.wait(1)
+        assert ready(await node.get()) == "True"  # once is not enough
+        await node.wait(3)
+        assert ready(await node.get()) == "False"
+
+    on_node(play, tmp_path)
+
+
+def test_a_probe_that_hangs_fails_after_its_time(tmp_path: Path) -> None:
+    async def play(node: NodeStage) -> None:
+        node.runtime.answers["hang", "on"] = 1000.0
+        asked = probe("hang", "on", timeout_seconds=2)
+        other = container("d", readiness_probe=probe("fine"))
+        await node.client.create(pod(containers=[container(readiness_probe=asked), other]))
+        await node.wait(5)
+        text = 'Readiness probe failed: command timed out: "hang on" timed out after 2s'
+        assert ("Unhealthy", text) in await node.events()
+        assert (await node.status("d")).ready  # its neighbour is asked all the same
+        assert not (await node.status("c")).ready
+
+    on_node(play, tmp_path)
+
+
+def test_a_probe_that_cannot_be_asked_says_nothing_of_the_container(tmp_path: Path) -> None:
+    async def play(node: NodeStage) -> None:
+        node.runtime.answers["ask",] = ExecError("no such program")
+        await node.client.create(pod(containers=[container(liveness_probe=probe("ask", failure_threshold=1))]))
+        await node.wait(10)
+        assert (await node.status()).restart_count == 0
+        text = "Liveness probe errored and resulted in unknown state: no such program"
+        assert ("Unhealthy", text) in await node.events()
+
+    on_node(play, tmp_path)
+
+
+def test_a_container_that_does_not_live_is_started_again(tmp_path: Path) -> None:
+    async def play(node: NodeStage) -> None:
+        node.runtime.answers["alive?",] = (1, b"ill")
+        asked = probe("alive?", failure_threshold=2, termination_grace_period_seconds=7)
+        await node.client.create(pod(containers=[container(liveness_probe=asked)]))
+        await node.wait(2.5)
+        node.runtime.answers["alive?",] = (0, b"")
+        await node.wait(3)
+        assert (await node.status()).restart_count == 1
+        assert ("Killing", "Container c failed liveness probe, will be restarted") in await node.events()
+        assert node.runtime.started[0].stopped_with == [7.0]
+
+    on_node(play, tmp_path)
+
+
+def test_where_nothing_is_restarted_a_failed_probe_ends_the_pod(tmp_path: Path) -> None:
+    async def play(node: NodeStage) -> None:
+        node.runtime.answers["alive?",] = (1, b"")
+        asked = probe("alive?", failure_threshold=1)
+        await node.client.create(pod(restart_policy="Never", containers=[container(liveness_probe=asked)]))
+        await node.wait(5)
+        assert (await node.get()).status.phase == "Failed"
+        assert ("Killing", "Stopping container c") in await node.events()
+
+    on_node(play, tmp_path)
+
+
+def test_the_startup_probe_holds_the_others_back_and_is_asked_no_more(tmp_path: Path) -> None:
+    async def play(node: NodeStage) -> None:
+        node.runtime.answers["started?",] = (1, b"")
+        asked = container(startup_probe=probe("started?", failure_threshold=100), liveness_probe=probe("alive?"))
+        await node.client.create(pod(containers=[asked]))
+        await node.wait(5)
+        assert ("c", ("alive?",)) not in node.runtime.commands
+        assert not (await node.status()).started
+        node.runtime.answers["started?",] = (0, b"")
+        await node.wait(3)
+        assert (await node.status()).started
+        assert ("c", ("alive?",)) in node.runtime.commands
+        before = node.runtime.commands.count(("c", ("started?",)))
+        await node.wait(5)
+        assert node.runtime.commands.count(("c", ("started?",))) == before
+
+    on_node(play, tmp_path)
+
+
+def test_while_the_hook_after_a_start_runs_the_container_is_being_made(tmp_path: Path) -> None:
+    async def play(node: NodeStage) -> None:
+        node.runtime.answers["hook",] = 5.0
+        first = container(lifecycle=Lifecycle(post_start=LifecycleHandler(exec=ExecAction(command=["hook"]))))
+        await node.client.create(pod(containers=[first, container("d")]))
+        await node.wait(2)
+        found = await node.get()
+        assert found.status.phase == "Pending"
+        assert [each.launch.container.name for each in node.runtime.started] == ["c"]
+        await node.wait(5)
+        assert (await node.get()).status.phase == "Running"
+
+    on_node(play, tmp_path)
+
+
+def test_a_hook_after_the_start_that_fails_ends_the_container(tmp_path: Path) -> None:
+    async def play(node: NodeStage) -> None:
+        node.runtime.answers["hook",] = (3, b"oh no")
+        first = container(lifecycle=Lifecycle(post_start=LifecycleHandler(exec=ExecAction(command=["hook"]))))
+        await node.client.create(pod(restart_policy="Never", containers=[first]))
+        await node.wait(2)
+        assert (await node.get()).status.phase == "Failed"
+        events = await node.events()
+        assert ("FailedPostStartHook", "PostStartHook failed") in events
+        assert ("Killing", "FailedPostStartHook") in events
+
+    on_node(play, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("hook", "answer", "left", "fails"),
+    [
+        (LifecycleHandler(sleep=SleepAction(seconds=4)), (0, b""), 6.0, False),
+        (LifecycleHandler(exec=ExecAction(command=["hook"])), (4, b""), 10.0, True),
+        (LifecycleHandler(exec=ExecAction(command=["hook"])), 600.0, 2.0, True),
+    ],
+)
+def test_the_hook_before_the_end_takes_its_time_from_the_grace_period(
+    tmp_path: Path, hook: LifecycleHandler, answer: tuple[int, bytes] | float, left: float, fails: bool
+) -> None:
+    async def play(node: NodeStage) -> None:
+        node.runtime.answers["hook",] = answer
+        last = container(lifecycle=Lifecycle(pre_stop=hook))
+        await node.client.create(pod(containers=[last], termination_grace_period_seconds=10))
+        await node.wait(2)
+        await node.client.delete(Pod, "p")
+        await node.wait(20)
+        assert node.runtime.of("c").stopped_with == [pytest.approx(left, abs=0.1)]
+        assert (("FailedPreStopHook", "PreStopHook failed") in await node.events()) == fails
+        assert await node.client.get(Pod, "p", missing=None) is None
+
+    on_node(play, tmp_path)
+
+
+def test_the_last_words_of_a_container_are_kept(tmp_path: Path) -> None:
+    async def play(node: NodeStage) -> None:
+        def die(started: FakeContainer) -> None:
+            assert started.launch.message is not None
+            started.launch.message.write_text("x" * 5000)
+            started.end(1)
+
+        node.runtime.on_start = die
+        await node.client.create(pod(restart_policy="Never"))
+        await node.wait(2)
+        state = (await node.status()).state
+        assert state is not None
+        assert state.terminated is not None
+        assert state.terminated.message == "x" * 4096
+
+    on_node(play, tmp_path)
+
+
+def test_an_ephemeral_container_joins_a_pod_that_runs(tmp_path: Path) -> None:
+    async def play(node: NodeStage) -> None:
+        await node.client.create(pod())
+        await node.wait(2)
+        look = {"spec": {"ephemeralContainers": [{"name": "look", "image": "i", "command": ["look"]}]}}
+        await node.client.patch(Pod, "p", StrategicMergePatch(look), subresource="ephemeralcontainers")
+        await node.wait(2)
+        node.runtime.of("look").end(2)
+        await node.wait(30)
+        status = await node.status("look")
+        assert status.state is not None
+        assert status.state.terminated is not None
+        assert status.state.terminated.exit_code == 2
+        assert status.restart_count == 0
+        assert (await node.get()).status.phase == "Running"
+
+    on_node(play, tmp_path)
+
+
+def test_a_volume_that_is_not_there_is_waited_for(tmp_path: Path) -> None:
+    async def play(node: NodeStage) -> None:
+        volume = Volume(name="v", config_map=ConfigMapVolumeSource(name="settings"))
+        mounted = container(volume_mounts=[VolumeMount(name="v", mount_path="/v")])
+        await node.client.create(pod(volumes=[volume], containers=[mounted]))
+        await node.client.create(pod("neighbour"))
+        await node.wait(10)
+        text = 'MountVolume.SetUp failed for volume "v" : configmap "settings" not found'
+        assert ("FailedMount", text) in await node.events()
+        assert (await node.get()).status.phase == "Pending"
+        assert (await node.get("neighbour")).status.phase == "Running"
+        await node.client.create(ConfigMap(metadata=ObjectMeta(name="settings"), data={"colour": "red"}))
+        await node.wait(25)
+        assert (await node.get()).status.phase == "Running"
+        (mount,) = node.runtime.of("c").launch.mounts
+        assert (mount.target, mount.read_only) == ("/v", True)
+        assert (mount.source / "colour").read_text() == "red"
+        await node.client.patch(ConfigMap, "settings", MergePatch({"data": {"colour": "blue"}}))
+        await node.wait(20)
+        assert (mount.source / "colour").read_text() == "blue"
+
+    on_node(play, tmp_path)
+
+
+@pytest.mark.parametrize("part", ["../up", "a/../../up", "/etc"])
+def test_a_part_of_a_volume_never_leaves_it(tmp_path: Path, part: str) -> None:
+    async def play(node: NodeStage) -> None:
+        volume = Volume(name="v", empty_dir=EmptyDirVolumeSource())
+        # The server refuses such a path where it can see it; here it comes out of a variable.
+        mounts = [VolumeMount(name="v", mount_path="/v", sub_path_expr="$(WHERE)")]
+        asked = container(volume_mounts=mounts, env=[EnvVar(name="WHERE", value=part)])
+        made = await node.client.create(pod(volumes=[volume], containers=[asked]))
+        await node.wait(3)
+        status = await node.status()
+        assert status.state is not None
+        assert status.state.waiting is not None
+        assert status.state.waiting.reason == "CreateContainerConfigError"
+        assert part in (status.state.waiting.message or "")
+        assert not (tmp_path / "node" / "pods" / made.metadata.uid / "up").exists()
+
+    on_node(play, tmp_path)
+
+
+def test_a_pod_that_fills_its_volume_is_evicted(tmp_path: Path) -> None:
+    async def play(node: NodeStage) -> None:
+        volume = Volume(name="v", empty_dir=EmptyDirVolumeSource(size_limit=Quantity("1Mi")))
+        mounted = container(volume_mounts=[VolumeMount(name="v", mount_path="/v")])
+        await node.client.create(pod(volumes=[volume], containers=[mounted]))
+        await node.client.create(pod("neighbour"))
+        await node.wait(20)
+        assert (await node.get()).status.phase == "Running"
+        (mount,) = node.runtime.started[0].launch.mounts
+        (mount.source / "much").write_bytes(b"x" * 2_000_000)
+        await node.wait(20)
+        found = await node.get()
+        assert (found.status.phase, found.status.reason) == ("Failed", "Evicted")
+        assert found.status.message == 'Usage of EmptyDir volume "v" exceeds the limit "1Mi". '
+        assert not mount.source.exists()
+        assert (await node.get("neighbour")).status.phase == "Running"
+
+    on_node(play, tmp_path)
+
+
+def test_a_directory_of_the_host_has_to_be_what_is_asked_for(tmp_path: Path) -> None:
+    async def play(node: NodeStage) -> None:
+        source = HostPathVolumeSource(path=str(tmp_path / "absent"), type="Directory")
+        await node.client.create(pod(volumes=[Volume(name="v", host_path=source)]))
+        await node.wait(3)
+        why = f"hostPath type check failed: {tmp_path}/absent is not a directory"
+        assert ("FailedMount", f'MountVolume.SetUp failed for volume "v" : {why}') in await node.events()
+
+    on_node(play, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("spec", "reason", "message"),
+    [
+        (
+            {"node_selector": {"disk": "slow"}},
+            "NodeAffinity",
+            "Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector",
+        ),
+        (
+            {"containers": [container(resources=ResourceRequirements(requests={"cpu": Quantity("5")}))]},
+            "OutOfcpu",
+            "Node didn't have enough resource: cpu, requested: 5000, used: 0, capacity: 4000",
+        ),
+        (
+            {"containers": [container(ports=[ContainerPort(container_port=80, host_port=8080)])]},
+            "NodePorts",
+            "Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports",
+        ),
+    ],
+)
+def test_a_pod_that_the_node_cannot_take_is_rejected(
+    tmp_path: Path, spec: dict[str, Any], reason: str, message: str
+) -> None:
+    async def play(node: NodeStage) -> None:
+        taken = container(ports=[ContainerPort(container_port=80, host_port=8080)])
+        await node.client.create(pod("other", containers=[taken]))
+        await node.wait(2)
+        await node.client.create(pod(**spec))
+        await node.wait(2)
+        status = (await node.get()).status
+        assert (status.phase, status.reason, status.message) == ("Failed", reason, f"Pod was rejected: {message}")
+        assert not status.container_statuses
+        assert await node.events() == [(reason, message)]
+        await node.client.delete(Pod, "p")
+        await node.wait(2)
+        assert await node.client.get(Pod, "p", missing=None) is None
+
+    on_node(play, tmp_path)
+
+
+def test_a_pod_deleted_while_its_init_container_runs_has_failed(tmp_path: Path) -> None:
+    async def play(node: NodeStage) -> None:
+        seen: list[Pod] = []
+        made = pod(init_containers=[container("i"), container("later")])
+        made.metadata.finalizers = ["example.com/hold"]
+        await node.client.create(made)
+        await node.wait(2)
+        await node.client.delete(Pod, "p")
+        await node.wait(3)
+        seen.append(await node.get())
+        assert seen[0].status.phase == "Failed"
+        reasons = {each.type: each.reason for each in seen[0].status.conditions}
+        assert (reasons["Ready"], reasons["Initialized"]) == ("ContainersNotReady", "ContainersNotInitialized")
+        (main,) = seen[0].status.container_statuses
+        assert main.state is not None
+        assert main.state.waiting is not None
+
+    on_node(play, tmp_path)
+
+
+def test_logs_and_volumes_go_with_their_pod(tmp_path: Path) -> None:
+    async def play(node: NodeStage) -> None:
+        volume = Volume(name="v", empty_dir=EmptyDirVolumeSource())
+        made = await node.client.create(pod(volumes=[volume]))
+        await node.wait(2)
+        launch = node.runtime.of("c").launch
+        assert launch.log is not None
+        launch.log.parent.mkdir(parents=True)
+        launch.log.write_text("line")
+        home = tmp_path / "node" / "pods" / made.metadata.uid
+        assert (home / "volumes" / "v").is_dir()
+        await node.client.delete(Pod, "p")
+        await node.wait(5)
+        assert not home.exists()
+        assert not launch.log.exists()
+
+    on_node(play, tmp_path)
