@@ -59,6 +59,7 @@ class Places:
             users.discard(container)
             if not users:
                 self._users.pop(target, None)
+        (container / _JOURNAL).unlink(missing_ok=True)
         free = [path for path in self._made if not any(_is_in(target, path) for target in self._users)]
         for path in reversed(free):
             with suppress(OSError):

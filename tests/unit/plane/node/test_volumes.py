@@ -1,0 +1,144 @@
+"""Volumes as directories: files that change together, parts that stay inside, places that are given back."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from ostinato.kinds.core_v1 import HostPathVolumeSource
+from ostinato.plane.node.runtimes import Mount, StartError
+from ostinato.plane.node.runtimes.process.places import Places
+from ostinato.plane.node.volumes import payload
+from ostinato.plane.node.volumes.contents import ContentError, _safe
+from ostinato.plane.node.volumes.mounter import _host_path
+from ostinato.plane.node.volumes.payload import File
+from ostinato.plane.node.volumes.subpaths import SubPathError, within
+
+
+def test_files_are_exchanged_together(tmp_path: Path) -> None:
+    assert payload.write(tmp_path, {"colour": File(b"red", 0o644), "deep/down": File(b"x", 0o400)}, "one")
+    assert os.readlink(tmp_path / "colour") == "..data/colour"
+    assert (tmp_path / "deep" / "down").stat().st_mode & 0o777 == 0o400
+    inside = os.open(tmp_path / "..data", os.O_RDONLY)  # somebody reads
+    assert payload.write(tmp_path, {"colour": File(b"blue", 0o644), "shape": File(b"round", 0o644)}, "two")
+    os.close(inside)
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["..data", "..two", "colour", "shape"]
+    assert (tmp_path / "colour").read_bytes() == b"blue"
+
+
+def test_files_that_are_there_already_are_left_alone(tmp_path: Path) -> None:
+    files = {"colour": File(b"red", 0o644)}
+    assert payload.write(tmp_path, files, "one")
+    assert not payload.write(tmp_path, files, "two")
+    assert payload.write(tmp_path, {"colour": File(b"red", 0o600)}, "three")
+
+
+@pytest.mark.parametrize("path", ["../x", "a/../../x", "/x", "", "..data"])
+def test_paths_of_files_stay_within_their_volume(path: str) -> None:
+    with pytest.raises(ContentError):
+        _safe(path)
+
+
+def test_parts_of_volumes_are_made_where_they_are_missing(tmp_path: Path) -> None:
+    assert within(tmp_path, "a/./b/") == tmp_path / "a" / "b"
+    assert (tmp_path / "a" / "b").is_dir()
+
+
+def test_a_link_within_a_volume_may_be_followed_and_one_out_of_it_may_not(tmp_path: Path) -> None:
+    volume = tmp_path / "volume"
+    (volume / "real").mkdir(parents=True)
+    (volume / "inner").symlink_to("real")
+    (volume / "outer").symlink_to(tmp_path)
+    (volume / "absolute").symlink_to("/etc")
+    assert within(volume, "inner/new") == volume / "real" / "new"
+    for path in ("outer", "outer/new", "absolute/passwd", "../volume", "/etc"):
+        with pytest.raises(SubPathError):
+            within(volume, path)
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "message"),
+    [
+        ("Directory", "file", "is not a directory"),
+        ("File", "directory", "is not a file"),
+        ("File", "absent", "is not a file"),
+        ("Socket", "file", "is not a socket file"),
+        ("CharDevice", "file", "is not a character device"),
+        ("BlockDevice", "file", "is not a block device"),
+    ],
+)
+def test_paths_of_the_host_have_to_be_of_their_type(tmp_path: Path, kind: str, name: str, message: str) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "directory").mkdir()
+    with pytest.raises(ContentError, match=f"hostPath type check failed: {tmp_path}/{name} {message}"):
+        _host_path(HostPathVolumeSource(path=str(tmp_path / name), type=kind))
+
+
+@pytest.mark.parametrize(("kind", "is_directory"), [("DirectoryOrCreate", True), ("FileOrCreate", False), ("", True)])
+def test_paths_of_the_host_are_made_where_that_is_asked_for(tmp_path: Path, kind: str, is_directory: bool) -> None:
+    path = _host_path(HostPathVolumeSource(path=str(tmp_path / "new"), type=kind))
+    assert path.is_dir() == is_directory
+    assert path.exists()
+
+
+def container(directory: Path, name: str) -> Path:
+    home = directory / "pods" / name / "containers" / "c" / "0"
+    home.mkdir(parents=True)
+    return home
+
+
+def test_places_are_made_shared_and_taken_away_with_the_last_who_uses_them(tmp_path: Path) -> None:
+    places = Places(tmp_path / "state", own_mounts=True)
+    (tmp_path / "state").mkdir()
+    (tmp_path / "source").mkdir()
+    one, two = (container(tmp_path / "state", name) for name in ("one", "two"))
+    mount = Mount(tmp_path / "source", f"{tmp_path}/deep/./down")
+    assert places.take(one, [mount]) == [(f"{tmp_path}/source", f"{tmp_path}/deep/down", False)]
+    places.take(two, [mount])
+    places.leave(one)
+    assert (tmp_path / "deep" / "down").is_dir()
+    again = Places(tmp_path / "state", own_mounts=True)  # another agent
+    again.leave(two)
+    assert not (tmp_path / "deep").exists()
+
+
+def test_a_place_that_was_there_before_stays(tmp_path: Path) -> None:
+    (tmp_path / "state").mkdir()
+    (tmp_path / "there").mkdir()
+    places = Places(tmp_path / "state", own_mounts=True)
+    one = container(tmp_path / "state", "one")
+    places.take(one, [Mount(tmp_path, f"{tmp_path}/there")])
+    places.leave(one)
+    assert (tmp_path / "there").is_dir()
+
+
+def test_without_root_a_place_is_a_link_and_cannot_be_two_things(tmp_path: Path) -> None:
+    (tmp_path / "state").mkdir()
+    (tmp_path / "taken").mkdir()
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+    places = Places(tmp_path / "state", own_mounts=False)
+    one, two = (container(tmp_path / "state", name) for name in ("one", "two"))
+    target = f"{tmp_path}/at"
+    assert places.take(one, [Mount(tmp_path / "first", target)]) == []
+    assert os.readlink(target) == f"{tmp_path}/first"
+    with pytest.raises(StartError, match="is taken by another container"):
+        places.take(two, [Mount(tmp_path / "second", target)])
+    places.leave(two)
+    assert os.readlink(target) == f"{tmp_path}/first"
+    with pytest.raises(StartError, match="is taken by this machine"):
+        places.take(two, [Mount(tmp_path / "second", f"{tmp_path}/taken")])
+    places.leave(two)
+    places.leave(one)
+    assert not os.path.lexists(target)
+    assert (tmp_path / "taken").is_dir()
+
+
+@pytest.mark.parametrize("target", ["/", "relative", "/a/.."])
+def test_a_place_is_an_absolute_path_below_the_root(tmp_path: Path, target: str) -> None:
+    places = Places(tmp_path, own_mounts=True)
+    with pytest.raises(StartError, match="want an absolute path below the root"):
+        places.take(container(tmp_path, "one"), [Mount(tmp_path, target)])
