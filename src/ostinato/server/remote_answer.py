@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Mapping
 from typing import Final
 
 import msgspec
+
+from ostinato.server.tls_stream import TlsStream
 
 _PIECE: Final = 1 << 16
 
@@ -16,12 +17,9 @@ class Head(msgspec.Struct, frozen=True):
     headers: Mapping[str, str]  # names are lower case
 
 
-async def read_head(reader: asyncio.StreamReader) -> Head:
+async def read_head(stream: TlsStream) -> Head:
     """A ConnectionError if what comes is no head of an answer."""
-    try:
-        data = await reader.readuntil(b"\r\n\r\n")
-    except (asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-        raise ConnectionError("the agent does not answer in HTTP") from None
+    data = await stream.read_until(b"\r\n\r\n")
     first, *lines = data.decode("latin-1").rstrip("\r\n").split("\r\n")
     words = first.split(" ", 2)
     if len(words) < 2 or not words[0].startswith("HTTP/1.") or not words[1].isdecimal():
@@ -30,28 +28,28 @@ async def read_head(reader: asyncio.StreamReader) -> Head:
     return Head(int(words[1]), {name.strip().lower(): value.strip() for name, _, value in pairs})
 
 
-async def body_of(reader: asyncio.StreamReader, head: Head) -> AsyncIterator[bytes]:
+async def body_of(stream: TlsStream, head: Head) -> AsyncIterator[bytes]:
     """The body as it comes; a ConnectionError if it breaks off."""
     try:
         if head.headers.get("transfer-encoding", "").lower() == "chunked":
-            while size := int((await reader.readuntil(b"\r\n")).partition(b";")[0], 16):
-                async for piece in _exactly(reader, size):
+            while size := int((await stream.read_until(b"\r\n")).partition(b";")[0], 16):
+                async for piece in _exactly(stream, size):
                     yield piece
-                await reader.readexactly(2)
+                await stream.read_exactly(2)
         elif "content-length" in head.headers:
-            async for piece in _exactly(reader, int(head.headers["content-length"])):
+            async for piece in _exactly(stream, int(head.headers["content-length"])):
                 yield piece
         else:
-            while piece := await reader.read(_PIECE):
+            while piece := await stream.read(_PIECE):
                 yield piece
-    except (asyncio.IncompleteReadError, asyncio.LimitOverrunError, ValueError):
-        raise ConnectionError("the answer of the agent breaks off") from None
+    except ValueError:
+        raise ConnectionError("the agent does not answer in HTTP") from None
 
 
-async def _exactly(reader: asyncio.StreamReader, size: int) -> AsyncIterator[bytes]:
+async def _exactly(stream: TlsStream, size: int) -> AsyncIterator[bytes]:
     while size > 0:
-        piece = await reader.read(min(size, _PIECE))
+        piece = await stream.read(min(size, _PIECE))
         if not piece:
-            raise asyncio.IncompleteReadError(b"", size)
+            raise ConnectionError("the answer of the agent breaks off")
         size -= len(piece)
         yield piece

@@ -26,12 +26,18 @@ from ostinato.server.streaming.ports import SpdyLink
 from ostinato.server.streaming.session import Command, Session
 from ostinato.server.streaming.spdy import SpdyConnection
 from ostinato.server.streaming.spdy_command import PROTOCOLS, SPDY, SpdySession
+from ostinato.server.tls_stream import TlsStream
 from ostinato.world import Clock
 
 _PATIENCE: Final = 10.0  # seconds to connect
 _MOST_BODY: Final = 1 << 24  # bytes of an answer that is no log
-_ADDRESSES: Final = ("InternalIP", "ExternalIP", "InternalDNS", "ExternalDNS", "Hostname")  # the first is tried
+_ADDRESSES: Final = ("InternalIP", "InternalDNS", "Hostname", "ExternalIP", "ExternalDNS")  # in which order to try
+_PIECE: Final = 1 << 15
 _VERSIONS: Final = "x-stream-protocol-version"
+
+
+Where = Sequence[tuple[str, int]]
+"""Hosts and ports, of which any may answer."""
 
 
 class RemoteNodes:
@@ -44,20 +50,20 @@ class RemoteNodes:
         self._context: ssl.SSLContext | None = None
 
     async def ask(self, node: Json, request: Request) -> Answer:
-        host, port = address_of(node)
+        where = addresses_of(node)
         if request.headers.get("upgrade"):
-            return await self._upgrade(host, port, request)
-        connection = await self._connect(host, port)
+            return await self._upgrade(where, request)
+        connection = await self._connect(where)
         try:
-            head = await self._send(connection, host, request, [])
+            head = await self._send(connection, request, [])
             if request.path.startswith("/containerLogs/") and head.status == 200:
                 chunks = _log(connection, head)
                 return Stream(200, chunks, head.headers.get("content-type", "text/plain"), patient=True)
             body = b""
-            async for chunk in body_of(connection.reader, head):
+            async for chunk in body_of(connection.stream, head):
                 body += chunk
                 if len(body) > _MOST_BODY:
-                    raise OSError(f"{host}:{port} answers with more than {_MOST_BODY} bytes")
+                    raise OSError(f"{connection.host} answers with more than {_MOST_BODY} bytes")
         except BaseException:
             connection.close()
             raise
@@ -66,7 +72,7 @@ class RemoteNodes:
 
     # Upgrades
 
-    async def _upgrade(self, host: str, port: int, request: Request) -> Answer:
+    async def _upgrade(self, where: Where, request: Request) -> Answer:
         is_websocket = request.headers["upgrade"].lower() == channels.WEBSOCKET
         forwards = request.path.startswith("/portForward/")
         if is_websocket:
@@ -77,12 +83,12 @@ class RemoteNodes:
             versions: Sequence[str] = (ports.PROTOCOL,) if forwards else PROTOCOLS[:1]
         else:
             chosen, versions = "", request.repeated.get(_VERSIONS, [request.headers.get(_VERSIONS, "")])
-        connection = await self._connect(host, port)
+        connection = await self._connect(where)
         try:
             wanted = [("Upgrade", SPDY), *(("X-Stream-Protocol-Version", version) for version in versions)]
-            head = await self._send(connection, host, request, wanted)
+            head = await self._send(connection, request, wanted)
             if head.status != 101:
-                body = b"".join([chunk async for chunk in body_of(connection.reader, head)])
+                body = b"".join([chunk async for chunk in body_of(connection.stream, head)])
                 connection.close()
                 return Response(head.status, body, head.headers.get("content-type", "text/plain"))
         except BaseException:
@@ -104,63 +110,71 @@ class RemoteNodes:
 
     # Connections
 
-    async def _connect(self, host: str, port: int) -> RemoteSocket:
+    async def _connect(self, where: Where) -> RemoteSocket:
+        """To the first address that answers; the OSError of the last if none does."""
         if self._context is None:
             self._context = self._make()
-        try:
-            async with self._clock.timeout(_PATIENCE):
-                return RemoteSocket(*await asyncio.open_connection(host, port, ssl=self._context, server_hostname=""))
-        except TimeoutError:
-            raise OSError(f"{host}:{port} does not answer") from None
+        failure = OSError("it has no address")
+        for host, port in where:
+            try:
+                async with self._clock.timeout(_PATIENCE):
+                    return RemoteSocket(host, await TlsStream.to(host, port, self._context))
+            except TimeoutError:
+                failure = OSError(f"{host}:{port} does not answer")
+            except OSError as error:
+                failure = OSError(f"{host}:{port}: {error.strerror or error}")
+        raise failure
 
-    async def _send(
-        self, connection: RemoteSocket, host: str, request: Request, more: Sequence[tuple[str, str]]
-    ) -> Head:
+    async def _send(self, connection: RemoteSocket, request: Request, more: Sequence[tuple[str, str]]) -> Head:
         target = f"{request.path}?{request.query_string}" if request.query_string else request.path
         method = "POST" if more else request.method
-        fields = [("Host", host), ("Connection", "Upgrade" if more else "close"), ("Content-Length", "0"), *more]
+        fields = [
+            ("Host", connection.host),
+            ("Connection", "Upgrade" if more else "close"),
+            ("Content-Length", "0"),
+            *more,
+        ]
         lines = [f"{method} {target} HTTP/1.1", *(f"{name}: {clean(value)}" for name, value in fields), "", ""]
         await connection.send("\r\n".join(lines).encode())
-        return await read_head(connection.reader)
+        return await read_head(connection.stream)
 
 
 class RemoteSocket:
     """A `Socket` to an agent."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.reader = reader
-        self._writer = writer
+    def __init__(self, host: str, stream: TlsStream) -> None:
+        self.host = f"[{host}]" if ":" in host else host
+        self.stream = stream
 
     async def send(self, data: bytes) -> None:
         with contextlib.suppress(OSError):
-            self._writer.write(data)
-            await self._writer.drain()
+            await self.stream.write(data)
 
     async def receive(self) -> bytes | None:
         try:
-            return await self.reader.read(1 << 15) or None
+            return await self.stream.read(_PIECE) or None
         except OSError:
             return None
 
     def close(self) -> None:
-        self._writer.close()
+        self.stream.close()
 
 
-def address_of(node: Json) -> tuple[str, int]:
-    """Where the agent of a node listens; an OSError if the node does not say."""
+def addresses_of(node: Json) -> Where:
+    """Where the agent of a node may listen; an OSError if the node does not say."""
     status = node.get("status") or {}
     endpoint = (status.get("daemonEndpoints") or {}).get("kubeletEndpoint") or {}
     addresses = {each.get("type"): each.get("address", "") for each in status.get("addresses") or ()}
-    host = next((addresses[kind] for kind in _ADDRESSES if addresses.get(kind)), "")
+    hosts = dict.fromkeys(addresses[kind] for kind in _ADDRESSES if addresses.get(kind))
     port = endpoint.get("Port", 0)
-    if not host or not port:
+    if not hosts or not port:
         raise OSError("its status names no address and port of an agent")
-    return host, port
+    return [(host, port) for host in hosts]
 
 
 async def _log(connection: RemoteSocket, head: Head) -> AsyncIterator[bytes]:
     try:
-        async for chunk in body_of(connection.reader, head):
+        async for chunk in body_of(connection.stream, head):
             yield chunk
     finally:
         connection.close()

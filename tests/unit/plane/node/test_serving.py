@@ -24,7 +24,7 @@ from ostinato.plane.node.serving import NodeServer
 from ostinato.plane.node.stats import NodeStats
 from ostinato.server.access.authority import Authority
 from ostinato.server.core import Server
-from ostinato.server.remote_nodes import RemoteNodes, address_of
+from ostinato.server.remote_nodes import RemoteNodes, addresses_of
 from ostinato.server.request import Request, Response, Upgrade
 from ostinato.server.store.log_memory import MemoryLog
 from ostinato.server.streaming import ports
@@ -53,7 +53,7 @@ class Far(Stage):
         self.server.nodes._here.clear()
         self.server.nodes.remote = RemoteNodes(self.world.clock, lambda: _context(clients, user, groups)).ask
         self.status = {
-            "addresses": [{"type": "Hostname", "address": "far"}, {"type": "InternalIP", "address": "127.0.0.1"}],
+            "addresses": [{"type": "Hostname", "address": "127.0.0.1"}, {"type": "InternalIP", "address": "127.0.0.9"}],
             "daemonEndpoints": {"kubeletEndpoint": {"Port": node.port}},
         }
         await self.client.patch(Node, "n", MergePatch({"status": self.status}), subresource="status")
@@ -213,4 +213,4 @@ def test_an_agent_that_is_not_there_is_told(tmp_path: Path) -> None:
 def test_a_node_that_says_nothing_of_its_agent_cannot_be_asked() -> None:
     for status in ({}, {"addresses": [{"type": "InternalIP", "address": "1.2.3.4"}]}):
         with pytest.raises(OSError, match="names no address and port"):
-            address_of({"status": status})
+            addresses_of({"status": status})
