@@ -132,6 +132,7 @@ class Steps:
         await self._scene.settle(self._scene.stage.quiet, seconds or 15)
 
     async def _mark(self, _: None) -> None:
+        await self._scene.catch_up()
         self._scene.mark = len(self._scene.events())
 
     async def _kubectl(self, step: Json) -> Json:

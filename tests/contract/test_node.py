@@ -1,0 +1,80 @@
+"""Nodes make of scripted Pods what a kubelet makes of them: the share may only grow.
+
+Containers are processes here; with `--cluster KUBECONFIG` the scenarios are played on that server instead, and those
+that need real containers are too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.cluster.planes import PlaneProcess
+from tests.contract.counts import Result, best_of_two, hold
+from tests.contract.situations.kubectl import Kubectl
+from tests.contract.situations.play import play_together
+from tests.contract.situations.recordings import Answers, Scenario, files, scenarios
+from tests.contract.situations.stage import cluster
+
+AT_ONCE = 16  # they mostly wait
+
+
+@pytest.fixture(scope="module")
+def kubeconfig(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    other = request.config.getoption("--cluster")
+    if other:
+        yield Path(other)
+        return
+    options = ("--nodes", "1", "--runtime", "process", "--store", "memory")
+    process = PlaneProcess(tmp_path_factory.mktemp("node"), *options)
+    process.start()
+    yield process.kubeconfig
+    assert process.stop() == 0, process.log()[-2000:]
+
+
+@pytest.fixture(scope="module")
+def kubectl(kubeconfig: Path, go_programs: Path, tmp_path_factory: pytest.TempPathFactory) -> Kubectl:
+    """Of the version that was recorded: the texts of its errors are compared."""
+    return Kubectl(str(go_programs / "kubectl"), kubeconfig, tmp_path_factory.mktemp("kubectl"))
+
+
+@pytest.fixture(scope="module")
+def results(kubeconfig: Path, kubectl: Kubectl, request: pytest.FixtureRequest) -> dict[Scenario, Result]:
+    """What came of the scenarios of all groups that are to be tested: they are played together."""
+    items = [item for item in request.session.items if isinstance(item, pytest.Function)]
+    groups = {str(item.callspec.params["group"]) for item in items if item.module is request.module}
+    wanted = sorted(group for group in groups if playable(group, request))
+    return compared(kubeconfig, kubectl, [scenario for group in wanted for scenario in scenarios("node", group)])
+
+
+@pytest.mark.parametrize("group", files("node"))
+def test_a_node_does_as_recorded(group: str, request: pytest.FixtureRequest) -> None:
+    if not playable(group, request):
+        pytest.skip("a process has neither an image nor a root of its own")
+    results: dict[Scenario, Result] = request.getfixturevalue("results")
+    cases = scenarios("node", group)
+
+    def again(i: int) -> Result:
+        case = cases[i]
+        return compared(request.getfixturevalue("kubeconfig"), request.getfixturevalue("kubectl"), [case])[case]
+
+    best = best_of_two(f"node/{group}", [results[case] for case in cases], again)
+    hold(request, f"node/{group}", best, sum(len(case.expected) for case in cases))
+
+
+def playable(group: str, request: pytest.FixtureRequest) -> bool:
+    return bool(request.config.getoption("--cluster")) or not group.startswith("container-")
+
+
+def compared(kubeconfig: Path, kubectl: Kubectl, cases: Sequence[Scenario]) -> dict[Scenario, Result]:
+    """How each scenario compares with what was recorded."""
+
+    async def play_all() -> dict[Scenario, Answers]:
+        async with cluster(kubeconfig, kubectl) as stage:
+            return await play_together(stage, cases, AT_ONCE)
+
+    answers = asyncio.run(play_all())
+    return {case: case.compare(answers[case]) for case in cases}
