@@ -145,7 +145,7 @@ class ContainerdRuntime:
         return self._directory / "sandboxes" / uid / "hosts"
 
     def _target(self, launch: Launch) -> str | None:
-        name = target_of(launch.container)
+        name = target_of(launch.pod, launch.container.name)
         if name is None:
             return None
         target = self._containers.get((launch.pod.metadata.uid, name))

@@ -7,7 +7,6 @@ from typing import Any, Final
 from ostinato.kinds.core_v1 import (
     AppArmorProfile,
     Container,
-    EphemeralContainer,
     Pod,
     PodSecurityContext,
     SeccompProfile,
@@ -106,9 +105,10 @@ def namespaces(pod: Pod) -> dict[str, Any]:
     }
 
 
-def target_of(container: Container | EphemeralContainer) -> str | None:
+def target_of(pod: Pod, name: str) -> str | None:
     """The name of the container whose processes an ephemeral one is to see."""
-    return getattr(container, "target_container_name", None) or None
+    targets = {each.name: each.target_container_name for each in pod.spec.ephemeral_containers}
+    return targets.get(name) or None
 
 
 def _first(own: Any, shared: Any) -> Any:
