@@ -208,6 +208,9 @@ def _changes(old: PodStatus, new: PodStatus) -> dict[str, Any]:
             for each in after.get("conditions", ())
             if each != known.get(each["type"])
         ]
+    for name in ("hostIPs", "podIPs"):  # a machine that has moved has no longer the addresses it had
+        if changed.get(name):
+            changed[name] = [*changed[name], {"$patch": "replace"}]
     return changed
 
 

@@ -61,6 +61,19 @@ def test_a_deleted_node_comes_back() -> None:
     on_stage(play)
 
 
+def test_a_node_that_has_moved_tells_its_new_address_alone() -> None:
+    async def play(stage: Stage) -> None:
+        await stage.client.create(pod())
+        before = {"status": {"hostIP": "192.0.2.9", "hostIPs": [{"ip": "192.0.2.9"}], "phase": "Pending"}}
+        await stage.client.patch(Pod, "p", MergePatch(before), subresource="status")
+        await begin(stage)
+        found = (await get(stage)).status
+        assert [each.ip for each in found.host_ips] == [found.host_ip]
+        assert found.host_ip != "192.0.2.9"
+
+    on_stage(play)
+
+
 def test_a_pod_runs_and_is_ready() -> None:
     async def play(stage: Stage) -> None:
         await begin(stage)
