@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import pty
 import shutil
@@ -18,6 +19,7 @@ from pathlib import Path
 
 import pytest
 
+from ostinato.client import Client, Config
 from tests.cluster.planes import PlaneProcess
 from tests.cluster.test_plane import Kubectl
 
@@ -243,6 +245,23 @@ def test_a_port_where_nobody_listens_is_told(kubectl: Inside) -> None:
         urllib.request.urlopen(f"http://127.0.0.1:{here}/", timeout=SECONDS)
     said = process.communicate(timeout=SECONDS)[0]
     assert "connection refused" in said
+
+
+def test_programs_do_the_same(kubectl: Inside, plane: PlaneProcess) -> None:
+    async def play(port: int) -> None:
+        async with Client.connect(Config.load(path=plane.kubeconfig)) as client:
+            pods = client.pods
+            done = await pods.run(
+                "p", ["sh", "-c", "cat; exit 5"], namespace="inside", container="a", stdin=b"x" * 300_000
+            )
+            assert (done.exit_code, len(done.stdout)) == (5, 300_000)
+            assert "up" in await pods.log("p", namespace="inside", container="a")
+            async with await pods.port_forward("p", port, namespace="inside") as connection:
+                await connection.write(b"GET / HTTP/1.0\r\n\r\n")
+                assert (await connection.read()).startswith(b"HTTP/1.0 200 OK")
+
+    with served() as port:
+        asyncio.run(play(port))
 
 
 def test_run_and_debug_attach_to_what_they_start(kubectl: Inside) -> None:
