@@ -21,6 +21,7 @@ from ostinato.api.apply.creation import Unusual, created
 from ostinato.api.apply.entries import Managed, ManagedFieldsError, cap, decode, encode, is_reset
 from ostinato.api.apply.fieldset import Filter, difference, field_path, from_paths, has, union
 from ostinato.api.apply.lastapplied import KUBECTL, refreshed, vouched_fields
+from ostinato.api.apply.lay import lay
 from ostinato.api.apply.ownership import (
     ConflictsError,
     Converter,
@@ -88,6 +89,11 @@ class FieldManager:
         self._rules = self._versions.rules(self._api_version)
         self._ownership = Ownership(self._versions, self._api_version, allowed or {})
         self._zero = zero_object(gvk)
+
+    def lay(self, live: Object, config: Object) -> Object:
+        """An object with a configuration over it, whoever owns the fields; TypedError if that may not be."""
+        laid: Object = lay(live, config, self._rules)
+        return laid
 
     # Updates
 

@@ -10,6 +10,7 @@ from ostinato.server.admission.default_tolerations import DefaultTolerations
 from ostinato.server.admission.limit_ranger import LimitRanger
 from ostinato.server.admission.namespace_lifecycle import NamespaceLifecycle
 from ostinato.server.admission.objects import Kind
+from ostinato.server.admission.policy_plugins import MutatingPolicy, ValidatingPolicy
 from ostinato.server.admission.priority import Priority
 from ostinato.server.admission.resource_quota import ResourceQuota
 from ostinato.server.admission.runtime_class import RuntimeClass
@@ -24,10 +25,11 @@ if TYPE_CHECKING:
 
 
 def plugins(registry: Registry) -> list[Plugin]:
+    namespaces = Kind(registry, "", "v1", "namespaces")
     storage_classes = Kind(registry, "storage.k8s.io", "v1", "storageclasses")
     return [
         TerminatingDefinition(),
-        NamespaceLifecycle(Kind(registry, "", "v1", "namespaces").collection),
+        NamespaceLifecycle(namespaces.collection),
         LimitRanger(Kind(registry, "", "v1", "limitranges")),
         ServiceAccount(Kind(registry, "", "v1", "serviceaccounts")),
         TaintNodes(),
@@ -39,5 +41,16 @@ def plugins(registry: Registry) -> list[Plugin]:
         RuntimeClass(Kind(registry, "node.k8s.io", "v1", "runtimeclasses")),
         SigningRequestUser(),
         DefaultIngressClass(Kind(registry, "networking.k8s.io", "v1", "ingressclasses")),
+        MutatingPolicy(registry, _policies(registry, "mutating"), namespaces),
+        ValidatingPolicy(registry, _policies(registry, "validating"), namespaces),
         ResourceQuota(Kind(registry, "", "v1", "resourcequotas")),
     ]
+
+
+def _policies(registry: Registry, what: str) -> tuple[Kind, Kind]:
+    """Policies of a sort, and their bindings."""
+    group = "admissionregistration.k8s.io"
+    return (
+        Kind(registry, group, "v1", f"{what}admissionpolicies"),
+        Kind(registry, group, "v1", f"{what}admissionpolicybindings"),
+    )

@@ -1,4 +1,4 @@
-"""The admissionregistration group: what is wrong with webhooks and policies, but for their expressions."""
+"""The admissionregistration group: what is wrong with webhooks, policies and their bindings."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from ostinato.api import labels, names
 from ostinato.api.field_errors import FieldError, Path
 from ostinato.api.field_values import validate_fully_qualified_name
 from ostinato.api.gvk import GroupVersion
+from ostinato.server.resources import policy_validation
+from ostinato.server.resources.policy_expressions import Compiler
 from ostinato.server.resources.strategy import Json
 from ostinato.server.resources.validation import checked
 from ostinato.server.resources.webhook_client import REVIEWS, client_faults, review_faults
@@ -61,7 +63,8 @@ def _webhook(hook: Json, path: Path) -> list[FieldError]:
     for field in ("namespaceSelector", "objectSelector"):
         errors += labels.validate_label_selector(hook.get(field) or {}, path.child(field))
     errors += _supported(hook.get("reinvocationPolicy"), ["IfNeeded", "Never"], path.child("reinvocationPolicy"))
-    return errors + client_faults(hook.get("clientConfig") or {}, path.child("clientConfig"))
+    errors += client_faults(hook.get("clientConfig") or {}, path.child("clientConfig"))
+    return errors + policy_validation.conditions(hook.get("matchConditions") or [], path.child("matchConditions"))
 
 
 def _rule(rule: Json, path: Path) -> list[FieldError]:
@@ -118,24 +121,37 @@ def policy(spec: Json) -> list[FieldError]:
         errors += _parameter_kind(spec["paramKind"], _SPEC.child("paramKind"))
     match, path = spec.get("matchConstraints"), _SPEC.child("matchConstraints")
     if match is None:
-        return [*errors, FieldError.required(path)]
-    errors += _match(match, path)
-    if not match.get("resourceRules"):
-        errors.append(FieldError.required(path.child("resourceRules")))
-    return errors
+        errors.append(FieldError.required(path))
+    else:
+        errors += _match(match, path)
+        if not match.get("resourceRules"):
+            errors.append(FieldError.required(path.child("resourceRules")))
+    return errors + policy_validation.conditions(
+        spec.get("matchConditions") or [], _SPEC.child("matchConditions"), spec
+    )
 
 
-def validating_policy(spec: Json) -> list[FieldError]:
-    errors = policy(spec)
+def validating_policy(name: str, spec: Json) -> list[FieldError]:
+    compiler = Compiler(spec)
+    errors = policy(spec) + policy_validation.variables(spec, compiler)
     if not spec.get("validations") and not spec.get("auditAnnotations"):
         return errors + [
             FieldError.required(_SPEC.child(field), _NO_RULES) for field in ("validations", "auditAnnotations")
         ]
-    for i, rule in enumerate(spec.get("validations") or ()):
-        if not rule.get("expression", "").strip():
-            path = _SPEC.child("validations").index(i).child("expression")
-            errors.append(FieldError.required(path, "expression is not specified"))
-    return errors
+    errors += policy_validation.validations(spec, compiler)
+    return errors + policy_validation.audit_annotations(name, spec, compiler)
+
+
+def mutating_policy(spec: Json) -> list[FieldError]:
+    compiler = Compiler(spec)
+    errors = policy(spec)
+    path = _SPEC.child("matchConstraints", "resourceRules", "operations")
+    for rule in (spec.get("matchConstraints") or {}).get("resourceRules") or ():
+        for operation in rule.get("operations") or ():
+            errors += _supported(operation, ["CREATE", "UPDATE"], path)
+    errors += policy_validation.variables(spec, compiler) + policy_validation.mutations(spec, compiler)
+    again, path = spec.get("reinvocationPolicy", ""), _SPEC.child("reinvocationPolicy")
+    return errors + (_supported(again, ["IfNeeded", "Never"], path) if again else [FieldError.required(path)])
 
 
 def _parameter_kind(kind: Json, path: Path) -> list[FieldError]:

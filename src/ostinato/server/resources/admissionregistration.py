@@ -72,12 +72,12 @@ class ValidatingAdmissionPolicy(Policy):
     status_keeps_metadata = True
 
     def validate(self, obj: Json) -> list[FieldError]:
-        return validation.validating_policy(obj["spec"])
+        return validation.validating_policy(obj["metadata"].get("name", ""), obj["spec"])
 
 
 class MutatingAdmissionPolicy(Policy):
     def validate(self, obj: Json) -> list[FieldError]:
-        return validation.policy(obj["spec"])
+        return validation.mutating_policy(obj["spec"])
 
 
 class PolicyBinding(Strategy):

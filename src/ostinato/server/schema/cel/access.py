@@ -18,7 +18,7 @@ _MISSING: Final = object()
 def selected(operand: Run, kind: Type, name: str) -> Run:
     """The value of a field; that it is missing is an error."""
     inner, optional = unwrap_optional(kind)
-    if inner.kind == "struct" and inner.origin is not None and not optional:
+    if inner.kind == "struct" and inner.origin is not None and not inner.origin.computed and not optional:
         return _message_field(operand, inner, name)
     find = finder(inner, name)
 
@@ -54,7 +54,7 @@ def _message_field(operand: Run, kind: Type, name: str) -> Run:
 def finder(kind: Type, name: str) -> Callable[[Any], Any]:
     """What finds a field in a value: the value of the field, or `_MISSING`."""
     declaration = kind.origin if kind.kind == "struct" else None
-    if declaration is not None and name in declaration.fields:
+    if declaration is not None and not declaration.computed and name in declaration.fields:
         field, convert = declaration.names[name], declaration.fields[name].convert
 
         def of_message(value: Any) -> Any:

@@ -58,7 +58,6 @@ _RESERVED: Final = frozenset(
 )
 _SPECIAL: Final = {"__": "__underscores__", ".": "__dot__", "-": "__dash__", "/": "__slash__"}
 _PARTS: Final = re.compile(r"__|[-./]")
-_ESCAPES: Final = re.compile(r"__([^_]+)__")
 _NAME: Final = re.compile(r"[A-Za-z_.\-/][A-Za-z0-9_.\-/]*", re.ASCII)
 
 
@@ -69,18 +68,11 @@ def escaped(name: str) -> str | None:
     return f"__{name}__" if name in _RESERVED else _PARTS.sub(lambda part: _SPECIAL[part.group()], name)
 
 
-def unescaped(name: str) -> str:
-    """The field that a name of CEL stands for."""
-    known = {text: mark for mark, text in _SPECIAL.items()}
-    return _ESCAPES.sub(
-        lambda found: known.get(found.group()) or (found[1] if found[1] in _RESERVED else found.group()), name
-    )
-
-
 class Declaration:
     """What may stand at one place."""
 
     __slots__ = (
+        "computed",
         "convert",
         "fields",
         "items",
@@ -105,6 +97,7 @@ class Declaration:
         self.names: dict[str, str] = {}  # from names in CEL to those of fields
         self.list_type = "atomic"
         self.keys: tuple[str, ...] = ()
+        self.computed = False  # fields are asked of the value itself, which computes them
         self.nested = False  # comparing needs to know the schema: there are sets or keyed lists here or below
 
     def field(self, name: str) -> Type | None:

@@ -36,9 +36,9 @@ class Expression:
         self.text = text
         self.node = node
         self.type = node.type
-        self._names = tuple(variables)
+        self.names = tuple(variables)  # of the variables, in the order in which evaluation wants their values
         try:
-            self._program = Program(node, self._names)
+            self._program = Program(node, self.names)
         except CelError as error:
             raise ProgramError(str(error)) from None
 

@@ -1,0 +1,176 @@
+"""Mutating policies: what they compute is laid over an object, or patched into it, before it is validated."""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from ostinato.api.apply import TypedError
+from ostinato.api.patch import PatchError, TestFailed, json_patch
+from ostinato.server import body
+from ostinato.server.admission.objects import forbidden
+from ostinato.server.admission.policies import (
+    ConfigurationError,
+    Failure,
+    Invocation,
+    Policies,
+    Subject,
+    compiled_or_error,
+    ignores_failures,
+    refused,
+)
+from ostinato.server.admission.policy_matching import Attributes, Matcher
+from ostinato.server.resources.policy_expressions import (
+    Compiler,
+    ExpressionError,
+    OutOfBudgetError,
+    named,
+)
+from ostinato.server.resources.policy_messages import as_json, misplaced
+from ostinato.server.resources.strategy import Json
+from ostinato.server.schema.cel.expression import Expression
+from ostinato.server.schema.cel.values import CelError
+
+if TYPE_CHECKING:
+    from ostinato.server.admission.objects import Kind
+    from ostinato.server.resources.registry import Registry
+    from ostinato.server.verbs.context import Context
+
+
+class _Mutation(NamedTuple):
+    kind: str
+    expression: Expression | ExpressionError
+
+
+class _Compiled:
+    """A policy, its expressions compiled."""
+
+    def __init__(self, policy: Json) -> None:
+        spec = policy["spec"]
+        compiler = Compiler(spec)
+        compiler.add_variables(spec)
+        self.variables = compiler.variables
+        self.conditions = [
+            compiled_or_error(compiler.condition, text) for _, text in named(spec.get("matchConditions"))
+        ]
+        self.again = spec.get("reinvocationPolicy") == "IfNeeded"
+        self.mutations: list[_Mutation] = []
+        for mutation in spec.get("mutations") or ():
+            patches = mutation["patchType"] == "JSONPatch"
+            raw = mutation.get("jsonPatch" if patches else "applyConfiguration") or {}
+            compile_ = compiler.patch if patches else compiler.configuration
+            expression = compiled_or_error(compile_, raw.get("expression", "").strip())
+            self.mutations.append(_Mutation(mutation["patchType"], expression))
+
+
+class MutatingPolicies:
+    def __init__(self, registry: Registry, kinds: tuple[Kind, Kind], namespaces: Kind) -> None:
+        self._matcher = Matcher(registry, namespaces)
+        self._policies = Policies(kinds, self._matcher, registry, _Compiled)
+
+    def ask(self, attributes: Attributes) -> None:
+        """Let policies change the object of a write in place; raise an APIError if one cannot."""
+        context, obj = attributes.context, attributes.obj
+        if obj is None:
+            return
+        asked = list(self._policies.asked(attributes))
+        if not asked:
+            return
+        faults = [_Fault(one.policy, one.binding, one.why) for one in asked if isinstance(one, Failure)]
+        invocations = [one for one in asked if isinstance(one, Invocation)]
+        last_change = -1
+        for i, invocation in enumerate(invocations):
+            before = copy.deepcopy(obj)
+            faults += self._invoke(attributes, obj, invocation)
+            if obj != before:
+                last_change = i
+        for invocation in invocations[: max(last_change, 0)]:  # what comes after the last change has seen it
+            if invocation.compiled.again:
+                faults += self._invoke(attributes, obj, invocation)
+        faults = [fault for fault in faults if not ignores_failures(fault.policy)]
+        if faults:
+            _refuse(context, obj, faults)
+
+    def _invoke(self, attributes: Attributes, obj: Json, asked: Invocation[_Compiled]) -> list[_Fault]:
+        """Ask a policy, which changes the object in place."""
+        subject = Subject(attributes, self._matcher)
+        faults: list[_Fault] = []
+        try:
+            if not subject.conditions(asked.compiled, asked):
+                return []
+            for mutation in asked.compiled.mutations:
+                try:
+                    new = _changed(attributes.context, obj, mutation, subject, asked)
+                except (CelError, TypedError, PatchError, OutOfBudgetError, _MutationError) as error:
+                    faults.append(_Fault(asked.policy, asked.binding, str(error), "Invalid"))
+                    continue
+                obj.clear()
+                obj.update(new)
+        except ConfigurationError as error:
+            faults.append(_Fault(asked.policy, asked.binding, str(error), "Invalid"))
+        return faults
+
+
+class _MutationError(Exception):
+    """A policy computes nothing that can be laid over an object."""
+
+
+class _Fault(NamedTuple):
+    policy: Json
+    binding: Json | None
+    why: str
+    reason: str = ""
+
+    def __str__(self) -> str:
+        name = self.policy["metadata"]["name"]
+        if self.binding is None:
+            return f'policy "{name}" denied request: {self.why}'
+        return f"policy '{name}' with binding '{self.binding['metadata']['name']}' denied request: {self.why}"
+
+
+def _refuse(context: Context, obj: Json, faults: list[_Fault]) -> None:
+    error = forbidden(context, obj, "")
+    messages = [str(fault) for fault in faults]
+    error = refused(error, faults[0].reason or "Forbidden", 403, messages)
+    raise type(error)(msgspec.structs.replace(error.status, message=messages[0]))
+
+
+def _changed(context: Context, obj: Json, mutation: _Mutation, subject: Subject, asked: Invocation[_Compiled]) -> Json:
+    """The object after a mutation."""
+    expression = mutation.expression
+    if isinstance(expression, ExpressionError):
+        raise _MutationError(str(expression))
+    value = as_json(subject.evaluation(asked.compiled, asked).evaluate(expression))
+    if mutation.kind == "JSONPatch":
+        new = _patched(obj, value)
+    else:
+        wrong = misplaced(expression.node)
+        if wrong:
+            raise _MutationError(f"type mismatch: {wrong}")
+        new = _laid(context, obj, value)
+    shaped, _ = body.typed(context.resource, copy.deepcopy(new))
+    context.resource.strategy.default(shaped)
+    return shaped
+
+
+def _patched(obj: Json, operations: list[Json]) -> Json:
+    try:
+        patched: Json = json_patch(obj, operations)
+    except TestFailed:
+        return obj
+    except PatchError as error:
+        raise _MutationError(f"JSON Patch: {error}") from None
+    return patched
+
+
+def _laid(context: Context, obj: Json, config: Json) -> Json:
+    manager = context.resource.managers.get("")
+    if manager is None:
+        raise _MutationError("error applying patch: type converter must not be nil")
+    config = {**config, "kind": obj["kind"], "apiVersion": obj["apiVersion"]}
+    try:
+        return manager.lay(obj, config)
+    except TypedError as error:
+        raise _MutationError(f"error applying patch: {error}") from None

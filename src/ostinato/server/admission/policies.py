@@ -1,0 +1,256 @@
+"""Policies with their bindings and parameters: what is asked about a write.
+
+Policies are compiled once for each state that they are in. One that cannot be used (a parameter is missing, an
+expression does not compile) refuses what it is for, or lets it pass, as its `failurePolicy` says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
+
+import msgspec
+
+from ostinato.api.gvk import GroupVersion, GroupVersionResource
+from ostinato.api.labels import from_label_selector
+from ostinato.server.admission.policy_matching import Attributes, Matcher
+from ostinato.server.resources.policy_expressions import Evaluation, ExpressionError, OutOfBudgetError
+from ostinato.server.resources.strategy import Json
+from ostinato.server.schema.cel.expression import Expression
+from ostinato.server.schema.cel.functions.authorizer import Answer, Authorizer, Question
+from ostinato.server.schema.cel.values import CelError
+
+if TYPE_CHECKING:
+    from ostinato.server.admission.objects import Kind
+    from ostinato.server.request import User
+    from ostinato.server.resources.registry import Registry
+    from ostinato.server.resources.resource import Resource
+
+P = TypeVar("P")
+PER_REQUEST: Final = 10_000_000  # what the expressions of a policy may cost for one write
+_FOR_CONDITIONS: Final = 2_500_000
+_VERBS: Final = {"CREATE": "create", "UPDATE": "update", "DELETE": "delete", "CONNECT": "connect"}
+
+
+class ConfigurationError(Exception):
+    """A policy or a binding cannot be used as it is."""
+
+
+class Invocation(NamedTuple, Generic[P]):
+    """A policy that is asked about a write, through a binding and with a parameter."""
+
+    policy: Json
+    compiled: P
+    binding: Json
+    resource: GroupVersionResource  # as which the write matches
+    parameter: Json | None
+
+
+class Failure(NamedTuple):
+    """A policy, or a binding of it, that cannot be used."""
+
+    policy: Json
+    binding: Json | None
+    why: str
+
+
+class Policies(Generic[P]):
+    def __init__(
+        self, kinds: tuple[Kind, Kind], matcher: Matcher, registry: Registry, compile_: Callable[[Json], P]
+    ) -> None:
+        self._policies, self._bindings = kinds
+        self._matcher = matcher
+        self._registry = registry
+        self._compile = compile_
+        self._compiled: dict[str, tuple[Json, P]] = {}  # by name, with the spec that it is of
+
+    def asked(self, attributes: Attributes) -> Iterator[Invocation[P] | Failure]:
+        """What is asked about a write, in the order of names."""
+        policies = self._policies.all()
+        if not policies:
+            return
+        bindings = sorted(self._bindings.all(), key=_name)
+        for policy in sorted(policies, key=_name):
+            own = [binding for binding in bindings if binding["spec"].get("policyName") == _name(policy)]
+            resource = self._matcher.matched(attributes, policy["spec"].get("matchConstraints") or {}) if own else None
+            if resource is None:
+                continue
+            try:
+                kind = self._parameter_kind(policy["spec"].get("paramKind"))
+            except ConfigurationError as error:
+                yield Failure(policy, None, f"failed to configure policy: {error}")
+                continue
+            for binding in own:
+                if self._matcher.matched(attributes, binding["spec"].get("matchResources") or {}) is None:
+                    continue
+                try:
+                    parameters = self._parameters(kind, binding["spec"].get("paramRef"), attributes.namespace)
+                except ConfigurationError as error:
+                    yield Failure(policy, binding, f"failed to configure binding: {error}")
+                    continue
+                for parameter in parameters:
+                    yield Invocation(policy, self._of(policy), binding, resource, parameter)
+
+    def _of(self, policy: Json) -> P:
+        known = self._compiled.get(_name(policy))
+        if known is None or known[0] != policy["spec"]:
+            known = self._compiled[_name(policy)] = (policy["spec"], self._compile(policy))
+        return known[1]
+
+    def _parameter_kind(self, kind: Json | None) -> Resource | None:
+        if kind is None:
+            return None
+        version = GroupVersion.parse(kind["apiVersion"])
+        for resource in self._registry:
+            gvk = resource.gvk
+            named = (gvk.group, gvk.version, gvk.kind) == (version.group, version.version, kind["kind"])
+            if named and resource.collection is not None:
+                return resource
+        shown = f"{kind['apiVersion']}, Kind={kind['kind']}"
+        raise ConfigurationError(f"failed to find resource referenced by paramKind: '{shown}'")
+
+    def _parameters(self, kind: Resource | None, reference: Json | None, namespace: str) -> list[Json | None]:
+        """The parameters that a binding names; one that is none where nothing is to be named."""
+        if kind is None or reference is None:
+            return [None]
+        assert kind.collection is not None
+        where = reference.get("namespace", "")
+        if where and not kind.namespaced:
+            raise ConfigurationError("paramRef.namespace must not be provided for a cluster-scoped `paramKind`")
+        if kind.namespaced and not (where or namespace):
+            raise ConfigurationError(
+                "cannot use namespaced paramRef in policy binding that matches cluster-scoped resources"
+            )
+        where = where or namespace
+        name = reference.get("name")
+        if name:
+            entry = kind.collection.newest(kind.key(where, name))
+            found: list[Json | None] = [] if entry is None else [kind.object(entry.data)]
+        else:
+            wanted = from_label_selector(reference.get("selector"))
+            entries = kind.collection.select(f"{where}/" if kind.namespaced else "")
+            found = [kind.object(entry.data) for entry in entries if wanted.matches(entry.labels)]
+        if not found and reference.get("parameterNotFoundAction") == "Deny":
+            raise ConfigurationError("no params found for policy binding with `Deny` parameterNotFoundAction")
+        return found
+
+
+def _name(obj: Json) -> str:
+    name: str = obj["metadata"]["name"]
+    return name
+
+
+class Subject:
+    """A write as the expressions of policies see it."""
+
+    def __init__(self, attributes: Attributes, matcher: Matcher) -> None:
+        self._attributes = attributes
+        self._namespace = matcher.namespace(attributes)
+        self._authorizer = Authorizer(lambda question: _answer(attributes.context.request.user, question))
+
+    def evaluation(self, compiled: Any, invocation: Invocation[Any], budget: int = PER_REQUEST) -> Evaluation:
+        """The values for the expressions of a policy that is asked."""
+        attributes = self._attributes
+        values = {
+            "object": _as(attributes.obj, attributes, invocation.resource),
+            "oldObject": _as(attributes.old, attributes, invocation.resource),
+            "namespaceObject": self._namespace,
+            "request": self._request(invocation.resource),
+            "params": invocation.parameter,
+            "authorizer": self._authorizer,
+            "authorizer.requestResource": self._authorizer.step(
+                "ResourceCheck",
+                group=attributes.resource.group,
+                resource=attributes.resource.resource,
+                subresource=attributes.subresource,
+                namespace=attributes.namespace,
+                name=attributes.name,
+            ),
+        }
+        return Evaluation(values, compiled.variables, budget)
+
+    def matches(self, conditions: list[Expression | ExpressionError], evaluation: Evaluation) -> bool:
+        """Whether all conditions of a policy hold; ConfigurationError if that cannot be told."""
+        faults: list[str] = []
+        for condition in conditions:
+            if isinstance(condition, ExpressionError):
+                faults.append(f"compilation error: {condition}")
+                continue
+            try:
+                if evaluation.evaluate(condition) is False:
+                    return False
+            except CelError as error:
+                faults.append(str(error))
+            except OutOfBudgetError as error:
+                raise ConfigurationError(str(error)) from None
+        if faults:
+            raise ConfigurationError(faults[0] if len(faults) == 1 else f"[{', '.join(faults)}]")
+        return True
+
+    def conditions(self, compiled: Any, invocation: Invocation[Any]) -> bool:
+        """The same, of a policy that is asked."""
+        if not compiled.conditions:
+            return True
+        return self.matches(compiled.conditions, self.evaluation(compiled, invocation, _FOR_CONDITIONS))
+
+    def _request(self, resource: GroupVersionResource) -> Json:
+        attributes = self._attributes
+        user = attributes.context.request.user
+        kind, own = attributes.kind, attributes.resource
+        return {
+            "kind": {"group": kind.group, "version": resource.version, "kind": kind.kind},
+            "resource": {"group": resource.group, "version": resource.version, "resource": resource.resource},
+            "subResource": attributes.subresource,
+            "requestKind": {"group": kind.group, "version": kind.version, "kind": kind.kind},
+            "requestResource": {"group": own.group, "version": own.version, "resource": own.resource},
+            "requestSubResource": attributes.subresource,
+            "name": attributes.name,
+            "namespace": attributes.namespace,
+            "operation": attributes.operation,
+            "userInfo": {
+                "username": user.name if user is not None else "",
+                "uid": user.uid if user is not None else "",
+                "groups": list(user.groups) if user is not None else [],
+                "extra": {key: list(values) for key, values in (user.extra if user is not None else {}).items()},
+            },
+            "dryRun": bool(getattr(attributes.options, "dry_run", False)),
+            "options": _options(attributes),
+        }
+
+
+def _options(attributes: Attributes) -> Json:
+    kind = {"CREATE": "CreateOptions", "UPDATE": "UpdateOptions", "DELETE": "DeleteOptions"}
+    return {"kind": kind.get(attributes.operation, "CreateOptions"), "apiVersion": "meta.k8s.io/v1"}
+
+
+def _as(obj: Json | None, attributes: Attributes, resource: GroupVersionResource) -> Json | None:
+    """An object in the version of a rule: of versions that differ in name alone."""
+    if obj is None or resource.version == attributes.resource.version:
+        return obj
+    return {**obj, "apiVersion": f"{resource.group}/{resource.version}" if resource.group else resource.version}
+
+
+def _answer(user: User | None, _question: Question) -> Answer:
+    """Administrators may do everything, others nothing."""
+    if user is not None and "system:masters" in user.groups:
+        return Answer(allowed=True)
+    return Answer(allowed=False)
+
+
+def compiled_or_error(compile_: Callable[[str], Expression], text: str) -> Expression | ExpressionError:
+    try:
+        return compile_(text)
+    except ExpressionError as error:
+        return error
+
+
+def ignores_failures(policy: Json) -> bool:
+    return bool(policy["spec"].get("failurePolicy") == "Ignore")
+
+
+def refused(error: Any, reason: str, code: int, messages: list[str]) -> Any:
+    """An error with another reason and code, and with a cause for each message."""
+    from ostinato.api.status import StatusCause  # noqa: PLC0415 - refusals are rare
+
+    details = msgspec.structs.replace(error.details, causes=tuple(StatusCause(message=text) for text in messages))
+    return type(error)(msgspec.structs.replace(error.status, reason=reason, code=code, details=details))

@@ -1,0 +1,156 @@
+"""Which requests a policy or a binding is for: rules, and selectors of namespaces and objects."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from ostinato.api.gvk import GroupVersionKind, GroupVersionResource
+from ostinato.api.labels import from_label_selector
+from ostinato.server.resources.strategy import Json
+
+if TYPE_CHECKING:
+    from ostinato.server.admission.objects import Kind
+    from ostinato.server.resources.registry import Registry
+    from ostinato.server.verbs.context import Context
+
+_POLICIES: Final = "admissionregistration.k8s.io"
+# What no policy is asked about: policies themselves, and reviews that the cluster lives by.
+_EXEMPT: Final = frozenset(
+    {
+        (_POLICIES, "validatingadmissionpolicies"),
+        (_POLICIES, "validatingadmissionpolicybindings"),
+        (_POLICIES, "mutatingadmissionpolicies"),
+        (_POLICIES, "mutatingadmissionpolicybindings"),
+        ("authentication.k8s.io", "selfsubjectreviews"),
+        ("authentication.k8s.io", "tokenreviews"),
+        ("authorization.k8s.io", "localsubjectaccessreviews"),
+        ("authorization.k8s.io", "selfsubjectaccessreviews"),
+        ("authorization.k8s.io", "selfsubjectrulesreviews"),
+        ("authorization.k8s.io", "subjectaccessreviews"),
+    }
+)
+
+
+class Attributes(NamedTuple):
+    """A write, as policies see it."""
+
+    context: Context
+    operation: str
+    obj: Json | None
+    old: Json | None
+    options: Any
+
+    @property
+    def namespace(self) -> str:
+        return self.context.route.namespace
+
+    @property
+    def name(self) -> str:
+        meta: Json = (self.obj or {}).get("metadata", {})
+        return self.context.route.name or meta.get("name") or ""
+
+    @property
+    def resource(self) -> GroupVersionResource:
+        return self.context.resource.gvr
+
+    @property
+    def kind(self) -> GroupVersionKind:
+        """The kind of what is written: that of a subresource may be its own."""
+        subresource = self.context.resource.subresources.get(self.context.route.subresource)
+        return self.context.resource.gvk if subresource is None else subresource.kind
+
+    @property
+    def subresource(self) -> str:
+        return self.context.route.subresource
+
+
+def exempt(context: Context) -> bool:
+    return (context.resource.gvr.group, context.resource.gvr.resource) in _EXEMPT
+
+
+class Matcher:
+    def __init__(self, registry: Registry, namespaces: Kind) -> None:
+        self._registry = registry
+        self._namespaces = namespaces
+
+    def namespace(self, attributes: Attributes) -> Json | None:
+        """The namespace of a write; None for what is in none, and for namespaces themselves."""
+        if not attributes.namespace or attributes.resource.resource == "namespaces":
+            return None
+        return self._namespaces.get(attributes.namespace)
+
+    def matched(self, attributes: Attributes, match: Json) -> GroupVersionResource | None:
+        """The resource, in the version that a rule names, as which a write matches; None if it does not."""
+        if not self._selects_namespace(attributes, match.get("namespaceSelector")):
+            return None
+        if not _selects_object(attributes, match.get("objectSelector")):
+            return None
+        exact = match.get("matchPolicy") != "Equivalent"
+        if self._by_rules(attributes, match.get("excludeResourceRules") or (), exact=exact) is not None:
+            return None
+        rules = match.get("resourceRules") or ()
+        return self._by_rules(attributes, rules, exact=exact) if rules else attributes.resource
+
+    def _by_rules(self, attributes: Attributes, rules: Any, *, exact: bool) -> GroupVersionResource | None:
+        own = attributes.resource
+        resources = [own]
+        if not exact:
+            resources += [
+                resource.gvr
+                for resource in self._registry
+                if resource.gvr.group == own.group and resource.gvr.resource == own.resource and resource.gvr != own
+            ]
+        for resource in resources:
+            if any(_rule_matches(rule, attributes, resource) for rule in rules):
+                return resource
+        return None
+
+    def _selects_namespace(self, attributes: Attributes, selector: Json | None) -> bool:
+        if not selector:
+            return True
+        if attributes.resource.resource == "namespaces" and not attributes.resource.group:
+            subject = attributes.obj if attributes.operation in ("CREATE", "UPDATE") else attributes.old
+        elif attributes.context.resource.namespaced:
+            subject = self._namespaces.get(attributes.namespace)
+        else:
+            return True
+        return from_label_selector(selector).matches(_labels(subject))
+
+
+def _labels(obj: Json | None) -> dict[str, str]:
+    return ((obj or {}).get("metadata") or {}).get("labels") or {}
+
+
+def _selects_object(attributes: Attributes, selector: Json | None) -> bool:
+    if not selector:
+        return True
+    wanted = from_label_selector(selector)
+    return any(obj is not None and wanted.matches(_labels(obj)) for obj in (attributes.obj, attributes.old))
+
+
+def _rule_matches(rule: Json, attributes: Attributes, resource: GroupVersionResource) -> bool:
+    names = rule.get("resourceNames")
+    return (
+        _has(rule.get("operations"), attributes.operation)
+        and _has(rule.get("apiGroups"), resource.group)
+        and _has(rule.get("apiVersions"), resource.version)
+        and _resource_matches(rule.get("resources") or (), resource.resource, attributes.subresource)
+        and _in_scope(rule.get("scope", "*"), attributes.namespace)
+        and (not names or attributes.name in names)
+    )
+
+
+def _has(values: list[str] | None, value: str) -> bool:
+    return value in (values or ()) or "*" in (values or ())
+
+
+def _resource_matches(wanted: Any, resource: str, subresource: str) -> bool:
+    for text in wanted:
+        name, _, below = text.partition("/")
+        if name in ("*", resource) and below in (subresource, "*"):
+            return True
+    return False
+
+
+def _in_scope(scope: str, namespace: str) -> bool:
+    return scope == "*" or (scope == "Namespaced") == bool(namespace)

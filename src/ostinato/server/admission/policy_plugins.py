@@ -1,0 +1,56 @@
+"""Admission policies: writes are held against the expressions in CEL of those that are for them.
+
+What that takes is loaded when there is a first policy.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ostinato.server.admission.chain import Plugin
+from ostinato.server.admission.policy_matching import Attributes, exempt
+from ostinato.server.resources.strategy import Json
+
+if TYPE_CHECKING:
+    from ostinato.server.admission.mutating_policy import MutatingPolicies
+    from ostinato.server.admission.objects import Kind
+    from ostinato.server.admission.validating_policy import ValidatingPolicies
+    from ostinato.server.resources.registry import Registry
+    from ostinato.server.verbs.context import Context
+
+
+class MutatingPolicy(Plugin):
+    def __init__(self, registry: Registry, kinds: tuple[Kind, Kind], namespaces: Kind) -> None:
+        self._parts = (registry, kinds, namespaces)
+        self._policies: MutatingPolicies | None = None
+
+    async def mutate(self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any) -> None:
+        if _none(self._parts[1]) or exempt(context):
+            return
+        if self._policies is None:
+            from ostinato.server.admission.mutating_policy import MutatingPolicies  # noqa: PLC0415 - see above
+
+            self._policies = MutatingPolicies(*self._parts)
+        self._policies.ask(Attributes(context, operation, obj, old, options))
+
+
+class ValidatingPolicy(Plugin):
+    def __init__(self, registry: Registry, kinds: tuple[Kind, Kind], namespaces: Kind) -> None:
+        self._parts = (registry, kinds, namespaces)
+        self._policies: ValidatingPolicies | None = None
+
+    async def validate(
+        self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any
+    ) -> None:
+        if _none(self._parts[1]) or exempt(context):
+            return
+        if self._policies is None:
+            from ostinato.server.admission.validating_policy import ValidatingPolicies  # noqa: PLC0415 - see above
+
+            self._policies = ValidatingPolicies(*self._parts)
+        self._policies.ask(Attributes(context, operation, obj, old, options))
+
+
+def _none(kinds: tuple[Kind, Kind]) -> bool:
+    """Whether there are no policies, or none that is bound."""
+    return any(not kind.collection.entries and not kind.collection.pending for kind in kinds)

@@ -1,0 +1,93 @@
+"""What mutating policies may make: `Object`, with any fields, and `JSONPatch`.
+
+`Object{spec: Object.spec{replicas: 1}}`: the name of a message says where it stands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from ostinato.server.schema.cel.declarations import message, simple
+from ostinato.server.schema.cel.tree import Call, Comprehension, ListNode, MapNode, Node, StructNode
+from ostinato.server.schema.cel.types import DYN, STRING, Type
+
+
+class _AnyField:
+    """The fields of an object: any, of any type."""
+
+    nested = False
+    list_type = "atomic"
+
+    def field(self, name: str) -> Type:
+        return DYN
+
+    computed = True
+
+
+_OBJECT: Final = Type("struct", "Object", (), _AnyField())
+_PATCH: Final = message(
+    "JSONPatch", [("op", simple(STRING)), ("path", simple(STRING)), ("from", simple(STRING)), ("value", simple(DYN))]
+)
+
+
+class _Messages(Mapping[str, Type]):
+    def __getitem__(self, name: str) -> Type:
+        if name == "JSONPatch":
+            return _PATCH.type
+        if name == "Object":
+            return _OBJECT
+        if name.startswith("Object."):
+            return Type("struct", name, (), _AnyField())
+        raise KeyError(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(("Object", "JSONPatch"))
+
+    def __len__(self) -> int:
+        return 2
+
+
+PATCH_TYPES: Final = _Messages()
+
+
+def misplaced(node: Node, path: tuple[str, ...] = ("Object",)) -> str:
+    """Why messages in an expression are not what they say to be; "" if they are."""
+    match node:
+        case StructNode():
+            wanted = ".".join(path)
+            if node.name != wanted:
+                return (
+                    f'unexpected type name "{node.name}", expected "{wanted}", which matches field name path from root '
+                    "Object type"
+                )
+            return _first(misplaced(entry.value, (*path, entry.key)) for entry in node.entries)
+        case ListNode():
+            return _first(misplaced(item, path) for item in node.items)
+        case MapNode():
+            return _first(misplaced(entry.value, path) for entry in node.entries)
+        case Call() if node.function == "_?_:_":
+            return _first(misplaced(arg, path) for arg in node.args[1:])
+        case Comprehension() if node.macro in ("map", "transformList"):
+            return misplaced(node.parts[-1], path)
+    return ""
+
+
+def _first(faults: Iterator[str]) -> str:
+    return next((fault for fault in faults if fault), "")
+
+
+def as_json(value: Any) -> Any:
+    """A value of CEL as JSON has it."""
+    from ostinato.server.schema.cel.functions.formatting import text_of  # noqa: PLC0415 - for what JSON has no word for
+
+    match value:
+        case dict():
+            return {str(key): as_json(item) for key, item in value.items()}
+        case list():
+            return [as_json(item) for item in value]
+        case bool() | str() | None | float():
+            return value
+        case int():
+            return int(value)
+    return text_of(value)
