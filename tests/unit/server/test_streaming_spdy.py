@@ -8,6 +8,8 @@ import zlib
 from collections.abc import Awaitable, Callable
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.unit.server.streaming_sockets import ends
 
 from ostinato.server.streaming import spdy_frames as frames
@@ -82,6 +84,24 @@ def _headers(plain: bytes) -> bytes:
 def test_what_is_no_frame_is_told(data: bytes, why: str) -> None:
     with pytest.raises(frames.SpdyError, match=why):
         list(frames.FrameReader().feed(data))
+
+
+@given(st.lists(st.binary(max_size=60), max_size=8))
+def test_bytes_of_any_kind_are_frames_or_an_error(pieces: list[bytes]) -> None:
+    reader = frames.FrameReader()
+    try:
+        for piece in pieces:
+            list(reader.feed(piece))
+    except frames.SpdyError:
+        return
+
+
+@given(st.integers(1, 9), st.binary(max_size=80))
+def test_a_control_frame_of_any_content_is_a_frame_or_an_error(kind: int, body: bytes) -> None:
+    try:
+        assert len(list(frames.FrameReader().feed(_control(kind, body)))) == 1
+    except frames.SpdyError:
+        return
 
 
 def test_streams_carry_bytes_both_ways_and_each_side_closes_its_own() -> None:

@@ -5,7 +5,7 @@ Logs, commands and ports are `stream`'s, measurements `stats`'; `/healthz` says 
 
 from __future__ import annotations
 
-from ostinato.plane.node.stats import PATH, NodeStats
+from ostinato.plane.node.stats import COUNTERS, SUMMARY, NodeStats
 from ostinato.plane.node.stream import PodStreams
 from ostinato.server.request import Answer, Request, Response, text_response
 
@@ -17,8 +17,10 @@ class NodeEndpoint:
         self._stats = stats
 
     async def handle(self, request: Request) -> Answer:
-        if request.path == PATH:
+        if request.path == SUMMARY:
             return Response(200, await self._stats.summary(self._name))
+        if request.path == COUNTERS:
+            return Response(200, await self._stats.counters(self._name), "text/plain; version=0.0.4")
         if request.path == "/healthz":
             return text_response(200, "ok")
         return await self._streams.handle(request)

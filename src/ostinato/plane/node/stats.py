@@ -1,4 +1,5 @@
-"""What the Pods of a node use, and the node itself, as a kubelet sums it up at `/stats/summary`.
+"""What the Pods of a node use, and the node itself, as a kubelet tells it: rates at `/stats/summary`, and counters at
+`/metrics/resource`, which metrics-server reads.
 
 Nothing is measured unless somebody asks: processor time is compared with what it was when somebody asked last; if that
 is long ago, the answer takes a second.
@@ -18,7 +19,8 @@ from ostinato.kinds.core_v1 import Pod
 from ostinato.plane.node.runtimes import Runtime, Usage
 from ostinato.world import Clock
 
-PATH: Final = "/stats/summary"
+SUMMARY: Final = "/stats/summary"
+COUNTERS: Final = "/metrics/resource"
 PodsOf = Callable[[str], Awaitable[Sequence[Pod]]]
 """The Pods that are bound to a node."""
 
@@ -64,6 +66,10 @@ class NodeStats:
             told = self._told[node] = _compared(node, before, after)
             return msgspec.json.encode(told)
 
+    async def counters(self, node: str) -> bytes:
+        """In the text form of Prometheus."""
+        return _counters(await self._measure(node)).encode()
+
     async def _measure(self, node: str) -> _Sample:
         runtime = self._runtimes[node]
         pods = [(pod, await runtime.usage(pod)) for pod in await self._pods_of(node)]
@@ -92,6 +98,34 @@ def _compared(node: str, before: _Sample, after: _Sample) -> dict[str, Any]:
             about = {"name": known.name, "namespace": known.namespace, "uid": uid}
             pods.append({"podRef": about, "containers": containers})
     return {"node": {"nodeName": node} | told(before.machine.cpu, after.machine), "pods": pods}
+
+
+def _counters(sample: _Sample) -> str:
+    at = int(sample.time.timestamp() * 1000)
+    families: dict[str, list[str]] = {}
+
+    def add(name: str, labels: str, value: float) -> None:
+        families.setdefault(name, []).append(f"{name}{labels} {value} {at}")
+
+    add("node_cpu_usage_seconds_total", "", sample.machine.cpu)
+    add("node_memory_working_set_bytes", "", sample.machine.memory)
+    for pod, usage in sample.pods:
+        whose = f'namespace="{pod.metadata.namespace}",pod="{pod.metadata.name}"'
+        started = {each.name: each.state.running for each in pod.status.container_statuses if each.state is not None}
+        for name, used in usage.items():
+            labels = f'{{container="{name}",{whose}}}'
+            add("container_cpu_usage_seconds_total", labels, used.cpu)
+            add("container_memory_working_set_bytes", labels, used.memory)
+            running = started.get(name)
+            if running is not None and running.started_at is not None:
+                add("container_start_time_seconds", labels, running.started_at.timestamp())
+        if usage:
+            add("pod_cpu_usage_seconds_total", f"{{{whose}}}", sum(used.cpu for used in usage.values()))
+            add("pod_memory_working_set_bytes", f"{{{whose}}}", sum(used.memory for used in usage.values()))
+    lines = []
+    for name, rows in families.items():
+        lines += [f"# TYPE {name} {'counter' if name.endswith('_total') else 'gauge'}", *rows]
+    return "\n".join([*lines, "# TYPE resource_scrape_error gauge", "resource_scrape_error 0", ""])
 
 
 def machine_usage() -> Usage:

@@ -36,7 +36,8 @@ class Measured:
 
         runtimes = {"n": cast("Runtime", scene.runtime)}
         stats = NodeStats(clock, runtimes, pods_of, lambda: Usage(clock.monotonic(), 5 << 20))
-        scene.server.nodes.add("n", NodeEndpoint("n", scene.streams, stats).handle)
+        self.endpoint = NodeEndpoint("n", scene.streams, stats)
+        scene.server.nodes.add("n", self.endpoint.handle)
         scene.server.serve_usage()
         scene.server.serve_usage()
 
@@ -85,6 +86,25 @@ def test_pods_are_selected_and_what_is_not_there_is_not_found() -> None:
         assert (await measured.get(f"{NODES}/m"))["code"] == 404
         table = await measured.get(PODS, accept="application/json;as=Table;v=v1;g=meta.k8s.io")
         assert [row["cells"] for row in table["rows"]] == [["p", "500000000n", "3072Ki", "15s"]]
+
+    stage(play)
+
+
+def test_counters_are_told_to_those_who_compare_themselves() -> None:
+    async def play(scene: Stage) -> None:
+        await scene.begin()
+        measured = Measured(scene)
+        await scene.world.clock.sleep(10)
+        answer = await measured.endpoint.handle(Request("GET", "/metrics/resource"))
+        assert isinstance(answer, Response)
+        found = {line.rpartition(" ")[0] for line in answer.body.decode().splitlines() if line[0] != "#"}
+        assert {
+            "node_cpu_usage_seconds_total 10.0",
+            "node_memory_working_set_bytes 5242880",
+            'container_cpu_usage_seconds_total{container="c",namespace="default",pod="p"} 5.0',
+            'container_start_time_seconds{container="c",namespace="default",pod="p"} 1767225600.0',
+            'pod_memory_working_set_bytes{namespace="default",pod="p"} 3145728',
+        } <= found
 
     stage(play)
 
