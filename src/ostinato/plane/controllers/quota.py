@@ -36,6 +36,7 @@ from ostinato.plane.pods import PodState, is_finished
 from ostinato.server.admission.quota_usage import in_scope, usage
 
 _RECOUNT_EVERY: Final = 300.0
+_SECOND_LOOK: Final = 0.25  # seconds
 _WHOLE: Final[tuple[type[Object], ...]] = (Pod, Service, PersistentVolumeClaim)  # what they use is in their specs
 _COUNTED: Final[tuple[type[Object], ...]] = (
     *(ConfigMap, Secret, ReplicationController, ResourceQuota),
@@ -99,7 +100,11 @@ class QuotaReconciler:
             return None
         hard = quota.spec.hard
         used = {name: amount for name, amount in quota.status.used.items() if name in hard}
-        used |= await _count(ctx.client, quota)
+        counted = await _count(ctx.client, quota)
+        if any(name in counted and counted[name] < amount for name, amount in used.items()):
+            await ctx.world.clock.sleep(_SECOND_LOOK)  # what is counted already may be on its way into the cache
+            counted = await _count(ctx.client, quota)
+        used |= counted
         if _texts(used) != _texts(quota.status.used) or _texts(quota.status.hard) != _texts(hard):
             change = {
                 "metadata": {"resourceVersion": quota.metadata.resource_version},  # nothing was counted meanwhile
