@@ -138,6 +138,19 @@ def test_a_client_that_goes_ends_what_serves_it() -> None:
     _play(serve, script)
 
 
+def test_a_server_that_stops_says_that_it_goes() -> None:
+    async def script(stage: Stage) -> None:
+        connection, wire = stage.connect()
+        connection.data_received(UPGRADE + HEAD)
+        await stage.settle()
+        connection.finish()
+        await stage.settle()
+        assert wire.sent.endswith(b"\x88\x02\x03\xe9")
+        assert wire.closed
+
+    _play(_echo, script)
+
+
 def test_a_message_beyond_all_bounds_ends_the_connection() -> None:
     async def script(stage: Stage) -> None:
         connection, wire = stage.connect()

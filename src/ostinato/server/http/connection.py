@@ -412,7 +412,11 @@ class Connection(asyncio.BufferedProtocol):
         self._balance()  # from now on the upgraded one says when to read
         if buffer:
             upgraded.feed(buffer)
-        await answer.serve(upgraded)
+        try:
+            await answer.serve(upgraded)
+        except asyncio.CancelledError:  # the client is gone, or the server stops
+            upgraded.leave()
+            return
         if answer.protocol == "websocket":  # closing at once could lose what is on its way
             self.deadline = self._clock.monotonic() + CLOSING_SECONDS
             await upgraded.say_goodbye()

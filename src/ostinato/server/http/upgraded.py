@@ -74,6 +74,11 @@ class Upgraded:
         if closes:
             self._inbox.end()
 
+    def leave(self) -> None:
+        """The server stops in the midst of it: tell the client of a WebSocket, if it is still there."""
+        if self._frames is not None and not self._transport.is_closing():
+            self._transport.write(websocket.close(1001))
+
     async def say_goodbye(self) -> None:
         """Nothing more is sent; returns when the client of a WebSocket has said so too."""
         if not self._inbox.ended and not self._transport.is_closing():
