@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import signal
+import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,8 @@ from typing import Any
 import pytest
 
 from ostinato.api.meta import ObjectMeta
-from ostinato.kinds.core_v1 import Container, Pod, PodSpec
+from ostinato.api.quantity import Quantity
+from ostinato.kinds.core_v1 import Container, Pod, PodSpec, ResourceRequirements
 from ostinato.plane.node.runtimes import ExecError, Launch, Mount, StartError
 from ostinato.plane.node.runtimes.process import ProcessRuntime, limits, runtime
 from ostinato.plane.node.runtimes.process.container import MARK, ProcessContainer
@@ -273,6 +275,21 @@ def test_a_container_that_forks_for_ever_is_bounded(tmp_path: Path, monkeypatch:
         await bench.end_of(container)
         assert "stdout F all of them" not in bench.log()
         assert not processes_of(container.directory)
+
+    with_bench(tmp_path, play)
+
+
+def test_a_container_that_takes_more_memory_than_it_may_is_killed(tmp_path: Path) -> None:
+    if os.geteuid() != 0 or not _has_groups():
+        pytest.skip("control groups cannot be written here")
+
+    async def play(bench: Bench) -> None:
+        most = ResourceRequirements(limits={"memory": Quantity("30Mi")})
+        greedy = "x = bytearray(200_000_000)"
+        container = await bench.start(sys.executable, "-I", "-S", "-c", greedy, resources=most)
+        assert await bench.end_of(container) == 137
+        assert container.exit is not None
+        assert container.exit.reason == "OOMKilled"
 
     with_bench(tmp_path, play)
 

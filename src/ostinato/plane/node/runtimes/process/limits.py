@@ -17,7 +17,8 @@ import msgspec
 from ostinato.api.quantity import Quantity
 from ostinato.kinds.core_v1 import Container
 
-PROCESSES: Final = 4096  # that a container may have
+PROCESSES: Final = 512  # and threads, that a container may have
+_FEWEST_SHARES: Final = 2  # of the processors, for containers that ask for none: those that do, and we, come first
 _PERIOD: Final = 100_000  # microseconds over which processor time is counted
 _ROOT: Final = Path("/sys/fs/cgroup")
 _NAME: Final = "ostinato"
@@ -38,6 +39,8 @@ class Limits(msgspec.Struct, frozen=True):
 def limits_of(container: Container, container_id: str, root: Path = _ROOT) -> Limits:
     """Make what limits a container."""
     asked: Mapping[str, Quantity] = {} if container.resources is None else container.resources.limits
+    wished: Mapping[str, Quantity] = {} if container.resources is None else container.resources.requests
+    shares = max(wished["cpu"].milli_value() * 1024 // 1000 if "cpu" in wished else 0, _FEWEST_SHARES)
     memory = asked["memory"].value() if "memory" in asked else None
     milli = None if "cpu" not in asked else asked["cpu"].milli_value()
     groups, events = [], []
@@ -45,7 +48,7 @@ def limits_of(container: Container, container_id: str, root: Path = _ROOT) -> Li
     own = _own_groups()
     if (root / "cgroup.controllers").exists():
         parent = _below(root, own.get("", "/"))
-        settings = {"pids.max": str(PROCESSES)}
+        settings = {"pids.max": str(PROCESSES), "cpu.weight": str(1 + (shares - 2) * 9999 // 262142)}
         if memory is not None:
             settings |= {"memory.max": str(memory), "memory.swap.max": "0"}
         if milli is not None:
@@ -56,15 +59,15 @@ def limits_of(container: Container, container_id: str, root: Path = _ROOT) -> Li
             groups.append(str(group))
             events.append(str(group / "memory.events"))
     else:
-        wanted: dict[str, dict[str, str]] = {"pids": {"pids.max": str(PROCESSES)}}
+        wanted = {"pids": {"pids.max": str(PROCESSES)}, "cpu": {"cpu.shares": str(shares)}}
         if memory is not None:
             wanted["memory"] = {"memory.limit_in_bytes": str(memory)}
         if milli is not None:
             quota = str(max(milli * _PERIOD // 1000, 1000))
-            wanted["cpu"] = {"cpu.cfs_period_us": str(_PERIOD), "cpu.cfs_quota_us": quota}
-        for controller, settings in wanted.items():
+            wanted["cpu"] |= {"cpu.cfs_period_us": str(_PERIOD), "cpu.cfs_quota_us": quota}
+        for controller, values in wanted.items():
             with suppress(OSError):
-                group = _group(_below(root / controller, own.get(controller, "/")) / _NAME, container_id, settings)
+                group = _group(_below(root / controller, own.get(controller, "/")) / _NAME, container_id, values)
                 groups.append(str(group))
                 if controller == "memory":
                     events.append(str(group / "memory.oom_control"))

@@ -41,7 +41,7 @@ class Nursery:
                 await process.stdin.drain()
                 return await answered
         except (OSError, TimeoutError) as error:
-            raise NurseryError(f"the shim does not answer: {error or 'it takes too long'}") from None
+            raise NurseryError(f"the shim does not answer: {str(error) or 'it takes too long'}") from None
         finally:
             self._waiting.pop(str(directory), None)
 

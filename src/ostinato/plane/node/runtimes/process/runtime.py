@@ -73,6 +73,10 @@ class ProcessRuntime:
             raise StartError("CreateContainerError", message)
         _refuse_root(pod, container)
         directory = self._directory_of(pod, container.name, launch.attempt)
+        if directory.exists():  # an earlier try to start it did not come to an end in time
+            recovered = await self._recovered(pod, container.name, launch.attempt)
+            if recovered is not None:
+                return recovered
         directory.mkdir(parents=True)
         container_id = _id(pod, container.name, launch.attempt)
         try:
@@ -84,7 +88,8 @@ class ProcessRuntime:
         try:
             said = await self._nursery.keep(directory)
         except NurseryError as error:
-            give_up(directory, self._world.clock)
+            if give_up(directory, self._world.clock) is None:
+                raise StartError("CreateContainerError", str(error)) from None  # its keeper may be about to begin
             said = {"error": str(error)}
         state = State(0, 0, self._world.clock.wall()) if "error" in said else msgspec.convert(said, State)
         started = ProcessContainer(directory, container_id, container.image or "", state, self._world.clock)
@@ -215,6 +220,7 @@ class ProcessRuntime:
         home = self._directory / "pods" / uid
         for directory in home.glob("containers/*/*"):
             self._places.leave(directory)
+            _remove_groups(directory)
         shutil.rmtree(home / "containers", ignore_errors=True)
         with suppress(OSError):
             home.rmdir()  # unless its volumes are still there
@@ -276,6 +282,17 @@ def _state_of(directory: Path) -> State | None:
         return msgspec.json.decode((directory / "state.json").read_bytes(), type=State)
     except (FileNotFoundError, msgspec.DecodeError):
         return None
+
+
+def _remove_groups(directory: Path) -> None:
+    """Those that a keeper could not remove, for it was killed."""
+    try:
+        groups = msgspec.json.decode((directory / "launch.json").read_bytes())["groups"]
+    except (OSError, msgspec.DecodeError, KeyError):
+        return
+    for group in groups:
+        with suppress(OSError):
+            os.rmdir(group)
 
 
 def _containers(pod: Pod) -> list[Any]:

@@ -102,8 +102,9 @@ class Keeper:
         at = time.time()
         self._kill_the_rest()
         log.close()
-        _write("exit.json", {"code": self.code, "at": at} | self._out_of_memory())
+        ended = {"code": self.code, "at": at} | self._out_of_memory()
         self._leave_groups()
+        _write("exit.json", ended)
         os._exit(0)
 
     def _reply(self, what: dict[str, Any]) -> None:
@@ -249,9 +250,10 @@ class Keeper:
         return {}
 
     def _leave_groups(self) -> None:
+        until = time.monotonic() + 1.0
         for path in self.launch["groups"]:
-            with suppress(OSError):
-                os.rmdir(path)
+            while not _removed(path) and time.monotonic() < until:
+                time.sleep(0.01)  # the last of its processes are still on their way out
 
 
 def _become(launch: dict[str, Any], streams: tuple[int, int, int]) -> None:
@@ -315,6 +317,16 @@ def _children() -> list[int]:
             return [int(each) for each in file.read().split()]
     except OSError:
         return []
+
+
+def _removed(directory: str) -> bool:
+    try:
+        os.rmdir(directory)
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return True
 
 
 def _prctl(option: int, value: object) -> None:
