@@ -109,9 +109,11 @@ async def test_a_bound_pod_whose_node_answers_to_nobody_says_so(api: Api) -> Non
     await api.post(_ACCOUNTS, {"metadata": {"name": "default"}})
     await api.post("/api/v1/nodes", {"metadata": {"name": "n"}})
     await api.post(_PODS, _pod("a", nodeName="n"))
-    for what in ("log", "exec", "attach", "portforward"):
+    answer = await api.get(f"{_PODS}/a/log")
+    assert (answer.code, answer.message) == (500, "Internal error occurred: no node agent answers for node n")
+    for what in ("exec", "attach", "portforward"):
         answer = await api.get(f"{_PODS}/a/{what}")
-        assert (answer.code, answer.message) == (500, "Internal error occurred: no node agent answers for node n")
+        assert (answer.code, answer.message) == (400, "Upgrade request required")
 
 
 @asking
