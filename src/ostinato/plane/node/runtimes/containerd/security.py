@@ -29,6 +29,7 @@ _READ_ONLY: Final = ("/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/s
 def sandbox_security(pod: Pod) -> dict[str, Any]:
     """Of what holds the namespaces of a Pod."""
     context = pod.spec.security_context or PodSecurityContext()
+    group = context.run_as_group if context.run_as_user is not None else None  # containerd takes none without a user
     every = (*pod.spec.init_containers, *pod.spec.containers)
     return {
         "privileged": any(
@@ -40,7 +41,7 @@ def sandbox_security(pod: Pod) -> dict[str, Any]:
         "supplemental_groups_policy": _GROUP_POLICIES.get(context.supplemental_groups_policy or "", 0),
         "selinux_options": _selinux(context.se_linux_options),
         **_number("run_as_user", context.run_as_user),
-        **_number("run_as_group", context.run_as_group),
+        **_number("run_as_group", group),
     }
 
 
