@@ -52,6 +52,13 @@ class Network(NamedTuple):
         beyond = self.address.bits - self.length
         return self.address._replace(number=self.address.number >> beyond << beyond)
 
+    def strictly_contains(self, other: Network) -> bool:
+        """Whether the other network is a part of this one, and not the whole."""
+        if other.address.bits != self.address.bits or other.length <= self.length:
+            return False
+        beyond = self.address.bits - self.length
+        return other.address.number >> beyond == self.address.number >> beyond
+
     def __str__(self) -> str:
         base = self.base
         return f"{base}/{self.length - 96 if base.mapped else self.length}"

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from copy import deepcopy
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from ostinato.api import names
 from ostinato.api.field_errors import FieldError, Path
-from ostinato.api.gvk import GroupVersion
 from ostinato.server.resources.autoscaling_conversion import CPU_UTILIZATION, from_v2, to_v2
+from ostinato.server.resources.autoscaling_validation import (
+    validate_api_version,
+    validate_behavior,
+    validate_metrics,
+    validate_reference,
+)
 from ostinato.server.resources.strategy import Json, Strategy
-from ostinato.server.resources.validation import checked
 
 _SPEC = Path("spec")
 _UP = {
@@ -22,13 +25,6 @@ _UP = {
     ],
 }
 _DOWN = {"selectPolicy": "Max", "policies": [{"type": "Percent", "value": 100, "periodSeconds": 15}]}
-_SOURCES = {
-    "Object": "object",
-    "Pods": "pods",
-    "Resource": "resource",
-    "ContainerResource": "containerResource",
-    "External": "external",
-}
 
 
 class HorizontalPodAutoscaler(Strategy):
@@ -86,70 +82,16 @@ def _spec_errors(spec: Json, old: Json | None) -> list[FieldError]:
         errors.append(FieldError.invalid(_SPEC.child("maxReplicas"), most, detail))
     target = spec.get("scaleTargetRef") or {}
     errors += _target_errors(target, (old or {}).get("scaleTargetRef"), _SPEC.child("scaleTargetRef"))
-    return errors + _metrics_errors(spec.get("metrics") or (), least, _SPEC.child("metrics"))
+    errors += validate_metrics(spec.get("metrics") or (), least, _SPEC.child("metrics"))
+    return errors + validate_behavior(spec.get("behavior") or {}, _SPEC.child("behavior"))
 
 
 def _target_errors(target: Json, old: Json | None, path: Path) -> list[FieldError]:
-    errors = []
-    for field in ("kind", "name"):
-        if not target.get(field):
-            errors.append(FieldError.required(path.child(field)))
-        else:
-            errors += checked(names.name_is_path_segment, target[field], path.child(field))
-    text = target.get("apiVersion", "")
-    if old is not None and (old.get("apiVersion", ""), old.get("kind")) == (text, target.get("kind")):
+    errors = validate_reference(target, path)
+    text, kind = target.get("apiVersion", ""), target.get("kind")
+    if old is not None and (old.get("apiVersion", ""), old.get("kind")) == (text, kind):
         return errors
-    try:
-        group = GroupVersion.parse(text).group
-    except ValueError as error:
-        return [*errors, FieldError.invalid(path.child("apiVersion"), text, str(error))]
-    if not group and target.get("kind") != "ReplicationController":
-        errors.append(FieldError.invalid(path.child("apiVersion"), text, "apiVersion must specify API group"))
-    return errors
-
-
-def _metrics_errors(metrics: Any, least: int | None, path: Path) -> list[FieldError]:
-    errors: list[FieldError] = []
-    outside = False  # whether some metric says something of Pods that do not run
-    for i, metric in enumerate(metrics):
-        errors += _metric_errors(metric, path.index(i))
-        outside = outside or metric.get("type") in ("Object", "External")
-    if least == 0 and not outside:
-        detail = "must specify at least one Object or External metric to support scaling to zero replicas"
-        errors.append(FieldError.forbidden(path, detail))
-    return errors
-
-
-def _metric_errors(metric: Json, path: Path) -> list[FieldError]:
-    kind = metric.get("type", "")
-    if not kind:
-        return [FieldError.required(path.child("type"), "must specify a metric source type")]
-    field = _SOURCES.get(kind)
-    if field is None:
-        return [FieldError.not_supported(path.child("type"), kind, sorted(_SOURCES))]
-    source = metric.get(field)
-    if source is None:
-        detail = "must populate information for the given metric source"
-        return [FieldError.required(path.child(field), detail)]
-    if field in ("resource", "containerResource"):
-        return _resource_errors(source, path.child(field))
-    return []
-
-
-def _resource_errors(source: Json, path: Path) -> list[FieldError]:
-    target, at = source.get("target") or {}, path.child("target")
-    errors = [] if source.get("name") else [FieldError.required(path.child("name"), "must specify a resource name")]
-    if "averageUtilization" in target and target["averageUtilization"] < 1:
-        detail = "must be greater than 0"
-        errors.append(FieldError.invalid(at.child("averageUtilization"), target["averageUtilization"], detail))
-    both = [field for field in ("averageUtilization", "averageValue") if field in target]
-    if not both:
-        detail = "must set either a target raw value or a target utilization"
-        errors.append(FieldError.required(at.child("averageUtilization"), detail))
-    elif len(both) == 2:
-        detail = "may not set both a target raw value and a target utilization"
-        errors.append(FieldError.forbidden(at.child("averageValue"), detail))
-    return errors
+    return errors + validate_api_version(text, path.child("apiVersion"), core=kind == "ReplicationController")
 
 
 STRATEGIES: dict[tuple[str, str], Strategy] = {

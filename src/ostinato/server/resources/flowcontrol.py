@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from ostinato.api.field_errors import FieldError
+from ostinato.server.resources.flowcontrol_validation import validate_flow_schema, validate_priority_level
 from ostinato.server.resources.strategy import Json, Strategy
 
 _GROUP = "flowcontrol.apiserver.k8s.io"
@@ -18,6 +20,9 @@ class FlowSchema(Strategy):
     def default(self, obj: Json) -> None:
         spec = obj.setdefault("spec", {})
         spec["matchingPrecedence"] = spec.get("matchingPrecedence") or 1000
+
+    def validate(self, obj: Json) -> list[FieldError]:
+        return validate_flow_schema(obj.get("spec") or {}, obj["metadata"].get("name", ""))
 
 
 class PriorityLevelConfiguration(Strategy):
@@ -36,6 +41,9 @@ class PriorityLevelConfiguration(Strategy):
         if queuing is not None:
             for field, value in _QUEUING.items():
                 queuing[field] = queuing.get(field) or value
+
+    def validate(self, obj: Json) -> list[FieldError]:
+        return validate_priority_level(obj.get("spec") or {}, obj["metadata"].get("name", ""))
 
 
 STRATEGIES: dict[tuple[str, str], Strategy] = {

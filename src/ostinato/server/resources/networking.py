@@ -1,17 +1,17 @@
-"""The networking group: policies, ingresses, and the addresses of Services."""
+"""The networking group: policies, and the addresses of Services. Ingresses are in `ingresses`."""
 
 from __future__ import annotations
 
 from typing import ClassVar
 
-from ostinato.api import addresses, labels, names
+from ostinato.api import addresses, field_values, labels, names
 from ostinato.api.field_errors import FieldError, Path
+from ostinato.server.resources.ingresses import Ingress, IngressClass
 from ostinato.server.resources.strategy import Json, NameRule, Strategy
-from ostinato.server.resources.validation import checked, legacy_cidr, one_of, port_reference, unchanged
+from ostinato.server.resources.validation import checked, legacy_cidr, listed, named, port_reference, unchanged
 
 _GROUP = "networking.k8s.io"
 _SPEC = Path("spec")
-_CLASS_ANNOTATION = "kubernetes.io/ingress.class"
 
 
 class NetworkPolicy(Strategy):
@@ -63,13 +63,21 @@ def _cidr_warnings(cidr: str, path: str) -> list[str]:
 
 
 def _policy_port(port: Json, path: Path) -> list[FieldError]:
-    errors = []
-    if port.get("protocol") not in ("TCP", "UDP", "SCTP"):
-        errors.append(
-            FieldError.not_supported(path.child("protocol"), port.get("protocol", ""), ["SCTP", "TCP", "UDP"])
-        )
-    if "port" in port:
-        errors += port_reference(port["port"], path.child("port"))
+    errors = listed(port.get("protocol", ""), ["TCP", "UDP", "SCTP"], path.child("protocol"))
+    number, last = port.get("port"), port.get("endPort")
+    if isinstance(number, str) and last is not None:
+        detail = "may not be specified when `port` is non-numeric"
+        errors.append(FieldError.invalid(path.child("endPort"), last, detail))
+    if number is not None:
+        errors += port_reference(number, path.child("port"))
+    elif last is not None:
+        detail = "may not be specified when `port` is not specified"
+        errors.append(FieldError.invalid(path.child("endPort"), last, detail))
+    if isinstance(number, int) and last is not None:
+        if last < number:
+            detail = "must be greater than or equal to `port`"
+            errors.append(FieldError.invalid(path.child("endPort"), number, detail))
+        errors += checked(field_values.is_port_number, last, path.child("endPort"))
     return errors
 
 
@@ -86,8 +94,7 @@ def _policy_peer(peer: Json, path: Path) -> list[FieldError]:
             errors.append(FieldError.required(at.child("cidr")))
         else:
             errors += legacy_cidr(block["cidr"], at.child("cidr"))
-            for i, part in enumerate(block.get("except") or ()):
-                errors += legacy_cidr(part, at.child("except").index(i))
+            errors += _excepted(block, at.child("except"))
     if not kinds:
         errors.append(FieldError.required(path, "must specify a peer"))
     elif kinds > 1 and block is not None:
@@ -95,88 +102,15 @@ def _policy_peer(peer: Json, path: Path) -> list[FieldError]:
     return errors
 
 
-class Ingress(Strategy):
-    generation = True
-    empty_status: ClassVar[Json] = {"loadBalancer": {}}
-
-    def validate(self, obj: Json) -> list[FieldError]:
-        spec = obj.get("spec") or {}
-        rules = spec.get("rules")
-        errors = []
-        if not rules and spec.get("defaultBackend") is None:
-            errors.append(FieldError.invalid(_SPEC, rules, "either `defaultBackend` or `rules` must be specified"))
-        for i, rule in enumerate(rules or ()):
-            errors += _ingress_rule(rule, _SPEC.child("rules").index(i))
-        if "ingressClassName" in spec:
-            errors += checked(names.name_is_dns_subdomain, spec["ingressClassName"], _SPEC.child("ingressClassName"))
-        return errors
-
-    def warnings(self, new: Json, old: Json | None) -> list[str]:
-        annotations = new["metadata"].get("annotations") or {}
-        if old is None and _CLASS_ANNOTATION in annotations and "ingressClassName" not in new.get("spec", {}):
-            return [f"annotation \"{_CLASS_ANNOTATION}\" is deprecated, please use 'spec.ingressClassName' instead"]
-        return []
-
-
-def _ingress_rule(rule: Json, path: Path) -> list[FieldError]:
-    host, at = rule.get("host", ""), path.child("host")
-    errors = []
-    if addresses.parse_ip(host) is not None:
-        errors.append(FieldError.invalid(at, host, "must be a DNS name, not an IP address"))
-    elif host:
-        rule_of_hosts = names.is_wildcard_dns1123_subdomain if "*" in host else names.is_dns1123_subdomain
-        errors += checked(rule_of_hosts, host, at)
-    if rule.get("http") is not None:
-        paths = rule["http"].get("paths") or ()
-        at = path.child("http", "paths")
-        if not paths:
-            errors.append(FieldError.required(at))
-        for i, one in enumerate(paths):
-            errors += _ingress_path(one, at.index(i))
+def _excepted(block: Json, path: Path) -> list[FieldError]:
+    """What is taken out of a block lies inside of it."""
+    errors, outer = [], addresses.parse_cidr(block["cidr"])
+    for i, part in enumerate(block.get("except") or () if outer else ()):
+        errors += legacy_cidr(part, path.index(i))
+        inner = addresses.parse_cidr(part)
+        if inner is not None and outer is not None and not outer.strictly_contains(inner):
+            errors.append(FieldError.invalid(path.index(i), part, "must be a strict subset of `cidr`"))
     return errors
-
-
-def _ingress_path(one: Json, path: Path) -> list[FieldError]:
-    kind, text = one.get("pathType"), one.get("path", "")
-    if kind is None:
-        return [FieldError.required(path.child("pathType"), "pathType must be specified")]
-    if kind in ("Exact", "Prefix"):
-        if not text.startswith("/"):
-            return [FieldError.invalid(path.child("path"), text, "must be an absolute path")]
-        return []
-    if kind == "ImplementationSpecific":
-        if text and not text.startswith("/"):
-            return [FieldError.invalid(path.child("path"), text, "must be an absolute path")]
-        return []
-    return one_of(kind, ["Exact", "ImplementationSpecific", "Prefix"], path.child("pathType"))
-
-
-class IngressClass(Strategy):
-    generation = True
-
-    def default(self, obj: Json) -> None:
-        parameters = obj.get("spec", {}).get("parameters")
-        if parameters is not None:
-            parameters["scope"] = parameters.get("scope") or "Cluster"
-
-    def validate(self, obj: Json) -> list[FieldError]:
-        parameters, path = obj.get("spec", {}).get("parameters"), _SPEC.child("parameters")
-        if parameters is None:
-            return []
-        errors = [FieldError.required(path.child(field)) for field in ("kind", "name") if not parameters.get(field)]
-        scope = parameters.get("scope", "")
-        errors += one_of(scope, ["Cluster", "Namespace"], path.child("scope"))
-        if scope == "Namespace" and not parameters.get("namespace"):
-            detail = "`parameters.scope` is set to 'Namespace'"
-            errors.append(FieldError.required(path.child("namespace"), detail))
-        if scope == "Cluster" and "namespace" in parameters:
-            detail = "`parameters.scope` is set to 'Cluster'"
-            errors.append(FieldError.forbidden(path.child("namespace"), detail))
-        return errors
-
-    def validate_update(self, new: Json, old: Json) -> list[FieldError]:
-        before, after = (obj.get("spec", {}).get("controller") for obj in (old, new))
-        return unchanged(after, before, _SPEC.child("controller")) + self.validate(new)
 
 
 def _name_is_ip(name: str, prefix: bool = False) -> list[str]:  # noqa: ARG001 - as every name rule
@@ -190,7 +124,14 @@ class IPAddress(Strategy):
         parent, path = (obj.get("spec") or {}).get("parentRef"), _SPEC.child("parentRef")
         if parent is None:
             return [FieldError.required(path)]
-        return [FieldError.required(path.child(field)) for field in ("resource", "name") if not parent.get(field)]
+        errors = []
+        if parent.get("group"):
+            errors += checked(names.is_dns1123_subdomain, parent["group"], path.child("group"))
+        for field in ("resource", "name"):
+            errors += named(parent.get(field, ""), path.child(field))
+        if parent.get("namespace"):
+            errors += named(parent["namespace"], path.child("namespace"))
+        return errors
 
     def validate_update(self, new: Json, old: Json) -> list[FieldError]:
         before, after = ((obj.get("spec") or {}).get("parentRef") for obj in (old, new))
@@ -208,7 +149,13 @@ class ServiceCIDR(Strategy):
         if len(cidrs) > 2:
             detail = "may only hold up to 2 values"
             return [FieldError.invalid(path, cidrs, detail)]
-        return [error for i, cidr in enumerate(cidrs) for error in checked(addresses.is_cidr, cidr, path.index(i))]
+        errors = [error for i, cidr in enumerate(cidrs) for error in checked(addresses.is_cidr, cidr, path.index(i))]
+        networks = [addresses.parse_cidr(cidr) for cidr in cidrs]
+        families = {network.address.bits for network in networks if network is not None}
+        if len(cidrs) == 2 and None not in networks and len(families) == 1:
+            detail = "may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and 2001:db8::/64"
+            errors.append(FieldError.invalid(path, cidrs, detail))
+        return errors
 
     def validate_update(self, new: Json, old: Json) -> list[FieldError]:
         before, after = ((obj.get("spec") or {}).get("cidrs") for obj in (old, new))

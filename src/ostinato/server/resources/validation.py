@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from ostinato.api import addresses, field_values
+from ostinato.api import addresses, field_values, names
 from ostinato.api.field_errors import FieldError, Path
 from ostinato.api.quantity import Quantity
 
@@ -31,6 +31,16 @@ def one_of(value: str, supported: Sequence[str], path: Path) -> list[FieldError]
     if value in supported:
         return []
     return [FieldError.not_supported(path, value, supported) if value else FieldError.required(path)]
+
+
+def listed(value: str, supported: Sequence[str], path: Path) -> list[FieldError]:
+    """One of the values, where "" is a value like another: what was left out is not asked for here."""
+    return [] if value in supported else [FieldError.not_supported(path, value, supported)]
+
+
+def named(value: str, path: Path, missing: str = "") -> list[FieldError]:
+    """A name that has to be there, and that can be a part of a URL."""
+    return checked(names.name_is_path_segment, value, path) if value else [FieldError.required(path, missing)]
 
 
 def not_negative(value: int, path: Path) -> list[FieldError]:
