@@ -26,6 +26,7 @@ from ostinato.plane.node.handling import Quarters
 from ostinato.plane.node.logs import log_of
 from ostinato.plane.node.pod import PodLife
 from ostinato.plane.node.runtimes import Runtime
+from ostinato.plane.node.statics import Statics, mirror_of, remove_mirror
 from ostinato.plane.node.status import generated, merged
 from ostinato.plane.node.supplies import Larder, Supplies
 
@@ -51,6 +52,8 @@ class PodAgent:
         self._node_of = node_of
         self._lives: dict[NamespacedName, PodLife] = {}
         self._supplies: dict[str, Supplies] = {}  # by node
+        self._statics: Statics = {}
+        self._static_keys: set[NamespacedName] = set()  # of those, and of others that are still being ended
         self.news = Channel()  # Pods whose runtime has something to tell
         for runtime in {id(host.runtime): host.runtime for host in hosts.values()}.values():
             runtime.listen(self._heard)
@@ -74,7 +77,19 @@ class PodAgent:
             return ()
         return (key,)
 
+    def tell_statics(self, node: str, pods: Statics) -> None:
+        """These are the static Pods of a node, from now on."""
+        for key in {key for key, pod in self._statics.items() if pod.spec.node_name == node} - pods.keys():
+            del self._statics[key]
+            self.news.put(key)
+        self._statics |= pods
+        self._static_keys |= pods.keys()
+        for key in pods:
+            self.news.put(key)
+
     async def reconcile(self, request: Request, ctx: Context) -> Result | None:
+        if request in self._static_keys:
+            return await self._reconcile_static(request, ctx)
         pod = await ctx.client.get(Pod, request, missing=None)
         life = self._lives.get(request)
         if life is not None and (pod is None or pod.metadata.uid != life.pod.metadata.uid):
@@ -96,15 +111,13 @@ class PodAgent:
             if (rejected := self._rejection(pod, host)) is not None:
                 await self._reject(pod, rejected, ctx)
                 return None
-            life = self._born(pod, host, ctx)
-            await life.recover()  # if that fails it is tried again, before anything is started
-            self._lives[request] = life
+            life = await self._begin(request, pod, host, ctx)
         life.see(pod)
         after = life.step(None if pod.metadata.deletion_timestamp is None else _grace(pod))
         if life.is_busy:
             await ctx.world.clock.sleep(0)  # what takes no time needs no status of its own
         try:
-            await self._write(life, ctx)
+            await self._write(life, life.pod, ctx)
         except NotFound:
             return None  # it is gone; the cache will tell
         if life.is_over and pod.metadata.deletion_timestamp is not None:
@@ -163,6 +176,40 @@ class PodAgent:
             self._supplies[host.name] = Supplies(host.larder, ctx.client.live, ctx.world)
         return self._supplies[host.name]
 
+    async def _reconcile_static(self, request: Request, ctx: Context) -> Result | None:
+        static, life = self._statics.get(request), self._lives.get(request)
+        if life is not None and (static is None or static.metadata.uid != life.pod.metadata.uid):
+            life.step(float(life.pod.spec.termination_grace_period_seconds or 0))
+            if life.is_over:
+                del self._lives[request]
+                self._forget(life.pod)
+                await remove_mirror(life.pod, ctx.client.live)
+                self.news.put(request)
+            return None
+        if static is None:
+            self._static_keys.discard(request)
+            return None
+        if life is None:
+            life = await self._begin(request, static, self._hosts[static.spec.node_name or ""], ctx)
+        mirror = await mirror_of(static, ctx.client.live, str(life.known.started_at))
+        life.see(msgspec.structs.replace(static, status=mirror.status))
+        after = life.step()
+        if life.is_busy:
+            await ctx.world.clock.sleep(0)
+        await self._write(life, mirror, ctx)
+        waits = [each for each in (after, await life.tend()) if each is not None]
+        return Result(requeue_after=min(waits)) if waits else None
+
+    async def _begin(self, request: NamespacedName, pod: Pod, host: Host, ctx: Context) -> PodLife:
+        """What cannot be recovered now is tried again, before anything is started."""
+        life = self._lives[request] = self._born(pod, host, ctx)  # at once: others are measured against it
+        try:
+            await life.recover()
+        except BaseException:
+            del self._lives[request]
+            raise
+        return life
+
     def _born(self, pod: Pod, host: Host, ctx: Context) -> PodLife:
         def tell(about: Pod, kind: str, reason: str, message: str) -> None:
             ctx.event(about, reason, message, kind=kind)
@@ -172,14 +219,16 @@ class PodAgent:
         life.listen(self._heard)
         return life
 
-    async def _write(self, life: PodLife, ctx: Context) -> None:
+    async def _write(self, life: PodLife, shown: Pod, ctx: Context) -> None:
+        """Have the server know how a Pod fares; `shown` is what it has of it."""
         pod = life.pod
         status = merged(pod.status, generated(pod, life.records, life.known, Time.of(ctx.world.clock.now())))
         changes = _changes(pod.status, status)  # as written: a server keeps whole seconds
         if not changes:
             return
-        change = {"metadata": {"uid": pod.metadata.uid}, "status": changes}
-        life.see(await ctx.client.patch(Pod, pod.metadata, StrategicMergePatch(change), subresource="status"))
+        change = StrategicMergePatch({"metadata": {"uid": shown.metadata.uid}, "status": changes})
+        written = await ctx.client.patch(Pod, shown.metadata, change, subresource="status")
+        life.see(written if shown is pod else msgspec.structs.replace(pod, status=written.status))
 
     async def _go(self, pod: Pod, ctx: Context) -> None:
         """What is over and deleted leaves the server."""

@@ -22,6 +22,7 @@ from ostinato.plane.node.local import address, this_machine
 from ostinato.plane.node.machine import Machine, node_of
 from ostinato.plane.node.runtimes import Runtime, UnusableRuntime
 from ostinato.plane.node.runtimes.simulated import SimulatedRuntime
+from ostinato.plane.node.statics import StaticPods, as_run
 from ostinato.plane.node.stats import NodeStats
 from ostinato.plane.node.stream import PodStreams
 from ostinato.plane.node.supplies import Larder
@@ -159,8 +160,13 @@ def add_hosts(
         .complete(agent)
     )
 
+    for host in hosts.values():
+        if host.larder is not None:
+            manager.add(StaticPods(host.name, host.larder.directory / "manifests", agent.tell_statics))
+
     async def find(key: NamespacedName) -> Pod | None:
-        return await manager.client.get(Pod, key, missing=None)
+        found = await manager.client.get(Pod, key, missing=None)
+        return None if found is None else as_run(found)
 
     async def pods_of(node: str) -> Sequence[Pod]:
         keys = informer.store.index_keys(NODE_NAME.name, node)

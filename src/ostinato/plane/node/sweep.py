@@ -11,6 +11,7 @@ from ostinato.api.errors import APIError
 from ostinato.client.transport import TransportError
 from ostinato.controller import Surroundings
 from ostinato.kinds.core_v1 import Pod
+from ostinato.plane.node.statics import uids_in
 
 
 class Leftovers(Protocol):
@@ -40,7 +41,8 @@ class Sweep:
     async def run(self, surroundings: Surroundings) -> None:
         found = {name: await leftovers.known() for name, (_, leftovers) in self._nodes.items()}
         logged = [*self._logs.iterdir()] if self._logs.is_dir() else []
-        alive = await self._alive(surroundings)  # after that: a Pod that comes meanwhile is not left over
+        alive = uids_in({name: directory / "manifests" for name, (directory, _) in self._nodes.items()})
+        alive |= await self._alive(surroundings)  # after that: a Pod that comes meanwhile is not left over
         for name, (directory, leftovers) in self._nodes.items():
             for uid in found[name]:
                 if uid not in alive:

@@ -427,3 +427,41 @@ def test_logs_and_volumes_go_with_their_pod(tmp_path: Path) -> None:
         assert not launch.log.exists()
 
     on_node(play, tmp_path)
+
+
+MANIFEST = """
+apiVersion: v1
+kind: Pod
+metadata: {name: s}
+spec: {containers: [{name: c, image: i, command: [%s]}]}
+"""
+
+
+def test_a_static_pod_runs_has_a_mirror_and_goes_with_its_manifest(tmp_path: Path) -> None:
+    manifest = tmp_path / "node" / "manifests" / "s.yaml"
+
+    async def play(node: NodeStage) -> None:
+        manifest.parent.mkdir(parents=True)
+        manifest.write_text(MANIFEST % "run")
+        (manifest.parent / "wrong.yaml").write_text("kind: Secret")
+        await node.wait(25)
+        found = await node.get("s-node-1")
+        assert (found.status.phase, ready(found)) == ("Running", "True")
+        assert found.metadata.annotations["kubernetes.io/config.source"] == "file"
+        assert [each.kind for each in found.metadata.owner_references] == ["Node"]
+        await node.client.delete(Pod, "s-node-1", grace_period=0)
+        await node.wait(2)
+        again = await node.get("s-node-1")
+        assert again.metadata.uid != found.metadata.uid
+        assert again.status.container_statuses[0].container_id == found.status.container_statuses[0].container_id
+        assert len(node.runtime.started) == 1
+        manifest.write_text(MANIFEST % "other")
+        await node.wait(25)
+        assert [list(each.launch.command) for each in node.runtime.started] == [["run"], ["other"]]
+        assert (await node.get("s-node-1")).status.phase == "Running"
+        manifest.unlink()
+        await node.wait(25)
+        assert await node.client.get(Pod, "s-node-1", missing=None) is None
+        assert node.runtime.started[-1].exit is not None
+
+    on_node(play, tmp_path)

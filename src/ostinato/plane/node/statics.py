@@ -1,0 +1,151 @@
+"""Static Pods: manifests in a directory of a node, run by its agent without being asked by anybody.
+
+The API server is shown a mirror of each, which tells how it fares. Deleting the mirror only makes it come back; the Pod
+goes when its manifest does, and is replaced when that changes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from ostinato.api.codec import from_dict
+from ostinato.api.errors import NotFound
+from ostinato.api.gvk import NamespacedName
+from ostinato.api.owners import reference_to
+from ostinato.api.wire.yaml import decode_yaml
+from ostinato.client.client import Client
+from ostinato.controller import Surroundings
+from ostinato.kinds.core_v1 import Node, Pod
+
+MIRROR: Final = "kubernetes.io/config.mirror"
+_HASH: Final = "kubernetes.io/config.hash"
+_SEEN: Final = "kubernetes.io/config.seen"
+_SOURCE: Final = "kubernetes.io/config.source"
+_LOOK_EVERY: Final = 20.0  # seconds
+_LARGEST: Final = 10 << 20  # bytes of a manifest
+_GRACE: Final = 30
+
+Statics = dict[NamespacedName, Pod]
+
+
+class ManifestError(ValueError):
+    """A file that is no manifest of a Pod; the message names it."""
+
+
+class StaticPods:
+    """A runnable of a manager: looks for manifests of one node, now and then."""
+
+    needs_leader_election = False
+
+    def __init__(self, node: str, directory: Path, tell: Callable[[str, Statics], None]) -> None:
+        """`tell(node, pods)` is called with what was found, whenever that has changed."""
+        self.name = f"static-pods-{node}"
+        self._node = node
+        self._directory = directory
+        self._tell = tell
+
+    async def run(self, surroundings: Surroundings) -> None:
+        known: Statics = {}
+        complaints: set[str] = set()
+        while True:
+            found, wrong = read(self._directory, self._node)
+            for complaint in sorted(wrong - complaints):
+                surroundings.logger.warning("static Pod not run: %s", complaint)
+            complaints = wrong
+            if {key: pod.metadata.uid for key, pod in found.items()} != {
+                key: pod.metadata.uid for key, pod in known.items()
+            }:
+                known = found
+                self._tell(self._node, found)
+            await surroundings.world.clock.sleep(_LOOK_EVERY)
+
+
+def read(directory: Path, node: str) -> tuple[Statics, set[str]]:
+    """The Pods of a directory, as a node runs them, and what is wrong with other files in it."""
+    pods: Statics = {}
+    wrong: set[str] = set()
+    if directory.is_dir():
+        for path in sorted(directory.iterdir()):
+            if path.name.startswith(".") or not path.is_file():
+                continue
+            try:
+                pod = _parsed(path, node)
+            except ManifestError as error:
+                wrong.add(str(error))
+                continue
+            pods.setdefault(NamespacedName(pod.metadata.namespace, pod.metadata.name), pod)
+    return pods, wrong
+
+
+def _parsed(path: Path, node: str) -> Pod:
+    try:
+        if path.stat().st_size > _LARGEST:
+            raise ManifestError(f"{path}: larger than {_LARGEST} bytes")
+        text = path.read_bytes()
+        decoded = decode_yaml(text)
+    except (OSError, ValueError) as error:
+        raise ManifestError(f"{path}: {error}") from None
+    if not isinstance(decoded, dict) or decoded.get("kind") != "Pod" or decoded.get("apiVersion") != "v1":
+        raise ManifestError(f"{path}: want a manifest of kind Pod, apiVersion v1")
+    try:
+        pod = from_dict(Pod, decoded)
+    except ValueError as error:
+        raise ManifestError(f"{path}: {error}") from None
+    if not pod.metadata.name or not pod.spec.containers:
+        raise ManifestError(f"{path}: want a name and at least one container")
+    digest = hashlib.md5(text + node.encode(), usedforsecurity=False).hexdigest()
+    known, spec = pod.metadata, pod.spec
+    known.name = f"{known.name}-{node}"
+    known.namespace = known.namespace or "default"
+    known.uid = digest
+    known.annotations = {**known.annotations, _HASH: digest, _SOURCE: "file"}
+    spec.node_name = node
+    spec.restart_policy = spec.restart_policy or "Always"
+    spec.automount_service_account_token = False  # nobody vouches for it
+    if spec.termination_grace_period_seconds is None:
+        spec.termination_grace_period_seconds = _GRACE
+    return pod
+
+
+async def mirror_of(static: Pod, client: Client, seen: str) -> Pod:
+    """The mirror of a Pod, made where there is none, or another's. A `NotFound` while its node is not known."""
+    known = static.metadata
+    found = await client.get(Pod, known.name, namespace=known.namespace, missing=None)
+    if found is not None:
+        if found.metadata.annotations.get(MIRROR) == known.uid and found.metadata.deletion_timestamp is None:
+            return found
+        await client.delete(found, grace_period=0, uid=found.metadata.uid)
+    node = await client.get(Node, static.spec.node_name or "")
+    owner = reference_to(node)
+    owner.controller = True
+    annotations = {**known.annotations, MIRROR: known.uid, _SEEN: seen}
+    metadata = msgspec.structs.replace(known, uid="", annotations=annotations, owner_references=[owner])
+    return await client.create(msgspec.structs.replace(static, metadata=metadata))
+
+
+async def remove_mirror(static: Pod, client: Client) -> None:
+    known = static.metadata
+    found = await client.get(Pod, known.name, namespace=known.namespace, missing=None)
+    if found is not None and MIRROR in found.metadata.annotations:
+        try:
+            await client.delete(found, grace_period=0, uid=found.metadata.uid)
+        except NotFound:
+            return
+
+
+def as_run(pod: Pod) -> Pod:
+    """A Pod as its node knows it: a mirror stands for what it shows."""
+    uid = pod.metadata.annotations.get(MIRROR)
+    if uid is None:
+        return pod
+    return msgspec.structs.replace(pod, metadata=msgspec.structs.replace(pod.metadata, uid=uid))
+
+
+def uids_in(directories: Mapping[str, Path]) -> set[str]:
+    """Of all static Pods, by the directories of their nodes."""
+    return {pod.metadata.uid for node, directory in directories.items() for pod in read(directory, node)[0].values()}
