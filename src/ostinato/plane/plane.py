@@ -64,6 +64,7 @@ class Plane:
         self._server = Standalone(world, settings.server)
         self._manager: Manager | None = None
         self._serving: asyncio.Task[None] | None = None
+        self._containerd: Containerd | None = None
 
     @property
     def url(self) -> str:
@@ -84,14 +85,14 @@ class Plane:
 
         Errors are `Standalone.start`'s; and `UnusableRuntime`.
         """
-        settings, containerd = self._settings, None
+        settings = self._settings
         if settings.nodes and settings.runtime == "containerd":
-            containerd = await fleet.find_containerd(self._world, settings.containerd)
+            self._containerd = await fleet.find_containerd(self._world, settings.containerd)
         await self._server.start()
         manager = self._manager = Manager(
             connect=self.connect, field_manager=FIELD_MANAGER, core_events=True, world=self._world
         )
-        self._add_parts(manager, containerd)
+        self._add_parts(manager)
         self._serving = asyncio.get_running_loop().create_task(manager.serve())
 
     async def failed(self) -> None:
@@ -104,9 +105,11 @@ class Plane:
         if self._manager is not None and self._serving is not None:
             self._manager.stop()
             await asyncio.wait([self._serving])
+        if self._containerd is not None:
+            await self._containerd.close()
         await self._server.stop()
 
-    def _add_parts(self, manager: Manager, containerd: Containerd | None) -> None:
+    def _add_parts(self, manager: Manager) -> None:
         settings = self._settings
         state = settings.server.state
         options = Options(
@@ -119,7 +122,7 @@ class Plane:
             scheduler.add_to(manager)
         if settings.nodes:
             assert self._server.core is not None
-            added = fleet.add_to(manager, settings.nodes, settings.runtime, state / "nodes", containerd)
+            added = fleet.add_to(manager, settings.nodes, settings.runtime, state / "nodes", self._containerd)
             for name, endpoint in added.items():
                 self._server.core.nodes.add(name, endpoint)
             if settings.runtime != "simulated":  # which uses nothing that could be measured

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -24,6 +25,9 @@ from ostinato.plane.node.local import address
 from ostinato.plane.node.serving import PORT, NodeServer
 from ostinato.server.state import StateDirectory
 from ostinato.world import World
+
+if TYPE_CHECKING:  # what it needs is an extra
+    from ostinato.plane.node.runtimes.containerd import Containerd
 
 
 class JoinSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,6 +62,7 @@ class JoinedNode:
         self._server: NodeServer | None = None
         self._manager: Manager | None = None
         self._serving: asyncio.Task[None] | None = None
+        self._containerd: Containerd | None = None
 
     @property
     def url(self) -> str:
@@ -84,9 +89,8 @@ class JoinedNode:
         settings = self._settings
         self._state = StateDirectory(settings.state)
         try:
-            containerd = None
             if settings.runtime == "containerd":
-                containerd = await fleet.find_containerd(self._world, settings.containerd)
+                self._containerd = await fleet.find_containerd(self._world, settings.containerd)
             own = Settings(fields={"spec.nodeName": settings.name})  # other nodes' Pods are no concern of this one
             manager = self._manager = Manager(
                 self._config,
@@ -100,7 +104,7 @@ class JoinedNode:
             own_certificate.mkdir(exist_ok=True)
             await server.start(settings.host, settings.port, own_certificate, _authority(self._config))
             at = fleet.At(self._host, server.port)
-            server.endpoint = fleet.join(manager, settings.name, settings.state, at, containerd)
+            server.endpoint = fleet.join(manager, settings.name, settings.state, at, self._containerd)
         except BaseException:
             await self.stop()
             raise
@@ -118,6 +122,8 @@ class JoinedNode:
             await asyncio.wait([self._serving])
         if self._server is not None:
             await self._server.stop()
+        if self._containerd is not None:
+            await self._containerd.close()
         if self._state is not None:
             self._state.release()
             self._state = None

@@ -82,7 +82,8 @@ def on_node(socket: Path, tmp_path: Path) -> Callable[[Play], None]:
     def run(play: Play) -> None:
         async def scene() -> None:
             world = World.real()
-            node = Node(world, ContainerdRuntime(world, await connect(world, socket), tmp_path), tmp_path)
+            found = await connect(world, socket)
+            node = Node(world, ContainerdRuntime(world, found, tmp_path), tmp_path)
             try:
                 async with asyncio.timeout(60):
                     await play(node)
@@ -90,7 +91,7 @@ def on_node(socket: Path, tmp_path: Path) -> Callable[[Play], None]:
                 for pod in node.pods:
                     await node.runtime.discard(pod)
                 assert await node.runtime.known() == []
-                await node.runtime.close()
+                await found.close()
 
         asyncio.run(scene())
 
@@ -221,7 +222,8 @@ def test_an_agent_that_comes_after_finds_what_runs_and_how_the_rest_ended(
         pod.spec.containers = containers
         running = await node.start(pod, FOREVER, container=containers[0])
         assert await node.ended(await node.start(pod, "exit 5", container=containers[1], attempt=2)) == 5
-        later = ContainerdRuntime(node.world, await connect(node.world, socket), node.directory)
+        anew = await connect(node.world, socket)
+        later = ContainerdRuntime(node.world, anew, node.directory)
         told = asyncio.Event()
         later.listen(lambda _: told.set())
         found = await later.recover(pod)
@@ -236,7 +238,7 @@ def test_an_agent_that_comes_after_finds_what_runs_and_how_the_rest_ended(
         assert found["runs"].exit is not None
         assert found["runs"].exit.code == 3
         assert await later.known() == [pod.metadata.uid]
-        await later.close()
+        await anew.close()
 
     on_node(play)
 
@@ -245,14 +247,15 @@ def test_nothing_runs_twice_under_one_name(on_node: Callable[[Play], None], sock
     async def play(node: Node) -> None:
         pod = node.pod()
         first = await node.start(pod, FOREVER)
-        forgetful = ContainerdRuntime(node.world, await connect(node.world, socket), node.directory)
+        anew = await connect(node.world, socket)
+        forgetful = ContainerdRuntime(node.world, anew, node.directory)
         container = pod.spec.containers[0]
         launch = Launch(pod=pod, container=container, attempt=0, command=["sh", "-c", FOREVER], log=node.log(pod))
         second = await forgetful.start(launch)
         assert second.id != first.id
         await node.ended(first)
         assert (await node.runtime.recover(pod))["c"].id == second.id
-        await forgetful.close()
+        await anew.close()
 
     on_node(play)
 
@@ -261,11 +264,13 @@ def test_nodes_leave_each_others_pods_alone(on_node: Callable[[Play], None], soc
     async def play(node: Node) -> None:
         pod = node.pod()
         container = await node.start(pod, FOREVER)
-        other = ContainerdRuntime(node.world, await connect(node.world, socket), node.directory / "other")
+        anew = await connect(node.world, socket)
+        other = ContainerdRuntime(node.world, anew, node.directory / "other")
         assert await other.known() == []
         await other.remove(pod.metadata.uid)
         await container.look()
         assert container.exit is None
+        await anew.close()
 
     on_node(play)
 

@@ -43,6 +43,7 @@ class Channel:
         self._clock = clock
         self._connection: Connection | None = None
         self._connecting = asyncio.Lock()
+        self._is_closed = False
 
     async def call(self, method: str, request: bytes, within: float) -> bytes:
         """The one answer, within so many seconds."""
@@ -73,6 +74,8 @@ class Channel:
 
     async def _connected(self) -> Connection:
         async with self._connecting:
+            if self._is_closed:
+                raise RpcError(UNAVAILABLE, f"{self._socket}: the channel is closed")
             if self._connection is None or self._connection.is_closed:
                 try:
                     reader, writer = await asyncio.open_unix_connection(self._socket)
@@ -82,6 +85,8 @@ class Channel:
             return self._connection
 
     async def close(self) -> None:
+        """Every call fails from now on."""
+        self._is_closed = True
         if self._connection is not None:
             await self._connection.close()
 

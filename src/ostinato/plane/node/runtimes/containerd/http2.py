@@ -117,6 +117,8 @@ class Connection:
         self._reading.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await self._reading
+        with contextlib.suppress(OSError):
+            await self._writer.wait_closed()
 
     def _taken(self, stream: int, size: int) -> None:
         if size and not self._writer.is_closing():

@@ -40,7 +40,6 @@ from ostinato.plane.node.runtimes.containerd.images import Images
 from ostinato.plane.node.runtimes.containerd.sandboxes import Sandboxes, resolv_conf
 from ostinato.plane.node.runtimes.containerd.security import refusal, target_of
 from ostinato.plane.node.runtimes.containerd.streams import CriLink, CriSession
-from ostinato.plane.node.runtimes.containerd.watch import Watch
 from ostinato.world import World
 
 _HOSTS: Final = "/etc/hosts"
@@ -60,12 +59,13 @@ class ContainerdRuntime:
         self._directory = directory.absolute()
         self._images = Images(cri, world.clock)
         self._sandboxes = Sandboxes(cri, str(self._directory))
-        self._watch = Watch(cri, world.clock)
+        self._watch = containerd.watch
+        self._changed: Changed = lambda _: None
         self._containers: dict[tuple[str, str], CriContainer] = {}  # the newest of each, by uid and name
         self._memory = machine_memory()
 
     def listen(self, changed: Changed) -> None:
-        self._watch.listen(changed)
+        self._changed = changed
 
     async def address(self, pod: Pod) -> str:
         return (await self._sandboxes.of(pod)).address
@@ -164,7 +164,7 @@ class ContainerdRuntime:
 
     def _follow(self, pod: Pod, name: str, container: CriContainer) -> None:
         self._containers[pod.metadata.uid, name] = container
-        self._watch.follow(pod, container)
+        self._watch.follow(container, lambda: self._changed(pod))
 
     # What was there before, and what is to go
 
@@ -281,10 +281,6 @@ class ContainerdRuntime:
         if container is None or container.exit is not None:
             raise ExecError(f'container not found ("{name}")')
         return container
-
-    async def close(self) -> None:
-        """Watch no longer; containers go on."""
-        await self._watch.close()
 
 
 def _attempt(container: Mapping[str, Any]) -> int:

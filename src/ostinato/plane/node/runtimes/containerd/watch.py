@@ -8,11 +8,10 @@ rotated at these looks.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from contextlib import aclosing, suppress
 from typing import Final
 
-from ostinato.kinds.core_v1 import Pod
-from ostinato.plane.node.runtimes import Changed
 from ostinato.plane.node.runtimes.containerd.container import RUNNING, CriContainer
 from ostinato.plane.node.runtimes.containerd.cri import Cri
 from ostinato.plane.node.runtimes.containerd.grpc import UNIMPLEMENTED
@@ -29,20 +28,16 @@ class Watch:
     def __init__(self, cri: Cri, clock: Clock) -> None:
         self._cri = cri
         self._clock = clock
-        self._changed: Changed = lambda _: None
-        self._followed: dict[str, tuple[Pod, CriContainer]] = {}  # by the runtime's id
+        self._followed: dict[str, tuple[CriContainer, Callable[[], None]]] = {}  # by the runtime's id
         self._tells = True  # of events
         self._wake = asyncio.Event()  # it is time to look
         self._tasks: list[asyncio.Task[None]] = []
 
-    def listen(self, changed: Changed) -> None:
-        self._changed = changed
-
-    def follow(self, pod: Pod, container: CriContainer) -> None:
-        """Tell of its end. One that has ended is of no interest."""
+    def follow(self, container: CriContainer, ended: Callable[[], None]) -> None:
+        """Call `ended` at its end. One that has ended is of no interest."""
         if container.exit is not None:
             return
-        self._followed[container.key] = (pod, container)
+        self._followed[container.key] = (container, ended)
         if not self._tasks:
             loop = asyncio.get_running_loop()
             self._tasks = [loop.create_task(self._hear()), loop.create_task(self._look_now_and_then())]
@@ -88,15 +83,15 @@ class Watch:
         running = {each["id"] for each in answer.get("containers", [])}
         for key in [key for key in self._followed if key not in running]:
             await self._look_at(key)
-        for _, container in [*self._followed.values()]:
+        for container, _ in [*self._followed.values()]:
             if container.log is not None and is_large(container.log):
                 rotate(container.log)
                 with suppress(RpcError):  # it has ended; or the next look tries again
                     await self._cri.call("ReopenContainerLog", {"container_id": container.key})
 
     async def _look_at(self, key: str) -> None:
-        pod, container = self._followed[key]
+        container, ended = self._followed[key]
         await container.look()
         if container.exit is not None:
             self.forget(key)
-            self._changed(pod)
+            ended()
