@@ -1,8 +1,9 @@
 """Bootstrap: what every cluster has from the beginning.
 
 The first namespaces, the priority classes, the roles and flow schemas of the system come from a table; the Service
-`kubernetes` and its endpoints say where this server is reached. What the store holds already is left as it is, but for
-these, which follow the server. All is written as one batch.
+`kubernetes` and its endpoints say where this server is reached; a ConfigMap says since when the use of Secrets' tokens
+is noted, for the controller that clears unused ones away. What the store holds already is left as it is, but for the
+Service and its endpoints, which follow the server. All is written as one batch.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ async def bootstrap(world: World, index: Index, registry: Registry, address: str
     """Bring into being what is missing. `address` and `port` are where clients reach the server."""
     kinds = {resource.gvk: resource for resource in registry if resource.collection is not None}
     writes = []
-    for obj in [*_table(), *_self(address, port), *local_services()]:
+    for obj in [*_table(), *_self(address, port), _tracking(world), *local_services()]:
         resource = kinds[GroupVersion.parse(obj["apiVersion"]).kind(obj["kind"])]
         write_ = _write(world, index, resource, obj)
         if write_ is not None:
@@ -98,6 +99,15 @@ def _follow(index: Index, resource: Resource, current: Entry, wanted: Json) -> A
 
 # The kinds that say where the server is reached, and the fields that say it; of a spec, the ports do.
 _FOLLOWING = {"Service": (), "Endpoints": ("subsets",), "EndpointSlice": ("endpoints", "ports")}
+
+
+def _tracking(world: World) -> Json:
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "kube-apiserver-legacy-service-account-token-tracking", "namespace": "kube-system"},
+        "data": {"since": world.clock.now().date().isoformat()},
+    }
 
 
 def _self(address: str, port: int) -> list[Json]:
