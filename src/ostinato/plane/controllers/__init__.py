@@ -29,6 +29,7 @@ CONTROLLERS: Final = {
     "endpoints-controller": "endpoints",
     "endpointslice-controller": "endpointslice",
     "endpointslice-mirroring-controller": "endpointslice_mirroring",
+    "ephemeral-volume-controller": "ephemeral_volumes",
     "garbage-collector-controller": "garbage",
     "horizontal-pod-autoscaler-controller": "autoscaler",
     "job-controller": "job",
