@@ -47,6 +47,7 @@ class Record(msgspec.Struct, eq=False):
     hooking: bool = False  # it runs, but what is to be done after its start is not
     probed_ready: bool = True  # as far as its probes know
     probed_started: bool = True
+    replaced: bool = False  # it is being ended for it is to be another: it comes back, whatever its policy
     words: str = ""  # the last, of the one that has ended
 
     @property
@@ -93,6 +94,7 @@ class Record(msgspec.Struct, eq=False):
             self.backoff = FIRST_BACKOFF if forgiven or not self.backoff else min(2 * self.backoff, LONGEST_BACKOFF)
         self.running = running
         self.waiting = self.failed_at = None
+        self.replaced = False
         self.words = ""
 
 
@@ -147,6 +149,8 @@ def restarts(record: Record, policy: str) -> bool:
     assert ended is not None, "only what has ended can be started again"
     if record.role == "ephemeral":
         return False
+    if record.replaced:
+        return True
     if record.role == "sidecar":
         return True
     for rule in record.spec.restart_policy_rules:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Final, Protocol
 
 import msgspec
 
 from ostinato.api.quantity import Quantity
-from ostinato.kinds.core_v1 import ConfigMap, Container, EnvVar, Pod, Secret
+from ostinato.kinds.core_v1 import ConfigMap, Container, EnvVar, FileKeySelector, Pod, Secret
+from ostinato.plane.node.env_files import EnvFileError, value_in
 from ostinato.plane.node.expansion import expand
 from ostinato.plane.node.fields import FieldError, field_of, resource_of
 from ostinato.plane.node.runtimes import StartError
+from ostinato.plane.node.volumes.subpaths import SubPathError, existing_within
 
 _NAME: Final = re.compile(r"[ -<>-~]+")  # printable ASCII without "="
 
@@ -32,6 +35,7 @@ class Whereabouts(msgspec.Struct, frozen=True):
     pod_ip: str
     allocatable: Mapping[str, Quantity]
     services: Mapping[str, str]  # variables
+    volumes: Mapping[str, Path] = {}  # that files of variables may be in
 
 
 async def environment_of(pod: Pod, container: Container, sources: Sources, known: Whereabouts) -> dict[str, str]:
@@ -98,7 +102,24 @@ async def _value(pod: Pod, container: Container, variable: EnvVar, sources: Sour
                 secret_asked.optional, _missing_key(secret_asked.key, "Secret", namespace, secret_asked.name)
             )
         return _text(secret.data[secret_asked.key])
+    if (file_asked := source.file_key_ref) is not None:
+        return _from_file(file_asked, known)
     return None
+
+
+def _from_file(asked: FileKeySelector, known: Whereabouts) -> str | None:
+    volume = known.volumes.get(asked.volume_name)
+    if volume is None:
+        text = f'cannot find the volume "{asked.volume_name}" referenced by FileKeyRef'
+        raise StartError("CreateContainerConfigError", text)
+    try:
+        value = value_in(existing_within(volume, asked.path), asked.key)
+    except (EnvFileError, SubPathError):
+        raise StartError("CreateContainerConfigError", "couldn't parse env file") from None
+    if value or asked.optional:
+        return value or None
+    text = f'environment variable key "{asked.key}" not found in file "{asked.path}"'
+    raise StartError("CreateContainerConfigError", text)
 
 
 def _none_if(optional: bool | None, error: StartError) -> str | None:

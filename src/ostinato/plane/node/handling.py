@@ -6,8 +6,8 @@ A simulated container is only started and stopped; nothing of the rest is asked 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from typing import Final, Protocol
+from collections.abc import Callable, Coroutine
+from typing import Any, Final, Protocol
 
 import msgspec
 
@@ -65,7 +65,7 @@ class Handler:
         self._retry_at = 0.0
         self._retry = _FIRST_RETRY
         self._probes: dict[str, Probes] = {}
-        self._kills: dict[str, asyncio.Task[None]] = {}  # containers that a probe has condemned
+        self._kills: dict[str, asyncio.Task[None]] = {}  # of containers that are being ended for themselves
 
     async def address(self) -> str:
         pod = self._life.pod
@@ -220,12 +220,25 @@ class Handler:
         elif kind == "startup" and good:
             record.probed_started = True
         elif not good and record.is_running and record.name not in self._kills:
-            task = asyncio.get_running_loop().create_task(self._kill(record, kind))
-            self._kills[record.name] = task
-            task.add_done_callback(lambda _: self._kills.pop(record.name, None))
+            self._kill(record, kind)
         self._life.changed()
 
-    async def _kill(self, record: Record, kind: Kind) -> None:
+    def replace(self, record: Record) -> None:
+        """It is to be another, now that it has another image."""
+        record.replaced = True
+        text = f"Container {record.name} definition changed, will be restarted"
+        self._condemn(record, self._end_one(record, text, self._grace))
+
+    def _condemn(self, record: Record, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._kills[record.name] = task
+        task.add_done_callback(lambda _: self._kills.pop(record.name, None))
+
+    async def _end_one(self, record: Record, why: str, grace: float) -> None:
+        self._tell(self._life.pod, "Normal", "Killing", why)
+        await self._stop_within(record, grace)
+
+    def _kill(self, record: Record, kind: Kind) -> None:
         probe = record.spec.liveness_probe if kind == "liveness" else record.spec.startup_probe
         grace = self._grace
         if probe is not None and probe.termination_grace_period_seconds is not None:
@@ -233,8 +246,7 @@ class Handler:
         text = f"Stopping container {record.name}"
         if self._comes_back(record):
             text = f"Container {record.name} failed {kind} probe, will be restarted"
-        self._tell(self._life.pod, "Normal", "Killing", text)
-        await self._stop_within(record, grace)
+        self._condemn(record, self._end_one(record, text, grace))
 
     def _comes_back(self, record: Record) -> bool:
         if record.role == "sidecar":

@@ -69,10 +69,19 @@ class PodLife:
 
     def see(self, pod: Pod) -> None:
         """The Pod has changed."""
-        self.pod = pod
-        for container in pod.spec.ephemeral_containers:
-            if container.name not in self.records:
-                self.records[container.name] = ephemeral_record(container)
+        before, self.pod = self.pod, pod
+        if pod.metadata.generation == before.metadata.generation:
+            return
+        for container in (*pod.spec.init_containers, *pod.spec.containers):
+            record = self.records.get(container.name)
+            if record is not None:
+                other = record.spec.image != container.image
+                record.spec = container
+                if other and record.is_running and record.role in ("main", "sidecar"):
+                    self._handler.replace(record)
+        for ephemeral in pod.spec.ephemeral_containers:
+            if ephemeral.name not in self.records:
+                self.records[ephemeral.name] = ephemeral_record(ephemeral)
 
     async def tend(self) -> float | None:
         """Keep the Pod's volumes up to date and within their bounds; the seconds after which to do that again."""

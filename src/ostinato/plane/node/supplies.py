@@ -93,7 +93,11 @@ class Supplies:
     ) -> Launch:
         """All that it takes to start a container. A `StartError` if something is missing."""
         known = Whereabouts(
-            self._larder.address, pod_ip, self._larder.allocatable, service_variables(await self._services(pod))
+            self._larder.address,
+            pod_ip,
+            self._larder.allocatable,
+            service_variables(await self._services(pod)),
+            {name: each.path for name, each in volumes.items()},
         )
         environment = await environment_of(pod, container, self, known)
         return Launch(

@@ -276,6 +276,21 @@ def test_an_ephemeral_container_joins_a_pod_that_runs(tmp_path: Path) -> None:
     on_node(play, tmp_path)
 
 
+def test_a_container_with_another_image_is_replaced_whatever_its_policy(tmp_path: Path) -> None:
+    async def play(node: NodeStage) -> None:
+        await node.client.create(pod(restart_policy="Never"))
+        await node.wait(2)
+        change = {"spec": {"containers": [{"name": "c", "image": "other"}]}}
+        await node.client.patch(Pod, "p", StrategicMergePatch(change))
+        await node.wait(3)
+        status = await node.status()
+        assert (status.image, status.restart_count, status.ready) == ("other", 1, True)
+        assert ("Killing", "Container c definition changed, will be restarted") in await node.events()
+        assert [each.launch.container.image for each in node.runtime.started] == ["i", "other"]
+
+    on_node(play, tmp_path)
+
+
 def test_a_volume_that_is_not_there_is_waited_for(tmp_path: Path) -> None:
     async def play(node: NodeStage) -> None:
         volume = Volume(name="v", config_map=ConfigMapVolumeSource(name="settings"))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
+import msgspec
 import pytest
 
 from ostinato.api.meta import ObjectMeta
@@ -16,6 +18,7 @@ from ostinato.kinds.core_v1 import (
     EnvFromSource,
     EnvVar,
     EnvVarSource,
+    FileKeySelector,
     ObjectFieldSelector,
     Pod,
     PodSpec,
@@ -28,6 +31,7 @@ from ostinato.kinds.core_v1 import (
     ServicePort,
     ServiceSpec,
 )
+from ostinato.plane.node.env_files import EnvFileError, value_in
 from ostinato.plane.node.environment import Whereabouts, environment_of
 from ostinato.plane.node.expansion import expand
 from ostinato.plane.node.fields import FieldError, field_of, resource_of
@@ -207,6 +211,47 @@ def test_what_is_missing_and_not_optional_is_told(container: Container, message:
     with pytest.raises(StartError) as caught:
         variables(container)
     assert (caught.value.reason, str(caught.value)) == ("CreateContainerConfigError", message)
+
+
+FILE = """# a comment
+  A='one' # and another
+B='two
+lines'
+C= 'nothing'
+D='it has = and # in it'
+"""
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("A", "one"), ("B", "two\nlines"), ("C", ""), ("D", "it has = and # in it"), ("E", "")]
+)
+def test_values_of_files(tmp_path: Path, key: str, value: str) -> None:
+    (tmp_path / "file").write_text(FILE)
+    assert value_in(tmp_path / "file", key) == value
+
+
+@pytest.mark.parametrize("text", ["A", "A ='x'", "='x'", "A=x", "A='x", "A='x' y"])
+def test_files_of_another_form_are_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "file").write_text(text)
+    with pytest.raises(EnvFileError, match="at line 1"):
+        value_in(tmp_path / "file", "A")
+
+
+def test_a_variable_may_come_from_a_file_of_a_volume_and_from_nowhere_else(tmp_path: Path) -> None:
+    (tmp_path / "volume").mkdir()
+    (tmp_path / "volume" / "file").write_text(FILE)
+    (tmp_path / "secret").write_text("A='secret'")
+    known = msgspec.structs.replace(KNOWN, volumes={"v": tmp_path / "volume"})
+
+    def value(path: str, key: str = "A", volume: str = "v") -> str | None:
+        asked = _from(file_key_ref=FileKeySelector(volume_name=volume, path=path, key=key))
+        found = asyncio.run(environment_of(POD, Container(name="c", env=[asked]), Objects(), known))
+        return found.get("X")
+
+    assert value("file") == "one"
+    for path, key, volume in (("../secret", "A", "v"), ("none", "A", "v"), ("file", "E", "v"), ("file", "A", "w")):
+        with pytest.raises(StartError):
+            value(path, key, volume)
 
 
 def test_services_with_an_address_have_variables() -> None:

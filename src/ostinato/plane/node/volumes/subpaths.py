@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 
@@ -15,6 +16,20 @@ def within(volume: Path, path: str) -> Path:
 
     A `SubPathError` if the path, or a link on the way, leads out of the volume.
     """
+    place = Path(os.path.realpath(volume))
+    for place in _steps(volume, path):
+        if not place.exists():
+            place.mkdir(mode=0o750)
+    return place
+
+
+def existing_within(volume: Path, path: str) -> Path:
+    """The same, but nothing is made: there may be nothing there."""
+    return [Path(os.path.realpath(volume)), *_steps(volume, path)][-1]
+
+
+def _steps(volume: Path, path: str) -> Iterator[Path]:
+    """Each file or directory on the way, the last included."""
     if path.startswith("/"):
         raise SubPathError(f"error SubPath `{path}` must not be an absolute path")
     parts = [each for each in path.split("/") if each not in ("", ".")]
@@ -26,6 +41,4 @@ def within(volume: Path, path: str) -> Path:
         place = Path(os.path.realpath(place / part))
         if place != root and root not in place.parents:
             raise SubPathError(f"subPath {path} leads out of its volume")
-        if not place.exists():
-            place.mkdir(mode=0o750)
-    return place
+        yield place
