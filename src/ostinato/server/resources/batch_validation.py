@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from ostinato.api import labels, names
+from ostinato.api import field_values, labels, names
 from ostinato.api.cron import ScheduleError, parse_schedule
 from ostinato.api.field_errors import FieldError, Path
+from ostinato.server.resources.job_policies import validate_failure_policy, validate_success_policy
 from ostinato.server.resources.pod_validation import validate_pod_template
 from ostinato.server.resources.strategy import Json
 from ostinato.server.resources.tables.cells import condition_status
-from ostinato.server.resources.validation import one_of, unchanged
+from ostinato.server.resources.validation import listed, one_of, unchanged
 from ostinato.server.resources.workloads import (
     SPEC,
     TEMPLATE,
@@ -22,7 +23,10 @@ from ostinato.server.resources.workloads import (
 )
 
 _LONGEST_CRON_JOB_NAME = 52  # its Jobs are named after it, with eleven characters more
+_LONGEST_MANAGER = 63
 _MOST_AT_ONCE = 100_000
+_MANY = 100_000  # completions beyond which less is allowed
+_MOST_OF_MANY = 10_000
 _ZONE_PART: Final = re.compile(r"[A-Za-z.\-_0-9+]{1,14}", re.ASCII)
 _GENERATED = ("controller-uid", "job-name", "batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name")
 
@@ -79,10 +83,18 @@ def job_spec(spec: Json, path: Path) -> list[FieldError]:
     )
     if "maxFailedIndexes" in spec and "backoffLimitPerIndex" not in spec:
         errors.append(FieldError.required(path.child("backoffLimitPerIndex"), "when maxFailedIndexes is specified"))
+    if "managedBy" in spec:
+        errors += field_values.validate_domain_prefixed_path(spec["managedBy"], path.child("managedBy"))
+        if names.byte_length(spec["managedBy"]) > _LONGEST_MANAGER:
+            errors.append(FieldError.too_long(path.child("managedBy"), _LONGEST_MANAGER))
     errors += _completion_mode(spec, path)
+    if "podFailurePolicy" in spec:
+        errors += validate_failure_policy(spec, path)
+    if "successPolicy" in spec:
+        errors += validate_success_policy(spec, path)
     if "podReplacementPolicy" in spec:
         policies = ["Failed"] if "podFailurePolicy" in spec else ["Failed", "TerminatingOrFailed"]
-        errors += one_of(spec["podReplacementPolicy"], policies, path.child("podReplacementPolicy"))
+        errors += listed(spec["podReplacementPolicy"], policies, path.child("podReplacementPolicy"))
     template = spec.get("template") or {}
     errors += validate_pod_template(template, path.child("template"))
     return errors + _restart_policy(spec, template.get("spec") or {}, path.child("template", "spec", "restartPolicy"))
@@ -90,17 +102,37 @@ def job_spec(spec: Json, path: Path) -> list[FieldError]:
 
 def _completion_mode(spec: Json, path: Path) -> list[FieldError]:
     mode = spec.get("completionMode")
-    errors = [] if mode is None else one_of(mode, ["NonIndexed", "Indexed"], path.child("completionMode"))
+    errors = [] if mode is None else listed(mode, ["NonIndexed", "Indexed"], path.child("completionMode"))
     if mode == "Indexed":
         if "completions" not in spec:
             errors.append(FieldError.required(path.child("completions"), "when completion mode is Indexed"))
         if spec.get("parallelism", 0) > _MOST_AT_ONCE:
             detail = f"must be less than or equal to {_MOST_AT_ONCE} when completion mode is Indexed"
             errors.append(FieldError.invalid(path.child("parallelism"), spec["parallelism"], detail))
-        return errors
+        return errors + _failed_indexes(spec, path)
     for field in ("backoffLimitPerIndex", "maxFailedIndexes"):
         if mode in (None, "NonIndexed") and field in spec:
             errors.append(FieldError.invalid(path.child(field), spec[field], "requires indexed completion mode"))
+    return errors
+
+
+def _failed_indexes(spec: Json, path: Path) -> list[FieldError]:
+    """How many indexes may fail, of how many."""
+    most, completions, errors = spec.get("maxFailedIndexes"), spec.get("completions"), []
+    at = path.child("maxFailedIndexes")
+    if most is not None and completions is not None and most > completions:
+        errors.append(FieldError.invalid(at, most, "must be less than or equal to completions"))
+    if most is not None and most > _MANY:
+        errors.append(FieldError.invalid(at, most, f"must be less than or equal to {_MANY}"))
+    if completions is None or completions <= _MANY or "backoffLimitPerIndex" not in spec:
+        return errors
+    if most is None:
+        errors.append(FieldError.required(at, f"must be specified when completions is above {_MANY}"))
+    rule = f"when completions are above {_MANY} and used with backoff limit per index"
+    for field in ("parallelism", "maxFailedIndexes"):
+        if spec.get(field, 0) > _MOST_OF_MANY:
+            detail = f"must be less than or equal to {_MOST_OF_MANY} {rule}"
+            errors.append(FieldError.invalid(path.child(field), spec[field], detail))
     return errors
 
 

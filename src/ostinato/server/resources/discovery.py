@@ -6,10 +6,16 @@ from typing import Any
 
 from ostinato.api import addresses, names
 from ostinato.api.field_errors import FieldError, Path
+from ostinato.api.field_values import validate_fully_qualified_domain_name
+from ostinato.server.resources.core.endpoints import validate_endpoint_ip
 from ostinato.server.resources.strategy import Json, Strategy
-from ostinato.server.resources.validation import checked, one_of, unchanged
+from ostinato.server.resources.validation import checked, listed, one_of, unchanged
 
 _TYPES = ["FQDN", "IPv4", "IPv6"]
+_MOST_HINTS = 8
+_MOST_ADDRESSES = 100
+_MOST_ENDPOINTS = 1000
+_MOST_PORTS = 20_000
 _MANAGED_BY = "endpointslice.kubernetes.io/managed-by"
 _CONTROLLERS = ("endpointslice-controller.k8s.io", "endpointslicemirroring-controller.k8s.io")
 
@@ -38,27 +44,39 @@ class EndpointSlice(Strategy):
     def _slice(self, obj: Json) -> list[FieldError]:
         errors = one_of(obj.get("addressType", ""), _TYPES, Path("addressType"))
         seen: set[str] = set()
-        for i, port in enumerate(obj.get("ports") or ()):
+        ports = obj.get("ports") or ()
+        if len(ports) > _MOST_PORTS:
+            return [*errors, FieldError.too_many(Path("ports"), len(ports), _MOST_PORTS)]
+        for i, port in enumerate(ports):
             path, name = Path("ports").index(i), port.get("name", "")
             if name:
                 errors += checked(names.is_dns1123_label, name, path.child("name"))
             if name in seen:
                 errors.append(FieldError.duplicate(path.child("name"), name))
             seen.add(name)
-            errors += one_of(port.get("protocol", ""), ["SCTP", "TCP", "UDP"], path.child("protocol"))
+            errors += listed(port["protocol"], ["SCTP", "TCP", "UDP"], path.child("protocol"))
+            if port.get("appProtocol") is not None:
+                errors += checked(names.is_qualified_name, port["appProtocol"], path.child("appProtocol"))
         return errors
 
     def _endpoints(self, obj: Json) -> list[FieldError]:
-        kind, errors = obj.get("addressType"), []
+        kind, errors, many = obj.get("addressType"), [], len(obj.get("endpoints") or ())
+        if many > _MOST_ENDPOINTS:
+            return [FieldError.too_many(Path("endpoints"), many, _MOST_ENDPOINTS)]
         for i, endpoint in enumerate(obj.get("endpoints") or ()):
             path, found = Path("endpoints").index(i).child("addresses"), endpoint.get("addresses") or []
             if not found:
                 errors.append(FieldError.required(path, "must contain at least 1 address"))
+            if len(found) > _MOST_ADDRESSES:
+                errors.append(FieldError.too_many(path, len(found), _MOST_ADDRESSES))
             for j, address in enumerate(found):
                 errors += _address(address, kind, path, j)
+            at = Path("endpoints").index(i)
+            if "nodeName" in endpoint:
+                errors += checked(names.name_is_dns_subdomain, endpoint["nodeName"], at.child("nodeName"))
             if "hostname" in endpoint:
-                at = Path("endpoints").index(i).child("hostname")
-                errors += checked(names.is_dns1123_label, endpoint["hostname"], at)
+                errors += checked(names.is_dns1123_label, endpoint["hostname"], at.child("hostname"))
+            errors += _hints(endpoint.get("hints") or {}, at.child("hints"))
         return errors
 
     def validate_update(self, new: Json, old: Json) -> list[FieldError]:
@@ -81,16 +99,33 @@ class EndpointSlice(Strategy):
         return found
 
 
+def _hints(hints: Json, path: Path) -> list[FieldError]:
+    errors: list[FieldError] = []
+    for field, rule in (("forZones", names.is_label_value), ("forNodes", names.name_is_dns_subdomain)):
+        found, seen = hints.get(field) or (), set[str]()
+        if len(found) > _MOST_HINTS:
+            return [*errors, FieldError.too_many(path.child(field), len(found), _MOST_HINTS)]
+        for i, hint in enumerate(found):
+            name, at = hint.get("name", ""), path.child(field).index(i).child("name")
+            if name in seen:
+                errors.append(FieldError.duplicate(at, name))
+            seen.add(name)
+            errors += checked(rule, name, at)
+    return errors
+
+
 def _address(address: str, kind: str | None, path: Path, index: int) -> list[FieldError]:
     if kind == "FQDN":
-        return checked(names.is_dns1123_subdomain, address, path.index(index))
+        return validate_fully_qualified_domain_name(address, path.index(index))
     if kind not in ("IPv4", "IPv6"):
         return []
     rule = addresses.is_legacy_ip if kind == "IPv4" else addresses.is_ip
     faults = checked(rule, address, path.index(index))
-    if not faults and (":" in address) != (kind == "IPv6"):
+    if faults:
+        return faults
+    if (":" in address) != (kind == "IPv6"):
         faults = [FieldError.invalid(path, address, f"must be an {kind} address")]
-    return faults
+    return faults + validate_endpoint_ip(address, path.index(index))
 
 
 def _drop_topology(obj: Json) -> None:

@@ -10,6 +10,7 @@ from ostinato.api import names
 from ostinato.api.field_errors import FieldError, Path
 from ostinato.server.resources.strategy import Json
 from ostinato.server.resources.validation import checked, one_of
+from ostinato.server.resources.workloads import GoStruct
 
 _SPEC: Final = Path("spec")
 _VERBS: Final = ["create", "delete", "deletecollection", "get", "list", "patch", "proxy", "update", "watch"]
@@ -273,83 +274,84 @@ def _queuing(queuing: Json, path: Path) -> list[FieldError]:
     return errors
 
 
-def _schema_shown(spec: Json) -> Json:
-    """A schema as messages show it: every field, in its inner names."""
+def _schema_shown(spec: Json) -> GoStruct:
+    """A schema as messages show it: every field, under its inner name."""
     method = spec.get("distinguisherMethod")
-    return {
-        "PriorityLevelConfiguration": _name_shown(spec.get("priorityLevelConfiguration") or {}),
-        "MatchingPrecedence": spec.get("matchingPrecedence", 0),
-        "DistinguisherMethod": None if method is None else {"Type": method.get("type", "")},
-        "Rules": _each_shown(spec.get("rules"), _rule_shown),
-    }
+    return GoStruct(
+        PriorityLevelConfiguration=_name_shown(spec.get("priorityLevelConfiguration") or {}),
+        MatchingPrecedence=spec.get("matchingPrecedence", 0),
+        DistinguisherMethod=None if method is None else GoStruct(Type=method.get("type", "")),
+        Rules=_each_shown(spec.get("rules"), _rule_shown),
+    )
 
 
-def _name_shown(holder: Json) -> Json:
-    return {"Name": holder.get("name", "")}
+def _name_shown(holder: Json) -> GoStruct:
+    return GoStruct(Name=holder.get("name", ""))
 
 
-def _each_shown(items: list[Json] | None, shown: Callable[[Json], Json]) -> list[Json] | None:
+def _each_shown(items: list[Json] | None, shown: Callable[[Json], GoStruct]) -> list[GoStruct] | None:
     return None if items is None else [shown(item) for item in items]
 
 
-def _rule_shown(rule: Json) -> Json:
-    return {
-        "Subjects": _each_shown(rule.get("subjects"), _subject_shown),
-        "ResourceRules": _each_shown(rule.get("resourceRules"), _resource_rule_shown),
-        "NonResourceRules": _each_shown(rule.get("nonResourceRules"), _path_rule_shown),
-    }
+def _rule_shown(rule: Json) -> GoStruct:
+    return GoStruct(
+        Subjects=_each_shown(rule.get("subjects"), _subject_shown),
+        ResourceRules=_each_shown(rule.get("resourceRules"), _resource_rule_shown),
+        NonResourceRules=_each_shown(rule.get("nonResourceRules"), _path_rule_shown),
+    )
 
 
-def _subject_shown(subject: Json) -> Json:
+def _subject_shown(subject: Json) -> GoStruct:
     user, group, account = (subject.get(field) for field in ("user", "group", "serviceAccount"))
-    return {
-        "Kind": subject.get("kind", ""),
-        "User": None if user is None else _name_shown(user),
-        "Group": None if group is None else _name_shown(group),
-        "ServiceAccount": None
+    return GoStruct(
+        Kind=subject.get("kind", ""),
+        User=None if user is None else _name_shown(user),
+        Group=None if group is None else _name_shown(group),
+        ServiceAccount=None
         if account is None
-        else {"Namespace": account.get("namespace", ""), "Name": account.get("name", "")},
-    }
+        else GoStruct(Namespace=account.get("namespace", ""), Name=account.get("name", "")),
+    )
 
 
-def _resource_rule_shown(rule: Json) -> Json:
-    return {
-        "Verbs": rule.get("verbs"),
-        "APIGroups": rule.get("apiGroups"),
-        "Resources": rule.get("resources"),
-        "ClusterScope": rule.get("clusterScope", False),
-        "Namespaces": rule.get("namespaces"),
-    }
+def _resource_rule_shown(rule: Json) -> GoStruct:
+    return GoStruct(
+        Verbs=rule.get("verbs"),
+        APIGroups=rule.get("apiGroups"),
+        Resources=rule.get("resources"),
+        ClusterScope=rule.get("clusterScope", False),
+        Namespaces=rule.get("namespaces"),
+    )
 
 
-def _path_rule_shown(rule: Json) -> Json:
-    return {"Verbs": rule.get("verbs"), "NonResourceURLs": rule.get("nonResourceURLs")}
+def _path_rule_shown(rule: Json) -> GoStruct:
+    return GoStruct(Verbs=rule.get("verbs"), NonResourceURLs=rule.get("nonResourceURLs"))
 
 
-def _level_shown(spec: Json) -> Json:
+def _level_shown(spec: Json) -> GoStruct:
     limited, exempt = spec.get("limited"), spec.get("exempt")
-    shown: Json = {"Type": spec.get("type", ""), "Limited": None, "Exempt": None}
-    if limited is not None:
-        response = limited.get("limitResponse") or {}
-        queuing = response.get("queuing")
-        shown["Limited"] = {
-            "NominalConcurrencyShares": limited.get("nominalConcurrencyShares", 0),
-            "LimitResponse": {
-                "Type": response.get("type", ""),
-                "Queuing": None
-                if queuing is None
-                else {
-                    "Queues": queuing["queues"],
-                    "HandSize": queuing["handSize"],
-                    "QueueLengthLimit": queuing["queueLengthLimit"],
-                },
-            },
-            "LendablePercent": limited.get("lendablePercent"),
-            "BorrowingLimitPercent": limited.get("borrowingLimitPercent"),
-        }
-    if exempt is not None:
-        shown["Exempt"] = {
-            "NominalConcurrencyShares": exempt.get("nominalConcurrencyShares"),
-            "LendablePercent": exempt.get("lendablePercent"),
-        }
-    return shown
+    return GoStruct(
+        Type=spec.get("type", ""),
+        Limited=None if limited is None else _limited_shown(limited),
+        Exempt=None
+        if exempt is None
+        else GoStruct(
+            NominalConcurrencyShares=exempt.get("nominalConcurrencyShares"),
+            LendablePercent=exempt.get("lendablePercent"),
+        ),
+    )
+
+
+def _limited_shown(limited: Json) -> GoStruct:
+    response = limited.get("limitResponse") or {}
+    queuing = response.get("queuing")
+    shown = None
+    if queuing is not None:
+        shown = GoStruct(
+            Queues=queuing["queues"], HandSize=queuing["handSize"], QueueLengthLimit=queuing["queueLengthLimit"]
+        )
+    return GoStruct(
+        NominalConcurrencyShares=limited.get("nominalConcurrencyShares", 0),
+        LimitResponse=GoStruct(Type=response.get("type", ""), Queuing=shown),
+        LendablePercent=limited.get("lendablePercent"),
+        BorrowingLimitPercent=limited.get("borrowingLimitPercent"),
+    )
