@@ -124,6 +124,8 @@ class PodAgent:
             await self._go(pod, ctx)
             return None
         waits = [each for each in (after, await life.tend()) if each is not None]
+        if not host.runtime.tells:
+            life.rest()
         return Result(requeue_after=min(waits)) if waits else None
 
     def log(self, pod: Pod, container: str, previous: bool) -> Path | None:

@@ -14,10 +14,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from functools import lru_cache
 from typing import Final
 
+from ostinato.api.meta import ObjectMeta
 from ostinato.api.time import Time
-from ostinato.kinds.core_v1 import Pod
+from ostinato.kinds.core_v1 import Container, Pod, PodSpec
 from ostinato.plane.node.containers import Record, Waiting, ephemeral_record, records_of, restarts
 from ostinato.plane.node.handling import Handler, Quarters, Tell
 from ostinato.plane.node.status import Knowledge
@@ -82,6 +84,18 @@ class PodLife:
         for ephemeral in pod.spec.ephemeral_containers:
             if ephemeral.name not in self.records:
                 self.records[ephemeral.name] = ephemeral_record(ephemeral)
+
+    def rest(self) -> None:
+        """Hold no more of the Pod than what tells it from others, until it is seen again: there may be thousands."""
+        if self.is_busy:
+            return
+        metadata, spec = self.pod.metadata, self.pod.spec
+        self.pod = Pod(
+            metadata=ObjectMeta(name=metadata.name, namespace=metadata.namespace, uid=metadata.uid),
+            spec=PodSpec(containers=[], node_name=spec.node_name, readiness_gates=spec.readiness_gates),
+        )
+        for record in self.records.values():
+            record.spec = _outline(record.name, record.spec.image, record.spec.restart_policy)
 
     async def tend(self) -> float | None:
         """Keep the Pod's volumes up to date and within their bounds; the seconds after which to do that again."""
@@ -249,3 +263,9 @@ def _short(seconds: float) -> str:
 
 
 def _nobody(pod: Pod, kind: str, reason: str, message: str) -> None: ...
+
+
+@lru_cache(maxsize=1024)
+def _outline(name: str, image: str | None, restart_policy: str | None) -> Container:
+    """A container of which just this is known; shared, and never changed."""
+    return Container(name=name, image=image, restart_policy=restart_policy)
