@@ -177,7 +177,7 @@ def _status(record: Record, pod: Pod, known: Knowledge) -> ContainerStatus:
         ready = False
     status = ContainerStatus(
         name=record.name,
-        image=record.spec.image or "",
+        image=(running.image if running is not None else "") or record.spec.image or "",
         image_id=running.image_id if running is not None else "",
         container_id=running.id if running is not None else None,
         ready=ready,

@@ -28,6 +28,7 @@ class FakeContainer:
     def __init__(self, launch: Launch, clock: Clock, changed: Callable[[], None]) -> None:
         self.launch = launch
         self.id = f"fake://{launch.container.name}-{launch.attempt}"
+        self.image = ""
         self.image_id = "fake"
         self.attempt = launch.attempt
         self.user: ContainerUser | None = None

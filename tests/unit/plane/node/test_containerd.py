@@ -22,7 +22,7 @@ from ostinato.kinds.core_v1 import (
     ResourceRequirements,
     SecurityContext,
 )
-from ostinato.plane.node.runtimes import ExecError, Launch, Mount, StartError, UnusableRuntime
+from ostinato.plane.node.runtimes import ExecError, Launch, Mount, SandboxError, StartError, UnusableRuntime
 from ostinato.plane.node.runtimes.containerd import ContainerdRuntime, connect
 from ostinato.plane.node.runtimes.containerd.container import CriContainer
 from ostinato.world import World
@@ -104,6 +104,7 @@ def test_a_container_runs_writes_its_log_and_ends_with_its_code(on_node: Callabl
         container = await node.start(pod, "echo out; echo err >&2; exit 7")
         assert container.id.startswith("containerd://")
         assert container.image_id.startswith("sha256:")
+        assert container.image == "docker.io/library/busybox:1"
         assert await node.ended(container) == 7
         assert container.exit is not None
         assert container.exit.reason == "Error"
@@ -177,6 +178,16 @@ def test_a_container_runs_as_whom_it_is_told_and_may_do_no_more(on_node: Callabl
         pod = node.pod(container, security_context=PodSecurityContext(run_as_group=88, supplemental_groups=[99]))
         script = "id -u; id -G; touch /tmp/x 2>/dev/null || echo refused; grep CapBnd /proc/self/status | cut -f 2"
         assert await node.output(pod, script) == ["77", "88 99", "refused", "0000000000000000"]
+
+    on_node(play)
+
+
+def test_a_pod_that_asks_for_what_the_node_does_not_have_gets_no_sandbox(on_node: Callable[[Play], None]) -> None:
+    async def play(node: Node) -> None:
+        with pytest.raises(SandboxError, match="no user namespaces"):
+            await node.runtime.address(node.pod(host_users=False))
+        with pytest.raises(SandboxError, match='no runtime for "odd" is configured'):
+            await node.runtime.address(node.pod(runtime_class_name="odd"))
 
     on_node(play)
 

@@ -12,6 +12,7 @@ from ostinato.api.meta import ObjectMeta
 from ostinato.api.protobuf.encoding import write_message
 from ostinato.api.quantity import Quantity
 from ostinato.kinds.core_v1 import (
+    AppArmorProfile,
     Capabilities,
     Container,
     ContainerPort,
@@ -220,10 +221,23 @@ def test_a_container_may_do_what_it_is_given() -> None:
     said = container_security(pod(container), container, IMAGE, None)
     assert said["capabilities"] == {"add_capabilities": ["NET_ADMIN"], "drop_capabilities": ["ALL"]}
     assert (said["readonly_rootfs"], said["no_new_privs"], said["privileged"]) == (True, True, False)
-    assert said["seccomp"] == {"profile_type": 0, "localhost_ref": ""}
+    assert said["seccomp"] == {"profile_type": 0}
     assert "/proc/kcore" in said["masked_paths"]
     open_ = Container(name="c", security_context=SecurityContext(proc_mount="Unmasked"))
     assert container_security(pod(open_), open_, IMAGE, None)["masked_paths"] == []
+
+
+def test_profiles_of_the_kernel_are_those_of_the_container_else_of_its_pod() -> None:
+    shared = PodSecurityContext(
+        seccomp_profile=SeccompProfile(type="Localhost", localhost_profile="a/b.json"),
+        app_armor_profile=AppArmorProfile(type="Localhost", localhost_profile="strict"),
+    )
+    container = Container(name="c")
+    said = container_security(pod(container, security_context=shared), container, IMAGE, None)
+    assert said["seccomp"] == {"profile_type": 2, "localhost_ref": "/var/lib/kubelet/seccomp/a/b.json"}
+    assert said["apparmor"] == {"profile_type": 2, "localhost_ref": "strict"}
+    plain = container_security(pod(container), container, IMAGE, None)
+    assert (plain["seccomp"], plain["apparmor"]) == ({"profile_type": 1}, None)
 
 
 def test_an_ephemeral_container_sees_the_processes_of_its_target() -> None:

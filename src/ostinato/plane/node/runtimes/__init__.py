@@ -106,6 +106,10 @@ class Running(Protocol):
         """With the runtime's name before it: "process://…"."""
 
     @property
+    def image(self) -> str:
+        """The full name of its image; empty if the runtime knows no other than the one that was asked for."""
+
+    @property
     def image_id(self) -> str: ...
 
     @property

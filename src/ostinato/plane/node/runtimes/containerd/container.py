@@ -25,6 +25,7 @@ class CriContainer:
     def __init__(self, cri: Cri, status: Message, clock: Clock) -> None:
         self.key: str = status["id"]  # as the runtime knows it
         self.id = SCHEME + self.key
+        self.image: str = (status.get("image") or {}).get("image", "")
         self.image_id: str = status.get("image_ref", "")
         self.attempt: int = (status.get("metadata") or {}).get("attempt", 0)
         self.started_at = time_of(status.get("started_at", 0))

@@ -36,6 +36,8 @@ class Sandboxes:
 
     async def of(self, pod: Pod) -> Sandbox:
         """The sandbox that is ready, new if there is none; a `SandboxError` if that cannot be."""
+        if pod.spec.host_users is False:
+            raise SandboxError("Failed to create pod sandbox: this node has no user namespaces (hostUsers: false)")
         try:
             every = await self._all(pod.metadata.uid)
             ready = next((each for each in every if each.get("state", _READY) == _READY), None)
@@ -46,7 +48,8 @@ class Sandboxes:
             attempt = max((_attempt(each) + 1 for each in every), default=0)
             config = sandbox_config(pod, attempt, resolv_conf())
             config["labels"][_OWNER] = self._owner
-            made = await self._cri.call("RunPodSandbox", {"config": config})
+            handler = pod.spec.runtime_class_name or ""  # classes are named as what handles them
+            made = await self._cri.call("RunPodSandbox", {"config": config, "runtime_handler": handler})
             return await self._known(made["pod_sandbox_id"], attempt)
         except RpcError as error:
             raise SandboxError(f"Failed to create pod sandbox: {described(error)}") from None

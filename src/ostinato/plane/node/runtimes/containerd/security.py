@@ -17,6 +17,7 @@ from ostinato.kinds.core_v1 import (
 POD, CONTAINER, NODE, TARGET = range(4)  # whose namespace it is
 
 _PROFILES: Final = {"RuntimeDefault": 0, "Unconfined": 1, "Localhost": 2}
+_SECCOMP: Final = "/var/lib/kubelet/seccomp"  # where Kubernetes has its profiles
 _GROUP_POLICIES: Final = {"Merge": 0, "Strict": 1}
 _MASKED: Final = (
     *("/proc/asound", "/proc/acpi", "/proc/interrupts", "/proc/kcore", "/proc/keys", "/proc/latency_stats"),
@@ -59,8 +60,8 @@ def container_security(pod: Pod, container: Container, image: dict[str, Any], ta
         "supplemental_groups": _groups(shared),
         "supplemental_groups_policy": _GROUP_POLICIES.get(shared.supplemental_groups_policy or "", 0),
         "selinux_options": _selinux(own.se_linux_options or shared.se_linux_options),
-        "seccomp": _profile(own.seccomp_profile or shared.seccomp_profile) or {"profile_type": _PROFILES["Unconfined"]},
-        "apparmor": _profile(own.app_armor_profile or shared.app_armor_profile),
+        "seccomp": _seccomp(own.seccomp_profile or shared.seccomp_profile),
+        "apparmor": _apparmor(own.app_armor_profile or shared.app_armor_profile),
         **_number("run_as_group", _first(own.run_as_group, shared.run_as_group)),
     }
     if own.capabilities is not None:
@@ -131,7 +132,16 @@ def _selinux(options: SELinuxOptions | None) -> dict[str, str] | None:
     return {name: value for name, value in said.items() if value}
 
 
-def _profile(profile: SeccompProfile | AppArmorProfile | None) -> dict[str, Any] | None:
+def _seccomp(profile: SeccompProfile | None) -> dict[str, Any]:
+    if profile is None:
+        return {"profile_type": _PROFILES["Unconfined"]}
+    said: dict[str, Any] = {"profile_type": _PROFILES.get(profile.type, 0)}
+    if profile.localhost_profile:
+        said["localhost_ref"] = f"{_SECCOMP}/{profile.localhost_profile}"
+    return said
+
+
+def _apparmor(profile: AppArmorProfile | None) -> dict[str, Any] | None:
     if profile is None:
         return None
     return {"profile_type": _PROFILES.get(profile.type, 0), "localhost_ref": profile.localhost_profile or ""}

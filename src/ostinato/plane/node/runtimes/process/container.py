@@ -48,6 +48,7 @@ class _End(msgspec.Struct):
 
 
 class ProcessContainer:
+    image = ""
     user = None
 
     def __init__(self, directory: Path, container_id: str, image: str, state: State, clock: Clock) -> None:

@@ -1,0 +1,169 @@
+"""The ends of containers are noticed: told by the runtime, or seen at the next look."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from ostinato.plane.node.runtimes.containerd.container import CREATED, EXITED, RUNNING, CriContainer
+from ostinato.plane.node.runtimes.containerd.cri import Message
+from ostinato.plane.node.runtimes.containerd.grpc import NOT_FOUND, UNAVAILABLE, UNIMPLEMENTED
+from ostinato.plane.node.runtimes.containerd.http2 import RpcError
+from ostinato.plane.node.runtimes.containerd.watch import Watch
+from ostinato.world import Simulation
+
+
+class Containers:
+    """A CRI with containers, and with or without events."""
+
+    def __init__(self, *, tells: bool) -> None:
+        self.tells = tells
+        self.states: dict[str, int] = {}
+        self.calls: list[str] = []
+        self.is_away = False
+        self.events: asyncio.Queue[dict[str, Any] | None] = asyncio.Queue()
+
+    def status(self, key: str) -> dict[str, Any]:
+        return {"id": key, "state": self.states[key], "exit_code": 4, "started_at": 10**9, "finished_at": 2 * 10**9}
+
+    async def call(self, method: str, request: Message, within: float = 0) -> dict[str, Any]:
+        self.calls.append(method)
+        if self.is_away:
+            raise RpcError(UNAVAILABLE, "away")
+        if method == "ListContainers":
+            return {"containers": [{"id": key} for key, state in self.states.items() if state == RUNNING]}
+        if method == "StopContainer":
+            self.states[request["container_id"]] = EXITED
+            return {}
+        if request["container_id"] not in self.states:
+            raise RpcError(NOT_FOUND, "not found")
+        return {"status": self.status(request["container_id"])}
+
+    async def stream(self, method: str, request: Message) -> AsyncGenerator[dict[str, Any], None]:
+        if not self.tells:
+            raise RpcError(UNIMPLEMENTED, "unknown method")
+        while (event := await self.events.get()) is not None:
+            yield event
+
+
+class Scene:
+    def __init__(self, world: Simulation, *, tells: bool) -> None:
+        self.clock = world.clock
+        self.cri = Containers(tells=tells)
+        self.watch = Watch(self.cri, world.clock)
+        self.ended: list[str] = []
+
+    def follow(self, key: str) -> CriContainer:
+        self.cri.states[key] = RUNNING
+        container = CriContainer(self.cri, self.cri.status(key), self.clock)
+        self.watch.follow(container, lambda: self.ended.append(key))
+        return container
+
+
+def play(scene: Callable[[Scene], Awaitable[None]], *, tells: bool = True) -> None:
+    world = Simulation(1)
+
+    async def run() -> None:
+        stage = Scene(world, tells=tells)
+        try:
+            await scene(stage)
+        finally:
+            await stage.watch.close()
+
+    world.run(run())
+
+
+def test_an_end_is_noticed_when_the_runtime_tells_of_it() -> None:
+    async def scene(stage: Scene) -> None:
+        one, two = stage.follow("one"), stage.follow("two")
+        await stage.clock.sleep(1)
+        stage.cri.states["one"] = EXITED
+        stage.cri.events.put_nowait({"container_id": "one", "container_event_type": 2})
+        stage.cri.events.put_nowait({"container_id": "other", "container_event_type": 2})
+        await stage.clock.sleep(0.01)
+        assert stage.ended == ["one"]
+        assert one.exit is not None
+        assert one.exit.code == 4
+        assert two.exit is None
+
+    play(scene)
+
+
+@pytest.mark.parametrize(("tells", "seconds"), [(True, 10), (False, 1)])
+def test_an_end_that_nobody_tells_of_is_seen_at_the_next_look(tells: bool, seconds: int) -> None:
+    async def scene(stage: Scene) -> None:
+        stage.follow("one")
+        await stage.clock.sleep(0.5)
+        stage.cri.states["one"] = EXITED
+        await stage.clock.sleep(seconds - 1)
+        assert stage.ended == []
+        await stage.clock.sleep(1.1)
+        assert stage.ended == ["one"]
+
+    play(scene, tells=tells)
+
+
+def test_an_end_is_seen_when_events_come_again_after_they_were_lost() -> None:
+    async def scene(stage: Scene) -> None:
+        stage.follow("one")
+        await stage.clock.sleep(1)
+        stage.cri.states["one"] = EXITED
+        stage.cri.events.put_nowait(None)
+        await stage.clock.sleep(0.01)
+        assert stage.ended == ["one"]
+
+    play(scene)
+
+
+def test_what_runs_goes_on_while_the_runtime_is_away() -> None:
+    async def scene(stage: Scene) -> None:
+        container = stage.follow("one")
+        await stage.clock.sleep(1)
+        stage.cri.is_away = True
+        await stage.clock.sleep(60)
+        assert container.exit is None
+        stage.cri.is_away = False
+        del stage.cri.states["one"]
+        await stage.clock.sleep(11)
+        assert stage.ended == ["one"]
+        assert container.exit is not None
+        assert (container.exit.code, container.exit.reason) == (137, "ContainerStatusUnknown")
+
+    play(scene)
+
+
+def test_nothing_is_asked_when_nothing_is_followed() -> None:
+    async def scene(stage: Scene) -> None:
+        stage.follow("one")
+        stage.watch.forget("one")
+        await stage.clock.sleep(1)
+        stage.cri.calls.clear()
+        await stage.clock.sleep(3600)
+        assert stage.cri.calls == []
+
+    play(scene)
+
+
+def test_a_container_is_stopped_as_often_as_it_takes() -> None:
+    async def scene(stage: Scene) -> None:
+        container = stage.follow("one")
+        stage.cri.is_away = True
+        stopping = asyncio.ensure_future(container.stop(3))
+        await stage.clock.sleep(5)
+        stage.cri.is_away = False
+        await stopping
+        assert container.exit is not None
+        await container.stop(3)
+
+    play(scene)
+
+
+def test_a_container_that_was_not_started_has_not_ended() -> None:
+    async def scene(stage: Scene) -> None:
+        stage.cri.states["one"] = CREATED
+        assert CriContainer(stage.cri, stage.cri.status("one"), stage.clock).exit is None
+
+    play(scene)
