@@ -31,6 +31,8 @@ var (
 	seconds     = flag.Float64("seconds", 5, "length of each phase")
 	watchers    = flag.Int("watchers", 20, "watchers of the events phase")
 	phases      = flag.String("phases", "create,get,list,update,patch,apply,create-pod,delete,events", "what to do, in order")
+	custom      = flag.String("custom", "", "path of the collection of the create-custom phase")
+	template    = flag.String("template", "", "file with the object of the create-custom phase; <name> stands for its name")
 	namespace   = flag.String("namespace", "bench", "namespace to work in; made if it is not there")
 )
 
@@ -226,6 +228,16 @@ func (b *bench) phase(name string) Result {
 		var number atomic.Int64
 		return b.run(name, func(c *caller, _, _ int) (int, error) {
 			return c.call("POST", in(*namespace, "pods"), asJSON, pod(fmt.Sprintf("p-%d", number.Add(1))))
+		})
+	case "create-custom":
+		object, err := os.ReadFile(*template)
+		if err != nil {
+			return Result{Phase: name, Errors: 1, Error: err.Error()}
+		}
+		var number atomic.Int64
+		return b.run(name, func(c *caller, _, _ int) (int, error) {
+			called := []byte(fmt.Sprintf("o-%d", number.Add(1)))
+			return c.call("POST", *custom, asJSON, bytes.ReplaceAll(object, []byte("<name>"), called))
 		})
 	case "delete":
 		return b.run(name, func(c *caller, _, _ int) (int, error) {

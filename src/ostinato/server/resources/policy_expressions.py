@@ -116,8 +116,8 @@ class Compiler:
         except ProgramError as error:
             raise ExpressionError(f"program instantiation failed: {error}", internal=True) from None
         if wanted and not any(expression.type.same(kind) for kind in wanted):
-            kinds = str(wanted[0]) if len(wanted) == 1 else f"one of [{' '.join(map(str, wanted))}]"
-            raise ExpressionError(f"must evaluate to {kinds} but got {expression.type}")
+            kinds = _shown(wanted[0]) if len(wanted) == 1 else f"one of [{' '.join(map(_shown, wanted))}]"
+            raise ExpressionError(f"must evaluate to {kinds} but got {_shown(expression.type)}")
         return expression
 
 
@@ -173,6 +173,17 @@ class Evaluation:
             return CelError(f'composited variable "{name}" fails to evaluate: {error}')
         self._spent += cost
         return value
+
+
+_NAMES: Final = {
+    "null": "null_type",
+    "timestamp": "google.protobuf.Timestamp",
+    "duration": "google.protobuf.Duration",
+}
+
+
+def _shown(kind: Type) -> str:
+    return _NAMES.get(kind.kind) or str(kind)
 
 
 def named(items: Any) -> Iterator[tuple[str, str]]:

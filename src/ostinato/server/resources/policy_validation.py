@@ -14,7 +14,7 @@ from ostinato.server.resources.validation import checked
 from ostinato.server.schema.cel.expression import Expression
 
 _SPEC: Final = Path("spec")
-_REASONS: Final = ("Forbidden", "Invalid", "RequestEntityTooLarge", "Unauthorized")
+_REASONS: Final = ("Forbidden", "Invalid", "RequestEntityTooLarge")
 _MOST_CONDITIONS: Final = 64
 _MOST_ANNOTATIONS: Final = 20
 _LONGEST_VALUE: Final = 5 * 1024
