@@ -6,6 +6,7 @@ from typing import Any
 
 from ostinato.api.field_errors import FieldError, Path
 from ostinato.api.names import is_dns1123_label
+from ostinato.server.resources.claim_validation import validate_claim_spec
 from ostinato.server.resources.pod_validation import validate_pod_template
 from ostinato.server.resources.strategy import Json
 from ostinato.server.resources.validation import checked, not_negative, unchanged
@@ -24,6 +25,7 @@ from ostinato.server.resources.workloads import (
     number_in,
     parsed_selector,
     selector_errors,
+    selector_shown,
 )
 
 _PARTS = ("fullyLabeledReplicas", "readyReplicas", "availableReplicas")
@@ -46,7 +48,9 @@ def _selected_template(spec: Json, kind: str) -> list[FieldError]:
     """A template of Pods that are kept running, and the selector that finds them."""
     selector, template = parsed_selector(spec.get("selector")), spec.get("template") or {}
     if selector is None:
-        return [FieldError.invalid(SPEC.child("selector"), spec.get("selector"), "invalid label selector")]
+        return [
+            FieldError.invalid(SPEC.child("selector"), selector_shown(spec.get("selector")), "invalid label selector")
+        ]
     errors = [] if selector.empty else mismatch(selector, template)
     return errors + validate_pod_template(template, TEMPLATE) + always_running(template, kind)
 
@@ -126,6 +130,10 @@ def stateful_set(spec: Json, *, new: bool) -> list[FieldError]:
     for field in ("whenDeleted", "whenScaled"):
         if retention.get(field) not in ("Retain", "Delete"):
             errors.append(FieldError.not_supported(path.child(field), retention.get(field, ""), ["Retain", "Delete"]))
+    if new:  # those that stand there cannot change
+        for i, claim in enumerate(spec.get("volumeClaimTemplates") or ()):
+            at = SPEC.child("volumeClaimTemplates").index(i).child("spec")
+            errors += validate_claim_spec(claim.get("spec") or {}, at)
     errors += counts(spec, SPEC, "replicas", "minReadySeconds")
     errors += not_negative((spec.get("ordinals") or {}).get("start", 0), SPEC.child("ordinals.start"))
     if new and spec.get("serviceName"):
@@ -133,7 +141,7 @@ def stateful_set(spec: Json, *, new: bool) -> list[FieldError]:
     errors += selector_errors(spec, "statefulset")
     selector, template = parsed_selector(spec.get("selector")), spec.get("template") or {}
     if selector is None:
-        errors.append(FieldError.invalid(SPEC.child("selector"), spec.get("selector"), ""))
+        errors.append(FieldError.invalid(SPEC.child("selector"), selector_shown(spec.get("selector")), ""))
     else:
         errors += [] if selector.empty else mismatch(selector, template)
         errors += validate_pod_template(_as_made(spec, template), TEMPLATE)

@@ -40,7 +40,11 @@ def validate_claim_spec(spec: Json, path: Path) -> list[FieldError]:
     for field in ("dataSource", "dataSourceRef"):
         if field in spec:
             errors += _validate_data_source(spec[field], path.child(field))
-    return errors + _validate_data_sources(spec, path)
+    errors += _validate_data_sources(spec, path)
+    name = spec.get("volumeAttributesClassName")
+    return errors + (
+        checked(names.name_is_dns_subdomain, name, path.child("volumeAttributesClassName")) if name else []
+    )
 
 
 def validate_access_modes(modes: list[str], path: Path) -> list[FieldError]:

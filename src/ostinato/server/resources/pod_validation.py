@@ -25,6 +25,7 @@ from ostinato.server.resources.strategy import Json
 from ostinato.server.resources.validation import checked, legacy_ip, one_of
 from ostinato.server.resources.volume_validation import validate_volumes
 
+_LONGEST_HOSTNAME = 64
 _LONGEST_DEADLINE = (1 << 31) - 1
 _NAMESERVERS, _SEARCHES, _SEARCH_CHARACTERS = 3, 32, 2048
 _DNS_POLICIES = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
@@ -208,7 +209,20 @@ def _validate_names(spec: Json, path: Path) -> list[FieldError]:
     for field in ("hostname", "subdomain"):
         if spec.get(field):
             errors += checked(names.is_dns1123_label, spec[field], path.child(field))
-    return errors
+    return errors + _validate_hostname_override(spec, path.child("hostnameOverride"))
+
+
+def _validate_hostname_override(spec: Json, path: Path) -> list[FieldError]:
+    name, errors = spec.get("hostnameOverride"), []
+    if name is None:
+        return []
+    if spec.get("setHostnameAsFQDN"):
+        errors.append(FieldError.forbidden(path, "may not be specified when setHostnameAsFQDN is true"))
+    if spec.get("hostNetwork"):
+        errors.append(FieldError.forbidden(path, "may not be specified when hostNetwork is true"))
+    if names.byte_length(name) > _LONGEST_HOSTNAME:
+        errors.append(FieldError.too_long(path, _LONGEST_HOSTNAME))
+    return errors + checked(names.is_dns1123_subdomain, name, path)
 
 
 def _validate_rest(spec: Json, path: Path) -> list[FieldError]:

@@ -7,7 +7,7 @@ from typing import ClassVar
 from ostinato.api import labels
 from ostinato.api.field_errors import FieldError
 from ostinato.server.resources.strategy import Json, Strategy
-from ostinato.server.resources.validation import one_of
+from ostinato.server.resources.validation import listed
 from ostinato.server.resources.workloads import SPEC, STATUS, GoStruct, at_most_all, count_or_percent, counts
 
 
@@ -40,7 +40,7 @@ class PodDisruptionBudget(Strategy):
             errors += labels.validate_label_selector(spec["selector"], SPEC.child("selector"))
         if "unhealthyPodEvictionPolicy" in spec:
             path = SPEC.child("unhealthyPodEvictionPolicy")
-            errors += one_of(spec["unhealthyPodEvictionPolicy"], ["AlwaysAllow", "IfHealthyBudget"], path)
+            errors += listed(spec["unhealthyPodEvictionPolicy"], ["AlwaysAllow", "IfHealthyBudget"], path)
         return errors
 
     def validate_status_update(self, new: Json, old: Json) -> list[FieldError]:

@@ -8,7 +8,7 @@ from ostinato.api import labels, names
 from ostinato.api.field_errors import FieldError, Path
 from ostinato.server.resources.strategy import Json, NameRule, Strategy
 from ostinato.server.resources.validation import checked
-from ostinato.server.resources.workloads import GoStruct
+from ostinato.server.resources.workloads import GoStruct, parsed_selector
 
 _GROUP = "rbac.authorization.k8s.io"
 _ROLE = Path("roleRef")
@@ -62,6 +62,8 @@ class ClusterRole(Role):
             errors.append(FieldError.required(path, detail))
         for i, selector in enumerate(selectors):
             errors += labels.validate_label_selector(selector, path.index(i))
+            if parsed_selector(selector) is None:
+                errors.append(FieldError.invalid(path.index(i), None, "invalid label selector."))
         return errors
 
 

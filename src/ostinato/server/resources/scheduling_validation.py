@@ -131,12 +131,20 @@ def _validate_pod_term(term: Json, path: Path) -> list[FieldError]:
     for field in ("labelSelector", "namespaceSelector"):
         if field in term:
             errors += labels.validate_label_selector(term[field], path.child(field))
+    errors += _validate_keys(term, path)
     for namespace in term.get("namespaces", ()):
         errors += checked(names.name_is_dns_label, namespace, path.child("namespace"))
     key = term.get("topologyKey", "")
     if not key:
         errors.append(FieldError.required(path.child("topologyKey"), "can not be empty"))
     return errors + checked(names.is_label_key, key, path.child("topologyKey"))
+
+
+def _validate_keys(holder: Json, path: Path) -> list[FieldError]:
+    """Keys whose values the Pod itself gives to a selector."""
+    detail = "must not be specified when labelSelector is not set"
+    fields = ("matchLabelKeys", "mismatchLabelKeys") if "labelSelector" not in holder else ()
+    return [FieldError.forbidden(path.child(field), detail) for field in fields if holder.get(field)]
 
 
 def validate_spread_constraints(constraints: list[Json], path: Path) -> list[FieldError]:
@@ -163,6 +171,7 @@ def validate_spread_constraints(constraints: list[Json], path: Path) -> list[Fie
             policy = constraint.get(field)
             if policy not in (None, "Honor", "Ignore"):
                 errors.append(FieldError.not_supported(at.child(field), policy, ("Honor", "Ignore")))
+        errors += _validate_keys(constraint, at)
         if "labelSelector" in constraint:
             errors += labels.validate_label_selector(constraint["labelSelector"], at.child("labelSelector"))
     return errors

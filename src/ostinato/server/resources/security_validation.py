@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-from ostinato.api import field_values
+from ostinato.api import field_values, names
 from ostinato.api.field_errors import FieldError, Path
 from ostinato.server.resources.strategy import Json
-from ostinato.server.resources.validation import checked, descending_path, one_of
+from ostinato.server.resources.validation import checked, descending_path, listed, one_of
 from ostinato.server.resources.workloads import GoStruct
 
 _LONGEST_SYSCTL = 253
@@ -15,7 +15,30 @@ _SYSCTL_PART = "[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
 _SYSCTL = rf"({_SYSCTL_PART}[\./])*{_SYSCTL_PART}"
 _is_sysctl = re.compile(_SYSCTL).fullmatch
 _SECCOMP = ("Localhost", "RuntimeDefault", "Unconfined")
+_APP_ARMOR = ("Localhost", "RuntimeDefault", "Unconfined")
+_LONGEST_PROFILE = 4095  # bytes, as a path may have
 _ESCALATION = "cannot set `allowPrivilegeEscalation` to false and "
+
+
+def validate_app_armor(profile: Json | None, path: Path) -> list[FieldError]:
+    if profile is None:
+        return []
+    kind, name, at = profile.get("type", ""), profile.get("localhostProfile"), path.child("localhostProfile")
+    if not kind:
+        return [FieldError.required(path.child("type"), "type is required when appArmorProfile is set")]
+    if kind not in _APP_ARMOR:
+        return [FieldError.not_supported(path.child("type"), kind, _APP_ARMOR)]
+    if kind != "Localhost":
+        detail = "can only be set when AppArmor type is Localhost"
+        return [] if name is None else [FieldError.invalid(at, name, detail)]
+    if not name:
+        return [FieldError.required(at, "must be set when AppArmor type is Localhost")]
+    errors = []
+    if name.strip() != name:
+        errors.append(FieldError.invalid(at, name, "must not be padded with whitespace"))
+    if names.byte_length(name) > _LONGEST_PROFILE:
+        errors.append(FieldError.too_long(at, _LONGEST_PROFILE))
+    return errors
 
 
 def validate_security_context(context: Json, path: Path, *, host_users: bool) -> list[FieldError]:
@@ -26,7 +49,7 @@ def validate_security_context(context: Json, path: Path, *, host_users: bool) ->
             errors += checked(field_values.is_user_id, context[field], path.child(field))
     mount, where = context.get("procMount"), path.child("procMount")
     if mount is not None:
-        errors += one_of(mount, ("Default", "Unmasked"), where)
+        errors += listed(mount, ("Default", "Unmasked"), where)
         if host_users and mount == "Unmasked":
             errors.append(FieldError.invalid(where, mount, "`hostUsers` must be false to use `Unmasked`"))
     errors += _validate_seccomp(context.get("seccompProfile"), path.child("seccompProfile"))
@@ -35,7 +58,7 @@ def validate_security_context(context: Json, path: Path, *, host_users: bool) ->
             errors.append(FieldError.invalid(path, _shown(context), f"{_ESCALATION}`privileged` to true"))
         if "CAP_SYS_ADMIN" in context.get("capabilities", {}).get("add", ()):
             errors.append(FieldError.invalid(path, _shown(context), f"{_ESCALATION}`capabilities.Add` CAP_SYS_ADMIN"))
-    return errors
+    return errors + validate_app_armor(context.get("appArmorProfile"), path.child("appArmorProfile"))
 
 
 def _shown(context: Json) -> GoStruct:
@@ -85,6 +108,7 @@ def validate_pod_security_context(context: Json, spec: Json, path: Path) -> list
         errors += _validate_sysctls(context["sysctls"], spec, path.child("sysctls"))
     errors += _validate_choice(context, "fsGroupChangePolicy", ("Always", "OnRootMismatch"), path)
     errors += _validate_seccomp(context.get("seccompProfile"), path.child("seccompProfile"))
+    errors += validate_app_armor(context.get("appArmorProfile"), path.child("appArmorProfile"))
     errors += _validate_choice(context, "supplementalGroupsPolicy", ("Merge", "Strict"), path)
     return errors + _validate_choice(context, "seLinuxChangePolicy", ("Recursive",), path)
 

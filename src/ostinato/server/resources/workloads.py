@@ -69,6 +69,15 @@ def parsed_selector(selector: Json | None) -> labels.Selector | None:
         return None
 
 
+def selector_shown(selector: Json | None) -> Any:
+    """A selector as messages show it."""
+    if not isinstance(selector, dict):
+        return selector
+    fields = {field: selector[field] for field in ("matchLabels",) if selector.get(field)}
+    expressions = selector.get("matchExpressions")
+    return GoStruct(**fields, **({"matchExpressions": expressions} if expressions else {}))
+
+
 def template_labels(template: Json) -> Any:
     return (template.get("metadata") or {}).get("labels")
 
