@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 .PHONY: demo test unit lint types contracts format kinds bench clean
 
 demo: $(READY)
-	@$(BIN)/python examples/demo.py
+	@$(BIN)/ostinato demo
 
 test: $(READY)
 	$(BIN)/python -m pytest $(PYTEST_ARGS)

@@ -37,6 +37,7 @@ def _parser() -> argparse.ArgumentParser:
         commands.add_parser("manifests", help="write definitions, roles and webhooks", description=_MANIFESTS)
     )
     _add_types(commands.add_parser("types", help="write classes from definitions", description=_TYPES))
+    _add_demo(commands.add_parser("demo", help="see a control plane at work", description=_DEMO))
     _add_up(commands.add_parser("up", help="run a whole control plane", description=_UP))
     _add_apiserver(commands.add_parser("apiserver", help="run an API server alone", description=_APISERVER))
     _add_controllers(commands.add_parser("controllers", help="run the plane's controllers", description=_CONTROLLERS))
@@ -133,6 +134,23 @@ def _types(options: argparse.Namespace) -> int:
 
     command.types(command.TypesOptions(**_given(options)))
     return 0
+
+
+# ostinato demo
+
+_DEMO = """Play, in half a minute, what a control plane does: apply a Deployment, watch it pass from part to part until
+its processes run, kill one of them, scale, roll out, delete. Everything runs in this process, and nothing is left."""
+
+
+def _add_demo(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(command=_demo, prog=parser.prog)
+    parser.add_argument("--picture", metavar="FILE.svg", help="draw what was shown into this file, too")
+
+
+def _demo(options: argparse.Namespace) -> int:
+    from ostinato.cli.demo import command  # noqa: PLC0415
+
+    return command.demo(options.picture)
 
 
 # ostinato up, ostinato apiserver

@@ -1,6 +1,6 @@
-"""What Ostinato can do so far, in one process and without a cluster: API server, client, cache, a kind of our own.
+"""A tour of the library, in one process and without a cluster: API server, client, cache, a kind of our own.
 
-Run it with `make demo`.
+Run it with `python examples/tour.py`; `make demo` shows the control plane instead.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def deployment_of(widget: Widget) -> Deployment:
 
 
 async def show(world: World, speak: bool = True) -> list[str]:
-    """The demonstration; what it saw, so that two runs can be compared."""
+    """The tour; what it saw, so that two runs can be compared."""
     tell = say if speak else (lambda *_: None)
     seen: list[str] = []
 
@@ -57,7 +57,7 @@ async def show(world: World, speak: bool = True) -> list[str]:
     server = Server(world, MemoryLog())
     await server.start()
     tell("An API server is up, in this process", f"at version {server.index.version} of its store")
-    async with Client(InProcessTransport(server), world=world, namespace="default", field_manager="demo") as client:
+    async with Client(InProcessTransport(server), world=world, namespace="default", field_manager="tour") as client:
         await client.create(crd_of(Widget))
         tell("It serves a kind that is a Python class", "widgets.example.dev")
         informers = Informers(client)

@@ -1,0 +1,62 @@
+"""A screen: lines of coloured text, for a terminal or, plain, for anything else; what was shown can be drawn again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, NamedTuple, TextIO
+
+
+class Style(NamedTuple):
+    """How text looks: in a terminal, by its own 16 colours; in a picture, by this colour."""
+
+    codes: str  # of ANSI's SGR; "" for plain
+    colour: str
+    bold: bool = False
+
+
+PLAIN: Final = Style("", "#c9d1d9")
+FAINT: Final = Style("2", "#6e7681")
+STRONG: Final = Style("1", "#f0f6fc", bold=True)
+GOOD: Final = Style("32", "#3fb950")
+BAD: Final = Style("31", "#ff7b72")
+
+_ASCII: Final = str.maketrans(
+    {"│": "|", "●": "*", "├": "|", "└": "`", "─": "-", "█": "#", "→": ">", "✓": "+", "▌": "="}
+)
+
+
+class Span(NamedTuple):
+    text: str
+    style: Style = PLAIN
+
+
+Line = tuple[Span, ...]
+
+
+class Screen:
+    """`colour`: whether ANSI codes are understood. Where letters beyond ASCII are not, there are others instead."""
+
+    def __init__(self, stream: TextIO, *, colour: bool) -> None:
+        self.lines: list[Line] = []  # all that was shown
+        self._stream = stream
+        self._colour = colour
+        self._ascii = not _can_write(stream, "│●✓")
+
+    def show(self, *spans: Span | str) -> None:
+        line = tuple(Span(each) if isinstance(each, str) else each for each in spans)
+        self.lines.append(line)
+        text = "".join(self._rendered(line)).rstrip()
+        self._stream.write((text.translate(_ASCII) if self._ascii else text) + "\n")
+        self._stream.flush()
+
+    def _rendered(self, line: Line) -> Iterable[str]:
+        for text, style in line:
+            yield f"\x1b[{style.codes}m{text}\x1b[0m" if self._colour and style.codes else text
+
+
+def _can_write(stream: TextIO, text: str) -> bool:
+    try:
+        text.encode(stream.encoding or "ascii")
+    except UnicodeEncodeError:
+        return False
+    return True
