@@ -89,6 +89,7 @@ class PodLife:
         """Hold no more of the Pod than what tells it from others, until it is seen again: there may be thousands."""
         if self.is_busy:
             return
+        self._task = None  # it remembers what was written where it began
         metadata, spec = self.pod.metadata, self.pod.spec
         self.pod = Pod(
             metadata=ObjectMeta(name=metadata.name, namespace=metadata.namespace, uid=metadata.uid),
