@@ -1,0 +1,88 @@
+"""What an agent makes of a runtime that cannot give a Pod its sandbox, its image or its past."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from tests.unit.plane.node.fake import FakeContainer, NodeStage, on_node, pod
+
+from ostinato.kinds.core_v1 import Container, ContainerStateWaiting, Pod
+from ostinato.plane.node.runtimes import PullError, SandboxError, Tell
+
+
+async def waiting(node: NodeStage) -> ContainerStateWaiting:
+    state = (await node.status()).state
+    assert state is not None
+    assert state.waiting is not None
+    return state.waiting
+
+
+def test_a_pod_without_a_sandbox_waits_and_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def play(node: NodeStage) -> None:
+        given = node.runtime.address
+
+        async def refuse(pod: Pod) -> str:
+            raise SandboxError("Failed to create pod sandbox: no network")
+
+        monkeypatch.setattr(node.runtime, "address", refuse)
+        await node.client.create(pod())
+        await node.wait(5)
+        assert (await waiting(node)).reason == "ContainerCreating"
+        found = {each.type: each.status for each in (await node.get()).status.conditions}
+        assert found["PodReadyToStartContainers"] == "False"
+        assert ("FailedCreatePodSandBox", "Failed to create pod sandbox: no network") in await node.events()
+        monkeypatch.setattr(node.runtime, "address", given)
+        await node.wait(20)
+        assert (await node.get()).status.phase == "Running"
+
+    on_node(play, tmp_path)
+
+
+def test_a_pod_without_its_image_waits_as_long_as_the_runtime_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def play(node: NodeStage) -> None:
+        pulls: list[float] = []
+
+        async def pull(pod: Pod, container: Container, tell: Tell) -> None:
+            pulls.append(node.clock.monotonic())
+            if len(pulls) == 1:
+                raise PullError("ErrImagePull", "no registry", 2.0)
+            if len(pulls) == 2:
+                raise PullError("ImagePullBackOff", "Back-off", 40.0)
+
+        monkeypatch.setattr(node.runtime, "pull", pull)
+        await node.client.create(pod())
+        await node.wait(1)
+        assert ((await waiting(node)).reason, (await waiting(node)).message) == ("ErrImagePull", "no registry")
+        await node.wait(10)
+        assert (await waiting(node)).reason == "ImagePullBackOff"
+        events = await node.events()
+        assert ("Failed", "Error: ErrImagePull") in events
+        assert ("Failed", "Error: ImagePullBackOff") in events
+        await node.wait(40)
+        assert (await node.get()).status.phase == "Running"
+        assert [round(later - earlier) for earlier, later in pairwise(pulls)] == [2, 40]
+
+    on_node(play, tmp_path)
+
+
+def test_nothing_is_started_before_it_is_known_what_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def play(node: NodeStage) -> None:
+        given = node.runtime.recover
+
+        async def refuse(pod: Pod) -> Mapping[str, FakeContainer]:
+            raise SandboxError("nobody answers")
+
+        monkeypatch.setattr(node.runtime, "recover", refuse)
+        await node.client.create(pod())
+        await node.wait(10)
+        assert node.runtime.started == []
+        monkeypatch.setattr(node.runtime, "recover", given)
+        await node.wait(30)
+        assert len(node.runtime.started) == 1
+
+    on_node(play, tmp_path)
