@@ -13,7 +13,7 @@ from typing import Final
 from ostinato.api.errors import APIError
 from ostinato.cli.demo.picture import svg
 from ostinato.cli.demo.play import PATIENCE, Play
-from ostinato.cli.demo.screen import FAINT, STRONG, Screen, Span
+from ostinato.cli.demo.screen import STRONG, Screen, Span
 from ostinato.cli.demo.stage import NAMESPACE, connected, stage
 from ostinato.cli.demo.story import Story
 from ostinato.cli.failure import Failure
@@ -62,7 +62,6 @@ async def _play(screen: Screen, pause: float) -> None:
             screen.show(
                 Span("Ostinato: ", STRONG), "API server, controllers, scheduler and a node, all in this process"
             )
-            screen.show(Span(f"$ kubectl --kubeconfig {plane.kubeconfig} get pods --watch", FAINT))
             story = Story(client, NAMESPACE, clock)
             beside = [group.create_task(story.listen()), group.create_task(plane.failed())]
             await Play(client, story, screen, pause).run(clock.monotonic() - began)

@@ -115,8 +115,8 @@ def _of_deployment(before: Deployment | None, event: Event[Deployment]) -> Itera
         yield change(YOU, "scale", f"{before.spec.replicas} → {after.spec.replicas} replicas")
     if before.spec.template != after.spec.template:
         yield change(YOU, "change", f"{_image(before)} → {_image(after)}")
-    if before.status.available_replicas != after.status.available_replicas:
-        available = after.status.available_replicas or 0
+    available = after.status.available_replicas or 0
+    if available != before.status.available_replicas and available <= (after.spec.replicas or 0):  # more: old and new
         yield change(DEPLOYMENTS, COUNTS, f"{available} of {after.spec.replicas} available")
 
 
