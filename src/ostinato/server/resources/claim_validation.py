@@ -18,7 +18,7 @@ def validate_claim_template(template: Json, path: Path) -> list[FieldError]:
     errors = names.validate_annotations(metadata.get("annotations", {}), path.child("metadata", "annotations"))
     errors += names.validate_labels(metadata.get("labels", {}), path.child("metadata", "labels"))
     errors += [
-        FieldError.forbidden(path.child("metadata", field), "cannot be set")
+        FieldError.forbidden(path.child("metadata", "uID" if field == "uid" else field), "cannot be set")
         for field in metadata
         if field not in ("annotations", "labels", "creationTimestamp")
     ]

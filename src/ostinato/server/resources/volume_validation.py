@@ -14,6 +14,7 @@ from ostinato.server.resources.env_validation import (
     validate_field_reference,
     validate_resource_reference,
 )
+from ostinato.server.resources.storage_sources import OF_PODS, SECOND_AT, TOLD_AT
 from ostinato.server.resources.strategy import Json
 from ostinato.server.resources.validation import (
     checked,
@@ -94,7 +95,9 @@ def _validate_source(volume: Json, pod: str | None, path: Path) -> list[FieldErr
         return [FieldError.required(path, "must specify a volume type")]
     kind = given[0]
     rule = _RULES.get(kind)
-    errors = rule(volume[kind], path.child(kind)) if rule is not None else []
+    errors = rule(volume[kind], path.child(TOLD_AT.get(kind, kind))) if rule is not None else []
+    if kind == "iscsi":
+        errors += _validate_initiator(volume, path)
     if kind == "ephemeral" and pod and volume.get("name"):
         claim = f"{pod}-{volume['name']}"
         errors += [
@@ -103,7 +106,17 @@ def _validate_source(volume: Json, pod: str | None, path: Path) -> list[FieldErr
         ]
     if kind == "image" and pod is not None and not volume[kind].get("reference"):
         errors = [*_required(path.child(kind).child("reference")), *errors]
-    return errors + [FieldError.forbidden(path.child(other), _ONE_TYPE) for other in given[1:]]
+    return errors + [FieldError.forbidden(path.child(SECOND_AT.get(other, other)), _ONE_TYPE) for other in given[1:]]
+
+
+def _validate_initiator(volume: Json, path: Path) -> list[FieldError]:
+    """An initiator is named after its volume and its portal."""
+    name, source = volume.get("name", ""), volume["iscsi"]
+    if source.get("initiatorName") is None or names.byte_length(f"{name}:{source.get('targetPortal', '')}") <= 64:
+        return []
+    what = "Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters"
+    detail = f"{what} if iscsi.initiatorName is specified."
+    return [FieldError.invalid(path.child("name"), name, detail)]
 
 
 def _validate_empty_dir(source: Json, path: Path) -> list[FieldError]:
@@ -231,11 +244,8 @@ def _validate_image(source: Json, path: Path) -> list[FieldError]:
     return one_of(source.get("pullPolicy", ""), ("Always", "IfNotPresent", "Never"), path.child("pullPolicy"))
 
 
-def _validate_csi(source: Json, path: Path) -> list[FieldError]:
-    return [] if source.get("driver") else _required(path.child("driver"))
-
-
 _RULES: dict[str, Callable[[Json, Path], list[FieldError]]] = {
+    **OF_PODS,
     "emptyDir": _validate_empty_dir,
     "hostPath": validate_host_path,
     "secret": _validate_secret,
@@ -244,7 +254,6 @@ _RULES: dict[str, Callable[[Json, Path], list[FieldError]]] = {
     "downwardAPI": _validate_downward,
     "configMap": _validate_config_map,
     "projected": _validate_projected,
-    "csi": _validate_csi,
     "ephemeral": _validate_ephemeral,
     "image": _validate_image,
 }

@@ -16,6 +16,7 @@ from ostinato.server.resources.claim_validation import (
 from ostinato.server.resources.pod_spec import default_claim_spec, default_volume_source, round_up
 from ostinato.server.resources.pod_warnings import claim_warnings, term_warnings, volume_warnings
 from ostinato.server.resources.scheduling_validation import validate_node_selector
+from ostinato.server.resources.storage_sources import OF_VOLUMES, SECOND_AT, TOLD_AT, validate_portal
 from ostinato.server.resources.strategy import Json, Strategy
 from ostinato.server.resources.validation import (
     checked,
@@ -99,11 +100,11 @@ class PersistentVolume(Strategy):
             status["lastPhaseTransitionTime"] = self._clock.now().isoformat(timespec="seconds")[:19] + "Z"
 
     def validate(self, obj: Json) -> list[FieldError]:
-        return _validate_volume(obj["spec"]) + _validate_mount_options(obj)
+        return _validate_volume(obj) + _validate_mount_options(obj)
 
     def validate_update(self, new: Json, old: Json) -> list[FieldError]:
         spec, before = new["spec"], old["spec"]
-        errors = self.validate(new) + _validate_volume(spec)  # told twice, as a kube-apiserver does
+        errors = self.validate(new) + _validate_volume(new)  # told twice, as a kube-apiserver does
         source, previous = _source(spec), _source(before)
         if "controllerExpandSecretRef" not in previous.get("csi", {}) and "csi" in source and "csi" in previous:
             csi = {key: value for key, value in source["csi"].items() if key != "controllerExpandSecretRef"}
@@ -174,7 +175,8 @@ def _source(spec: Json) -> Json:
     return {key: value for key, value in spec.items() if key not in _NOT_SOURCES}
 
 
-def _validate_volume(spec: Json) -> list[FieldError]:
+def _validate_volume(volume: Json) -> list[FieldError]:
+    spec = volume["spec"]
     modes, capacity = spec.get("accessModes", []), spec.get("capacity", {})
     errors = [] if modes else [FieldError.required(_SPEC.child("accessModes"))]
     errors += validate_access_modes(modes, _SPEC.child("accessModes"))
@@ -196,7 +198,7 @@ def _validate_volume(spec: Json) -> list[FieldError]:
         where = _SPEC.child("nodeAffinity").child("required")
         errors += [FieldError.required(where, "must specify required node constraints")] if required is None else []
         errors += [] if required is None else validate_node_selector(required, where)
-    errors += _validate_sources(spec)
+    errors += _validate_sources(spec, volume["metadata"].get("name", ""))
     if normpath(spec.get("hostPath", {}).get("path") or ".") in ("/", "//") and policy == "Recycle":
         detail = "may not be 'recycle' for a hostPath mount of '/'"
         errors.append(FieldError.forbidden(_SPEC.child("persistentVolumeReclaimPolicy"), detail))
@@ -225,29 +227,50 @@ def _validate_mount_options(volume: Json) -> list[FieldError]:
     return [FieldError.forbidden(path, "may not specify mount options for this volume type")]
 
 
-def _validate_sources(spec: Json) -> list[FieldError]:
-    given = list(_source(spec))
+def _validate_sources(spec: Json, name: str) -> list[FieldError]:
+    given = [kind for kind in _SOURCES if kind in spec]
     if not given:
         return [FieldError.required(_SPEC, "must specify a volume type")]
-    required = spec.get("nodeAffinity", {}).get("required")
     errors: list[FieldError] = []
-    first = given[0]
-    path = _SPEC.child(first)
-    match first:
-        case "hostPath":
-            errors += validate_host_path(spec[first], path)
-        case "nfs":
-            errors += validate_nfs(spec[first], path)
-        case "local":
-            errors += [] if spec[first].get("path") else [FieldError.required(path.child("path"))]
-            if required is None:
-                errors.append(FieldError.required(_SPEC.child("nodeAffinity"), "Local volume requires node affinity"))
-        case "csi":
-            fields = ("driver", "volumeHandle")
-            errors += [FieldError.required(path.child(field)) for field in fields if not spec[first].get(field)]
-    return errors + [
-        FieldError.forbidden(_SPEC.child(other), "may not specify more than 1 volume type") for other in given[1:]
-    ]
+    for kind in given:
+        if kind != given[0] and kind != "flexVolume":  # that one stands beside others
+            detail = "may not specify more than 1 volume type"
+            errors.append(FieldError.forbidden(_SPEC.child(SECOND_AT.get(kind, kind)), detail))
+            continue
+        errors += _RULES[kind](spec[kind], _SPEC.child(TOLD_AT.get(kind, kind)))
+        if kind == "iscsi":
+            errors += validate_portal(spec[kind], name, _SPEC.child("iscsi", "targetportal"))
+        if kind == "local" and "nodeAffinity" not in spec:
+            errors.append(FieldError.required(_SPEC.child("nodeAffinity"), "Local volume requires node affinity"))
+    return errors
+
+
+# In the order in which they are told.
+_RULES = {"hostPath": validate_host_path, "nfs": validate_nfs, **OF_VOLUMES}
+_SOURCES = (
+    "hostPath",
+    "gcePersistentDisk",
+    "awsElasticBlockStore",
+    "glusterfs",
+    "flocker",
+    "nfs",
+    "rbd",
+    "quobyte",
+    "cephfs",
+    "iscsi",
+    "cinder",
+    "fc",
+    "flexVolume",
+    "azureFile",
+    "vsphereVolume",
+    "photonPersistentDisk",
+    "portworxVolume",
+    "azureDisk",
+    "scaleIO",
+    "local",
+    "storageos",
+    "csi",
+)
 
 
 class PersistentVolumeClaim(Strategy):
