@@ -14,7 +14,7 @@ from ostinato.cli.app import _parser
 PAGE = Path(__file__).parents[3] / "docs" / "reference" / "cli.md"
 
 
-@pytest.mark.parametrize("command", ["run", "manifests", "types"])
+@pytest.mark.parametrize("command", ["run", "manifests", "types", "up", "controllers", "scheduler", "node"])
 def test_the_page_names_every_option(command: str) -> None:
     (commands,) = [each for each in _parser()._actions if isinstance(each, argparse._SubParsersAction)]
     section = PAGE.read_text().split(f"## `ostinato {command}`\n")[1].split("\n## ")[0]
