@@ -119,6 +119,8 @@ async def _forward_streams(port: int, data: SpdyStream, error: SpdyStream, dial:
         return
     try:
         await _copy(data.read, data.write, link)
+        if isinstance(link, SpdyLink) and (why := await link.failure()):
+            await error.write(why)
     finally:
         data.drop()
         await data.close()

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 from ostinato.plane.node.runtimes import ExecError
 from ostinato.server.streaming.ports import PROTOCOL as PORTS
+from ostinato.server.streaming.ports import SpdyLink
 from ostinato.server.streaming.session import Command, SessionError
 from ostinato.server.streaming.spdy import SpdyConnection, SpdyStream
 from ostinato.server.streaming.spdy_command import PROTOCOLS, SPDY, SpdySession
@@ -54,35 +55,27 @@ class CriSession(SpdySession):
         self._socket.close()
 
 
-class CriLink:
+class CriLink(SpdyLink):
     """A connection to a port of a Pod, within its own network."""
 
-    def __init__(self, socket: UpgradedSocket, connection: SpdyConnection, data: SpdyStream) -> None:
+    def __init__(self, socket: UpgradedSocket, connection: SpdyConnection, data: SpdyStream, error: SpdyStream) -> None:
+        super().__init__(data, error)
         self._socket = socket
         self._connection = connection
-        self._data = data
 
     @classmethod
     async def to(cls, url: str, port: int, clock: Clock) -> CriLink:
-        """An OSError if that cannot be."""
+        """An OSError if that cannot be; a port at which nobody listens is a `failure` later."""
         try:
             socket = await UpgradedSocket.open(url, PORTS, clock)
         except ExecError as error:
             raise ConnectionError(str(error)) from None
         connection = await SpdyConnection(socket, server=False).__aenter__()
         about = {"port": str(port), "requestid": "0"}
-        await (await connection.open({"streamtype": "error", **about})).close()
+        failures = await connection.open({"streamtype": "error", **about})
+        await failures.close()
         data = await connection.open({"streamtype": "data", **about})
-        return cls(socket, connection, data)
-
-    async def read(self) -> bytes | None:
-        return await self._data.read()
-
-    async def write(self, data: bytes) -> None:
-        await self._data.write(data)
-
-    async def close_writing(self) -> None:
-        await self._data.close()
+        return cls(socket, connection, data, failures)
 
     async def close(self) -> None:
         await self._connection.__aexit__()
