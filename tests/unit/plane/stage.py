@@ -9,18 +9,21 @@
 
 Two tests may share a process and nothing else. `settle` waits, in virtual time, until nothing has been written for a
 while; `until` waits for a condition. A play that takes more than a day of virtual time has failed.
+
+The same plays are given in another theatre with `--over-http`, where everybody speaks to the server over HTTPS.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
 
 from ostinato.api.meta import ObjectMeta
 from ostinato.client import Client, MergePatch
 from ostinato.kinds.core_v1 import ServiceAccount
 from ostinato.manager import Manager
+from ostinato.manager.connecting import Connect, Purpose
 from ostinato.plane.controllers import CONTROLLERS, FIELD_MANAGER, Options, add_controllers
 from ostinato.server.core import Server
 from ostinato.server.store.log_memory import MemoryLog
@@ -32,21 +35,22 @@ _DAY = 86_400.0
 
 
 class Stage:
-    def __init__(self, world: World, server: Server) -> None:
+    def __init__(self, world: World, server: Server, connect: Connect) -> None:
         self.world = world
-        self.server = server
-        self.client = Client(InProcessTransport(server), world=world, namespace="default", field_manager="test")
+        self.connect = connect
+        self.client = Client(connect(Purpose()), world=world, namespace="default", field_manager="test")
+        self._server = server
         self._managers: list[tuple[Manager, asyncio.Task[None]]] = []
 
     @property
     def version(self) -> int:
         """Of the store: it grows with every write."""
-        return self.server.index.version
+        return self._server.index.version
 
     def run(self, add: Callable[[Manager], object], field_manager: str = FIELD_MANAGER) -> Manager:
         """Start a manager with what is added to it."""
         manager = Manager(
-            connect=lambda purpose: InProcessTransport(self.server, deadline=purpose.deadline),
+            connect=self.connect,
             field_manager=field_manager,
             core_events=True,
             world=self.world,
@@ -97,17 +101,35 @@ class Stage:
     async def stop(self) -> None:
         await self.stop_managers()
         await self.client.close()
-        await self.server.close()
 
 
-def on_stage(play: Callable[[Stage], Awaitable[None]], *controllers: str, seed: int = 1) -> None:
-    """Run a play with some controllers of the plane, all in virtual time; what they raise is raised."""
+Act = Callable[[World, Server, Connect], Coroutine[Any, Any, None]]
+"""What is done with a server that runs, in its world, and with the way to it."""
+
+
+def in_simulation(seed: int, act: Act) -> None:
+    """A theatre: it starts a server for an act, has it done, and stops the server. What nothing handles is raised."""
     world = Simulation(seed=seed)
 
     async def whole() -> None:
         server = Server(world, MemoryLog())
         await server.start()
-        stage = Stage(world, server)
+        try:
+            await act(world, server, lambda purpose: InProcessTransport(server, deadline=purpose.deadline))
+        finally:
+            await server.close()
+
+    world.run(whole())
+
+
+theatre: Callable[[int, Act], None] = in_simulation  # where plays are given; tests may choose another
+
+
+def on_stage(play: Callable[[Stage], Awaitable[None]], *controllers: str, seed: int = 1) -> None:
+    """Run a play with some controllers of the plane, all in virtual time; what they raise is raised."""
+
+    async def act(world: World, server: Server, connect: Connect) -> None:
+        stage = Stage(world, server, connect)
         if "serviceaccount-controller" not in controllers:  # without one, no Pod is let in
             await stage.client.create(ServiceAccount(metadata=ObjectMeta(name="default")))
         if controllers:
@@ -119,4 +141,4 @@ def on_stage(play: Callable[[Stage], Awaitable[None]], *controllers: str, seed: 
         finally:
             await stage.stop()
 
-    world.run(whole())
+    theatre(seed, act)

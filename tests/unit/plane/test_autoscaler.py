@@ -68,7 +68,8 @@ async def use(stage: Stage, cpu: str, *names: str) -> None:
     for name in names or [pod.metadata.name for pod in await stage.client.list(Pod)]:
         now = str(Time.of(stage.world.clock.now()))
         metrics = {
-            "apiVersion": "metrics.k8s.io/v1beta1", "kind": "PodMetrics",
+            "apiVersion": "metrics.k8s.io/v1beta1",
+            "kind": "PodMetrics",
             "metadata": {"name": name, "labels": {"app": "web"}},
             "timestamp": now,
             "window": "30s",

@@ -14,8 +14,6 @@ from ostinato.kinds.batch_v1 import Job
 from ostinato.kinds.core_v1 import ConfigMap, Namespace, Pod
 from ostinato.manager import Manager
 from ostinato.plane.controllers import CONTROLLERS, FIELD_MANAGER, Options, add_controllers
-from ostinato.server.core import Server
-from ostinato.server.transport import InProcessAnswer, InProcessTransport
 from ostinato.world import Rng
 
 from .stage import Stage, on_stage
@@ -23,23 +21,24 @@ from .test_garbage import config, names, owner
 from .test_job import GARBAGE, JOBS, job
 
 
-class Lossy(InProcessTransport):
-    """Every fifth write gets lost, or its answer does."""
+class Lossy:
+    """A transport over which every fifth write gets lost, or its answer does."""
 
-    def __init__(
-        self, server: Server, rng: Rng, deadline: protocol.Deadline | None, note: Callable[[], object]
-    ) -> None:
-        super().__init__(server, deadline=deadline)
+    def __init__(self, inner: protocol.Transport, rng: Rng, note: Callable[[], object]) -> None:
+        self.host = inner.host
+        self.websocket = inner.websocket
+        self.close = inner.close
+        self._inner = inner
         self._rng = rng
         self._note = note
 
-    async def request(self, request: protocol.Request) -> InProcessAnswer:
+    async def request(self, request: protocol.Request) -> protocol.Response:
         fate = self._rng.random() if request.method != "GET" and "/events" not in request.path else 1.0
         if fate < 0.2:
             self._note()
         if fate < 0.1:
             raise ConnectionLost("the request was lost")
-        answer = await super().request(request)
+        answer = await self._inner.request(request)
         if fate < 0.2:
             await answer.read()
             raise ConnectionLost("the answer was lost")
@@ -59,7 +58,7 @@ class Restarted:
     async def _run(self) -> None:
         while True:
             manager = Manager(
-                connect=lambda purpose: Lossy(self._stage.server, self._rng, purpose.deadline, self._note),
+                connect=lambda purpose: Lossy(self._stage.connect(purpose), self._rng, self._note),
                 field_manager=FIELD_MANAGER,
                 graceful_shutdown=0,  # what is under way is dropped
                 world=self._stage.world,

@@ -178,6 +178,7 @@ def test_a_volume_that_was_promised_to_a_claim_is_not_promised_to_another() -> N
         reason, message = await why(stage, waiting)
         assert reason == "Unschedulable"
         assert message.startswith(NONE_LEFT)
-        assert [each for each, _ in await stage.events(waiting)] == ["FailedScheduling"]
+        told = {reason for reason, _ in await stage.events(waiting)}  # of the Pod and of the claim
+        assert told == {"FailedScheduling", "WaitForFirstConsumer"}
 
     play(scene, controllers=("persistentvolume-binder-controller",))
