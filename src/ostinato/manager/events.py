@@ -59,6 +59,7 @@ class Events:
         self._stopped = False
         self._dropped = 0
         self._moment = 0  # that was given to an event last
+        self._nanoseconds = world.rng.randrange(1000)  # a clock tells microseconds: other processes have other ones
 
     def recorder(self, controller: str) -> EventRecorder:
         """A recorder for what is done by `controller`, of Events of events.k8s.io."""
@@ -107,7 +108,7 @@ class Events:
 
     def moment(self) -> int:
         """Now, in nanoseconds; of two events of the same moment the second is a bit later, so that both have a name."""
-        self._moment = max(self._moment + 1, int(self._clock.wall() * 1e6) * 1000)
+        self._moment = max(self._moment + 1, int(self._clock.wall() * 1e6) * 1000 + self._nanoseconds)
         return self._moment
 
     async def _run(self) -> None:

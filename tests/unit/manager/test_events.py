@@ -70,6 +70,16 @@ async def test_events_of_objects_without_a_namespace_are_in_the_default_one(stag
 
 
 @staged
+async def test_what_two_processes_say_of_one_name_in_the_same_moment_is_two_events(stage: Stage) -> None:
+    one, other = Told(stage), Told(stage)
+    one.recorder.event(A, "Scaled", "x")
+    other.recorder.event(A, "Refused", "y")
+    assert {event.reason for event in await one.settled()} == {"Scaled", "Refused"}
+    await one.events.stop()
+    await other.events.stop()
+
+
+@staged
 async def test_the_second_makes_a_series_and_further_ones_are_only_counted(stage: Stage) -> None:
     told = Told(stage)
     for number in range(5):
