@@ -30,6 +30,7 @@ from ostinato.server.verbs import pod_handlers
 from ostinato.server.verbs.context import Context
 from ostinato.server.verbs.get import get, get_at_once
 from ostinato.server.verbs.review import install_reviews
+from ostinato.server.verbs.token_request import install_tokens
 from ostinato.server.warning import warning_headers
 from ostinato.world import World
 
@@ -60,6 +61,8 @@ class Server:
         assert events.collection is not None
         self._expiry = Expiry(self.index, events.collection, world.clock, EVENTS_LIVE)
         install_reviews(self.registry, self.authenticator.authenticate)
+        self.account_tokens = install_tokens(self.registry, world)
+        self.authenticator.accounts = self.account_tokens.user
         self._definitions = self.registry.get("apiextensions.k8s.io", "v1", "customresourcedefinitions")
         assert self._definitions is not None
         self._definitions.settle = self._settle_definitions

@@ -12,13 +12,14 @@ from pathlib import Path
 
 import msgspec
 
+from ostinato.server.access.account_tokens import KEY_BYTES
 from ostinato.server.access.authority import Authority
 from ostinato.server.access.kubeconfig import write_kubeconfig
 from ostinato.server.core import Server
 from ostinato.server.http import HttpServer
 from ostinato.server.nodes import Remote
 from ostinato.server.remote_nodes import RemoteNodes
-from ostinato.server.state import StateDirectory
+from ostinato.server.state import StateDirectory, read_private, write_private
 from ostinato.server.store.index import Log
 from ostinato.server.store.log_memory import MemoryLog
 from ostinato.world import World
@@ -70,6 +71,7 @@ class Standalone:
             hosts = [*_HOSTS] if settings.host in (*_HOSTS, *_ANY) else [*_HOSTS, settings.host]
             context = _context(authority, hosts)
             self.core = Server(self._world, self._log())
+            self.core.account_tokens.key = _kept(settings.state / "accounts.key", self._world)
             self.core.nodes.remote = _remote_nodes(self._world, authority)
             if settings.token_file is not None:
                 self.core.authenticator.add_file(settings.token_file)
@@ -109,6 +111,13 @@ class Standalone:
         if self._state is not None:
             self._state.release()
             self._state = None
+
+
+def _kept(path: Path, world: World) -> bytes:
+    """The key in a file, made on first start."""
+    if not path.exists():
+        write_private(path, world.ids.token(KEY_BYTES))
+    return read_private(path)
 
 
 def _address(host: str) -> str:

@@ -125,7 +125,11 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
         named(),
         "parameters: Required value: must contain at least one key/value pair",
     ),
-    (f"{STORAGE}/namespaces/default/csistoragecapacities", named(), "storageClassName: Required value"),
+    (
+        f"{STORAGE}/namespaces/default/csistoragecapacities",
+        named(),
+        'storageClassName: Invalid value: "": a lowercase RFC 1123 subdomain',
+    ),
     (f"{STORAGE}/volumeattachments", named(spec={"source": {}}), "spec.attacher: Required value"),
     (
         f"{NETWORK}/namespaces/default/networkpolicies",
@@ -371,13 +375,13 @@ FIXED: list[tuple[str, dict[str, Any], dict[str, Any], str]] = [
         f"{STORAGE}/csidrivers",
         named(spec={}),
         {"spec": {"attachRequired": False}},
-        "spec.attachRequired: Invalid value",
+        "spec.attachedRequired: Invalid value",
     ),
     (
         f"{STORAGE}/volumeattributesclasses",
         named(driverName="d", parameters={"a": "b"}),
         {"parameters": {"a": "c"}},
-        "parameters: Invalid value",
+        "parameters: Forbidden: updates to parameters are forbidden.",
     ),
     (
         f"{STORAGE}/namespaces/default/csistoragecapacities",

@@ -193,7 +193,7 @@ class CSINode(Strategy):
 
     def validate(self, obj: Json) -> list[FieldError]:
         path, seen, errors = Path("spec", "drivers"), set[str](), []
-        for i, driver in enumerate(obj["spec"].get("drivers") or ()):
+        for i, driver in enumerate((obj.get("spec") or {}).get("drivers") or ()):
             errors += _driver(driver, path.index(i), seen)
         return errors
 
@@ -202,7 +202,7 @@ class CSINode(Strategy):
         after, before = (
             {
                 driver["name"]: {k: v for k, v in driver.items() if k != "allocatable"}
-                for driver in obj["spec"]["drivers"]
+                for driver in (obj.get("spec") or {}).get("drivers") or ()
             }
             for obj in (new, old)
         )

@@ -26,11 +26,11 @@ _PRINTABLE = frozenset({"L", "M", "N", "P", "S"})  # classes of characters, as G
 
 def now(clock: Clock) -> str:
     """The time as metadata tells it."""
-    return _timestamp(int(clock.wall()))
+    return timestamp(int(clock.wall()))
 
 
 @lru_cache(maxsize=4)  # a second has many writes
-def _timestamp(seconds: int) -> str:
+def timestamp(seconds: int) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")[:19] + "Z"
 
 

@@ -1,0 +1,159 @@
+"""serviceaccounts/token: a token for an account, perhaps for as long as a Pod, a Secret or a Node lives."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any
+
+from ostinato.api.errors import BadRequest, Conflict, Invalid, NotFound
+from ostinato.api.field_errors import FieldError, Path
+from ostinato.api.gvk import GroupResource, GroupVersion, GroupVersionKind
+from ostinato.api.schema import builtin_schemas
+from ostinato.server import body
+from ostinato.server.access.account_tokens import ISSUER, AccountTokens
+from ostinato.server.admission.objects import Kind
+from ostinato.server.negotiate import body_media, form_of
+from ostinato.server.options import write_options
+from ostinato.server.present import value_response
+from ostinato.server.request import Response
+from ostinato.server.resources.registry import Registry
+from ostinato.server.resources.resource import Resource
+from ostinato.server.resources.strategy import Json, Strategy
+from ostinato.server.schema import builtin
+from ostinato.server.verbs import write
+from ostinato.server.verbs.context import Context
+from ostinato.world import World
+
+TOKEN_REQUEST = GroupVersionKind("authentication.k8s.io", "v1", "TokenRequest")
+_SHORTEST, _LONGEST = 600, 1 << 32  # seconds
+_USUAL = 3600
+_BINDS = {"Pod": "pods", "Secret": "secrets", "Node": "nodes"}
+
+
+def install_tokens(registry: Registry, world: World) -> AccountTokens:
+    """Let the accounts of a server have tokens, and give back what checks them."""
+    names = {"ServiceAccount": "serviceaccounts", **_BINDS}
+    kinds = {kind: Kind(registry, "", "v1", resource) for kind, resource in names.items()}
+    tokens = AccountTokens(world, kinds)
+    accounts = kinds["ServiceAccount"].resource
+    accounts.handlers["token", "create"] = _issues(tokens, _requests(accounts), kinds)
+    return tokens
+
+
+def _requests(accounts: Resource) -> Resource:
+    """TokenRequests, as a resource: they have a body, but no storage."""
+    made = Resource(
+        gvr=accounts.gvr,
+        gvk=TOKEN_REQUEST,
+        namespaced=True,
+        verbs=(),
+        strategy=Strategy(),
+        schema=builtin_schemas().of(TOKEN_REQUEST),
+        collection=None,
+    )
+    made.read = partial(builtin.read, builtin.model_of(TOKEN_REQUEST))
+    return made
+
+
+def _issues(
+    tokens: AccountTokens, requests: Resource, kinds: dict[str, Kind]
+) -> Callable[[Context], Awaitable[Response]]:
+    async def issue(context: Context) -> Response:
+        request = context.request
+        form = form_of(request, requests)
+        options = write_options(request, "CreateOptions")
+        asked = body.read(request, requests, await request.read(), body_media(request), options)
+        account = _account(context, asked["metadata"], kinds["ServiceAccount"])
+        spec = _complete(asked, account, context)
+        await context.admission.validate(context, "CREATE", asked, None, options)
+        bound = _bound(context, spec.get("boundObjectRef"), kinds)
+        now, seconds = context.world.clock.wall(), spec["expirationSeconds"]
+        claims: dict[str, Any] = {
+            "aud": spec["audiences"],
+            "exp": int(now) + seconds,
+            "iat": int(now),
+            "iss": ISSUER,
+            "jti": context.world.ids.uid(),
+            "kubernetes.io": {
+                "namespace": context.route.namespace,
+                **bound,
+                "serviceaccount": {"name": context.route.name, "uid": account["uid"]},
+            },
+            "nbf": int(now),
+            "sub": f"system:serviceaccount:{context.route.namespace}:{context.route.name}",
+        }
+        expires = write.timestamp(int(now) + seconds)
+        asked["status"] = {"token": tokens.sign(claims), "expirationTimestamp": expires}
+        return value_response(asked, form, 201)
+
+    return issue
+
+
+def _account(context: Context, given: Json, accounts: Kind) -> Json:
+    """The metadata of the account that is asked for."""
+    route = context.route
+    for field, wanted in (("name", route.name), ("namespace", route.namespace)):
+        if given.get(field) and given[field] != wanted:
+            detail = f"must match the service account {field} if specified"
+            fault = FieldError.invalid(Path("metadata", field), given[field], detail)
+            raise Invalid.of(TOKEN_REQUEST.group_kind, route.name, [fault])
+    account = accounts.get(route.name, route.namespace)
+    if account is None:
+        raise NotFound.of(GroupResource("", "serviceaccounts"), route.name)
+    found: Json = account["metadata"]
+    if given.get("uid") and given["uid"] != found["uid"]:
+        why = f"the UID in the token request ({given['uid']}) does not match the UID of the service account"
+        resource = GroupResource(TOKEN_REQUEST.group, TOKEN_REQUEST.kind)
+        raise Conflict.of(resource, route.name, f"{why} ({found['uid']})")
+    return found
+
+
+def _complete(asked: Json, account: Json, context: Context) -> Json:
+    """The spec with what the client left out, after it was checked."""
+    spec: Json = asked.setdefault("spec", {})
+    if not spec.get("audiences"):
+        spec["audiences"] = [ISSUER]
+    spec.setdefault("expirationSeconds", _USUAL)
+    spec.setdefault("boundObjectRef", None)
+    now = write.now(context.world.clock)
+    asked["metadata"].update(
+        name=context.route.name, namespace=context.route.namespace, uid=account["uid"], creationTimestamp=now
+    )
+    seconds, path, errors = spec["expirationSeconds"], Path("spec", "expirationSeconds"), []
+    if seconds < _SHORTEST:
+        errors.append(FieldError.invalid(path, seconds, "may not specify a duration less than 10 minutes"))
+    if seconds > _LONGEST:
+        errors.append(FieldError.invalid(path, seconds, "may not specify a duration larger than 2^32 seconds"))
+    if errors:
+        raise Invalid.of(TOKEN_REQUEST.group_kind, "", errors)
+    return spec
+
+
+def _bound(context: Context, reference: Json | None, kinds: dict[str, Kind]) -> Json:
+    """The claims about the object that a token is bound to."""
+    if reference is None:
+        return {}
+    kind, name = reference.get("kind", ""), reference.get("name", "")
+    version = GroupVersion.parse(reference.get("apiVersion", ""))
+    if version.group or kind not in _BINDS:
+        shown = f"{version.group}/{version.version}, Kind={kind}"
+        raise BadRequest.of(f"cannot bind token to object of type {shown}")
+    found = kinds[kind].get(name, "" if kind == "Node" else context.route.namespace)
+    if found is None:
+        raise NotFound.of(GroupResource("", _BINDS[kind]), name)
+    account = context.route.name
+    if kind == "Pod" and found["spec"].get("serviceAccountName", "") != account:
+        rule = "to pod running with different serviceaccount name."
+        raise BadRequest.of(f'cannot bind token for serviceaccount "{account}" {rule}')
+    uid = found["metadata"]["uid"]
+    if reference.get("uid") and reference["uid"] != uid:
+        why = f"the UID in the bound object reference ({reference['uid']}) does not match the UID in record."
+        text = f"{why} The object might have been deleted and then recreated"
+        raise Conflict.of(GroupResource(version.group, kind), name, text)
+    claims: Json = {kind.lower(): {"name": name, "uid": uid}}
+    node = found["spec"].get("nodeName") if kind == "Pod" else None
+    if node:
+        there = kinds["Node"].get(node)
+        claims["node"] = {"name": node, **({"uid": there["metadata"]["uid"]} if there else {})}
+    return claims
