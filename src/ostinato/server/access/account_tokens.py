@@ -21,7 +21,7 @@ from ostinato.world import World
 if TYPE_CHECKING:
     from ostinato.server.admission.objects import Kind
 
-ISSUER = "https://kubernetes.default.svc.cluster.local"
+ISSUER = "https://kubernetes.default.svc"
 KEY_BYTES = 32
 _HEADER = base64.urlsafe_b64encode(b'{"alg":"HS256","typ":"JWT"}').rstrip(b"=")
 _LONGEST = 16 * 1024  # bytes of a token that is looked at

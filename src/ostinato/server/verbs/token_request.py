@@ -114,7 +114,8 @@ def _complete(asked: Json, account: Json, context: Context) -> Json:
     spec: Json = asked.setdefault("spec", {})
     if not spec.get("audiences"):
         spec["audiences"] = [ISSUER]
-    spec.setdefault("expirationSeconds", _USUAL)
+    if spec.get("expirationSeconds") is None:
+        spec["expirationSeconds"] = _USUAL
     spec.setdefault("boundObjectRef", None)
     now = write.now(context.world.clock)
     asked["metadata"].update(
