@@ -370,8 +370,8 @@ def test_ports_are_reached_within_the_pods_own_network(on_node: Callable[[Play],
         await link.close()
         link = await node.runtime.connect(pod, 8081)
         assert await link.read() is None
-        assert b"connection refused" in await link.failure()
         await link.close()
+        assert b"connection refused" in await link.failure()
 
     on_node(play)
 

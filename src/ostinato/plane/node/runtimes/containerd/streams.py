@@ -62,6 +62,7 @@ class CriLink(SpdyLink):
         super().__init__(data, error)
         self._socket = socket
         self._connection = connection
+        self._said = b""  # why it failed
 
     @classmethod
     async def to(cls, url: str, port: int, clock: Clock) -> CriLink:
@@ -76,6 +77,15 @@ class CriLink(SpdyLink):
         await failures.close()
         data = await connection.open({"streamtype": "data", **about})
         return cls(socket, connection, data, failures)
+
+    async def read(self) -> bytes | None:
+        data = await super().read()
+        if data is None:
+            self._said += await super().failure()  # it goes with the connection
+        return data
+
+    async def failure(self) -> bytes:
+        return self._said
 
     async def close(self) -> None:
         await self._connection.__aexit__()
