@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, runtime_checkable
 
 import msgspec
 
+from ostinato.api.codec import to_dict
 from ostinato.api.errors import APIError
 from ostinato.api.time import Time
 from ostinato.client.transport import TransportError
-from ostinato.kinds.core_v1 import LifecycleHandler, Pod
+from ostinato.kinds.core_v1 import Container, LifecycleHandler, Pod
 from ostinato.plane.node.checks import Checker
 from ostinato.plane.node.containers import Record, Waiting
 from ostinato.plane.node.messages import last_words
@@ -40,6 +41,13 @@ class Quarters(msgspec.Struct, frozen=True, eq=False):
     runtime: Runtime
     clock: Clock
     supplies: Supplies | None = None
+
+
+@runtime_checkable
+class Resizable(Protocol):
+    """A runtime that can change what its containers may use."""
+
+    def resize(self, pod: Pod, container: Container, attempt: int) -> None: ...
 
 
 class Life(Protocol):
@@ -229,6 +237,23 @@ class Handler:
         text = f"Container {record.name} definition changed, will be restarted"
         self._condemn(record, self._end_one(record, text, self._grace))
 
+    def resize(self, pod: Pod) -> None:
+        """Its containers may use more, or less, from now on."""
+        summary = {
+            "initContainers": [_allocation(each) for each in pod.spec.init_containers],
+            "containers": [_allocation(each) for each in pod.spec.containers],
+            "generation": pod.metadata.generation,
+        }
+        if not pod.spec.init_containers:
+            del summary["initContainers"]
+        text = msgspec.json.encode(summary).decode()
+        self._tell(pod, "Normal", "ResizeStarted", f"Pod resize started: {text}")
+        if isinstance(self._quarters.runtime, Resizable):
+            for record in self._life.records.values():
+                if record.running is not None and record.is_running:
+                    self._quarters.runtime.resize(pod, record.spec, record.running.attempt)
+        self._tell(pod, "Normal", "ResizeCompleted", f"Pod resize completed: {text}")
+
     def _condemn(self, record: Record, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
         self._kills[record.name] = task
@@ -308,3 +333,8 @@ class Handler:
             asked = float(hook.sleep.seconds)
             await self._clock.sleep(asked if seconds is None else min(asked, seconds))
         return True
+
+
+def _allocation(container: Container) -> dict[str, Any]:
+    resources = {} if container.resources is None else to_dict(container.resources)
+    return {"name": container.name, "resources": resources}

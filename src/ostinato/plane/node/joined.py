@@ -20,6 +20,7 @@ from ostinato.cache.informers import Settings
 from ostinato.client.config import Config
 from ostinato.kinds.core_v1 import Pod
 from ostinato.manager import CacheOptions, Manager
+from ostinato.plane import services
 from ostinato.plane.node import fleet
 from ostinato.plane.node.local import address
 from ostinato.plane.node.serving import PORT, NodeServer
@@ -37,6 +38,7 @@ class JoinSettings(msgspec.Struct, frozen=True, kw_only=True):
     - `runtime`: what it runs containers with: "process", "containerd". Defaults to processes.
     - `host`, `port`: where its agent listens. Default to all addresses, and the port of kubelets.
     - `containerd`: the socket of that runtime.
+    - `services`: whether those of the cluster answer on this machine. Defaults to yes: nobody else sees to it.
     """
 
     name: str
@@ -45,6 +47,7 @@ class JoinSettings(msgspec.Struct, frozen=True, kw_only=True):
     host: str = ""
     port: int = PORT
     containerd: Path = Path("/run/containerd/containerd.sock")
+    services: bool = True
 
     def __post_init__(self) -> None:
         if self.runtime not in ("process", "containerd"):
@@ -105,6 +108,8 @@ class JoinedNode:
             await server.start(settings.host, settings.port, own_certificate, _authority(self._config))
             at = fleet.At(self._host, server.port)
             server.endpoint = fleet.join(manager, settings.name, settings.state, at, self._containerd)
+            if settings.services:
+                services.add_to(manager, settings.state)
         except BaseException:
             await self.stop()
             raise

@@ -74,13 +74,17 @@ class PodLife:
         before, self.pod = self.pod, pod
         if pod.metadata.generation == before.metadata.generation:
             return
+        resized = False
         for container in (*pod.spec.init_containers, *pod.spec.containers):
             record = self.records.get(container.name)
             if record is not None:
                 other = record.spec.image != container.image
+                resized |= record.spec.resources != container.resources
                 record.spec = container
                 if other and record.is_running and record.role in ("main", "sidecar"):
                     self._handler.replace(record)
+        if resized:
+            self._handler.resize(pod)
         for ephemeral in pod.spec.ephemeral_containers:
             if ephemeral.name not in self.records:
                 self.records[ephemeral.name] = ephemeral_record(ephemeral)

@@ -202,7 +202,7 @@ def _mount(
         missing: list[str] = []
         part = expand(asked.sub_path_expr, environment, missing)
         if missing:
-            raise StartError("CreateContainerConfigError", f'missing value for "{missing[0]}"')
+            raise StartError("CreateContainerConfigError", f"missing value for {missing[0]}")
     if part:
         try:
             source = within(source, part)

@@ -291,6 +291,27 @@ def test_a_container_with_another_image_is_replaced_whatever_its_policy(tmp_path
     on_node(play, tmp_path)
 
 
+def test_a_pod_is_resized_in_place(tmp_path: Path) -> None:
+    async def play(node: NodeStage) -> None:
+        given = ResourceRequirements(requests={"cpu": Quantity("10m")}, limits={"cpu": Quantity("1")})
+        await node.client.create(pod(containers=[container(resources=given)]))
+        await node.wait(2)
+        change = {"spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "20m"}}}]}}
+        await node.client.patch(Pod, "p", StrategicMergePatch(change), subresource="resize")
+        await node.wait(2)
+        status = await node.status()
+        assert status.allocated_resources == {"cpu": Quantity("20m")}
+        assert status.restart_count == 0
+        summary = (
+            '{"containers":[{"name":"c","resources":{"limits":{"cpu":"1"},"requests":{"cpu":"20m"}}}],"generation":2}'
+        )
+        events = await node.events()
+        assert ("ResizeStarted", f"Pod resize started: {summary}") in events
+        assert ("ResizeCompleted", f"Pod resize completed: {summary}") in events
+
+    on_node(play, tmp_path)
+
+
 def test_a_volume_that_is_not_there_is_waited_for(tmp_path: Path) -> None:
     async def play(node: NodeStage) -> None:
         volume = Volume(name="v", config_map=ConfigMapVolumeSource(name="settings"))

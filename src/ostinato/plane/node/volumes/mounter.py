@@ -32,6 +32,10 @@ class MountError(Exception):
     """A volume is not there; the message is that of an event."""
 
 
+class _ClaimError(Exception):
+    """A claim that gives no volume."""
+
+
 class Mounted(msgspec.Struct, frozen=True):
     """A volume that is there; `read_only`: whoever mounts it."""
 
@@ -61,6 +65,9 @@ class VolumeMounter:
                 path = await self._mount(pod, volume)
                 claim = volume.persistent_volume_claim
                 found[volume.name] = Mounted(path, _shows_objects(volume) or bool(claim and claim.read_only))
+            except _ClaimError as error:
+                text = f"Unable to attach or mount volumes: unmounted volumes=[{volume.name}], unattached volumes=[], "
+                raise MountError(f"{text}failed to process volumes=[{volume.name}]: {error}") from None
             except (ContentError, OSError, APIError, TransportError) as error:
                 text = f"MountVolume.SetUp failed for volume {_quoted(volume.name)} : {error}"
                 raise MountError(text) from None
@@ -111,10 +118,12 @@ class VolumeMounter:
 
     async def _claimed(self, pod: Pod, name: str) -> Path:
         claim = await self._objects.claim(pod.metadata.namespace, name)
+        whose = f"error processing PVC {pod.metadata.namespace}/{name}: "
         if claim is None:
-            raise ContentError(f'persistentvolumeclaim "{name}" not found')
+            text = f'failed to fetch PVC from API server: persistentvolumeclaims "{name}" not found'
+            raise _ClaimError(whose + text)
         if claim.status.phase != "Bound" or not claim.spec.volume_name:
-            raise ContentError(f'persistentvolumeclaim "{name}" is not bound')
+            raise _ClaimError(f"{whose}PVC is not bound")
         volume = await self._objects.persistent_volume(claim.spec.volume_name)
         if volume is None:
             raise ContentError(f'persistentvolume "{claim.spec.volume_name}" not found')

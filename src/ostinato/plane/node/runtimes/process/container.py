@@ -26,6 +26,7 @@ from ostinato.world import Clock
 SCHEME: Final = "process://"
 MARK: Final = "OSTINATO_CONTAINER"  # the variable that tells to which container a process belongs
 _KILLED: Final = 137
+_GET_READY: Final = 0.2  # seconds that a container has to begin to heed signals
 _KILL_PATIENCE: Final = 10.0
 _LOOK_EVERY: Final = 0.5  # seconds, where the kernel does not tell of ends
 
@@ -101,6 +102,7 @@ class ProcessContainer:
         if self.exit is not None:
             return
         if grace > 0:
+            await self._clock.sleep(min(self.state.started + _GET_READY - self._clock.wall(), grace))
             self._tell(signal.SIGTERM)
             with suppress(TimeoutError):
                 async with self._clock.timeout(grace):

@@ -150,6 +150,10 @@ class ProcessRuntime:
 
         container.watch(changed)
 
+    def resize(self, pod: Pod, container: Container, attempt: int) -> None:
+        """Control groups have new limits at once; those of processes stay as they were when they began."""
+        limits_of(container, _id(pod, container.name, attempt))
+
     # What was there before
 
     async def recover(self, pod: Pod) -> Mapping[str, ProcessContainer]:
