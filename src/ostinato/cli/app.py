@@ -174,7 +174,7 @@ def _add_up(parser: argparse.ArgumentParser) -> None:
     )
     _add_containerd(parser)
     parser.add_argument("--bare", action="store_true", help="the API server alone, as `ostinato apiserver`")
-    _add_without(parser)
+    _add_without(parser, "leave out a controller, the scheduler or services; may be given several times")
 
 
 def _add_containerd(parser: argparse.ArgumentParser) -> None:
@@ -215,14 +215,9 @@ def _add_server_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_without(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--without",
-        metavar="NAME",
-        action="append",
-        default=[],
-        help="leave out a controller, or the scheduler; may be given several times",
-    )
+def _add_without(parser: argparse.ArgumentParser, what: str, names: Sequence[str] | None = None) -> None:
+    """`names`: those that may be given, where that is known here."""
+    parser.add_argument("--without", metavar="NAME", action="append", default=[], choices=names, help=what)
 
 
 def _up(options: argparse.Namespace) -> int:
@@ -260,7 +255,7 @@ def _add_controllers(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--ca-certificate", metavar="FILE", help="of the cluster's authority, for kube-root-ca.crt")
     parser.add_argument("--ca-key", metavar="FILE", help="of the same, to sign certificates for nodes")
     parser.add_argument("--volumes", metavar="DIR", help="directory in which volumes for claims are made")
-    _add_without(parser)
+    _add_without(parser, "leave out a controller; may be given several times")
 
 
 def _add_scheduler(parser: argparse.ArgumentParser) -> None:
@@ -307,6 +302,7 @@ def _add_node(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--state", metavar="DIR", help="what it keeps (default: ostinato/node in $XDG_STATE_HOME or ~/.local/state)"
     )
+    _add_without(parser, "leave out services: another proxy has them answer on this machine", ["services"])
 
 
 def _node(options: argparse.Namespace) -> int:

@@ -14,6 +14,7 @@ from ostinato.client.config import Config
 from ostinato.client.config_error import ConfigError
 from ostinato.manager import configure_logging
 from ostinato.plane.node.joined import JoinedNode, JoinSettings
+from ostinato.plane.services import SERVICES
 
 
 def node(options: argparse.Namespace) -> None:
@@ -34,6 +35,7 @@ def node(options: argparse.Namespace) -> None:
             host=host,
             port=port,
             containerd=Path(options.containerd),
+            services=SERVICES not in options.without,
         )
     except ValueError as error:
         raise Failure(str(error)) from None

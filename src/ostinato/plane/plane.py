@@ -19,7 +19,7 @@ import msgspec
 
 from ostinato.client.transport import Transport
 from ostinato.manager import Manager, Purpose
-from ostinato.plane import scheduler
+from ostinato.plane import scheduler, services
 from ostinato.plane.controllers import CONTROLLERS, FIELD_MANAGER, Options, add_controllers
 from ostinato.plane.node import fleet
 from ostinato.server.standalone import Settings, Standalone
@@ -30,7 +30,7 @@ if TYPE_CHECKING:  # what it needs is an extra
     from ostinato.plane.node.runtimes.containerd import Containerd
 
 SCHEDULER: Final = "scheduler"
-PARTS: Final = (*CONTROLLERS, SCHEDULER)
+PARTS: Final = (*CONTROLLERS, SCHEDULER, services.SERVICES)
 
 
 class PlaneSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -117,7 +117,7 @@ class Plane:
             ca_key=state / "ca.key",
             volumes=state / "volumes" if settings.nodes else None,
         )
-        add_controllers(manager, options, without=settings.without - {SCHEDULER})
+        add_controllers(manager, options, without=settings.without - {SCHEDULER, services.SERVICES})
         if SCHEDULER not in settings.without:
             scheduler.add_to(manager)
         if settings.nodes:
@@ -127,3 +127,5 @@ class Plane:
                 self._server.core.nodes.add(name, endpoint)
             if settings.runtime != "simulated":  # which uses nothing that could be measured
                 self._server.core.serve_usage()
+                if services.SERVICES not in settings.without:
+                    services.add_to(manager, state)
