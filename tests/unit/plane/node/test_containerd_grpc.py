@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from tests.unit.plane.node.grpc_server import Exchange, GrpcServer, Serve, serving
 
+from ostinato.api.protobuf.decoding import read_message
+from ostinato.api.protobuf.encoding import write_message
 from ostinato.plane.node.runtimes.containerd.cri import RemoteCri
 from ostinato.plane.node.runtimes.containerd.grpc import Channel, described
 from ostinato.plane.node.runtimes.containerd.http2 import RpcError
@@ -158,3 +160,30 @@ def test_methods_of_the_cri_are_asked_with_their_messages(tmp_path: Path) -> Non
         assert server.exchanges[1].method == "/runtime.v1.ImageService/ImageStatus"
 
     play(tmp_path, version, scene)
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        *("Version", "RunPodSandbox", "StopPodSandbox", "RemovePodSandbox", "PodSandboxStatus", "ListPodSandbox"),
+        *("CreateContainer", "StartContainer", "StopContainer", "RemoveContainer", "ContainerStatus", "ListContainers"),
+        *("ReopenContainerLog", "ListContainerStats", "ExecSync", "Exec", "Attach", "PortForward"),
+        *("ImageStatus", "PullImage"),
+    ],
+)
+def test_every_method_that_is_asked_has_its_messages(method: str) -> None:
+    assert write_message(f"runtime.v1.{method}Request", {}) == b""
+    assert read_message(f"runtime.v1.{method}Response", b"") == {}
+
+
+def test_messages_of_the_cri_are_read_as_they_were_written() -> None:
+    status = {
+        "id": "x",
+        "state": 2,
+        "exit_code": -1,
+        "finished_at": 1 << 60,
+        "labels": {"a": "b"},
+        "user": {"linux": {"uid": 0, "supplemental_groups": [1, 1 << 40]}},
+        "mounts": [{"container_path": "/a", "readonly": True}, {}],
+    }
+    assert read_message("runtime.v1.ContainerStatus", write_message("runtime.v1.ContainerStatus", status)) == status
