@@ -16,6 +16,8 @@ Role = Literal["init", "sidecar", "main", "ephemeral"]
 RETRY_AFTER: Final = 10.0  # seconds, of a start that failed
 FIRST_BACKOFF: Final = 10.0
 LONGEST_BACKOFF: Final = 300.0
+_ALL: Final = "RestartingAllContainers"
+_REMOVED: Final = "The container is removed because RestartAllContainers in place"
 _FORGIVEN_AFTER: Final = 2 * LONGEST_BACKOFF  # seconds of a good run after which earlier failures do not count
 
 
@@ -47,6 +49,7 @@ class Record(msgspec.Struct, eq=False):
     hooking: bool = False  # it runs, but what is to be done after its start is not
     probed_ready: bool = True  # as far as its probes know
     probed_started: bool = True
+    anew: bool = False  # it is to run as if it never had
     replaced: bool = False  # it is being ended for it is to be another: it comes back, whatever its policy
     words: str = ""  # the last, of the one that has ended
 
@@ -94,8 +97,16 @@ class Record(msgspec.Struct, eq=False):
             self.backoff = FIRST_BACKOFF if forgiven or not self.backoff else min(2 * self.backoff, LONGEST_BACKOFF)
         self.running = running
         self.waiting = self.failed_at = None
-        self.replaced = False
+        self.replaced = self.anew = False
         self.words = ""
+
+    def begin_anew(self) -> None:
+        """All of the Pod begins anew: what has run counts no more."""
+        if self.running is not None:
+            self.restarts += 1
+            self.before = ContainerStateTerminated(exit_code=137, reason=_ALL, message=_REMOVED)
+        self.running = self.waiting = self.failed_at = None
+        self.backoff, self.words, self.anew = 0.0, "", True
 
 
 def terminated(running: Running, ended: Exit, words: str) -> ContainerStateTerminated:
@@ -141,6 +152,18 @@ def _remember(record: Record, known: ContainerStatus) -> None:
     record.restarts = known.restart_count
     if known.last_state is not None:
         record.before = known.last_state.terminated
+
+
+def asks_for_all(record: Record) -> bool:
+    """Whether a container has ended in a way that has all of its Pod begin anew."""
+    ended = record.exit
+    if ended is None:
+        return False
+    for rule in record.spec.restart_policy_rules:
+        codes = rule.exit_codes
+        if codes is not None and (ended.code in codes.values) == (codes.operator == "In"):
+            return rule.action == "RestartAllContainers"
+    return False
 
 
 def restarts(record: Record, policy: str) -> bool:

@@ -303,6 +303,12 @@ class Handler:
         if self._quarters.supplies is not None:
             self._quarters.supplies.discard(life.pod)
 
+    async def stop_for_restart(self) -> None:
+        """End all containers, for all of them are to begin anew."""
+        running = [each for each in self._life.records.values() if each.is_running and each.role != "ephemeral"]
+        await asyncio.gather(*(self._end_one(each, "killing", self._grace) for each in running))
+        self.notice_ends()
+
     async def _stop(self, record: Record, grace: float, until: float) -> None:
         self._tell(self._life.pod, "Normal", "Killing", f"Stopping container {record.name}")
         left = until - self._clock.monotonic()

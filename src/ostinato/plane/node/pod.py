@@ -20,9 +20,9 @@ from typing import Final
 from ostinato.api.meta import ObjectMeta
 from ostinato.api.time import Time
 from ostinato.kinds.core_v1 import Container, Pod, PodSpec
-from ostinato.plane.node.containers import Record, Waiting, ephemeral_record, records_of, restarts
+from ostinato.plane.node.containers import Record, Waiting, asks_for_all, ephemeral_record, records_of, restarts
 from ostinato.plane.node.handling import Handler, Quarters, Tell
-from ostinato.plane.node.status import Knowledge
+from ostinato.plane.node.status import Knowledge, has_begun
 
 TEND_EVERY: Final = 15.0  # seconds between two looks at a Pod's volumes
 _EVICTION_GRACE: Final = 1.0
@@ -170,6 +170,10 @@ class PodLife:
             else:
                 starts.append(record)
 
+        if any(asks_for_all(record) for record in self.records.values()):
+            self.known.restarting_all = True
+            self._begin(self._restart_all())
+            return None
         if self._is_done(policy):
             self._end(self._own_grace)
             return None
@@ -212,7 +216,7 @@ class PodLife:
 
     @property
     def _main_has_run(self) -> bool:
-        return any(record.role == "main" and (record.running or record.before) for record in self.records.values())
+        return has_begun(self.records.values())
 
     def _is_done(self, policy: str) -> bool:
         return all(
@@ -250,6 +254,13 @@ class PodLife:
             self._task.cancel()
         self._ending = grace
         self._begin(self._stop_all(grace))
+
+    async def _restart_all(self) -> None:
+        await self._handler.stop_for_restart()
+        for record in self.records.values():
+            if record.role != "ephemeral":
+                record.begin_anew()
+        self.known.restarting_all = False
 
     async def _stop_all(self, grace: float) -> None:
         await self._handler.stop_all(grace)

@@ -24,8 +24,6 @@ from ostinato.kinds.core_v1 import (
 )
 from ostinato.plane.node.containers import Record, Waiting, restarts, terminated
 
-_OWN_CONDITIONS: Final = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
-
 _CREATING: Final = Waiting("ContainerCreating")
 _INITIALIZING: Final = Waiting("PodInitializing")
 
@@ -36,6 +34,7 @@ class Knowledge(msgspec.Struct, kw_only=True, eq=False):
     - `end`: phase, reason and message of a Pod that the node has given up; they win over what containers say.
     - `has_sandbox`: whether the Pod has what its containers run in.
     - `is_gone`: all of it has ended, and nothing of it will be started again.
+    - `restarting_all`: whether all its containers are being restarted together; None if they never were.
     - `details`: whether resources and mounts of containers are told.
     """
 
@@ -44,6 +43,7 @@ class Knowledge(msgspec.Struct, kw_only=True, eq=False):
     pod_ip: str = ""
     has_sandbox: bool = False
     is_gone: bool = False
+    restarting_all: bool | None = None
     details: bool = False
     end: tuple[str, str, str] | None = None
 
@@ -120,7 +120,10 @@ def phase_of(pod: Pod, records: Iterable[Record], is_gone: bool = False) -> str:
 
 def has_begun(records: Iterable[Record]) -> bool:
     """Whether one of the containers proper has been started."""
-    return any(each.role == "main" and (each.running is not None or each.before is not None) for each in records)
+    return any(
+        each.role == "main" and (each.running is not None or (each.before is not None and not each.anew))
+        for each in records
+    )
 
 
 def _comes_back(record: Record, policy: str) -> bool:
@@ -222,11 +225,13 @@ def _conditions(pod: Pod, records: Mapping[str, Record], phase: str, known: Know
         "ContainersReady": ready,
         "PodScheduled": _TRUE,
     }
+    if known.restarting_all is not None:
+        found["AllContainersRestarting"] = _Condition(str(known.restarting_all))
     before = {each.type: each for each in pod.status.conditions}
     generation = pod.metadata.generation or None
     conditions = []
-    for name in _OWN_CONDITIONS:
-        new, old = found[name], before.get(name)
+    for name, new in found.items():
+        old = before.get(name)
         stays = old is not None and old.status == new.status
         conditions.append(
             PodCondition(

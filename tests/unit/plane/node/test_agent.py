@@ -15,6 +15,8 @@ from ostinato.kinds.core_v1 import (
     ConfigMap,
     ConfigMapVolumeSource,
     ContainerPort,
+    ContainerRestartRule,
+    ContainerRestartRuleOnExitCodes,
     EmptyDirVolumeSource,
     EnvVar,
     ExecAction,
@@ -308,6 +310,35 @@ def test_a_pod_is_resized_in_place(tmp_path: Path) -> None:
         events = await node.events()
         assert ("ResizeStarted", f"Pod resize started: {summary}") in events
         assert ("ResizeCompleted", f"Pod resize completed: {summary}") in events
+
+    on_node(play, tmp_path)
+
+
+def test_an_end_that_asks_for_it_has_all_of_the_pod_begin_anew(tmp_path: Path) -> None:
+    async def play(node: NodeStage) -> None:
+        codes = ContainerRestartRuleOnExitCodes(operator="In", values=[9])
+        rule = ContainerRestartRule(action="RestartAllContainers", exit_codes=codes)
+        falls = container("d", restart_policy="Never", restart_policy_rules=[rule])
+        made = pod(restart_policy="Never", init_containers=[container("i")], containers=[container(), falls])
+        await node.client.create(made)
+        await node.wait(1)
+        node.runtime.of("i").end(0)
+        await node.wait(1)
+        node.runtime.of("d").end(9)
+        await node.wait(1)
+        assert [each.launch.container.name for each in node.runtime.started] == ["i", "c", "d", "i"]
+        node.runtime.of("i").end(0)
+        await node.wait(2)
+        for name in ("i", "c", "d"):
+            status = await node.status(name)
+            assert status.restart_count == 1
+            assert status.last_state is not None
+            assert status.last_state.terminated is not None
+            assert status.last_state.terminated.reason == "RestartingAllContainers"
+        found = await node.get()
+        assert found.status.phase == "Running"
+        assert ("AllContainersRestarting", "False") in [(each.type, each.status) for each in found.status.conditions]
+        assert ("Killing", "killing") in await node.events()
 
     on_node(play, tmp_path)
 
