@@ -10,6 +10,7 @@ from ostinato.server.admission.default_tolerations import DefaultTolerations
 from ostinato.server.admission.limit_ranger import LimitRanger
 from ostinato.server.admission.namespace_lifecycle import NamespaceLifecycle
 from ostinato.server.admission.objects import Kind
+from ostinato.server.admission.pod_security import PodSecurity
 from ostinato.server.admission.policy_plugins import MutatingPolicy, ValidatingPolicy
 from ostinato.server.admission.priority import Priority
 from ostinato.server.admission.resource_quota import ResourceQuota
@@ -33,6 +34,7 @@ def plugins(registry: Registry) -> list[Plugin]:
         LimitRanger(Kind(registry, "", "v1", "limitranges")),
         ServiceAccount(Kind(registry, "", "v1", "serviceaccounts")),
         TaintNodes(),
+        PodSecurity(Kind(registry, "", "v1", "namespaces"), Kind(registry, "", "v1", "pods")),
         Priority(Kind(registry, "scheduling.k8s.io", "v1", "priorityclasses")),
         DefaultTolerations(),
         DefaultStorageClass(storage_classes),
