@@ -6,15 +6,15 @@ import operator
 from collections.abc import Callable
 from typing import Any, Final
 
-from ostinato.server.schema.cel.code import Code, Frame, Run
+from ostinato.server.schema.cel.code import LIMIT, SPENT, WORK, Code, Frame, Run
 from ostinato.server.schema.cel.functions import IMPLEMENTATIONS
 from ostinato.server.schema.cel.functions.lists import holds
 from ostinato.server.schema.cel.functions.texts import expression
-from ostinato.server.schema.cel.runtime_cost import Cost, call_cost, equality_cost
+from ostinato.server.schema.cel.runtime_cost import Cost, by_result, call_cost, equality_cost
 from ostinato.server.schema.cel.signatures import FUNCTIONS
 from ostinato.server.schema.cel.tree import Call
 from ostinato.server.schema.cel.types import Type
-from ostinato.server.schema.cel.values import CelError, equal, no_overload, type_name
+from ostinato.server.schema.cel.values import CelError, CostExceededError, equal, no_overload, type_name
 
 _COMPARISONS: Final[dict[str, Callable[[Any, Any], bool]]] = {
     "_<_": operator.lt,
@@ -25,6 +25,7 @@ _COMPARISONS: Final[dict[str, Callable[[Any, Any], bool]]] = {
 _OVERLOADS: Final = {o.id: o for overloads in FUNCTIONS.values() for o in overloads}
 # Functions of constants that are constants: they fail, if they do, before anything is evaluated.
 _FOLDED: Final = frozenset({"int", "uint", "double", "string", "bytes", "bool", "duration", "timestamp", "type", "dyn"})
+_MOST_WORK: Final = 4_000_000  # values that an evaluation may compare within lists and maps
 _PATTERNS: Final = frozenset({"find", "findAll"})
 # Kinds that Python compares as CEL does.
 _PLAIN: Final = frozenset({"bool", "int", "uint", "double", "string", "bytes", "timestamp", "duration", "opaque"})
@@ -49,7 +50,8 @@ def called(node: Call, args: list[Code]) -> Code:
     runs = [arg.run for arg in args]
     if isinstance(cost, int):
         return Code(_applied(function, runs), below + cost)
-    return Code(_counted(function, cost, runs), below)
+    paid_after = any(by_result(node.function, overload) for overload in node.overloads)
+    return Code(_counted(function, cost, runs, paid_after=paid_after), below)
 
 
 def _is_list(code: Code) -> bool:
@@ -139,14 +141,29 @@ def _applied(function: Callable[..., Any], runs: list[Run]) -> Run:
     return lambda frame: function(*[run(frame) for run in runs])
 
 
-def _counted(function: Callable[..., Any], cost: Callable[[tuple[Any, ...], Any], int], runs: list[Run]) -> Run:
+def _counted(
+    function: Callable[..., Any],
+    cost: Callable[[tuple[Any, ...], Any], int],
+    runs: list[Run],
+    *,
+    paid_after: bool = False,
+) -> Run:
     def counted(frame: Frame) -> Any:
         args = tuple([run(frame) for run in runs])
+        frame[SPENT] += cost(args, None)
+        if frame[SPENT] > frame[LIMIT]:
+            raise CostExceededError
+        return function(*args)
+
+    def counted_after(frame: Frame) -> Any:
+        args = tuple([run(frame) for run in runs])
         result = function(*args)
-        frame[0] += cost(args, result)
+        frame[SPENT] += cost(args, result)
+        if frame[SPENT] > frame[LIMIT]:
+            raise CostExceededError
         return result
 
-    return counted
+    return counted_after if paid_after else counted
 
 
 def compared(node: Call, left: Code, right: Code) -> Code:
@@ -164,7 +181,29 @@ def compared(node: Call, left: Code, right: Code) -> Code:
     runs = [left.run, right.run]
     if isinstance(cost, int):
         return Code(_applied(use, runs), left.cost + right.cost + cost)
-    return Code(_counted(use, cost, runs), left.cost + right.cost)
+    return Code(_weighed(use, cost, runs), left.cost + right.cost)
+
+
+def _weighed(same: Callable[[Any, Any], bool], cost: Callable[[tuple[Any, ...], Any], int], runs: list[Run]) -> Run:
+    """Comparing large values costs little by the rules of costs, but takes its time: that is bounded, too."""
+    left, right = runs
+
+    def weighed(frame: Frame) -> bool:
+        a, b = left(frame), right(frame)
+        frame[SPENT] += cost((a, b), None)
+        if type(a) is list or type(a) is dict:
+            frame[WORK] += _parts(a)
+        if frame[SPENT] > frame[LIMIT] or frame[WORK] > _MOST_WORK:
+            raise CostExceededError
+        return same(a, b)
+
+    return weighed
+
+
+def _parts(value: Any) -> int:
+    if type(value) is list:
+        return 1 + sum(map(_parts, value))
+    return 1 + sum(map(_parts, value.values())) if type(value) is dict else 1
 
 
 def _equality(a: Type, b: Type) -> Callable[[Any, Any], bool]:

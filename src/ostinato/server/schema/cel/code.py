@@ -1,6 +1,7 @@
 """The parts of programs: functions of a frame, with what they cost.
 
-A frame is a list: what was spent, what may be spent, and the variables, each in a place that is known beforehand.
+A frame is a list: what was spent, what may be spent, the work that has no cost of its own, and the variables, each in a
+place that is known beforehand.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ Frame = list[Any]
 Run = Callable[[Frame], Any]
 SPENT: Final = 0
 LIMIT: Final = 1
-FIRST: Final = 2  # the place of the first variable
+WORK: Final = 2
+FIRST: Final = 3  # the place of the first variable
 
 
 class Code(NamedTuple):

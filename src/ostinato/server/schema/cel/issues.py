@@ -19,13 +19,16 @@ class Issues:
     def __init__(self, text: str) -> None:
         self._lines = text.split("\n")
         self._found: list[tuple[int, int, str]] = []
+        self._count = 0
 
     def __bool__(self) -> bool:
         return bool(self._found)
 
     def add(self, at: int, message: str) -> None:
-        line, column = self._place(at)
-        self._found.append((line, column, message))
+        self._count += 1
+        if self._count <= _MOST_SHOWN:
+            line, column = self._place(at)
+            self._found.append((line, column, message))
 
     def _place(self, at: int) -> tuple[int, int]:
         for number, line in enumerate(self._lines, 1):
@@ -36,9 +39,9 @@ class Issues:
 
     def __str__(self) -> str:
         ordered = sorted(self._found, key=lambda issue: issue[:2])
-        shown = [self._shown(*issue) for issue in ordered[:_MOST_SHOWN]]
-        if len(ordered) > _MOST_SHOWN:
-            shown.append(f"{len(ordered) - _MOST_SHOWN} more errors were truncated")
+        shown = [self._shown(*issue) for issue in ordered]
+        if self._count > _MOST_SHOWN:
+            shown.append(f"{self._count - _MOST_SHOWN} more errors were truncated")
         return "\n".join(shown)
 
     def _shown(self, number: int, column: int, message: str) -> str:

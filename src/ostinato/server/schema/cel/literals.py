@@ -8,6 +8,7 @@ from typing import Final
 from ostinato.server.schema.cel.types import DOUBLE, UINT, Type
 from ostinato.server.schema.cel.values import Uint
 
+_LONGEST: Final = 1000  # characters of a number
 _SIMPLE: Final = {"a": 7, "b": 8, "f": 12, "n": 10, "r": 13, "t": 9, "v": 11}
 _ESCAPE: Final = re.compile(r"\\(?:([0-3][0-7]{2})|[xX]([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|(.))")
 
@@ -18,6 +19,8 @@ class LiteralError(ValueError):
 
 def number(text: str, kind: Type, *, negative: bool) -> int | float:
     sign = "-" if negative else ""
+    if len(text) > _LONGEST:
+        raise LiteralError(f"invalid {kind} literal")
     if kind is DOUBLE:
         value = float(sign + text)
         if value in (float("inf"), float("-inf")):

@@ -8,10 +8,22 @@ from __future__ import annotations
 
 from typing import Final
 
-from ostinato.server.schema.cel.tree import Call, Comprehension, Ident, ListNode, Literal, MapNode, Node, Select, copied
+from ostinato.server.schema.cel.tree import (
+    Call,
+    Comprehension,
+    Ident,
+    ListNode,
+    Literal,
+    MapNode,
+    Node,
+    Select,
+    children,
+    copied,
+)
 from ostinato.server.schema.cel.types import BOOL, INT
 
 ACCUMULATOR: Final = "@result"
+_LARGEST_COPIED: Final = 2000
 UNUSED: Final = "#unused"
 _FORBIDDEN: Final = (ACCUMULATOR, "__result__")
 _NAMES: Final = frozenset({
@@ -99,9 +111,20 @@ def _fold(at: int, name: str, target: Node, args: list[Node]) -> Node:
 def _of_optional(at: int, name: str, target: Node, args: list[Node]) -> Node:
     if not isinstance(args[0], Ident):
         raise MacroError(args[0].at, f"{name}() variable name must be a simple identifier")
+    if _is_large(target):  # it is written twice, and so is what is written twice in it
+        raise MacroError(at, f"{name}() is called on an expression of more than {_LARGEST_COPIED} parts")
     bound = _bound(at, args[0].name, Call(at, "value", [], copied(target)), args[1])
     found: Node = bound if name == "optFlatMap" else Call(at, "optional.of", [bound])
     return Call(at, "_?_:_", [Call(at, "hasValue", [], target), found, Call(at, "optional.none", [])])
+
+
+def _is_large(node: Node) -> bool:
+    found = [node]
+    for below in found:
+        found += children(below)
+        if len(found) > _LARGEST_COPIED:
+            return True
+    return False
 
 
 def _sorted(at: int, target: Node, args: list[Node]) -> Node:

@@ -40,7 +40,7 @@ class Program:
 
     def evaluate(self, values: Sequence[Any], limit: int) -> tuple[Any, int]:
         """The value of the expression and what it cost. A `CelError` has what it cost, too, as `cost`."""
-        frame: Frame = [0, limit, *values, *([None] * self._extra)]
+        frame: Frame = [0, limit, 0, *values, *([None] * self._extra)]
         try:
             found = self._run(frame)
         except (CelError, CostExceededError) as error:

@@ -125,6 +125,11 @@ def call_cost(function: str, overload: str) -> Cost:
     return _BY_FUNCTION.get(function) or _BY_OVERLOAD.get(overload, 1)
 
 
+def by_result(function: str, overload: str) -> bool:
+    """Whether what a call costs is known only when it is done; all other calls are paid for before."""
+    return function == "join" or overload in ("list_slice", "lists_range", "list_reverse")
+
+
 def equality_cost(kind: str) -> Cost:
     """What comparing values of a kind costs."""
     return 1 if kind in _SCALARS or kind == "opaque" else _smaller

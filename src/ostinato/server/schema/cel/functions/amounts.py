@@ -62,6 +62,7 @@ _VERSION: Final = re.compile(
     rf"{_PART}\.{_PART}\.{_PART}(?:-({_IDENTIFIER}(?:\.{_IDENTIFIER})*))?(?:\+([0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*))?",
     re.ASCII,
 )
+_LONGEST: Final = 1000  # characters of a version
 _MOST_PART: Final = (1 << 64) - 1
 
 
@@ -82,7 +83,7 @@ class Semver(Library):
 
 
 def semver(text: str, normalize: bool = False) -> Semver:
-    found = _VERSION.fullmatch(_normal(text) if normalize else text)
+    found = _VERSION.fullmatch(_normal(text) if normalize else text) if len(text) <= _LONGEST else None
     if found is None or any(int(part) > _MOST_PART for part in found.groups()[:3]):
         raise CelError("No Major.Minor.Patch elements found" if text.count(".") < 2 else f"invalid semver {text!r}")
     major, minor, patch = (int(part) for part in found.groups()[:3])

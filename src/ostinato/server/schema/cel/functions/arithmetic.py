@@ -7,9 +7,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from ostinato.server.schema.cel.functions.number_text import shortest
-from ostinato.server.schema.cel.values import CelError, TypeValue, Uint, type_name
+from ostinato.server.schema.cel.values import CelError, CostExceededError, TypeValue, Uint, type_name
 
 _LEAST, _MOST, _MOST_UNSIGNED = -(1 << 63), (1 << 63) - 1, (1 << 64) - 1
+_MOST_ITEMS: Final = 4_000_000  # of a list that is made; more do not fit into a request
 _LONGEST_NUMBER: Final = 4000  # digits that may be read, zeros in front included
 
 
@@ -126,6 +127,12 @@ def _text_of_bytes(value: bytes) -> str:
         raise CelError("invalid UTF-8 in bytes, cannot convert to string") from None
 
 
+def _joined(a: list[Any], b: list[Any]) -> list[Any]:
+    if len(a) + len(b) > _MOST_ITEMS:
+        raise CostExceededError
+    return [*a, *b]
+
+
 def _itself(value: Any) -> Any:
     return value
 
@@ -150,7 +157,7 @@ FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {
     "divide_double": _divided,
     "add_string": lambda a, b: a + b,
     "add_bytes": lambda a, b: a + b,
-    "add_list": lambda a, b: [*a, *b],
+    "add_list": _joined,
     "bool_to_bool": _itself,
     "string_to_bool": _bool_of_text,
     "bytes_to_bytes": _itself,

@@ -75,7 +75,7 @@ def _precision(text: str | None) -> int | None:
     if text is None:
         return None
     digits = text[1:]
-    if not digits.isdigit() or int(digits) > _MOST_PRECISE:
+    if not (digits.isascii() and digits.isdigit()) or len(digits) > 4 or int(digits) > _MOST_PRECISE:
         raise CelError(f'error while parsing precision: error while converting precision to integer: "{digits}"')
     return int(digits)
 

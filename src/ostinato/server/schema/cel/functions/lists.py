@@ -6,7 +6,16 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from ostinato.server.schema.cel.functions.arithmetic import unsigned, whole
-from ostinato.server.schema.cel.values import NONE, CelError, Duration, Optional, equal, type_name, zero
+from ostinato.server.schema.cel.values import (
+    NONE,
+    CelError,
+    CostExceededError,
+    Duration,
+    Optional,
+    equal,
+    type_name,
+    zero,
+)
 
 _MOST_MADE: Final = 1_000_000  # items of a range
 
@@ -88,7 +97,7 @@ def _distinct(items: list[Any]) -> list[Any]:
 
 def _range(count: int) -> list[int]:
     if count > _MOST_MADE:
-        raise CelError(f"lists.range: {count} items are too many")
+        raise CostExceededError
     return list(range(max(count, 0)))
 
 

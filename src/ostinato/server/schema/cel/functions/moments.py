@@ -16,6 +16,7 @@ from ostinato.server.schema.cel.values import CelError, Duration, Timestamp
 _SECOND: Final = 1_000_000_000
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _FIRST, _LAST = -62135596800 * _SECOND, 253402300800 * _SECOND
+_LONGEST: Final = 256  # characters of a duration
 _MOST: Final = (1 << 63) - 1
 _UNITS: Final = {
     "ns": 1,
@@ -54,6 +55,8 @@ def timestamp(text: str) -> Timestamp:
 def duration(text: str) -> Duration:
     """A length of time as Go writes it: 1h30m."""
     rest = text.removeprefix("-") if text.startswith("-") else text.removeprefix("+")
+    if len(rest) > _LONGEST:
+        raise CelError(f"time: invalid duration {quote(text[:_LONGEST])}")
     if rest == "0":
         return Duration(0)
     total, at = 0, 0

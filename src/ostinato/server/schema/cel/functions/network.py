@@ -102,7 +102,9 @@ def cidr(text: str) -> Cidr:
         address = _address(written)
         if "%" in written:
             raise CelError(why + "IPv6 zones cannot be present in a prefix")
-        well_formed = length.isascii() and length.isdigit() and (length == "0" or not length.startswith("0"))
+        well_formed = (
+            length.isascii() and length.isdigit() and len(length) <= 3 and (length == "0" or not length.startswith("0"))
+        )
         if not well_formed:
             raise CelError(f"{why}bad bits after slash: {quote(length)}")
         if int(length) > address.max_prefixlen:

@@ -6,11 +6,12 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from ostinato.server.schema.cel.functions.formatting import formatted
-from ostinato.server.schema.cel.values import CelError
+from ostinato.server.schema.cel.values import CelError, CostExceededError
 from ostinato.server.schema.patterns import pattern, pattern_problem
 
 _UPPER: Final = {lower: lower - 32 for lower in range(ord("a"), ord("z") + 1)}
 _LOWER: Final = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
+_LONGEST: Final = 20_000_000  # characters
 # What Go calls white space.
 _SPACE: Final = (
     "\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029"
@@ -70,6 +71,24 @@ def _split(text: str, separator: str, most: int = -1) -> list[str]:
     return parts if most < 0 or len(parts) <= most else [*parts[: most - 1], "".join(parts[most - 1 :])]
 
 
+def _replace(text: str, old: str, new: str, most: int = -1) -> str:
+    count = text.count(old)
+    count = count if most < 0 else min(count, most)
+    _bounded(len(text) + count * len(new))
+    return text.replace(old, new, most)
+
+
+def _join(texts: list[str], separator: str = "") -> str:
+    _bounded(sum(map(len, texts)) + len(texts) * len(separator))
+    return separator.join(texts)
+
+
+def _bounded(size: int) -> None:
+    """Texts are not made that would cost more than may be spent if they were only read."""
+    if size > _LONGEST:
+        raise CostExceededError
+
+
 def _find(text: str, regex: str) -> str:
     found = expression(regex, "Illegal regex: ").search(text)
     return found.group() if found is not None else ""
@@ -100,8 +119,8 @@ FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {
     "string_last_index_of_string_int": _last_index_of,
     "string_lower_ascii": lambda text: text.translate(_LOWER),
     "string_upper_ascii": lambda text: text.translate(_UPPER),
-    "string_replace_string_string": lambda text, old, new: text.replace(old, new),
-    "string_replace_string_string_int": lambda text, old, new, most: text.replace(old, new, most),
+    "string_replace_string_string": _replace,
+    "string_replace_string_string_int": _replace,
     "string_split_string": _split,
     "string_split_string_int": _split,
     "string_substring_int": _substring,
@@ -109,7 +128,7 @@ FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {
     "string_trim": lambda text: text.strip(_SPACE),
     "string_format": formatted,
     "strings_quote": lambda text: f'"{text.translate(_QUOTED)}"',
-    "list_join": "".join,
-    "list_join_string": lambda texts, separator: separator.join(texts),
+    "list_join": _join,
+    "list_join_string": _join,
     "string_jsonpatch_escapeKey_string": lambda text: text.replace("~", "~0").replace("/", "~1"),
 }
