@@ -161,6 +161,17 @@ def test_a_container_is_stopped_as_often_as_it_takes() -> None:
     play(scene)
 
 
+def test_no_container_ends_before_it_starts() -> None:
+    async def scene(stage: Scene) -> None:
+        stage.cri.states["one"] = EXITED
+        status = stage.cri.status("one") | {"started_at": 3 * 10**9}
+        container = CriContainer(stage.cri, status, stage.clock)
+        assert container.exit is not None
+        assert container.exit.at == container.started_at
+
+    play(scene)
+
+
 def test_a_container_that_was_not_started_has_not_ended() -> None:
     async def scene(stage: Scene) -> None:
         stage.cri.states["one"] = CREATED

@@ -52,7 +52,7 @@ class CriContainer:
         else:
             self.exit = Exit(
                 code=status.get("exit_code", 0),
-                at=time_of(status.get("finished_at", 0)),
+                at=max(time_of(status.get("finished_at", 0)), self.started_at),  # containerd may note the start later
                 reason=status.get("reason", ""),
                 message=status.get("message", ""),
             )
