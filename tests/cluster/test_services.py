@@ -34,8 +34,10 @@ from ostinato.kinds.core_v1 import (
     ServiceSpec,
 )
 from ostinato.kinds.discovery_v1 import Endpoint, EndpointPort, EndpointSlice
+from ostinato.plane.services.annex import Annex
 from ostinato.plane.services.namespaces import new_namespace, within
 from ostinato.plane.services.netlink import Netlink
+from ostinato.plane.services.network import Taken
 from tests.cluster.planes import PlaneProcess
 
 T = TypeVar("T")
@@ -153,6 +155,69 @@ def said(address: str, port: int) -> str:
             return connection.recv(100).decode()
     except OSError:
         return ""
+
+
+@pytest.fixture
+def annex(network: None, tmp_path: Path) -> Iterator[Annex]:
+    annex = Annex(tmp_path)
+    yield annex
+    annex.close()
+    assert devices() == set()
+
+
+@pytest.mark.parametrize("text", ["10.0.0.5", "fd77::5"])
+def test_an_address_is_had_beside_sockets_that_listen_everywhere(annex: Annex, text: str) -> None:
+    address = ipaddress.ip_address(text)
+    annex.take(address)
+    family = socket.AF_INET if address.version == 4 else socket.AF_INET6
+    with annex.socket(socket.SOCK_STREAM, address) as listening, socket.socket(family) as everywhere:
+        listening.bind((text, 8000))
+        listening.listen()
+        everywhere.bind(("", 8000))
+        everywhere.listen()
+        with socket.create_connection((text, 8000), timeout=5) as client:
+            listening.settimeout(5)
+            served, _ = listening.accept()
+            with served:
+                client.sendall(b"hello")
+                assert served.recv(10) == b"hello"
+    annex.release(address)
+    assert not _connects(text, 8000)
+    annex.take(address)
+
+
+def test_addresses_that_are_somebody_elses_are_not_taken(annex: Annex, tmp_path: Path) -> None:
+    another = Annex(tmp_path / "another")
+    address = ipaddress.ip_address("10.0.0.5")
+    annex.take(address)
+    with pytest.raises(Taken, match=r"another process on this machine serves 10\.0\.0\.5"):
+        another.take(address)
+    annex.release(address)
+    another.take(address)
+    another.close()
+    with pytest.raises(Taken, match=r"this machine has a route to a network with fe80::99 in it"):
+        annex.take(ipaddress.ip_address("fe80::99"))
+
+
+def test_an_address_of_this_machine_is_used_as_it_is(annex: Annex) -> None:
+    address = ipaddress.ip_address(HERE)
+    annex.take(address)
+    with annex.socket(socket.SOCK_STREAM, address) as listening:
+        listening.bind((HERE, 0))
+        listening.listen()
+        assert _connects(HERE, listening.getsockname()[1])
+    annex.release(address)
+    with socket.socket() as still:
+        still.bind((HERE, 0))
+
+
+def test_what_another_process_left_is_replaced(annex: Annex, tmp_path: Path) -> None:
+    address = ipaddress.ip_address("10.0.0.5")
+    annex.take(address)
+    successor = Annex(tmp_path)
+    successor.take(ipaddress.ip_address("10.0.0.6"))
+    successor.take(address)
+    successor.close()
 
 
 def address_of(made: object) -> str:
