@@ -9,7 +9,7 @@ import pytest
 
 from ostinato.kinds.core_v1 import HostPathVolumeSource
 from ostinato.plane.node.runtimes import Mount, StartError
-from ostinato.plane.node.runtimes.process.places import Places
+from ostinato.plane.node.runtimes.process.places import ASKED_FOR_BY_ALL, Places
 from ostinato.plane.node.volumes import payload
 from ostinato.plane.node.volumes.contents import ContentError, _safe
 from ostinato.plane.node.volumes.mounter import _host_path
@@ -135,6 +135,21 @@ def test_without_root_a_place_is_a_link_and_cannot_be_two_things(tmp_path: Path)
     places.leave(one)
     assert not os.path.lexists(target)
     assert (tmp_path / "taken").is_dir()
+
+
+def test_without_root_what_all_containers_ask_for_is_left_out_where_it_is_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the log of a termination, for which every container asks."""
+    assert "/dev/termination-log" in ASKED_FOR_BY_ALL
+    target = f"{tmp_path}/log"
+    monkeypatch.setattr("ostinato.plane.node.runtimes.process.places.ASKED_FOR_BY_ALL", {target})
+    (tmp_path / "state").mkdir()
+    places = Places(tmp_path / "state", own_mounts=False)
+    for name in ("one", "two"):
+        (tmp_path / name).touch()
+        assert places.take(container(tmp_path / "state", name), [Mount(tmp_path / name, target)]) == []
+    assert os.readlink(target) == f"{tmp_path}/one"
 
 
 @pytest.mark.parametrize("target", ["/", "relative", "/a/.."])

@@ -2,7 +2,8 @@
 
 As root, each container has a mount namespace of its own, in which volumes are bound to their places: only the places
 themselves, empty directories and files, are made on this machine, and taken away when no container uses them any more.
-Otherwise a symbolic link is put at each place, if that is free; two containers cannot see different things at one.
+Otherwise a symbolic link is put at each place, if that is free; two containers cannot see different things at one. What
+all containers ask for is left out where it cannot be put: else no two of them could run.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ import msgspec
 
 from ostinato.plane.node.runtimes import Mount, StartError
 
-SERVICE_ACCOUNT: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
+# Every container asks for these, unless it says otherwise; who does not find them there has done without.
+ASKED_FOR_BY_ALL: Final = frozenset({"/var/run/secrets/kubernetes.io/serviceaccount", "/dev/termination-log"})
 _JOURNAL: Final = "places.json"
 
 
@@ -84,8 +86,8 @@ class Places:
         if os.path.lexists(target):
             others = self._users[target] - {container}
             if others or target not in self._made:
-                if target == SERVICE_ACCOUNT:
-                    return  # every Pod asks for it; who does not find it there has done without
+                if target in ASKED_FOR_BY_ALL:
+                    return
                 who = "another container" if others else "this machine"
                 message = f"mountPath {target} is taken by {who}: without root, containers share all paths"
                 raise StartError("CreateContainerError", message)
@@ -95,7 +97,7 @@ class Places:
             self._make_directories(os.path.dirname(target))
             os.symlink(source, target)
         except PermissionError:
-            if target == SERVICE_ACCOUNT:
+            if target in ASKED_FOR_BY_ALL:
                 return
             raise
         self._made.append(target)
