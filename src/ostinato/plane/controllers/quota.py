@@ -8,9 +8,11 @@ minutes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 from ostinato.api.codec import to_dict
+from ostinato.api.errors import NotFound
 from ostinato.api.gvk import GroupResource, NamespacedName
 from ostinato.api.object import Object, kind_of
 from ostinato.api.quantity import Quantity
@@ -110,7 +112,8 @@ class QuotaReconciler:
                 "metadata": {"resourceVersion": quota.metadata.resource_version},  # nothing was counted meanwhile
                 "status": {"hard": _replacing(quota.status.hard, hard), "used": _replacing(quota.status.used, used)},
             }
-            await ctx.client.patch(ResourceQuota, request, MergePatch(change), subresource="status")
+            with suppress(NotFound):  # it has gone, and needs no count
+                await ctx.client.patch(ResourceQuota, request, MergePatch(change), subresource="status")
         return Result(requeue_after=_RECOUNT_EVERY) if _unwatched(hard) else None
 
 
