@@ -135,6 +135,8 @@ def _replaced(size: int, part: int, keeps: bool) -> tuple[int, int]:
 def _split(call: _Call) -> Estimate:
     size = call.size(-1)
     most = call.literal(1, size.most) if len(call.args) > 1 else size.most
+    if len(call.args) > 1 and isinstance(call.args[1].node, Literal) and call.args[1].node.value < 0:
+        most = MOST
     return size.times(2 * _WALK), Range(0, most)
 
 

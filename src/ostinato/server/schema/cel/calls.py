@@ -12,7 +12,7 @@ from ostinato.server.schema.cel.functions.lists import holds
 from ostinato.server.schema.cel.functions.texts import expression
 from ostinato.server.schema.cel.runtime_cost import Cost, by_result, call_cost, equality_cost
 from ostinato.server.schema.cel.signatures import FUNCTIONS
-from ostinato.server.schema.cel.tree import Call
+from ostinato.server.schema.cel.tree import Call, ListNode
 from ostinato.server.schema.cel.types import Type
 from ostinato.server.schema.cel.values import CelError, CostExceededError, equal, no_overload, type_name
 
@@ -38,7 +38,7 @@ _TYPE_NAMES: Final = {
 
 def called(node: Call, args: list[Code]) -> Code:
     """A call of a function with these arguments."""
-    if node.function == "@in" and args[1].constant and _is_list(args[1]):
+    if node.function == "@in" and args[1].constant and isinstance(node.args[1], ListNode):
         return Code(_member_of(args), args[0].cost)
     function, cost = _chosen(node)
     if node.function in _FOLDED and all(arg.constant for arg in args):
@@ -52,10 +52,6 @@ def called(node: Call, args: list[Code]) -> Code:
         return Code(_applied(function, runs), below + cost)
     paid_after = any(by_result(node.function, overload) for overload in node.overloads)
     return Code(_counted(function, cost, runs, paid_after=paid_after), below)
-
-
-def _is_list(code: Code) -> bool:
-    return type(code.run([])) is list
 
 
 def _member_of(args: list[Code]) -> Run:

@@ -59,7 +59,7 @@ TYPE_NAMES: Mapping[str, Type] = {
     "google.protobuf.Timestamp": type_of(SIMPLE["timestamp"]),
     "google.protobuf.Duration": type_of(SIMPLE["duration"]),
     "optional_type": type_of(optional_of(parameter("V"))),
-    **{name: type_of(t) for name, t in NAMED.items()},
+    **{name: type_of(t) for name, t in NAMED.items() if t.kind == "opaque"},
 }
 
 
@@ -69,6 +69,7 @@ class Scope:
     def __init__(self, variables: Mapping[str, Type], messages: Mapping[str, Type] | None = None) -> None:
         self._known: list[dict[str, Type]] = [dict(variables)]
         self._messages = messages or {}  # messages that expressions may make
+        self._patches = messages is not None  # expressions make patches, and have a function for that
 
     def find(self, name: str) -> Type | None:
         name = name.removeprefix(".")
@@ -78,6 +79,9 @@ class Scope:
         if name in self._messages:
             return type_of(self._messages[name])
         return TYPE_NAMES.get(name)
+
+    def has_function(self, name: str) -> bool:
+        return name in FUNCTIONS and (self._patches or not name.startswith("jsonpatch."))
 
     def enter(self, **names: Type) -> None:
         self._known.append(names)
@@ -184,19 +188,19 @@ class _Checker:
             self.check(arg)
         if node.target is None:
             function = node.function.removeprefix(".")
-            if function not in FUNCTIONS:
+            if not self._scope.has_function(function):
                 self._undeclared(node, node.function)
                 return
             node.function = function
             self._resolve(node, None)
             return
         prefix = _qualified(node.target)
-        if prefix and f"{prefix}.{node.function}" in FUNCTIONS:
+        if prefix and self._scope.has_function(f"{prefix}.{node.function}"):
             node.function, node.target = f"{prefix}.{node.function}", None
             self._resolve(node, None)
             return
         self.check(node.target)
-        if node.function not in FUNCTIONS:
+        if not self._scope.has_function(node.function):
             self._undeclared(node, node.function)
             return
         self._resolve(node, node.target)

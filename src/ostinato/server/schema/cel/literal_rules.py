@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from ostinato.server.schema.cel.functions.formatting import clause_fault, clauses
-from ostinato.server.schema.cel.functions.moments import duration, timestamp
+from ostinato.server.schema.cel.functions.moments import duration, of_seconds, timestamp
 from ostinato.server.schema.cel.functions.texts import expression
 from ostinato.server.schema.cel.issues import Issues
 from ostinato.server.schema.cel.tree import Call, ListNode, Literal, MapNode, Node, children
@@ -35,9 +35,12 @@ def _call(call: Call, issues: Issues) -> None:
     if call.function == "format" and call.target is not None:
         _template(call, issues)
     literal = call.args[0] if call.args else None
-    if call.function in _READERS and isinstance(literal, Literal) and literal.literal is STRING:
+    if call.function in _READERS and isinstance(literal, Literal):
         try:
-            _READERS[call.function](literal.value)
+            if literal.literal is STRING:
+                _READERS[call.function](literal.value)
+            elif call.function == "timestamp":
+                of_seconds(literal.value)
         except CelError:
             issues.add(literal.at, f"invalid {call.function} argument")
 

@@ -72,5 +72,5 @@ def _code(match: re.Match[str]) -> int:
         return _SIMPLE.get(simple, ord(simple))
     code = int(byte or short or long, 16)
     if code > 0x10FFFF or 0xD800 <= code < 0xE000:
-        raise LiteralError("unable to unescape string")
+        raise LiteralError("invalid unicode code point")
     return code

@@ -83,6 +83,11 @@ def _bounded(ns: int) -> Timestamp:
     raise CelError("timestamp overflow")
 
 
+def of_seconds(seconds: int) -> Timestamp:
+    """A point in time, in seconds since 1970."""
+    return _bounded(seconds * _SECOND)
+
+
 def _length(ns: int) -> Duration:
     if abs(ns) <= _MOST:
         return Duration(ns)
@@ -160,7 +165,7 @@ FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {
     "int64_to_duration": Duration,
     "string_to_duration": duration,
     "timestamp_to_timestamp": lambda t: t,
-    "int64_to_timestamp": lambda seconds: _bounded(seconds * _SECOND),
+    "int64_to_timestamp": of_seconds,
     "string_to_timestamp": timestamp,
     "duration_to_int64": lambda d: d.ns,
     "timestamp_to_int64": lambda t: whole(t.ns // _SECOND),

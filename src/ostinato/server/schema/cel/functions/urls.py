@@ -83,9 +83,9 @@ def _read(text: str) -> Url:
     scheme, rest = _scheme(text)
     if not scheme and not text.startswith("/"):
         raise ValueError("invalid URI for request")
-    if scheme and not rest.startswith("/"):
-        raise ValueError("invalid URI for request")
     rest, _, query = rest.partition("?")
+    if scheme and not rest.startswith("/"):
+        return Url(text, scheme.lower(), "", "", query)  # what is not divided any further
     host = ""
     if rest.startswith("//") and scheme:
         authority, slash, path = rest[2:].partition("/")
