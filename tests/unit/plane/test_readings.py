@@ -40,15 +40,19 @@ def test_each_state_is_read_once_and_what_is_gone_is_forgotten() -> None:
             await stage.client.create(config_map(name))
         await stage.settle()
         store = manager.informers.of(ConfigMap).store
+
+        def entries() -> list[Entry]:
+            return [entry for entry in store.entries() if entry.key.namespace == "default"]  # the server has others
+
         readings = Readings(value)
-        assert readings.of("me", store.entries()) == ["1", "1"]
+        assert readings.of("me", entries()) == ["1", "1"]
         await stage.client.patch(ConfigMap, "b", MergePatch({"data": {"key": "2"}}))
         await stage.settle()
-        assert readings.of("me", store.entries()) == ["1", "2"]
+        assert readings.of("me", entries()) == ["1", "2"]
         assert read == ["a", "b", "b"]
         await stage.client.delete(ConfigMap, "a")
         await stage.settle()
-        assert readings.of("me", store.entries()) == ["2"]
+        assert readings.of("me", entries()) == ["2"]
         assert len(readings) == 1
         readings.forget("me")
         assert len(readings) == 0
