@@ -39,6 +39,8 @@ from ostinato.world import World
 Kind = TypeVar("Kind", bound=Object)
 
 _HOUR: Final = 3600
+_LEAST_FREE: Final = 0.05  # of a disk, below which those go that have written much
+_MUCH: Final = 100 << 20  # bytes
 _RENEW_AT: Final = 0.8  # of a token's life
 _SEEN: Final = "kubernetes.io/config.seen"
 _SOURCE: Final = "kubernetes.io/config.source"
@@ -80,12 +82,16 @@ class Supplies:
         await self._mounter.refresh(_marked(pod, seen))
 
     def overfull(self, pod: Pod) -> str:
-        """What is wrong with a Pod whose volume holds more than it may; empty if none does."""
+        """What is wrong with a Pod whose volume holds more than it may, or much on a disk that is full; else empty."""
+        disk = shutil.disk_usage(self._larder.directory)
+        is_low = disk.free < disk.total * _LEAST_FREE
         for volume, home in self._mounter.empty_directories(pod):
             assert volume.empty_dir is not None
             limit = volume.empty_dir.size_limit
-            if limit is not None and _size(home, limit.value()) > limit.value():
+            if limit and _size(home, limit.value()) > limit.value():
                 return f'Usage of EmptyDir volume "{volume.name}" exceeds the limit "{limit}". '
+            if is_low and _size(home, _MUCH) > _MUCH:
+                return "The node was low on resource: ephemeral-storage. "
         return ""
 
     async def launch(

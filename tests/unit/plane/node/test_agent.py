@@ -30,6 +30,7 @@ from ostinato.kinds.core_v1 import (
     Volume,
     VolumeMount,
 )
+from ostinato.plane.node import supplies
 from ostinato.plane.node.runtimes import ExecError, StartError
 
 
@@ -402,6 +403,33 @@ def test_a_pod_that_fills_its_volume_is_evicted(tmp_path: Path) -> None:
         assert found.status.message == 'Usage of EmptyDir volume "v" exceeds the limit "1Mi". '
         assert not mount.source.exists()
         assert (await node.get("neighbour")).status.phase == "Running"
+
+    on_node(play, tmp_path)
+
+
+def test_who_has_written_much_goes_when_the_disk_is_nearly_full(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supplies, "_MUCH", 1_000_000)
+
+    async def play(node: NodeStage) -> None:
+        volume = Volume(name="v", empty_dir=EmptyDirVolumeSource())
+        mounted = container(volume_mounts=[VolumeMount(name="v", mount_path="/v")])
+        for name in ("p", "modest"):
+            await node.client.create(pod(name, volumes=[volume], containers=[mounted]))
+            await node.wait(1)
+        (mount,) = node.runtime.started[0].launch.mounts
+        (mount.source / "much").write_bytes(b"x" * 2_000_000)
+        await node.wait(40)
+        assert (await node.get()).status.phase == "Running"
+        monkeypatch.setattr(supplies, "_LEAST_FREE", 1.0)
+        await node.wait(20)
+        found = await node.get()
+        assert (found.status.reason, found.status.message) == (
+            "Evicted",
+            "The node was low on resource: ephemeral-storage. ",
+        )
+        assert (await node.get("modest")).status.phase == "Running"
 
     on_node(play, tmp_path)
 

@@ -89,12 +89,7 @@ class VolumeMounter:
             (self._directory / pod.metadata.uid).rmdir()
 
     def empty_directories(self, pod: Pod) -> list[tuple[Volume, Path]]:
-        """Those with a limit of their own."""
-        return [
-            (volume, self._home(pod, volume))
-            for volume in pod.spec.volumes
-            if volume.empty_dir is not None and volume.empty_dir.size_limit
-        ]
+        return [(volume, self._home(pod, volume)) for volume in pod.spec.volumes if volume.empty_dir is not None]
 
     def _home(self, pod: Pod, volume: Volume) -> Path:
         return self._directory / pod.metadata.uid / "volumes" / volume.name
