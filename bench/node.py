@@ -207,7 +207,7 @@ def main() -> None:
     parser.add_argument("--pods", type=int, default=100, help="at rest; 0: leave that out")
     parser.add_argument("--seconds", type=float, default=20.0, help="for which they rest")
     parser.add_argument("--real", type=Path, help="program that starts Kubernetes with a node")
-    options = parser.parse_args(sys.argv[1:] if __name__ == "__main__" else [])
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary, ExitStack() as stack:
         directory = Path(temporary)
         others = [stack.enter_context(real(options.real, directory / "real"))] if options.real else []

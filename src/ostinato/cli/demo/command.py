@@ -7,6 +7,7 @@ import logging
 import os
 import signal
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -31,7 +32,7 @@ def demo(picture: str | None) -> int:
     """Play once; the exit code. `picture`: a file for an SVG of what was shown. A Failure if it cannot be played."""
     target = _writable(picture) if picture else None
     terminal = sys.stdout.isatty()
-    screen = Screen(sys.stdout, colour=terminal and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb")
+    screen = Screen(sys.stdout, colour=terminal and understands_colour(os.environ))
     configure_logging(level=logging.ERROR)
     try:
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
@@ -48,6 +49,11 @@ def demo(picture: str | None) -> int:
     if target is not None:
         target.write_text(svg(screen.lines, "ostinato demo"), encoding="utf-8")
     return 0
+
+
+def understands_colour(environment: Mapping[str, str]) -> bool:
+    """Whether a terminal does, and its user wants it: https://no-color.org."""
+    return not environment.get("NO_COLOR") and environment.get("TERM") != "dumb"
 
 
 async def _play(screen: Screen, pause: float) -> None:

@@ -6,7 +6,7 @@ import asyncio
 import os
 import re
 import signal
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager
 from typing import Final
 
@@ -100,8 +100,13 @@ class Play:
         await self._clock.sleep(self._pause)
 
     async def _until(self, condition: Callable[[], bool]) -> None:
-        async with self._clock.timeout(PATIENCE):
-            await self._story.until(condition)
+        try:
+            async with self._clock.timeout(PATIENCE):
+                await self._story.until(condition)
+        except TimeoutError:
+            raise TimeoutError(
+                f"it took more than {PATIENCE:g} s; {'; '.join(waiting(self._story.pods.values()))}"
+            ) from None
 
     def _settled(self, replicas: int, image: str) -> Callable[[], bool]:
         """A condition: there are so many Pods, all of them ready, all of this image, and their Deployment knows it."""
@@ -163,6 +168,17 @@ class Play:
 def _counts(status: DeploymentStatus) -> set[int | None]:
     """In one that has settled they are all the same."""
     return {status.replicas, status.updated_replicas, status.ready_replicas, status.available_replicas}
+
+
+def waiting(pods: Iterable[Pod]) -> Iterator[str]:
+    """What Pods wait for, in the words of their node or of the scheduler."""
+    for pod in pods:
+        for container in pod.status.container_statuses:
+            if container.state is not None and (state := container.state.waiting) is not None:
+                yield f"Pod {pod.metadata.name}: {state.reason}: {state.message or ''}".rstrip(": ")
+        for each in pod.status.conditions:
+            if each.type == "PodScheduled" and each.status == "False":
+                yield f"Pod {pod.metadata.name}: {each.reason}: {each.message or ''}".rstrip(": ")
 
 
 def _has_restarted(pod: Pod) -> bool:

@@ -116,7 +116,7 @@ def _of_deployment(before: Deployment | None, event: Event[Deployment]) -> Itera
     if before.spec.template != after.spec.template:
         yield change(YOU, "change", f"{_image(before)} → {_image(after)}")
     available = after.status.available_replicas or 0
-    if available != before.status.available_replicas and available <= (after.spec.replicas or 0):  # more: old and new
+    if (before.status.available_replicas or 0) != available <= (after.spec.replicas or 0):  # more: old and new ones
         yield change(DEPLOYMENTS, COUNTS, f"{available} of {after.spec.replicas} available")
 
 
