@@ -112,7 +112,7 @@ class Proxy:
                 try:
                     self._network.take(address)
                 except Unavailable as error:
-                    self._say("unavailable", f"Services do not answer at their addresses on this machine: {error}")
+                    self._say("unavailable", f"Services answer on this machine at node ports alone: {error}")
                     return None
                 except Taken as error:
                     self._say(address, f"Service {key} does not answer at {address} on this machine: {error}")

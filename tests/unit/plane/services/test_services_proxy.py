@@ -265,7 +265,7 @@ def test_that_no_address_can_be_had_is_said_once_for_all(caplog: pytest.LogCaptu
         await on.proxy.have(WEB, {at("127.77.0.1", 80): Answer(())})
         await on.proxy.have(OTHER, {at("127.77.0.2", 80): Answer(())})
         assert [record.getMessage() for record in caplog.records] == [
-            "Services do not answer at their addresses on this machine: that takes root"
+            "Services answer on this machine at node ports alone: that takes root"
         ]
 
     play(act)
