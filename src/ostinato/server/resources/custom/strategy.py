@@ -50,8 +50,8 @@ class CustomStrategy(Strategy):
         apply_defaults(self._version.node, obj)
 
     def prepare_create(self, obj: Json) -> None:
-        if self._version.has_status:
-            obj.pop("status", None)
+        if self._version.has_status and obj.pop("status", None) is not None:
+            self.default(obj)  # a status of which the client has no say may have a default
 
     def prepare_status_update(self, new: Json, old: Json) -> None:
         """The status is new, and who owns what; all else stays."""

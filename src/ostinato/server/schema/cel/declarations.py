@@ -208,7 +208,7 @@ def _map(schema: Mapping[str, Any], additional: Mapping[str, Any], name: str) ->
     found = Declaration(DYN, most, 2, _each_value(values.convert))
     found.type = map_of(STRING, values.type, found)
     found.items = values
-    found.key = Declaration(STRING, MOST_REQUEST_BYTES - 2, 2)
+    found.key = Declaration(STRING, 0, 2)  # Kubernetes counts no key
     found.nested = values.nested
     return found
 

@@ -152,7 +152,10 @@ class _Compiler:
                 failed = None if type(value) is bool else no_overload()
             except CelError as error:
                 failed = error
-            value = second(frame)
+            try:
+                value = second(frame)
+            except CelError as error:
+                raise failed or error from None  # of two failures the first is told
             if value is decides:
                 return decides
             if failed is not None:
