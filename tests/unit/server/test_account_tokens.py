@@ -1,0 +1,87 @@
+"""Tokens of service accounts: who has one is known by it, for as long as what it names is there."""
+
+from __future__ import annotations
+
+import base64
+import json
+
+import pytest
+from tests.unit.server.asking import Answer, Api, asking
+
+ACCOUNTS = "/api/v1/namespaces/default/serviceaccounts"
+PODS = "/api/v1/namespaces/default/pods"
+REVIEWS = "/apis/authentication.k8s.io/v1/tokenreviews"
+POD = {"metadata": {"name": "p"}, "spec": {"serviceAccountName": "robot", "containers": [{"name": "c", "image": "i"}]}}
+
+
+async def token(api: Api, **spec: object) -> Answer:
+    return await api.post(f"{ACCOUNTS}/robot/token", {"spec": spec})
+
+
+async def known(api: Api, text: str) -> bool:
+    review = await api.post(REVIEWS, {"spec": {"token": text}})
+    return bool(review.body["status"].get("authenticated"))
+
+
+@asking
+async def test_a_token_names_its_account(api: Api) -> None:
+    await api.post(ACCOUNTS, {"metadata": {"name": "robot"}})
+    answer = await token(api)
+    assert answer.code == 201
+    claims = answer.body["status"]["token"].split(".")[1]
+    said = json.loads(base64.urlsafe_b64decode(claims + "=" * (-len(claims) % 4)))
+    assert said["sub"] == "system:serviceaccount:default:robot"
+    assert said["exp"] - said["iat"] == 3600
+    assert await known(api, answer.body["status"]["token"])
+
+
+@asking
+async def test_a_token_that_was_changed_or_is_for_others_is_nobodys(api: Api) -> None:
+    await api.post(ACCOUNTS, {"metadata": {"name": "robot"}})
+    good = (await token(api)).body["status"]["token"]
+    head, claims, signature = good.split(".")
+    for bad in (f"{head}.{claims}.AAAA", f"{head}.{claims[:-2]}AA.{signature}", "a.b.c", "a.b", "." * 20_000):
+        assert not await known(api, bad)
+    assert not await known(api, (await token(api, audiences=["others"])).body["status"]["token"])
+
+
+@asking
+async def test_a_token_ends_with_its_time(api: Api) -> None:
+    await api.post(ACCOUNTS, {"metadata": {"name": "robot"}})
+    text = (await token(api, expirationSeconds=600)).body["status"]["token"]
+    await api.server.world.clock.sleep(599)
+    assert await known(api, text)
+    await api.server.world.clock.sleep(2)
+    assert not await known(api, text)
+
+
+@asking
+async def test_a_token_ends_with_what_it_is_bound_to(api: Api) -> None:
+    await api.post(ACCOUNTS, {"metadata": {"name": "robot"}})
+    assert (await api.post(PODS, POD)).code == 201
+    bound = {"kind": "Pod", "apiVersion": "v1", "name": "p"}
+    text = (await token(api, boundObjectRef=bound)).body["status"]["token"]
+    assert await known(api, text)
+    await api.ask("DELETE", f"{PODS}/p", {"gracePeriodSeconds": 0})
+    assert not await known(api, text)
+    free = (await token(api)).body["status"]["token"]
+    await api.delete(f"{ACCOUNTS}/robot")
+    assert not await known(api, free)
+
+
+@pytest.mark.parametrize(
+    ("spec", "code", "why"),
+    [
+        ({"expirationSeconds": 60}, 422, "may not specify a duration less than 10 minutes"),
+        ({"expirationSeconds": 1 << 33}, 422, "may not specify a duration larger than 2^32 seconds"),
+        ({"boundObjectRef": {"kind": "Pod", "apiVersion": "v1", "name": "no"}}, 404, 'pods "no" not found'),
+        ({"boundObjectRef": {"kind": "ConfigMap", "apiVersion": "v1"}}, 400, "cannot bind token to object of type"),
+    ],
+)
+def test_a_request_that_cannot_be_met_is_refused(spec: dict[str, object], code: int, why: str) -> None:
+    async def play(api: Api) -> None:
+        await api.post(ACCOUNTS, {"metadata": {"name": "robot"}})
+        answer = await token(api, **spec)
+        assert (answer.code, why in answer.message) == (code, True), answer.message
+
+    asking(play)()
