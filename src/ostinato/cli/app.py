@@ -169,7 +169,7 @@ def _add_up(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--runtime",
         metavar="NAME",
-        default="simulated",
+        default="process",
         help="what runs containers: process, containerd or simulated (default: %(default)s)",
     )
     _add_containerd(parser)
