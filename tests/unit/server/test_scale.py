@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.unit.server.asking import TABLE, Api, asking
+from tests.unit.server.asking import Api, asking
 
 APPS = "/apis/apps/v1/namespaces/default"
 DEPLOYMENT = f"{APPS}/deployments/a"
@@ -115,9 +115,11 @@ async def test_controllers_of_the_core_group_select_by_a_map(api: Api) -> None:
 
 
 @asking
-async def test_a_scale_has_no_table(api: Api) -> None:
+async def test_the_table_of_a_scale_shows_its_counts(api: Api) -> None:
     await api.post(f"{APPS}/deployments", workload())
-    assert (await api.get(SCALE, accept=TABLE)).code == 406
+    wanted = (await api.get(SCALE)).body["spec"]["replicas"]
+    [row] = await api.cells(SCALE)
+    assert row[1:3] == [wanted, 0]
 
 
 DEFINITION = {

@@ -155,6 +155,8 @@ class DaemonSet(Strategy):
             rolling = update.setdefault("rollingUpdate", {})
             rolling.setdefault("maxUnavailable", 1)
             rolling.setdefault("maxSurge", 0)
+        elif update.get("rollingUpdate") is not None:  # of no use, and shown whole
+            update["rollingUpdate"] = {"maxUnavailable": 0, "maxSurge": 0} | update["rollingUpdate"]
         spec.setdefault("revisionHistoryLimit", 10)
         default_pod_template(spec.setdefault("template", {}))
 

@@ -85,7 +85,8 @@ def default_container(container: Json) -> None:
             default_probe(container[name])
     lifecycle = container.get("lifecycle")
     if lifecycle:
-        lifecycle.pop("stopSignal", None)  # a field that servers have, but do not take yet
+        if lifecycle.pop("stopSignal", None) is not None and not lifecycle:
+            del container["lifecycle"]  # there was nothing but a field that servers have, and do not take yet
         for hook in ("postStart", "preStop"):
             _default_http_get(lifecycle.get(hook))
 

@@ -7,6 +7,7 @@ parent's resourceVersion, and who owns a Scale's `.spec.replicas` owns those of 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from functools import cache, partial
 from typing import Any
 
@@ -25,6 +26,7 @@ from ostinato.server.negotiate import body_media, form_of
 from ostinato.server.options import write_options
 from ostinato.server.present import object_response
 from ostinato.server.request import Response
+from ostinato.server.resources.builtin_resource import BuiltinResource
 from ostinato.server.resources.resource import Resource
 from ostinato.server.resources.scaling import ScaleFields
 from ostinato.server.resources.strategy import Json, Strategy
@@ -43,7 +45,7 @@ _META = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 
 
 async def get_scale(context: Context) -> Response:
-    view, fields = _view(context), _fields(context)
+    view, fields = _shown_view(context), _fields(context)
     form = form_of(context.request, view)
     await check_get_options(context)
     entry = context.collection.entries.get(context.key)
@@ -190,6 +192,30 @@ def _of_view(context: Context, view: Resource) -> Context:
 
 def _view(context: Context) -> Resource:
     return _view_of(context.resource.gvr, namespaced=context.resource.namespaced)
+
+
+def _shown_view(context: Context) -> Resource:
+    """Scales as a Table shows them: those of built-in kinds have columns of their own."""
+    view = _view(context)
+    if not isinstance(context.resource, BuiltinResource):
+        return view
+    view, clock = copy(view), context.world.clock
+    view.columns = _COLUMNS
+
+    def row(scale: Json) -> list[Any]:
+        from ostinato.server.resources.tables.cells import age  # noqa: PLC0415 - with the first Table
+
+        counts = (scale.get(part, {}).get("replicas", 0) for part in ("spec", "status"))
+        return [scale["metadata"]["name"], *counts, age(scale, clock.now())]
+
+    view.row = row
+    return view
+
+
+_COLUMNS = [
+    {"name": name, "type": kind, "format": "", "description": "", "priority": 0}
+    for name, kind in (("Name", "string"), ("Desired", "integer"), ("Available", "integer"), ("Age", "string"))
+]
 
 
 @cache
