@@ -30,11 +30,14 @@ _MANAGER = "kube-apiserver"
 _FLOW_MANAGER = "api-priority-and-fairness-config-producer-v1"
 
 
-async def bootstrap(world: World, index: Index, registry: Registry, address: str, port: int) -> None:
+async def bootstrap(
+    world: World, index: Index, registry: Registry, address: str, port: int, *, tracks_tokens: bool
+) -> None:
     """Bring into being what is missing. `address` and `port` are where clients reach the server."""
     kinds = {resource.gvk: resource for resource in registry if resource.collection is not None}
     writes = []
-    for obj in [*_table(), *_self(address, port), _tracking(world), *local_services()]:
+    tracking = [_tracking(world)] if tracks_tokens else []
+    for obj in [*_table(), *_self(address, port), *tracking, *local_services()]:
         resource = kinds[GroupVersion.parse(obj["apiVersion"]).kind(obj["kind"])]
         write_ = _write(world, index, resource, obj)
         if write_ is not None:

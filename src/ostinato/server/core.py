@@ -68,9 +68,12 @@ class Server:
         self._definitions.settle = self._settle_definitions
         self._builtin_groups = frozenset(resource.gvr.group for resource in self.registry)
 
-    async def start(self, address: str = "127.0.0.1", port: int = 6443) -> None:
-        """Bring into being what every cluster has. `address` and `port` are where clients reach the server."""
-        await bootstrap(self.world, self.index, self.registry, address, port)
+    async def start(self, address: str = "127.0.0.1", port: int = 6443, *, tracks_tokens: bool = False) -> None:
+        """Bring into being what every cluster has. `address` and `port` are where clients reach the server.
+
+        `tracks_tokens`: note since when tokens of Secrets are watched, in a ConfigMap, for kube-controller-manager.
+        """
+        await bootstrap(self.world, self.index, self.registry, address, port, tracks_tokens=tracks_tokens)
         await self._settle_definitions()
         self._expiry.start()
         self.index.forget()  # nobody has seen anything yet that a watch could go on from

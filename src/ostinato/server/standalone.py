@@ -79,7 +79,7 @@ class Standalone:
             await self._http.bind(settings.host, settings.port)
             host = "127.0.0.1" if settings.host in _ANY else settings.host
             self.url = f"https://{f'[{host}]' if ':' in host else host}:{self._http.port}"
-            await self.core.start(_address(host), self._http.port)
+            await self.core.start(_address(host), self._http.port, tracks_tokens=True)
             admin = authority.client("admin", ADMINISTRATOR, ["system:masters"])
             write_kubeconfig(self.kubeconfig, self.url, authority.certificate, ADMINISTRATOR, admin)
             await self._http.listen()

@@ -35,10 +35,11 @@ async def test_the_server_itself_is_a_service(api: Api) -> None:
 @asking
 async def test_since_when_tokens_of_secrets_are_noted_is_told_and_stays(api: Api) -> None:
     path = "/api/v1/namespaces/kube-system/configmaps/kube-apiserver-legacy-service-account-token-tracking"
+    await api.server.start(tracks_tokens=True)
     today = api.server.world.clock.now().date().isoformat()
     assert (await api.get(path)).body["data"] == {"since": today}
     await api.merge(path, {"data": {"since": "2020-01-01"}})
-    await api.server.start()
+    await api.server.start(tracks_tokens=True)
     assert (await api.get(path)).body["data"] == {"since": "2020-01-01"}
 
 
