@@ -126,7 +126,7 @@ def test_a_chart_is_installed_twice_upgraded_and_pruned(kubectl: Kubectl, namesp
 
         again = kubectl("apply", "-f", "-", stdin=first)
         assert again.count(" unchanged") + again.count(" configured") == 11
-        # Two kinds are never unchanged: stringData is moved by the server, and kubectl replaces the selector of a budget
+        # Two kinds are never unchanged: the server moves stringData, and kubectl replaces the selector of a budget
         changed = [line.split()[0] for line in again.splitlines() if line.endswith("configured")]
         assert sorted(changed) == ["poddisruptionbudget.policy/kettle", "secret/kettle"]
 

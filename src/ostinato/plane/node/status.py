@@ -161,7 +161,8 @@ def _status(record: Record, pod: Pod, known: Knowledge) -> ContainerStatus:
     running = None if record.hooking else record.running
     before = record.before
     state = ContainerState()
-    if running is not None and running.exit is None:
+    if running is not None and (running.exit is None or (record.replaced and not known.is_gone)):
+        # One that makes room for another has not ended for good: the server would let no other take its place.
         state.running = ContainerStateRunning(started_at=running.started_at)
     elif record.hooking and before is not None:
         state.terminated = before
