@@ -264,6 +264,16 @@ def test_a_line_that_never_ends_is_cut(tmp_path: Path) -> None:
     with_bench(tmp_path, play)
 
 
+def test_a_container_whose_directory_was_removed_ends_for_nobody_could_find_it_again(tmp_path: Path) -> None:
+    async def play(bench: Bench) -> None:
+        container = await bench.start("sh", "-c", "sleep 1000 & wait")
+        assert processes_of(container.directory)
+        shutil.rmtree(container.directory)
+        await bench.until(lambda: not processes_of(container.directory))
+
+    with_bench(tmp_path, play)
+
+
 def test_a_container_that_forks_for_ever_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "PROCESSES", 40)
     if os.geteuid() != 0 or not _has_groups():

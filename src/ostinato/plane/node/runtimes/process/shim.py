@@ -41,6 +41,7 @@ from shim_log import Log  # type: ignore[import-not-found]
 
 _START_FAILED = 128
 _KILLED = 128 + signal.SIGKILL
+_LOOK_MILLISECONDS = 5000.0  # between two looks at whether its directory is still there
 _DRAIN_SECONDS = 2.0  # that are left for what is still in the pipes when the container has ended
 _CHUNK = 65536
 
@@ -173,7 +174,7 @@ class Keeper:
             for descriptor in (*self.inputs, waking.fileno()):
                 poll.register(descriptor, select.POLLIN)
             attaching.register(poll)
-            left = None if until is None else max(until - time.monotonic(), 0.0) * 1000
+            left = _LOOK_MILLISECONDS if until is None else max(until - time.monotonic(), 0.0) * 1000
             for descriptor, _ in poll.poll(left):
                 if descriptor in self.inputs:
                     self._carry(descriptor, log, attaching)
@@ -182,6 +183,8 @@ class Keeper:
                         waking.recv(4096)
                 else:
                     attaching.handle(descriptor)
+            if self.code is None and not os.path.exists("lock"):
+                os.kill(self.pid, signal.SIGKILL)  # its directory was removed: nobody could ever find it again
             if self.code is None:
                 self._reap()
             if self.code is not None and until is None:
