@@ -98,6 +98,10 @@ def condition(pod: Pod, name: str) -> tuple[str | None, str | None]:
     return next(((each.status, each.reason) for each in pod.status.conditions if each.type == name), (None, None))
 
 
+def is_tainted(node: Node | None) -> bool:
+    return node is not None and any(each.key == "node.kubernetes.io/unschedulable" for each in node.spec.taints)
+
+
 def is_ready(pod: Pod) -> bool:
     return condition(pod, "Ready")[0] == "True"
 
@@ -122,6 +126,7 @@ async def walk_through(client: Client, history: History) -> None:
     await client.wait_for(Node, NODE, "Ready", timeout=SECONDS)
     await client.wait_for(ServiceAccount, "default", lambda found: found is not None, timeout=SECONDS)
     await client.patch(Node, NODE, MergePatch({"spec": {"unschedulable": True}}))
+    await client.wait_for(Node, NODE, is_tainted, timeout=SECONDS)  # the plane has seen it
 
     # 1. It is applied, and stored with a version.
     written = await client.apply(web())
