@@ -92,6 +92,7 @@ async def watched(client: Client) -> AsyncIterator[History]:
     finally:
         for each in watches:
             each.cancel()
+        await asyncio.gather(*watches, return_exceptions=True)  # their connections end before the client does
 
 
 def condition(pod: Pod, name: str) -> tuple[str | None, str | None]:
