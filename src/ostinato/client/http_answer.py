@@ -89,9 +89,6 @@ class HttpAnswer(Closable):
         if complete:
             self._answer.release()  # the connection serves again
         else:
-            connection = self._answer.connection
-            if connection is not None and connection.transport is not None:
-                connection.transport.abort()  # TLS would wait for a farewell of the other side, which may be dead
             self._answer.close()
         tell(self._size if complete else None)
 

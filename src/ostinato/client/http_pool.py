@@ -231,6 +231,16 @@ class HttpPools:
             )
 
 
+class _Answer(aiohttp.ClientResponse):
+    """Closed before its end, it waits for no farewell as TLS does: the other side may be dead, and the loop may end."""
+
+    def close(self) -> None:
+        connection = self.connection
+        if connection is not None and connection.transport is not None:
+            connection.transport.abort()
+        super().close()
+
+
 def _session(
     timeout: aiohttp.ClientTimeout, most: int, check: Callable[[], None], traces: Sequence[aiohttp.TraceConfig]
 ) -> aiohttp.ClientSession:
@@ -248,6 +258,7 @@ def _session(
         ),
         timeout=timeout,
         request_class=CheckedRequest,
+        response_class=_Answer,
         cookie_jar=aiohttp.DummyCookieJar(),
         auto_decompress=True,
         skip_auto_headers=("Accept", "Content-Type"),

@@ -28,20 +28,12 @@ class ShiftedClock(Clock):
         return asyncio.get_running_loop().time() + (at - self.monotonic())
 
 
-class FastClock(Clock):
-    """A clock that runs so many times as fast: waits for it are short."""
+class SleeplessClock(ShiftedClock):
+    """Who sleeps is woken at once, and it is as late as it would be. Nothing else is hurried: connections need time."""
 
-    def __init__(self, rate: float = 1000.0) -> None:
-        self._rate = rate
-
-    def monotonic(self) -> float:
-        return time.monotonic() * self._rate
-
-    def wall(self) -> float:
-        return time.time()
-
-    def _loop_time_at(self, at: float) -> float:
-        return asyncio.get_running_loop().time() + (at - self.monotonic()) / self._rate
+    async def sleep(self, seconds: float) -> None:
+        self.shift += max(seconds, 0.0)
+        await asyncio.sleep(0)
 
 
 def world_with(clock: Clock) -> World:

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 from aiohttp import web
-from tests.unit.client.clocks import FastClock, ShiftedClock, world_with
+from tests.unit.client.clocks import ShiftedClock, world_with
 from tests.unit.client.https import Socket, hello, listening, run, serving, transport
 
 from ostinato.client import http_pool
@@ -134,13 +134,15 @@ def test_a_connection_is_kept_for_a_while_only() -> None:
     run(main())
 
 
-def test_connections_that_nobody_uses_are_closed() -> None:
+def test_connections_that_nobody_uses_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_pool, "_IDLE", 0.05)
+
     async def main() -> None:
-        async with serving() as served, transport(served.config(), world_with(FastClock(300))) as sender:
+        async with serving() as served, transport(served.config()) as sender:
             await asyncio.gather(*[post(sender) for _ in range(3)])
             pool = await sender._pools.current(None)
             assert pool._direct is not None
-            while pool._direct._idle:  # noqa: ASYNC110 - on a clock that runs fast
+            while pool._direct._idle:  # noqa: ASYNC110 - it tells nobody
                 await asyncio.sleep(0.005)
             assert await post(sender) == b"hello"
 
@@ -148,12 +150,12 @@ def test_connections_that_nobody_uses_are_closed() -> None:
 
 
 def test_silence_ends_a_write(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_pool, "_SILENCE", 0.05)
+    monkeypatch.setattr(http_pool, "_SILENCE", 0.3)
 
     async def converse(socket: Socket, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await socket.head(reader)
         for piece in (OK[:10], OK[10:20], OK[20:]) if b"/slowly" in socket.requests[-1] else ():
-            await asyncio.sleep(0.03)
+            await asyncio.sleep(0.12)
             writer.write(piece)
         await reader.read()
 
