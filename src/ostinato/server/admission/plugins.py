@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ostinato.server.admission.certificate_subject import CertificateSubject
 from ostinato.server.admission.chain import Plugin
 from ostinato.server.admission.default_ingress_class import DefaultIngressClass
 from ostinato.server.admission.default_tolerations import DefaultTolerations
@@ -42,6 +43,7 @@ def plugins(registry: Registry) -> list[Plugin]:
         ResizeClaims(storage_classes),
         RuntimeClass(Kind(registry, "node.k8s.io", "v1", "runtimeclasses")),
         SigningRequestUser(),
+        CertificateSubject(),
         DefaultIngressClass(Kind(registry, "networking.k8s.io", "v1", "ingressclasses")),
         MutatingPolicy(registry, _policies(registry, "mutating"), namespaces),
         ValidatingPolicy(registry, _policies(registry, "validating"), namespaces),
