@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import logging
 
-from ostinato.api.errors import APIError, BadRequest, Forbidden, InternalError, ServiceUnavailable, Timeout
-from ostinato.api.gvk import GroupResource
+from ostinato.api.errors import APIError, BadRequest, InternalError, ServiceUnavailable, Timeout
 from ostinato.api.time import Duration, TimeError
+from ostinato.server.access.asked import asked_by
 from ostinato.server.access.authenticate import Authenticator
+from ostinato.server.access.authorize import MASTERS, Authorizer
 from ostinato.server.admission import Admission
 from ostinato.server.admission.plugins import plugins
 from ostinato.server.bootstrap import bootstrap
@@ -22,7 +23,7 @@ from ostinato.server.nodes import Nodes
 from ostinato.server.options import boolean
 from ostinato.server.present import error_response
 from ostinato.server.publish import Health, Metrics, Publisher
-from ostinato.server.request import Answer, Request, Response, User, text_response
+from ostinato.server.request import Answer, Request, Response, text_response
 from ostinato.server.resources.registry import Registry
 from ostinato.server.route import Route, parse
 from ostinato.server.store.index import Index, Log, StoreFailed
@@ -50,6 +51,7 @@ class Server:
         self.index = Index(log, world.clock)
         self.registry = Registry(self.index, world)
         self.authenticator = Authenticator()
+        self.authorizer = Authorizer(self.registry)
         self.health = Health(self._store_fault)
         self.metrics = Metrics()
         self.publisher = Publisher(self.registry, self.health, self.metrics, world.clock)
@@ -95,7 +97,7 @@ class Server:
         if route is None or route.verb != "get":
             return None
         try:
-            self._authorize(self.authenticator.authenticate(request), route)
+            self._enter(request, route)
             resource = self.registry.get(route.group, route.version, route.resource)
             if resource is None or resource.warnings or verb_of(resource, "GET", route) is not get:
                 return None
@@ -134,10 +136,9 @@ class Server:
     async def _handle(self, request: Request) -> Answer:
         route = parse(request.method, request.path, watch=bool(request.query_string) and _watches(request))
         seconds = _deadline(request, route) if "timeout=" in request.query_string else None
-        user = request.user = self.authenticator.authenticate(request)
+        self._enter(request, route)
         if route is None:
-            return await self._publish(request, user)
-        self._authorize(user, route)
+            return self.publisher.answer(request)
         if seconds is None:
             return await self._answer(request, route)
         try:
@@ -171,20 +172,11 @@ class Server:
             await resource.settle()
         return answer
 
-    def _authorize(self, user: User, route: Route) -> None:
-        """Administrators may do everything, others nothing."""
-        if "system:masters" in user.groups:
-            return
-        resource = route.resource + (f"/{route.subresource}" if route.subresource else "")
-        where = f'in the namespace "{route.namespace}"' if route.namespace else "at the cluster scope"
-        raise Forbidden.of(
-            GroupResource(route.group, route.resource),
-            route.name,
-            f'User "{user.name}" cannot {route.verb} resource "{resource}" in API group "{route.group}" {where}',
-        )
-
-    async def _publish(self, request: Request, user: User) -> Answer:
-        return self.publisher.answer(request, user)
+    def _enter(self, request: Request, route: Route | None) -> None:
+        """Know who asks, and that they may."""
+        user = request.user = self.authenticator.authenticate(request)
+        if MASTERS not in user.groups:
+            self.authorizer.check(user, asked_by(request, route))
 
     async def _settle_definitions(self) -> None:
         """Serve what definitions define; from the first one on, which loads what that takes."""

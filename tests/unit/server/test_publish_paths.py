@@ -122,7 +122,12 @@ def asked_by(server: Server, user: User | None, path: str, method: str = "GET") 
     if user is not None:
         server.authenticator.add("u", user)
         headers["authorization"] = "Bearer u"
-    answer = asyncio.run(server.handle(Request(method, path, headers=headers)))
+
+    async def started() -> Any:
+        await server.start()  # roles say who may ask
+        return await server.handle(Request(method, path, headers=headers))
+
+    answer = asyncio.run(started())
     assert isinstance(answer, Response)
     return answer
 

@@ -1,0 +1,56 @@
+"""Authorization: members of `system:masters` may do everything, others what the roles allow that are bound to them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ostinato.api.quoting import quote
+from ostinato.server.access.asked import Asked
+from ostinato.server.access.roles import GROUP, Decision, Held, RoleName, Roles
+from ostinato.server.request import User
+
+if TYPE_CHECKING:
+    from ostinato.server.resources.registry import Registry
+
+MASTERS = "system:masters"
+_MASTER = Decision(allowed=True)
+
+
+class Authorizer:
+    def __init__(self, registry: Registry) -> None:
+        self.roles = Roles(registry)
+
+    def decide(self, user: User, asked: Asked) -> Decision:
+        if MASTERS in user.groups:
+            return _MASTER
+        missing: list[RoleName] = []
+        for held in self._held(user, asked.namespace):
+            for rule, decision in held.rules:
+                if rule.allows(asked):
+                    return decision
+            missing += held.missing
+        return Decision(allowed=False, reason=_reason(missing))
+
+    def check(self, user: User, asked: Asked) -> None:
+        """Forbidden if the user may not."""
+        decision = self.decide(user, asked)
+        if not decision.allowed:
+            raise asked.refusal(user, decision.reason)
+
+    def _held(self, user: User, namespace: str) -> list[Held]:
+        """All that a user has in a namespace."""
+        everywhere = self.roles.held(user, "")
+        return [everywhere, self.roles.held(user, namespace)] if namespace else [everywhere]
+
+
+def aggregated(messages: list[str]) -> str:
+    """Several messages as one, each told once."""
+    told = list(dict.fromkeys(messages))
+    return told[0] if len(told) == 1 else f"[{', '.join(told)}]"
+
+
+def _reason(missing: list[RoleName]) -> str:
+    """What might have allowed it: the roles that bindings name and that are not there."""
+    if not missing:
+        return ""
+    return "RBAC: " + aggregated([f"{kind}.{GROUP} {quote(name)} not found" for kind, name in missing])

@@ -1,0 +1,172 @@
+"""Roles: which rules the bindings of a cluster give to a user.
+
+What a user holds is put together when it is first asked for, and kept until a role or a binding changes that it may
+come from: a request reads no role. Only what is durable counts.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+from ostinato.api.quoting import quote
+from ostinato.server.access.rules import Rule
+from ostinato.server.request import User
+
+if TYPE_CHECKING:
+    from ostinato.server.resources.registry import Registry
+    from ostinato.server.store.index import Collection, Event
+
+GROUP = "rbac.authorization.k8s.io"
+MOST_HELD = 10_000  # users, in as many namespaces, whose rules are kept
+
+Json = dict[str, Any]
+RoleName = tuple[str, str]  # its kind, in lower case, and its name
+
+
+class Decision(NamedTuple):
+    """Whether somebody may do something, and why, or why that is not known for certain."""
+
+    allowed: bool
+    reason: str = ""
+
+
+class Held(NamedTuple):
+    """What a user has from the bindings of a scope: rules, each with the answer that it gives when it allows."""
+
+    rules: list[tuple[Rule, Decision]]
+    missing: list[RoleName]  # the roles of bindings that are not there
+
+
+class _Binding(NamedTuple):
+    kind: str
+    name: str
+    namespace: str
+    role: Json
+    subjects: list[Json]
+
+    def subject_of(self, user: User) -> Json | None:
+        """The first of its subjects that a user is."""
+        for subject in self.subjects:
+            kind, name = subject["kind"], subject["name"]
+            if kind == "User":
+                found = name == user.name
+            elif kind == "Group":
+                found = name in user.groups
+            else:
+                found = user.name == f"system:serviceaccount:{self._namespace_of(subject)}:{name}"
+            if found:
+                return subject
+        return None
+
+    def _namespace_of(self, account: Json) -> str:
+        namespace: str = account.get("namespace") or self.namespace
+        return namespace
+
+    def granting(self, subject: Json) -> Decision:
+        """The answer that a rule of its role gives to a subject."""
+        name = subject["name"]
+        if subject["kind"] == "ServiceAccount":
+            name = f"{name}/{self._namespace_of(subject)}"
+        own = f"{self.name}/{self.namespace}" if self.namespace else self.name
+        role = f"{self.role['kind']} {quote(self.role['name'])}"
+        told = f"{self.kind} {quote(own)} of {role} to {subject['kind']} {quote(name)}"
+        return Decision(allowed=True, reason=f"RBAC: allowed by {told}")
+
+
+class Roles:
+    def __init__(self, registry: Registry) -> None:
+        names = ("roles", "rolebindings", "clusterroles", "clusterrolebindings")
+        self._collections = {name: _collection(registry, name) for name in names}
+        self._listening = False
+        # All by namespace, "" for what holds everywhere.
+        self._held: dict[str, dict[tuple[str, tuple[str, ...]], Held]] = {}  # by the user's name and groups
+        self._bindings: dict[str, list[_Binding]] = {}
+        self._rules: dict[str, dict[str, list[Rule]]] = {}  # by the role's name
+        self._count = 0  # what `_held` holds, at most
+
+    def held(self, user: User, namespace: str) -> Held:
+        """What a user has from the bindings of a namespace, or from those of the cluster ("")."""
+        known = self._held.get(namespace)
+        found = known.get((user.name, user.groups)) if known is not None else None
+        return self._find(user, namespace) if found is None else found
+
+    def of(self, reference: Json, namespace: str) -> list[Rule] | None:
+        """The rules of the role that a binding in a namespace refers to; None if it is not there."""
+        self._listen()
+        name = reference["name"]
+        scope = namespace if reference["kind"] == "Role" else ""
+        known = self._rules.setdefault(scope, {})
+        if name not in known:
+            key, kind = (f"{scope}/{name}", "roles") if reference["kind"] == "Role" else (name, "clusterroles")
+            entry = self._collections[kind].entries.get(key)
+            if entry is None:
+                return None
+            known[name] = [Rule(raw) for raw in msgspec.json.decode(entry.data).get("rules") or ()]
+        return known[name]
+
+    def _find(self, user: User, namespace: str) -> Held:
+        self._listen()
+        found = Held([], [])
+        for binding in self._of_scope(namespace):
+            subject = binding.subject_of(user)
+            if subject is None:
+                continue
+            rules = self.of(binding.role, namespace)
+            if rules is None:
+                found.missing.append((binding.role["kind"].lower(), binding.role["name"]))
+            else:
+                decision = binding.granting(subject)
+                found.rules.extend((rule, decision) for rule in rules)
+        if self._count >= MOST_HELD:
+            self._forget()
+        self._count += 1
+        self._held.setdefault(namespace, {})[user.name, user.groups] = found
+        return found
+
+    def _of_scope(self, namespace: str) -> list[_Binding]:
+        bindings = self._bindings.get(namespace)
+        if bindings is None:
+            kind, prefix = ("RoleBinding", f"{namespace}/") if namespace else ("ClusterRoleBinding", "")
+            entries = self._collections[f"{kind.lower()}s"].select(prefix)
+            bindings = self._bindings[namespace] = [_binding(kind, entry.data) for entry in entries]
+        return bindings
+
+    # What is kept ends with what it was made of.
+
+    def _listen(self) -> None:
+        """From the first question on: many servers have none but administrators."""
+        if self._listening:
+            return
+        self._listening = True
+        for name, collection in self._collections.items():
+            collection.hub.subscribe(concerns=self._cluster if name.startswith("cluster") else self._namespace)
+
+    def _cluster(self, event: Event) -> bool:
+        self._forget()  # bindings in namespaces refer to roles of the cluster, too
+        return False
+
+    def _namespace(self, event: Event) -> bool:
+        namespace = event.key.partition("/")[0]
+        for kept in (self._held, self._bindings, self._rules):
+            kept.pop(namespace, None)
+        return False
+
+    def _forget(self) -> None:
+        for kept in (self._held, self._bindings, self._rules):
+            kept.clear()
+        self._count = 0
+
+
+def _collection(registry: Registry, name: str) -> Collection:
+    resource = registry.get(GROUP, "v1", name)
+    assert resource is not None
+    assert resource.collection is not None
+    return resource.collection
+
+
+def _binding(kind: str, data: bytes) -> _Binding:
+    obj = msgspec.json.decode(data)
+    metadata = obj["metadata"]
+    return _Binding(kind, metadata["name"], metadata.get("namespace", ""), obj["roleRef"], obj.get("subjects") or [])

@@ -1,0 +1,110 @@
+"""The rules of roles: what a rule allows, and whether rules cover others.
+
+A rule is about resources or about paths. Each of its lists says which values it is for: `*` is all of them, `*/scale` a
+subresource of all resources, `/logs/*` all paths that begin so. A rule without names is for objects of every name; one
+with names is for no request that names none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from ostinato.api.quoting import quote
+from ostinato.server.access.asked import Asked
+
+MOST_PARTS = 10_000  # of rules that are compared with others
+_FIELDS = ("verbs", "apiGroups", "resources", "resourceNames", "nonResourceURLs")
+
+
+class TooManyParts(Exception):  # noqa: N818
+    """Rules that name so much that it would take too long to compare all of it."""
+
+
+class Rule:
+    """One rule, made ready to be asked many times. `raw` is what it says: its fields that are not empty."""
+
+    __slots__ = ("_groups", "_names", "_resources", "_urls", "_verbs", "raw")
+
+    def __init__(self, raw: dict[str, Any]) -> None:
+        self.raw: dict[str, list[str]] = {field: raw[field] for field in _FIELDS if raw.get(field)}
+        verbs, groups, resources, names, urls = (self.raw.get(field, ()) for field in _FIELDS)
+        self._verbs = None if "*" in verbs else frozenset(verbs)  # None: all
+        self._groups = None if "*" in groups else frozenset(groups)
+        self._resources = None if "*" in resources else frozenset(resources)
+        self._names = frozenset(names) if names else None
+        self._urls = tuple(urls)
+
+    def allows(self, asked: Asked) -> bool:
+        if self._verbs is not None and asked.verb not in self._verbs:
+            return False
+        if asked.path is not None:
+            return any(_begins(url, asked.path) for url in self._urls)
+        return (
+            (self._groups is None or asked.group in self._groups)
+            and (self._resources is None or _has(self._resources, asked.resource, asked.subresource))
+            and (self._names is None or asked.name in self._names)
+        )
+
+    def covers(self, part: Asked, *, named: bool) -> bool:
+        """Whether the rule allows a part of another one, of objects that are `named` or of all."""
+        return (named or self._names is None) and self.allows(part)
+
+    @property
+    def parts(self) -> Iterator[Asked]:
+        """The rule as questions of one verb, resource and name each: another rule covers each wholly or not at all."""
+        for group in self.raw.get("apiGroups", ()):
+            for text in self.raw.get("resources", ()):
+                resource, _, subresource = text.partition("/")
+                for verb in self.raw.get("verbs", ()):
+                    for name in self.raw.get("resourceNames", ("",)):
+                        yield Asked(verb, group, resource, subresource, name=name)
+        for url in self.raw.get("nonResourceURLs", ()):
+            for verb in self.raw.get("verbs", ()):
+                yield Asked(verb, path=url)
+
+    @property
+    def size(self) -> int:
+        """How many parts it has."""
+        verbs, groups, resources, names, urls = (len(self.raw.get(field, ())) for field in _FIELDS)
+        return verbs * (groups * resources * max(names, 1) + urls)
+
+
+def _has(resources: frozenset[str], resource: str, subresource: str) -> bool:
+    if not subresource:
+        return resource in resources
+    return f"{resource}/{subresource}" in resources or f"*/{subresource}" in resources
+
+
+def _begins(url: str, path: str) -> bool:
+    return url == path or (url.endswith("*") and path.startswith(url.rstrip("*")))
+
+
+def uncovered(held: Iterable[Rule], wanted: Iterable[Rule]) -> list[str]:
+    """What of the wanted rules those that are held do not allow, each as a message shows it, sorted.
+
+    TooManyParts if that is too much to find out.
+    """
+    held, wanted = list(held), list(wanted)
+    if sum(rule.size for rule in wanted) > MOST_PARTS:
+        raise TooManyParts(f"the rules name more than {MOST_PARTS} combinations of group, resource, verb and name")
+    missing: dict[tuple[str, str], list[str]] = {}  # what is told before the verbs, and the verbs
+    for rule in wanted:
+        named = "resourceNames" in rule.raw
+        for part in rule.parts:
+            if any(own.covers(part, named=named) for own in held):
+                continue
+            if part.path is not None:
+                missing[f"NonResourceURLs:{quoted([part.path])}", part.verb] = [part.verb]  # each verb by itself
+                continue
+            resource = f"{part.resource}/{part.subresource}" if part.subresource else part.resource
+            about = f"APIGroups:{quoted([part.group])}, Resources:{quoted([resource])}"
+            if named:
+                about += f", ResourceNames:{quoted([part.name])}"
+            missing.setdefault((about, ""), []).append(part.verb)
+    return sorted(f"{{{about}, Verbs:{quoted(verbs)}}}" for (about, _), verbs in missing.items())
+
+
+def quoted(values: Iterable[str]) -> str:
+    """A list as Go's `%q` prints it."""
+    return f"[{' '.join(map(quote, values))}]"
