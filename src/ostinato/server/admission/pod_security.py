@@ -13,7 +13,7 @@ from ostinato.api.errors import Invalid
 from ostinato.api.field_errors import FieldError, Path
 from ostinato.server.admission.chain import Plugin
 from ostinato.server.admission.objects import Kind, forbidden
-from ostinato.server.admission.pod_security_checks import LEVELS, findings
+from ostinato.server.admission.pod_security_versions import LATEST, LEVELS, findings
 from ostinato.server.resources.strategy import Json
 
 if TYPE_CHECKING:
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 _PREFIX: Final = "pod-security.kubernetes.io/"
 _is_version = re.compile(r"v1\.(0|[1-9][0-9]*)").fullmatch
+# Subresources of Pods that show none.
+_NO_PODS: Final = frozenset(["exec", "attach", "binding", "eviction", "log", "portforward", "proxy", "status"])
 _TEMPLATES: Final = {
     ("apps", "deployments"),
     ("apps", "replicasets"),
@@ -35,7 +37,7 @@ _TEMPLATES: Final = {
 
 class Standard(NamedTuple):
     level: str = "privileged"
-    version: str = "latest"
+    version: str = LATEST
 
     def __str__(self) -> str:
         return f"{self.level}:{self.version}"
@@ -53,7 +55,7 @@ class PodSecurity(Plugin):
             return
         gvr, sub = context.resource.gvr, context.route.subresource
         if (gvr.group, gvr.resource) == ("", "pods"):
-            if (operation == "CREATE" and not sub) or sub == "ephemeralcontainers" or _changes(obj, old, sub):
+            if sub not in _NO_PODS and (old is None or _changes(obj["spec"], old["spec"])):
                 self._pod(context, obj)
         elif (gvr.group, gvr.resource) in _TEMPLATES and not sub:
             self._template(context, obj)
@@ -94,7 +96,7 @@ class PodSecurity(Plugin):
         found: dict[str, list[str]] = {}
         for entry in self._pods.entries(namespace):
             pod = self._pods.resource.object(entry.data)
-            reasons = [reason for reason, _ in findings(standard.level, pod["metadata"], pod["spec"])]
+            reasons = [reason for reason, _ in findings(standard.level, standard.version, pod["metadata"], pod["spec"])]
             if reasons:
                 found.setdefault(", ".join(reasons), []).append(pod["metadata"]["name"])
         if not found:
@@ -110,13 +112,20 @@ def _some(names: list[str]) -> str:
     return f"{names[0]} (and {others} other pod{'s' if others > 1 else ''})"
 
 
-def _changes(new: Json, old: Json | None, subresource: str) -> bool:
-    """Whether an update may make another Pod of it, as far as security goes."""
-    return not subresource and old is not None and new["spec"] != old["spec"]
+def _changes(new: Json, old: Json) -> bool:
+    """Whether an update makes another Pod of it, as security goes: containers come, go, or run something else."""
+    if any(_images(new, field) != _images(old, field) for field in ("containers", "initContainers")):
+        return True
+    before = {container["name"]: container.get("image") for container in old.get("ephemeralContainers") or ()}
+    return any(before.get(one["name"], "") != one.get("image") for one in new.get("ephemeralContainers") or ())
+
+
+def _images(spec: Json, field: str) -> list[str | None]:
+    return [container.get("image") for container in spec.get(field) or ()]
 
 
 def _violations(standard: Standard, metadata: Json, spec: Json) -> str:
-    return ", ".join(f"{why} ({detail})" for why, detail in findings(standard.level, metadata, spec))
+    return ", ".join(f"{why} ({detail})" for why, detail in findings(standard.level, standard.version, metadata, spec))
 
 
 def _warn(context: Context, standard: Standard, metadata: Json, spec: Json) -> None:

@@ -1,12 +1,13 @@
 """The Pod security standards: what a Pod of the levels baseline and restricted may not have.
 
-Each check gives the reason why a Pod is refused and the details, or None. They are those of the newest version of the
-standards, whichever version a namespace names.
+Each check gives the reason why a Pod is refused and the details, or None. Which of them a version of the standards
+has is told in pod_security_versions.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Final
 
 from ostinato.api.quoting import quote
@@ -15,7 +16,6 @@ from ostinato.server.resources.strategy import Json
 Finding = tuple[str, str]  # why, and what is meant
 Check = Callable[[Json, Json], Finding | None]  # of the metadata and the spec of a Pod
 
-LEVELS: Final = ("privileged", "baseline", "restricted")
 _CAPABILITIES: Final = frozenset(
     [
         "AUDIT_WRITE",
@@ -33,28 +33,7 @@ _CAPABILITIES: Final = frozenset(
         "SYS_CHROOT",
     ]
 )
-_SELINUX: Final = ("", "container_t", "container_init_t", "container_kvm_t", "container_engine_t")
-_SYSCTLS: Final = frozenset(
-    (
-        "kernel.shm_rmid_forced",
-        *(
-            f"net.ipv4.{name}"
-            for name in (
-                "ip_local_port_range",
-                "ip_local_reserved_ports",
-                "ip_unprivileged_port_start",
-                "ping_group_range",
-                "tcp_fin_timeout",
-                "tcp_keepalive_intvl",
-                "tcp_keepalive_probes",
-                "tcp_keepalive_time",
-                "tcp_rmem",
-                "tcp_syncookies",
-                "tcp_wmem",
-            )
-        ),
-    )
-)
+_SELINUX: Final = frozenset(["", "container_t", "container_init_t", "container_kvm_t"])
 _VOLUMES: Final = frozenset(
     [
         "configMap",
@@ -69,12 +48,9 @@ _VOLUMES: Final = frozenset(
     ]
 )
 _APP_ARMOR: Final = "container.apparmor.security.beta.kubernetes.io/"
-
-
-def findings(level: str, metadata: Json, spec: Json) -> list[Finding]:
-    """Why a Pod is none of this level; nothing if it is."""
-    checks = {"privileged": (), "baseline": _BASELINE, "restricted": _RESTRICTED}[level]
-    return [found for check in checks if (found := check(metadata, spec)) is not None]
+_SECCOMP_OF_POD: Final = "seccomp.security.alpha.kubernetes.io/pod"
+_SECCOMP_OF_CONTAINER: Final = "container.seccomp.security.alpha.kubernetes.io/"
+_SECCOMP_DEFAULTS: Final = ("runtime/default", "docker/default")
 
 
 # What is looked at
@@ -95,12 +71,14 @@ def _that(spec: Json, wrong: Callable[[Json], object]) -> list[str]:
     return [container["name"] for container in _containers(spec) if wrong(_context(container))]
 
 
-def _has_own_users(spec: Json) -> bool:
-    return spec.get("hostUsers") is False
+def unless_windows(check: Check) -> Check:
+    """The check, for Pods that are not of Windows."""
+    return lambda metadata, spec: None if (spec.get("os") or {}).get("name") == "windows" else check(metadata, spec)
 
 
-def _is_windows(spec: Json) -> bool:
-    return bool((spec.get("os") or {}).get("name") == "windows")
+def unless_own_users(check: Check) -> Check:
+    """The check, for Pods that share the users of their node."""
+    return lambda metadata, spec: None if spec.get("hostUsers") is False else check(metadata, spec)
 
 
 # Words
@@ -130,7 +108,7 @@ def _uses(word: str, items: list[str]) -> str:
 # Baseline
 
 
-def _app_armor(metadata: Json, spec: Json) -> Finding | None:
+def app_armor(metadata: Json, spec: Json) -> Finding | None:
     def wrong(context: Json) -> str:
         kind: str = (context.get("appArmorProfile") or {}).get("type", "RuntimeDefault")
         return "" if kind in ("RuntimeDefault", "Localhost") else kind
@@ -151,7 +129,7 @@ def _app_armor(metadata: Json, spec: Json) -> Finding | None:
     return _many("forbidden AppArmor profile", values), detail
 
 
-def _capabilities(_metadata: Json, spec: Json) -> Finding | None:
+def capabilities(_metadata: Json, spec: Json) -> Finding | None:
     def wrong(context: Json) -> set[str]:
         return set((context.get("capabilities") or {}).get("add") or ()) - _CAPABILITIES
 
@@ -160,17 +138,17 @@ def _capabilities(_metadata: Json, spec: Json) -> Finding | None:
     return ("non-default capabilities", f"{_named(_that(spec, wrong))} {where}") if found else None
 
 
-def _host_namespaces(_metadata: Json, spec: Json) -> Finding | None:
+def host_namespaces(_metadata: Json, spec: Json) -> Finding | None:
     found = [f"{field}=true" for field in ("hostNetwork", "hostPID", "hostIPC") if spec.get(field)]
     return ("host namespaces", ", ".join(found)) if found else None
 
 
-def _host_paths(_metadata: Json, spec: Json) -> Finding | None:
+def host_paths(_metadata: Json, spec: Json) -> Finding | None:
     found = [volume["name"] for volume in spec.get("volumes") or () if "hostPath" in volume]
     return ("hostPath volumes", f"{_many('volume', found)} {_quoted(found)}") if found else None
 
 
-def _host_ports(_metadata: Json, spec: Json) -> Finding | None:
+def host_ports(_metadata: Json, spec: Json) -> Finding | None:
     ports = {
         container["name"]: [str(port["hostPort"]) for port in container.get("ports") or () if port.get("hostPort")]
         for container in _containers(spec)
@@ -182,7 +160,7 @@ def _host_ports(_metadata: Json, spec: Json) -> Finding | None:
     return "hostPort", f"{_uses('container', containers)} {_many('hostPort', found)} {', '.join(found)}"
 
 
-def _host_probes(_metadata: Json, spec: Json) -> Finding | None:
+def host_probes(_metadata: Json, spec: Json) -> Finding | None:
     hosts = {container["name"]: set(_hosts(container)) for container in _containers(spec)}
     found = sorted(set[str]().union(*hosts.values()))
     if not found:
@@ -203,16 +181,12 @@ def _hosts(container: Json) -> Iterator[str]:
                 yield host
 
 
-def _privileged(_metadata: Json, spec: Json) -> Finding | None:
+def privileged(_metadata: Json, spec: Json) -> Finding | None:
     found = _that(spec, lambda context: context.get("privileged"))
     return ("privileged", f"{_named(found)} must not set securityContext.privileged=true") if found else None
 
 
-def _proc_mount(metadata: Json, spec: Json) -> Finding | None:
-    return None if _has_own_users(spec) else _any_proc_mount(metadata, spec)
-
-
-def _any_proc_mount(_metadata: Json, spec: Json) -> Finding | None:
+def proc_mount(_metadata: Json, spec: Json) -> Finding | None:
     def wrong(context: Json) -> str:
         mount: str = context.get("procMount", "Default")
         return "" if mount == "Default" else mount
@@ -222,16 +196,21 @@ def _any_proc_mount(_metadata: Json, spec: Json) -> Finding | None:
     return ("procMount", f"{_named(_that(spec, wrong))} {detail}") if values else None
 
 
-def _selinux(_metadata: Json, spec: Json) -> Finding | None:
+def selinux(*more: str) -> Check:
+    """The check that allows some types besides those of old."""
+    return partial(_selinux, _SELINUX | set(more))
+
+
+def _selinux(allowed: frozenset[str], _metadata: Json, spec: Json) -> Finding | None:
     def wrong(context: Json) -> bool:
         options = context.get("seLinuxOptions") or {}
-        return bool(options.get("type", "") not in _SELINUX or options.get("user") or options.get("role"))
+        return bool(options.get("type", "") not in allowed or options.get("user") or options.get("role"))
 
     setters = _setters(wrong(_context(spec)), _that(spec, wrong))
     if not setters:
         return None
     every = [_context(holder).get("seLinuxOptions") or {} for holder in (spec, *_containers(spec))]
-    kinds = sorted({options.get("type", "") for options in every} - set(_SELINUX))
+    kinds = sorted({options.get("type", "") for options in every} - allowed)
     data = [f"{_many('type', kinds)} {_quoted(kinds)}"] if kinds else []
     data += [f"{field} may not be set" for field in ("user", "role") if any(options.get(field) for options in every)]
     return "seLinuxOptions", f"{setters} set forbidden securityContext.seLinuxOptions: {'; '.join(data)}"
@@ -242,7 +221,19 @@ def _unconfined(context: Json) -> str:
     return "" if kind in ("RuntimeDefault", "Localhost") else kind
 
 
-def _seccomp(_metadata: Json, spec: Json) -> Finding | None:
+def seccomp_annotations(metadata: Json, spec: Json) -> Finding | None:
+    """Before there were fields for it."""
+    annotations = metadata.get("annotations") or {}
+    keys = {_SECCOMP_OF_POD, *(_SECCOMP_OF_CONTAINER + container["name"] for container in _containers(spec))}
+    found = sorted(
+        f"{key}={quote(value)}"
+        for key, value in annotations.items()
+        if key in keys and value not in _SECCOMP_DEFAULTS and not value.startswith("localhost/")
+    )
+    return ("seccompProfile", f"forbidden {_many('annotation', found)} {', '.join(found)}") if found else None
+
+
+def seccomp(_metadata: Json, spec: Json) -> Finding | None:
     setters = _setters(_unconfined(_context(spec)), _that(spec, _unconfined))
     if not setters:
         return None
@@ -250,13 +241,17 @@ def _seccomp(_metadata: Json, spec: Json) -> Finding | None:
     return "seccompProfile", f"{setters} must not set securityContext.seccompProfile.type to {_quoted(values)}"
 
 
-def _sysctls(_metadata: Json, spec: Json) -> Finding | None:
+def sysctls(*allowed: str) -> Check:
+    return partial(_sysctls, frozenset(allowed))
+
+
+def _sysctls(allowed: frozenset[str], _metadata: Json, spec: Json) -> Finding | None:
     names = [sysctl["name"] for sysctl in _context(spec).get("sysctls") or ()]
-    found = [name for name in names if name not in _SYSCTLS]
+    found = [name for name in names if name not in allowed]
     return ("forbidden sysctls", ", ".join(found)) if found else None
 
 
-def _host_process(_metadata: Json, spec: Json) -> Finding | None:
+def host_process(_metadata: Json, spec: Json) -> Finding | None:
     def wrong(context: Json) -> object:
         return (context.get("windowsOptions") or {}).get("hostProcess")
 
@@ -268,16 +263,13 @@ def _host_process(_metadata: Json, spec: Json) -> Finding | None:
 # Restricted
 
 
-def _escalation(_metadata: Json, spec: Json) -> Finding | None:
-    found = [] if _is_windows(spec) else _that(spec, lambda context: context.get("allowPrivilegeEscalation", True))
+def escalation(_metadata: Json, spec: Json) -> Finding | None:
+    found = _that(spec, lambda context: context.get("allowPrivilegeEscalation", True))
     detail = f"{_named(found)} must set securityContext.allowPrivilegeEscalation=false"
     return ("allowPrivilegeEscalation != false", detail) if found else None
 
 
-def _all_dropped(_metadata: Json, spec: Json) -> Finding | None:
-    if _is_windows(spec):
-        return None
-
+def all_dropped(_metadata: Json, spec: Json) -> Finding | None:
     def added(context: Json) -> set[str]:
         return set((context.get("capabilities") or {}).get("add") or ()) - {"NET_BIND_SERVICE"}
 
@@ -290,7 +282,7 @@ def _all_dropped(_metadata: Json, spec: Json) -> Finding | None:
     return ("unrestricted capabilities", "; ".join(details)) if details else None
 
 
-def _volumes(_metadata: Json, spec: Json) -> Finding | None:
+def volumes(_metadata: Json, spec: Json) -> Finding | None:
     wrong = {
         volume["name"]: next(iter(sorted(set(volume) - {"name"})), "unknown")
         for volume in spec.get("volumes") or ()
@@ -303,9 +295,7 @@ def _volumes(_metadata: Json, spec: Json) -> Finding | None:
     return "restricted volume types", f"{_uses('volume', list(wrong))} {what}"
 
 
-def _not_root(_metadata: Json, spec: Json) -> Finding | None:
-    if _has_own_users(spec):
-        return None
+def not_root(_metadata: Json, spec: Json) -> Finding | None:
     pod = _context(spec).get("runAsNonRoot")
     setters = _setters(pod is False, _that(spec, lambda context: context.get("runAsNonRoot") is False))
     if setters:
@@ -315,47 +305,15 @@ def _not_root(_metadata: Json, spec: Json) -> Finding | None:
     return ("runAsNonRoot != true", detail) if unset else None
 
 
-def _user(_metadata: Json, spec: Json) -> Finding | None:
-    if _has_own_users(spec):
-        return None
+def user(_metadata: Json, spec: Json) -> Finding | None:
     setters = _setters(_context(spec).get("runAsUser") == 0, _that(spec, lambda context: context.get("runAsUser") == 0))
     return ("runAsUser=0", f"{setters} must not set runAsUser=0") if setters else None
 
 
-def _seccomp_set(metadata: Json, spec: Json) -> Finding | None:
-    if _is_windows(spec):
-        return None
-    found = _seccomp(metadata, spec)
+def seccomp_set(metadata: Json, spec: Json) -> Finding | None:
+    found = seccomp(metadata, spec)
     if found is not None or "seccompProfile" in _context(spec):
         return found
     unset = _that(spec, lambda context: "seccompProfile" not in context)
     wanted = 'must set securityContext.seccompProfile.type to "RuntimeDefault" or "Localhost"'
     return ("seccompProfile", f"pod or {_named(unset)} {wanted}") if unset else None
-
-
-_BASELINE: Final[tuple[Check, ...]] = (
-    _app_armor,
-    _capabilities,
-    _host_namespaces,
-    _host_paths,
-    _host_ports,
-    _host_probes,
-    _privileged,
-    _proc_mount,
-    _selinux,
-    _seccomp,
-    _sysctls,
-    _host_process,
-)
-# Restricted has stricter checks instead of some of baseline.
-_STRICTER: Final = (_capabilities, _host_paths, _proc_mount, _seccomp)
-_RESTRICTED: Final[tuple[Check, ...]] = (
-    *(check for check in _BASELINE if check not in _STRICTER),
-    _escalation,
-    _all_dropped,
-    _any_proc_mount,
-    _volumes,
-    _not_root,
-    _user,
-    _seccomp_set,
-)

@@ -10,6 +10,7 @@ from ostinato.api.apply.fieldset import Filter
 from ostinato.api.field_errors import FieldError, Path
 from ostinato.server.resources import apps_validation as validation
 from ostinato.server.resources.pod_spec import default_claim_spec, default_pod_template
+from ostinato.server.resources.pod_warnings import workload_warnings
 from ostinato.server.resources.strategy import Json, NameRule, Strategy
 from ostinato.server.resources.workloads import name_warnings
 
@@ -58,7 +59,7 @@ class Deployment(Strategy):
         return validation.deployment_status(new, old)
 
     def warnings(self, new: Json, old: Json | None) -> list[str]:
-        return name_warnings(new, old)
+        return name_warnings(new, old) + workload_warnings(new, old)
 
 
 class ReplicaSet(Strategy):
@@ -80,7 +81,7 @@ class ReplicaSet(Strategy):
         return validation.replica_set_status(new)
 
     def warnings(self, new: Json, old: Json | None) -> list[str]:
-        return name_warnings(new, old)
+        return name_warnings(new, old) + workload_warnings(new, old)
 
 
 class StatefulSet(Strategy):
@@ -125,9 +126,8 @@ class StatefulSet(Strategy):
         return validation.stateful_set_status(new, old)
 
     def warnings(self, new: Json, old: Json | None) -> list[str]:
-        if new["spec"].get("revisionHistoryLimit", 0) < 0:
-            return [_KEEPS_ALL]
-        return []
+        found = workload_warnings(new, old)
+        return [*found, _KEEPS_ALL] if new["spec"].get("revisionHistoryLimit", 0) < 0 else found
 
 
 def _drop_max_unavailable(obj: Json, old: Json | None) -> None:
@@ -176,6 +176,9 @@ class DaemonSet(Strategy):
 
     def validate_status_update(self, new: Json, old: Json) -> list[FieldError]:
         return validation.daemon_set_status(new, old)
+
+    def warnings(self, new: Json, old: Json | None) -> list[str]:
+        return workload_warnings(new, old)
 
 
 def _template_generation(obj: Json) -> int:

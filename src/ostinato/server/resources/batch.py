@@ -9,6 +9,7 @@ from ostinato.api.field_errors import FieldError
 from ostinato.server.resources import batch_validation as validation
 from ostinato.server.resources.job_status import job_status_errors
 from ostinato.server.resources.pod_spec import default_pod_template
+from ostinato.server.resources.pod_warnings import workload_warnings
 from ostinato.server.resources.strategy import Json, Strategy
 from ostinato.server.resources.workloads import name_warnings, template_labels
 
@@ -59,7 +60,7 @@ class Job(Strategy):
         return job_status_errors(new, old)
 
     def warnings(self, new: Json, old: Json | None) -> list[str]:
-        return name_warnings(new, old)
+        return name_warnings(new, old) + workload_warnings(new, old)
 
     def fields(self, obj: Mapping[str, Any]) -> dict[str, str]:
         return {"status.successful": str((obj.get("status") or {}).get("succeeded", 0))}
@@ -116,7 +117,7 @@ class CronJob(Strategy):
         return validation.cron_job(new["spec"], old["spec"])
 
     def warnings(self, new: Json, old: Json | None) -> list[str]:
-        return name_warnings(new, old)
+        return name_warnings(new, old) + workload_warnings(new, old, "spec", "jobTemplate", "spec")
 
 
 STRATEGIES: dict[tuple[str, str], Strategy] = {

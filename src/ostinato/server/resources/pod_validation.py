@@ -6,6 +6,7 @@ from ostinato.api import names
 from ostinato.api.field_errors import FieldError, Path
 from ostinato.api.quantity import Quantity
 from ostinato.server.resources import amounts
+from ostinato.server.resources.app_armor import validate_app_armor_annotations, validate_app_armor_matches
 from ostinato.server.resources.container_validation import (
     PodView,
     validate_containers,
@@ -40,6 +41,7 @@ def validate_pod_template(template: Json, path: Path) -> list[FieldError]:
     errors += names.validate_annotations(metadata.get("annotations", {}), path.child("annotations"))
     errors += validate_pod_annotations(metadata.get("annotations", {}), template["spec"], path.child("annotations"))
     errors += validate_pod_spec(template["spec"], None, path.child("spec"))
+    errors += validate_app_armor_matches(metadata, template["spec"], path.child("spec"))
     if template["spec"].get("ephemeralContainers"):
         detail = "ephemeral containers not allowed in pod template"
         errors.append(FieldError.forbidden(path.child("spec", "ephemeralContainers"), detail))
@@ -55,7 +57,7 @@ def validate_pod_annotations(annotations: dict[str, str], spec: Json, path: Path
     cost = annotations.get(_DELETION_COST)
     if cost is not None and not _is_int32(cost):
         errors.append(FieldError.invalid(path.key(_DELETION_COST), cost, "must be a 32bit integer"))
-    return errors
+    return errors + validate_app_armor_annotations(annotations, spec, path)
 
 
 def _is_int32(text: str) -> bool:

@@ -10,6 +10,7 @@ from ostinato.api.addresses import ip_warning
 from ostinato.api.field_errors import Path
 from ostinato.api.quantity import Quantity
 from ostinato.api.quoting import quote
+from ostinato.server.resources.app_armor import app_armor_warnings
 from ostinato.server.resources.strategy import Json
 
 _DEPRECATED_LABELS = {
@@ -44,6 +45,9 @@ _SHOWN_AS = {"storageos": "storageOS"}
 _NO_SELECTOR = "a null labelSelector results in matching no pod"
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+_SECCOMP_OF_POD = "seccomp.security.alpha.kubernetes.io/pod"
+_SECCOMP_OF_CONTAINER = "container.seccomp.security.alpha.kubernetes.io/"
+_AT = Path("spec")
 _CONTAINERS = ("initContainers", "containers", "ephemeralContainers")
 
 
@@ -60,6 +64,16 @@ def template_warnings(template: Json | None, old: Json | None, path: Path) -> li
     """Those of a PodTemplateSpec at a path. `old` is what stood there before."""
     del old  # everything is told again: nothing depends on it yet
     return [] if template is None else pod_warnings(template["spec"], template.get("metadata", {}), path)
+
+
+def workload_warnings(new: Json, old: Json | None, *path: str) -> list[str]:
+    """Those of the template in an object that makes Pods, told when its spec is new. `path` is that of what has it."""
+    if old is not None and old.get("spec") == new.get("spec"):
+        return []
+    holder = new
+    for part in path or ("spec",):
+        holder = holder.get(part) or {}
+    return template_warnings(holder.get("template"), None, Path(*(path or ("spec",)), "template"))
 
 
 def pod_warnings(spec: Json, metadata: Json, path: Path | None = None) -> list[str]:
@@ -87,6 +101,9 @@ def pod_warnings(spec: Json, metadata: Json, path: Path | None = None) -> list[s
         if not secret.get("name")
     ]
     found += _fractional(spec.get("overhead", {}), at.child("overhead"))
+    found += _seccomp_warnings(metadata, spec, path)
+    if path is not None:
+        found += app_armor_warnings(metadata, spec, path)
     for container, where in _containers(spec, at):
         for side in ("limits", "requests"):
             found += _fractional(container.get("resources", {}).get(side, {}), where.child("resources", side))
@@ -96,6 +113,23 @@ def pod_warnings(spec: Json, metadata: Json, path: Path | None = None) -> list[s
         where = at.child("terminationGracePeriodSeconds")
         found.append(f"{where}: must be >= 0; negative values are invalid and will be treated as 1")
     return found + _affinity_warnings(spec.get("affinity", {}), at.child("affinity")) + _ip_warnings(spec, at)
+
+
+def _seccomp_warnings(metadata: Json, spec: Json, path: Path | None) -> list[str]:
+    """Annotations that once named seccomp profiles, without the field that does."""
+    annotations = metadata.get("annotations") or {}
+    if not annotations:
+        return []
+    holders = [(_SECCOMP_OF_POD, spec)]
+    holders += [
+        (_SECCOMP_OF_CONTAINER + container.get("name", ""), container) for container, _ in _containers(spec, _AT)
+    ]
+    return [
+        f"{_below(path, 'metadata').child('annotations').key(key)}: "
+        'non-functional in v1.27+; use the "seccompProfile" field instead'
+        for key, holder in holders
+        if key in annotations and "seccompProfile" not in (holder.get("securityContext") or {})
+    ]
 
 
 def volume_warnings(volume: Json, path: Path) -> list[str]:

@@ -66,10 +66,11 @@ class Strategy:
     def default(self, obj: Json) -> None:
         """Fill in what the client left out."""
 
-    def prepare_create(self, obj: Json) -> None:
-        """Set what the server decides when an object comes into being."""
+    def prepare_create(self, obj: Json) -> list[str] | None:
+        """Set what the server decides when an object comes into being; what the client should know of that."""
         if self.empty_status is not None:
             obj["status"] = dict(self.empty_status)
+        return None
 
     def prepare_update(self, new: Json, old: Json) -> None:
         """Take from the old object what an update may not change."""

@@ -56,7 +56,7 @@ async def create_object(
     try:
         if strategy.generation:
             obj["metadata"]["generation"] = 1
-        strategy.prepare_create(obj)
+        context.request.warnings.extend(strategy.prepare_create(obj) or ())
         _validate(context, obj)
         await context.admission.validate(context, "CREATE", obj, None, options)
         data = await _stored(context, obj, options)

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from ostinato.api.apply import field_path, from_paths, without
 from ostinato.api.apply.fieldset import Filter
 from ostinato.api.field_errors import FieldError, Path
+from ostinato.server.resources.app_armor import app_armor_from_annotations, validate_app_armor_matches
 from ostinato.server.resources.core.pod_resize import Resize
 from ostinato.server.resources.core.pod_rules import (
     keep_metadata,
@@ -73,13 +74,14 @@ class Pod(Strategy):
             spec["terminationGracePeriodSeconds"] = 1
         _default_status(obj.setdefault("status", {}))
 
-    def prepare_create(self, obj: Json) -> None:
+    def prepare_create(self, obj: Json) -> list[str]:
         spec = obj["spec"]
         obj["status"] = {"phase": "Pending", "qosClass": quality_of_service(spec)}
         if spec.get("schedulingGates"):
             since = obj["metadata"]["creationTimestamp"]
             obj["status"]["conditions"] = [{**_GATED, "lastTransitionTime": since}]
         _apply_label_keys(spec, obj["metadata"].get("labels", {}))
+        return app_armor_from_annotations(obj["metadata"], spec)
 
     def prepare_status_update(self, new: Json, old: Json) -> None:
         super().prepare_status_update(new, old)
@@ -105,7 +107,7 @@ class Pod(Strategy):
         if spec.get("nodeName") and spec.get("schedulingGates"):
             detail = "cannot be set until all schedulingGates have been cleared"
             errors.append(FieldError.forbidden(_SPEC.child("nodeName"), detail))
-        return errors
+        return errors + validate_app_armor_matches(obj["metadata"], spec, _SPEC)
 
     def validate_update(self, new: Json, old: Json) -> list[FieldError]:
         return validate_pod_change(new, old) + validate_spec_change(new["spec"], old["spec"])
