@@ -1,7 +1,7 @@
 """The core: from a request to its answer, without any I/O of its own.
 
-A request passes these stages in order: its deadline, authentication, routing, authorization, the verb. Every refusal is
-an APIError, told as a Status. Whoever calls `Server.handle` brings the transport: bytes in, bytes out.
+A request passes these stages in order: its deadline, authentication, impersonation, authorization, the verb. Every
+refusal is an APIError, told as a Status. Whoever calls `Server.handle` brings the transport: bytes in, bytes out.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from ostinato.api.time import Duration, TimeError
 from ostinato.server.access.asked import asked_by
 from ostinato.server.access.authenticate import Authenticator
 from ostinato.server.access.authorize import MASTERS, Authorizer
+from ostinato.server.access.impersonate import Impersonation, impersonates
 from ostinato.server.admission import Admission
 from ostinato.server.admission.plugins import plugins
 from ostinato.server.bootstrap import bootstrap
@@ -52,6 +53,7 @@ class Server:
         self.registry = Registry(self.index, world)
         self.authenticator = Authenticator()
         self.authorizer = Authorizer(self.registry)
+        self._impersonation = Impersonation(self.authorizer)
         self.health = Health(self._store_fault)
         self.metrics = Metrics()
         self.publisher = Publisher(self.registry, self.health, self.metrics, world.clock)
@@ -174,7 +176,10 @@ class Server:
 
     def _enter(self, request: Request, route: Route | None) -> None:
         """Know who asks, and that they may."""
-        user = request.user = self.authenticator.authenticate(request)
+        user = self.authenticator.authenticate(request)
+        if impersonates(request.headers):
+            user = self._impersonation.user(request, user, asked_by(request, route))
+        request.user = user
         if MASTERS not in user.groups:
             self.authorizer.check(user, asked_by(request, route))
 

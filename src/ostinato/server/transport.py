@@ -107,12 +107,12 @@ class InProcessTransport:
         if at is not None and self._clock.monotonic() > at:
             raise DeadlinePassed(f"{what}: not sent: the time in which this process may write is over")
         query = urlencode(request.query) if request.query else ""
-        asked = Request(request.method, request.path, query, self._headers(request), body=await _body(request))
-        asked.peer = self._user
+        headers = {name.lower(): value for name, value in reversed(request.headers)}
+        repeated = _repeated(request.headers) if len(headers) < len(request.headers) else {}
+        headers.setdefault("user-agent", self._user_agent)
+        asked = Request(request.method, request.path, query, headers, body=await _body(request))
+        asked.peer, asked.repeated = self._user, repeated
         return await self._server.handle(asked)
-
-    def _headers(self, request: protocol.Request) -> dict[str, str]:
-        return {"user-agent": self._user_agent} | {name.lower(): value for name, value in request.headers}
 
     def opened(self, answer: InProcessAnswer) -> None:
         self._open.add(answer)
@@ -210,6 +210,14 @@ async def _body(request: protocol.Request) -> bytes:
     if isinstance(request.body, bytes):
         return request.body
     return b"".join([chunk async for chunk in request.body])
+
+
+def _repeated(headers: Sequence[tuple[str, str]]) -> dict[str, list[str]]:
+    """All values of the headers that come more than once."""
+    values: dict[str, list[str]] = {}
+    for name, value in headers:
+        values.setdefault(name.lower(), []).append(value)
+    return {name: several for name, several in values.items() if len(several) > 1}
 
 
 async def _end(chunks: AsyncIterator[bytes]) -> None:

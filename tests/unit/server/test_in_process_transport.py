@@ -73,6 +73,16 @@ def test_who_asks_is_an_administrator_unless_said_otherwise() -> None:
     _served(play)
 
 
+def test_a_header_that_comes_twice_arrives_twice() -> None:
+    async def play(_: Simulation, server: Server) -> None:
+        headers = [("Impersonate-User", "jane"), ("Impersonate-Group", "a"), ("Impersonate-Group", "b")]
+        path = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+        answer = await InProcessTransport(server).request(Asked("POST", path, [], headers, b"{}"))
+        assert b'"groups":["a","b","system:authenticated"]' in await answer.read()
+
+    _served(play)
+
+
 def test_the_request_arrives_as_it_was_sent() -> None:
     world = Simulation(1)
     seen: list[Request] = []

@@ -16,7 +16,7 @@ from ostinato.api.errors import Unauthorized
 from ostinato.server.request import Request, User
 
 ANONYMOUS = User("system:anonymous", groups=("system:unauthenticated",))
-_AUTHENTICATED = "system:authenticated"
+AUTHENTICATED = "system:authenticated"
 _TOKEN_PROTOCOL = "base64url.bearer.authorization.k8s.io."  # noqa: S105 - how browsers pass one to a WebSocket
 
 
@@ -95,6 +95,6 @@ def _digest(token: str) -> bytes:
 
 
 def _known(user: User) -> User:
-    if _AUTHENTICATED in user.groups:
+    if AUTHENTICATED in user.groups:
         return user
-    return User(user.name, user.uid, (*user.groups, _AUTHENTICATED), user.extra)
+    return User(user.name, user.uid, (*user.groups, AUTHENTICATED), user.extra)
