@@ -16,8 +16,27 @@ LEASES = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
 HPA = "/apis/autoscaling/{}/namespaces/default/horizontalpodautoscalers"
 EVENTS = "/api/v1/namespaces/default/events"
 NEW_EVENTS = "/apis/events.k8s.io/v1/namespaces/default/events"
-PEM = base64.b64encode(b"-----BEGIN CERTIFICATE REQUEST-----\nYQ==\n-----END CERTIFICATE REQUEST-----\n").decode()
 TARGET = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"}
+
+
+def pem(kind: str, content: str) -> str:
+    return base64.b64encode(f"-----BEGIN {kind}-----\n{content}\n-----END {kind}-----\n".encode()).decode()
+
+
+PEM = pem(
+    "CERTIFICATE REQUEST",
+    "MIHGMG4CAQAwDDEKMAgGA1UEAwwBYTBZMBMGByqGSM49AgEGCCqGSM49AwEHA0IABOjwN5aT418wke+H99XI+slh5wbYNGFk2af2"
+    "8zuV+6aGSfvJ6Wlj/JcAgkWSqvjbo1V3tjaBqR3NZZ2NV6+dukSgADAKBggqhkjOPQQDAgNIADBFAiEA45+4l1lYEJ94Ox4YamHS"
+    "jOco51b9oPiZV2e+3LlbYjQCIACMZhaZb2sXZ2AqcOHMD81guBBC+vcIh9YC4ShfS/U5",
+)
+CERTIFICATE = pem(
+    "CERTIFICATE",
+    "MIIBbzCCARWgAwIBAgIUV95NzSClhsMAs2uD675VqkKSsnYwCgYIKoZIzj0EAwIwDDEKMAgGA1UEAwwBYTAgFw0yNjExMTUxOTI1"
+    "MjJaGA8yMTI2MTAyMjE5MjUyMlowDDEKMAgGA1UEAwwBYTBZMBMGByqGSM49AgEGCCqGSM49AwEHA0IABOjwN5aT418wke+H99XI"
+    "+slh5wbYNGFk2af28zuV+6aGSfvJ6Wlj/JcAgkWSqvjbo1V3tjaBqR3NZZ2NV6+dukSjUzBRMB0GA1UdDgQWBBRNft1+RhlUnQH0"
+    "nYnlmKt/WMSJQTAfBgNVHSMEGDAWgBRNft1+RhlUnQH0nYnlmKt/WMSJQTAPBgNVHRMBAf8EBTADAQH/MAoGCCqGSM49BAMCA0gA"
+    "MEUCIEpM5TBOWxQRy5UoVpKVWnynF2h//1HdBxBSoE0d6CnkAiEA6TxdJYAAZy/ob096xXmMLZYLL7QhlWcproFvLJX0ly8=",
+)
 
 
 def named(name: str = "a", /, **fields: Any) -> dict[str, Any]:
@@ -642,7 +661,7 @@ async def test_a_signing_request_is_approved_once_and_then_signed(api: Api) -> N
     both = [approved, {"type": "Denied", "status": "True"}]
     refused = await api.merge(f"{REQUESTS}/a/approval", {"status": {"conditions": both}})
     assert "mutually exclusive" in refused.message
-    reworded = {"status": {"certificate": "YQ==", "conditions": [{**approved, "reason": "Mine"}]}}
+    reworded = {"status": {"certificate": CERTIFICATE, "conditions": [{**approved, "reason": "Mine"}]}}
     signed = await api.merge(f"{REQUESTS}/a/status", reworded)
     assert signed.body["status"]["conditions"][0]["reason"] == "Ok"
     assert (await api.cells(REQUESTS))[0][5] == "Approved,Issued"

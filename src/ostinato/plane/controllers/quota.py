@@ -35,7 +35,8 @@ from ostinato.kinds.core_v1 import (
 from ostinato.manager import Manager
 from ostinato.plane.controllers import Options
 from ostinato.plane.pods import PodState, is_finished
-from ostinato.server.admission.quota_usage import in_scope, usage
+from ostinato.server.admission.quota_scopes import in_scope
+from ostinato.server.admission.quota_usage import usage
 
 _RECOUNT_EVERY: Final = 300.0
 _SECOND_LOOK: Final = 0.25  # seconds
@@ -129,7 +130,6 @@ async def _count(client: CachedClient, quota: ResourceQuota) -> dict[str, Quanti
     """What is used of each name that the quota limits, as far as anybody can count it."""
     hard, namespace = quota.spec.hard, quota.metadata.namespace
     spec = to_dict(quota.spec)
-    scoped = bool(quota.spec.scopes or quota.spec.scope_selector)
     used: dict[str, Quantity] = {}
     for resource, names in _by_resource(hard).items():
         kind = _KINDS.get(resource)
@@ -141,8 +141,7 @@ async def _count(client: CachedClient, quota: ResourceQuota) -> dict[str, Quanti
             if found is None:
                 continue
             objects = [{}] * found
-        if scoped:
-            objects = [each for each in objects if resource.resource == "pods" and in_scope(each, spec)]
+        objects = [each for each in objects if in_scope(resource, each, spec)]
         used |= dict.fromkeys(names, Quantity())
         for each in objects:
             for name, amount in usage(resource, each).items():

@@ -29,7 +29,7 @@ class LimitRanger(Plugin):
         return [msgspec.json.decode(entry.data)["spec"].get("limits") or [] for entry in entries]
 
     async def mutate(self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any) -> None:
-        if operation != "CREATE" or not is_of(context, "", "pods"):
+        if not _is_for_pod(context, operation):
             return
         assert obj is not None
         for limits in self._limits(context):
@@ -38,7 +38,7 @@ class LimitRanger(Plugin):
     async def validate(
         self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any
     ) -> None:
-        pods = is_of(context, "", "pods") and operation == "CREATE"
+        pods = _is_for_pod(context, operation)
         claims = is_of(context, "", "persistentvolumeclaims") and operation in ("CREATE", "UPDATE")
         if not pods and not claims:
             return
@@ -49,6 +49,13 @@ class LimitRanger(Plugin):
             problems = list(_problems_of_pod(obj["spec"], limits) if pods else _problems_of_claim(obj["spec"], limits))
             if problems:
                 raise forbidden(context, obj, problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]")
+
+
+def _is_for_pod(context: Context, operation: str) -> bool:
+    """Whether a write says what a Pod takes."""
+    if operation == "UPDATE" and context.route.subresource == "resize":
+        return context.resource.gvr.resource == "pods" and not context.resource.gvr.group
+    return operation == "CREATE" and is_of(context, "", "pods")
 
 
 def _default(pod: Json, limits: list[Json]) -> None:

@@ -7,11 +7,12 @@ from collections.abc import Iterable
 from ostinato.api.gvk import GroupResource
 from ostinato.api.quantity import Quantity
 from ostinato.server.resources.amounts import is_huge_pages, is_native
-from ostinato.server.resources.pod_resources import pod_total, quality_of_service
+from ostinato.server.resources.pod_resources import pod_total
 from ostinato.server.resources.strategy import Json
 
 Usage = dict[str, Quantity]
 _ONE = Quantity.of(1)
+_OF_CLASS = ".storageclass.storage.k8s.io/"
 _OLD_COUNTS = frozenset({"configmaps", "secrets", "resourcequotas", "replicationcontrollers"})
 _COMPUTE = ("cpu", "memory", "ephemeral-storage")
 _DEMANDED = frozenset(
@@ -21,6 +22,23 @@ _DEMANDED = frozenset(
 
 def count_name(resource: GroupResource) -> str:
     return f"count/{resource.resource}" + (f".{resource.group}" if resource.group else "")
+
+
+def limited_names(resource: GroupResource, hard: Iterable[str], asked: Usage) -> list[str]:
+    """Those of the names in a quota that objects of a resource can use."""
+    match (resource.group, resource.resource):
+        case ("", "pods"):
+            return [name for name in hard if name in asked or name == "pods" or _is_of_pods(name)]
+        case ("", "persistentvolumeclaims"):
+            return [name for name in hard if name in asked or name == "requests.storage" or _OF_CLASS in name]
+        case _:
+            return [name for name in hard if name in asked]
+
+
+def _is_of_pods(name: str) -> bool:
+    if name == "requests.storage":
+        return False
+    return name in _COMPUTE or is_huge_pages(name) or name.startswith(("requests.", "limits."))
 
 
 def usage(resource: GroupResource, obj: Json) -> Usage:
@@ -78,13 +96,15 @@ def _claim_usage(claim: Json) -> Usage:
     spec = claim["spec"]
     annotations = claim["metadata"].get("annotations", {})
     name = annotations.get("volume.beta.kubernetes.io/storage-class") or spec.get("storageClassName")
-    storage = spec.get("resources", {}).get("requests", {}).get("storage")
     if name:
-        used[f"{name}.storageclass.storage.k8s.io/persistentvolumeclaims"] = _ONE
-    if storage is not None:
-        used["requests.storage"] = Quantity.parse(storage)
+        used[f"{name}{_OF_CLASS}persistentvolumeclaims"] = _ONE
+    asked = spec.get("resources", {}).get("requests", {}).get("storage")
+    if asked is not None:
+        allocated = claim.get("status", {}).get("allocatedResources", {}).get("storage", "0")
+        storage = max(Quantity.parse(asked), Quantity.parse(allocated)).round_up(0)
+        used["requests.storage"] = storage
         if name:
-            used[f"{name}.storageclass.storage.k8s.io/requests.storage"] = Quantity.parse(storage)
+            used[f"{name}{_OF_CLASS}requests.storage"] = storage
     return used
 
 
@@ -107,36 +127,3 @@ def undemanded(pod: Json, hard: Iterable[str]) -> str:
     if not missing:
         return ""
     return "must specify " + "; ".join(f"{name} for: {','.join(sorted(missing[name]))}" for name in sorted(missing))
-
-
-def in_scope(pod: Json, spec: Json) -> bool:
-    """Whether a Pod is of the kind that a quota with scopes is about."""
-    terms = [{"scopeName": scope, "operator": "Exists"} for scope in spec.get("scopes", ())]
-    terms += spec.get("scopeSelector", {}).get("matchExpressions", ())
-    return all(_matches(pod, term) for term in terms)
-
-
-def _matches(pod: Json, term: Json) -> bool:
-    spec = pod["spec"]
-    name = spec.get("priorityClassName", "")
-    match term.get("scopeName"):
-        case "Terminating":
-            return "activeDeadlineSeconds" in spec
-        case "NotTerminating":
-            return "activeDeadlineSeconds" not in spec
-        case "BestEffort":
-            return quality_of_service(spec) == "BestEffort"
-        case "NotBestEffort":
-            return quality_of_service(spec) != "BestEffort"
-        case "PriorityClass":
-            match term.get("operator"):
-                case "Exists":
-                    return bool(name)
-                case "DoesNotExist":
-                    return not name
-                case "In":
-                    return bool(name) and name in term.get("values", ())
-                case _:
-                    return name not in term.get("values", ())
-        case _:
-            return False

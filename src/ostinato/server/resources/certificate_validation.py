@@ -1,7 +1,7 @@
 """What is wrong with a request to sign a certificate: with what it asks, with the verdicts on it, with the certificate.
 
-A verdict stays, and only `approval` gives one; a certificate stays, and only `status` brings it. What was wrong before a
-write may stay wrong.
+A verdict stays, and only `approval` gives one; a certificate stays, and only `status` brings it. What was wrong before
+a write may stay wrong.
 """
 
 from __future__ import annotations

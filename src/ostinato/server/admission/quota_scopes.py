@@ -1,0 +1,81 @@
+"""Scopes of quotas: which Pods and claims a quota is about, where it is not about all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ostinato.api.gvk import GroupResource
+from ostinato.server.resources.pod_resources import quality_of_service
+from ostinato.server.resources.strategy import Json
+
+_PODS = GroupResource("", "pods")
+_CLAIMS = GroupResource("", "persistentvolumeclaims")
+
+
+def in_scope(resource: GroupResource, obj: Json, spec: Json) -> bool:
+    """Whether a quota counts an object: it matches every scope that the quota's spec names."""
+    terms = [{"scopeName": scope, "operator": "Exists"} for scope in spec.get("scopes") or ()]
+    terms += (spec.get("scopeSelector") or {}).get("matchExpressions") or ()
+    if not terms:
+        return True
+    if resource == _PODS:
+        return all(_matches_pod(obj["spec"], term) for term in terms)
+    return resource == _CLAIMS and all(_matches_claim(obj, term) for term in terms)
+
+
+def is_terminating(pod: Json) -> bool:
+    """Whether a Pod has a deadline, in the sense of the scopes Terminating and NotTerminating."""
+    return pod["spec"].get("activeDeadlineSeconds") is not None
+
+
+def _matches_pod(spec: Json, term: Json) -> bool:
+    match term.get("scopeName"):
+        case "Terminating":
+            return is_terminating({"spec": spec})
+        case "NotTerminating":
+            return not is_terminating({"spec": spec})
+        case "BestEffort":
+            return quality_of_service(spec) == "BestEffort"
+        case "NotBestEffort":
+            return quality_of_service(spec) != "BestEffort"
+        case "PriorityClass":
+            return _matches_names({spec["priorityClassName"]} if spec.get("priorityClassName") else set(), term)
+        case "CrossNamespacePodAffinity":
+            return any("namespaceSelector" in each or each.get("namespaces") for each in _affinity_terms(spec))
+        case _:
+            return False
+
+
+def _affinity_terms(spec: Json) -> Iterable[Json]:
+    affinity = spec.get("affinity") or {}
+    for kind in ("podAffinity", "podAntiAffinity"):
+        terms = affinity.get(kind) or {}
+        yield from terms.get("requiredDuringSchedulingIgnoredDuringExecution") or ()
+        for weighted in terms.get("preferredDuringSchedulingIgnoredDuringExecution") or ():
+            yield weighted.get("podAffinityTerm") or {}
+
+
+def _matches_claim(claim: Json, term: Json) -> bool:
+    if term.get("scopeName") != "VolumeAttributesClass":
+        return False
+    status = claim.get("status") or {}
+    names = {
+        claim["spec"].get("volumeAttributesClassName"),
+        status.get("currentVolumeAttributesClassName"),
+        (status.get("modifyVolumeStatus") or {}).get("targetVolumeAttributesClassName"),
+    }
+    return _matches_names({name for name in names if name}, term)
+
+
+def _matches_names(names: set[str], term: Json) -> bool:
+    """Whether one of the names is what a term asks for; of no name only what is absent is true."""
+    values = term.get("values") or ()
+    match term.get("operator"):
+        case "Exists":
+            return bool(names)
+        case "DoesNotExist":
+            return not names
+        case "In":
+            return any(name in values for name in names)
+        case _:
+            return not names or any(name not in values for name in names)
