@@ -176,7 +176,7 @@ class CustomResources:
         for resource in self._resources(name):
             self._registry.remove(resource.gvr)
             assert resource.collection is not None
-            resource.collection.hub.close()
+            resource.collection.hub.end()
         self._served.pop(name, None)
         if name not in self._collection.entries:
             self._read.pop(name, None)

@@ -230,6 +230,18 @@ def test_a_field_that_a_schema_loses_is_pruned_on_read() -> None:
     run(talk)
 
 
+def test_a_watch_begins_after_a_definition_has_changed() -> None:
+    async def talk(api: Api) -> None:
+        await api.define(definition(version(openapi=schema(n=INTEGER))))
+        await change_schema(api, schema(n=INTEGER, m=INTEGER))
+        events = await api.watch(WIDGETS)
+        await api.good("POST", WIDGETS, widget("later", {"m": 1}))
+        assert json.loads(await anext(events))["object"]["metadata"]["name"] == "later"
+        await events.aclose()
+
+    run(talk)
+
+
 def test_watches_end_when_a_definition_changes() -> None:
     async def talk(api: Api) -> None:
         await api.define(definition(version(openapi=schema(n=INTEGER))))

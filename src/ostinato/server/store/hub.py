@@ -118,6 +118,10 @@ class Hub:
     def close(self) -> None:
         """End every watch; no other begins."""
         self._closed = True
+        self.end()
+
+    def end(self) -> None:
+        """End every watch there is now."""
         for scope in tuple(self._scopes.values()):
             for subscription in tuple(scope):
                 subscription.close()
