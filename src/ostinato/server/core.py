@@ -64,9 +64,9 @@ class Server:
         assert events is not None
         assert events.collection is not None
         self._expiry = Expiry(self.index, events.collection, world.clock, EVENTS_LIVE)
-        install_reviews(self.registry, self.authenticator.authenticate)
+        install_reviews(self.registry, self.authenticator, self.authorizer)
         self.account_tokens = install_tokens(self.registry, world)
-        self.authenticator.accounts = self.account_tokens.user
+        self.authenticator.accounts = self.account_tokens
         self._definitions = self.registry.get("apiextensions.k8s.io", "v1", "customresourcedefinitions")
         assert self._definitions is not None
         self._definitions.settle = self._settle_definitions

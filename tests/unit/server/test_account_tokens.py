@@ -23,6 +23,12 @@ async def known(api: Api, text: str) -> bool:
     return bool(review.body["status"].get("authenticated"))
 
 
+async def why(api: Api, text: str) -> str:
+    """Why a token is worth nothing."""
+    review = await api.post(REVIEWS, {"spec": {"token": text}})
+    return str(review.body["status"]["error"])
+
+
 @asking
 async def test_a_token_names_its_account(api: Api) -> None:
     await api.post(ACCOUNTS, {"metadata": {"name": "robot"}})
@@ -42,7 +48,13 @@ async def test_a_token_that_was_changed_or_is_for_others_is_nobodys(api: Api) ->
     head, claims, signature = good.split(".")
     for bad in (f"{head}.{claims}.AAAA", f"{head}.{claims[:-2]}AA.{signature}", "a.b.c", "a.b", "." * 20_000):
         assert not await known(api, bad)
-    assert not await known(api, (await token(api, audiences=["others"])).body["status"]["token"])
+    others = (await token(api, audiences=["others"])).body["status"]["token"]
+    assert await why(api, others) == (
+        '[invalid bearer token, token audiences ["others"] is invalid for the target audiences '
+        '["https://kubernetes.default.svc"]]'
+    )
+    told = (await api.post(REVIEWS, {"spec": {"token": others, "audiences": ["a", "others"]}})).body["status"]
+    assert (told["authenticated"], told["audiences"]) == (True, ["others"])
 
 
 @asking
@@ -52,7 +64,7 @@ async def test_a_token_ends_with_its_time(api: Api) -> None:
     await api.server.world.clock.sleep(599)
     assert await known(api, text)
     await api.server.world.clock.sleep(2)
-    assert not await known(api, text)
+    assert await why(api, text) == "[invalid bearer token, service account token has expired]"
 
 
 @asking
@@ -63,10 +75,12 @@ async def test_a_token_ends_with_what_it_is_bound_to(api: Api) -> None:
     text = (await token(api, boundObjectRef=bound)).body["status"]["token"]
     assert await known(api, text)
     await api.ask("DELETE", f"{PODS}/p", {"gracePeriodSeconds": 0})
-    assert not await known(api, text)
+    assert await why(api, text) == "[invalid bearer token, service account token has been invalidated]"
     free = (await token(api)).body["status"]["token"]
     await api.delete(f"{ACCOUNTS}/robot")
-    assert not await known(api, free)
+    assert await why(api, free) == '[invalid bearer token, serviceaccounts "robot" not found]'
+    await api.post(ACCOUNTS, {"metadata": {"name": "robot"}})
+    assert "does not match claim" in await why(api, free)
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,13 @@ import base64
 import binascii
 import hashlib
 import hmac
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
+from ostinato.api.quoting import quote
+from ostinato.server.access.rules import quoted
 from ostinato.server.request import User
 from ostinato.world import World
 
@@ -27,6 +30,17 @@ _HEADER = base64.urlsafe_b64encode(b'{"alg":"HS256","typ":"JWT"}').rstrip(b"=")
 _LONGEST = 16 * 1024  # bytes of a token that is looked at
 _CREDENTIAL = "authentication.kubernetes.io/credential-id"
 _POD, _NODE = "authentication.kubernetes.io/pod-", "authentication.kubernetes.io/node-"
+
+
+class Identity(NamedTuple):
+    """Whose a token is, and for which of those that were asked about."""
+
+    user: User
+    audiences: tuple[str, ...]
+
+
+class RefusedToken(Exception):  # noqa: N818
+    """A token that says nobody; the message says why."""
 
 
 class AccountTokens:
@@ -52,17 +66,25 @@ class AccountTokens:
         body = _HEADER + b"." + _encoded(msgspec.json.encode(claims))
         return (body + b"." + _encoded(self._signature(body))).decode()
 
-    def user(self, token: str) -> User | None:
-        """Whose token it is; None if it is nobody's."""
+    def identify(self, token: str, audiences: Sequence[str]) -> Identity | None:
+        """Whose token it is; None if it is none of these, RefusedToken if it is worth nothing."""
         claims = self._claims(token)
-        if claims is None or ISSUER not in claims.get("aud", ()):
+        if claims is None:
             return None
+        told: list[str] = claims.get("aud", [])
+        shared = tuple(audience for audience in audiences if audience in told)
+        if not shared:
+            wrong = f"token audiences {quoted(told)} is invalid for the target audiences {quoted(audiences)}"
+            raise RefusedToken(wrong)
         now, bound = self._world.clock.wall(), claims["kubernetes.io"]
-        if not claims["nbf"] <= now < claims["exp"]:
-            return None
+        if now >= claims["exp"]:
+            raise RefusedToken("service account token has expired")
+        if now < claims["nbf"]:
+            raise RefusedToken("service account token is not valid yet")
         namespace, account = bound["namespace"], bound["serviceaccount"]
-        if not all(self._stands(kind, bound[field], namespace) for field, kind in _BOUND.items() if field in bound):
-            return None
+        for field, kind in _BOUND.items():
+            if field in bound:
+                self._check(kind, bound[field], namespace)
         extra = {_CREDENTIAL: (f"JTI={claims['jti']}",)}
         for field, prefix in (("node", _NODE), ("pod", _POD)):
             if field in bound:
@@ -70,13 +92,21 @@ class AccountTokens:
                 if bound[field].get("uid"):
                     extra[f"{prefix}uid"] = (bound[field]["uid"],)
         groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}")
-        return User(f"system:serviceaccount:{namespace}:{account['name']}", account["uid"], groups, extra)
+        name = f"system:serviceaccount:{namespace}:{account['name']}"
+        return Identity(User(name, account["uid"], groups, extra), shared)
 
-    def _stands(self, kind: str, wanted: dict[str, str], namespace: str) -> bool:
+    def _check(self, kind: str, wanted: dict[str, str], namespace: str) -> None:
+        """RefusedToken if what a token is bound to has gone."""
         if not wanted.get("uid"):  # a node that a Pod was bound to, and that was not there
-            return True
+            return
         found = self._kinds[kind].get(wanted["name"], "" if kind == "Node" else namespace)
-        return found is not None and found["metadata"]["uid"] == wanted["uid"]
+        if found is None:
+            of_account = f"serviceaccounts {quote(wanted['name'])} not found"
+            raise RefusedToken(of_account if kind == "ServiceAccount" else "service account token has been invalidated")
+        uid = found["metadata"]["uid"]
+        if uid != wanted["uid"]:
+            what, claim = _CLAIMS[kind]
+            raise RefusedToken(f"{what} UID ({uid}) does not match {claim} ({wanted['uid']})")
 
     def _claims(self, token: str) -> dict[str, Any] | None:
         if len(token) > _LONGEST or token.count(".") != 2:
@@ -94,7 +124,13 @@ class AccountTokens:
         return hmac.new(self.key, body, hashlib.sha256).digest()
 
 
-_BOUND = {"serviceaccount": "ServiceAccount", "pod": "Pod", "secret": "Secret", "node": "Node"}
+_BOUND = {"serviceaccount": "ServiceAccount", "secret": "Secret", "pod": "Pod", "node": "Node"}
+_CLAIMS = {  # how a message calls what a token is bound to, and its claim
+    "ServiceAccount": ("service account", "claim"),
+    "Secret": ("secret", "service account secret ref claim"),
+    "Pod": ("pod", "service account pod ref claim"),
+    "Node": ("node", "service account node ref claim"),
+}
 
 
 def _encoded(data: bytes) -> bytes:

@@ -9,12 +9,15 @@ import base64
 import binascii
 import csv
 import hashlib
-from collections.abc import Callable
+from collections.abc import Sequence
 from pathlib import Path
 
 from ostinato.api.errors import Unauthorized
+from ostinato.server.access.account_tokens import ISSUER, AccountTokens, Identity, RefusedToken
 from ostinato.server.request import Request, User
 
+_AUDIENCES = (ISSUER,)  # for whom the tokens are that this server takes
+_UNKNOWN = "invalid bearer token"
 ANONYMOUS = User("system:anonymous", groups=("system:unauthenticated",))
 AUTHENTICATED = "system:authenticated"
 _TOKEN_PROTOCOL = "base64url.bearer.authorization.k8s.io."  # noqa: S105 - how browsers pass one to a WebSocket
@@ -28,7 +31,7 @@ class Authenticator:
     def __init__(self) -> None:
         # By the token's hash: how long a lookup takes tells nothing about a token that is nearly right.
         self._tokens: dict[bytes, User] = {}
-        self.accounts: Callable[[str], User | None] = lambda _token: None  # whose token it is, of service accounts
+        self.accounts: AccountTokens | None = None
 
     def add(self, token: str, user: User) -> None:
         self._tokens[_digest(token)] = _known(user)
@@ -65,13 +68,26 @@ class Authenticator:
         token = _token(request)
         if not token:
             return ANONYMOUS
+        try:
+            return self.identify(token).user
+        except RefusedToken:
+            raise Unauthorized.of("Unauthorized") from None
+
+    def identify(self, token: str, audiences: Sequence[str] = _AUDIENCES) -> Identity:
+        """Whose token it is; RefusedToken if it is nobody's, or for none of these audiences."""
         user = self._tokens.get(_digest(token))
-        if user is None:
-            account = self.accounts(token)
-            if account is None:
-                raise Unauthorized.of("Unauthorized")
-            user = _known(account)
-        return user
+        if user is not None:
+            shared = _AUDIENCES if audiences is _AUDIENCES else tuple(a for a in audiences if a in _AUDIENCES)
+            if shared:
+                return Identity(user, shared)
+        elif self.accounts is not None:
+            try:
+                account = self.accounts.identify(token, audiences)
+            except RefusedToken as error:
+                raise RefusedToken(f"[{_UNKNOWN}, {error}]") from None
+            if account is not None:
+                return account._replace(user=_known(account.user))
+        raise RefusedToken(_UNKNOWN)
 
 
 def _token(request: Request) -> str:

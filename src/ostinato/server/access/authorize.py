@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from ostinato.api.quoting import quote
 from ostinato.server.access.asked import Asked
 from ostinato.server.access.roles import GROUP, Decision, Held, RoleName, Roles
+from ostinato.server.access.rules import Rule
 from ostinato.server.request import User
 
 if TYPE_CHECKING:
@@ -37,6 +38,12 @@ class Authorizer:
         if not decision.allowed:
             raise asked.refusal(user, decision.reason)
 
+    def rules(self, user: User, namespace: str) -> tuple[list[Rule], str]:
+        """All rules that a user has in a namespace, and what is missing of them."""
+        held = self._held(user, namespace)
+        missing = [_not_found(name) for each in held for name in each.missing]
+        return [rule for each in held for rule, _ in each.rules], aggregated(missing) if missing else ""
+
     def _held(self, user: User, namespace: str) -> list[Held]:
         """All that a user has in a namespace."""
         everywhere = self.roles.held(user, "")
@@ -53,4 +60,9 @@ def _reason(missing: list[RoleName]) -> str:
     """What might have allowed it: the roles that bindings name and that are not there."""
     if not missing:
         return ""
-    return "RBAC: " + aggregated([f"{kind}.{GROUP} {quote(name)} not found" for kind, name in missing])
+    return f"RBAC: {aggregated(list(map(_not_found, missing)))}"
+
+
+def _not_found(role: RoleName) -> str:
+    kind, name = role
+    return f"{kind}.{GROUP} {quote(name)} not found"

@@ -1,0 +1,115 @@
+"""Access reviews: may somebody do something, and what may I do here?"""
+
+from __future__ import annotations
+
+from ostinato.api.errors import BadRequest, Invalid
+from ostinato.api.field_errors import FieldError, Path
+from ostinato.api.gvk import GroupKind
+from ostinato.server.access.asked import Asked
+from ostinato.server.access.authorize import Authorizer
+from ostinato.server.request import User
+from ostinato.server.resources.strategy import Json
+from ostinato.server.resources.workloads import GoStruct
+from ostinato.server.verbs.access_selectors import ignored, selector_errors
+from ostinato.server.verbs.context import Context
+
+_SPEC = Path("spec")
+_KIND = GroupKind("authorization.k8s.io", "")  # refusals name no kind
+
+
+class AccessReviews:
+    """Answers each kind of review: gets it as the client sent it, gives back its status."""
+
+    def __init__(self, authorizer: Authorizer) -> None:
+        self._authorizer = authorizer
+
+    def may_i(self, context: Context, review: Json) -> Json:
+        _refuse(_metadata_errors(review, "must be empty", ()), _attributes_errors(review["spec"]))
+        assert context.request.user is not None
+        return self._verdict(context.request.user, review["spec"])
+
+    def may_they(self, context: Context, review: Json) -> Json:
+        spec = review["spec"]
+        _refuse(_metadata_errors(review, "must be empty", ()), _attributes_errors(spec, of_subject=True))
+        return self._verdict(_subject(spec), spec)
+
+    def may_they_here(self, context: Context, review: Json) -> Json:
+        spec, namespace = review["spec"], context.route.namespace
+        errors = _attributes_errors(spec, of_subject=True)
+        attributes = spec.get("resourceAttributes")
+        if attributes is not None and attributes.get("namespace", "") != namespace:
+            path = Path("spec.resourceAttributes.namespace")
+            errors.append(FieldError.invalid(path, attributes.get("namespace", ""), "must match metadata.namespace"))
+        if spec.get("nonResourceAttributes") is not None:
+            detail = "disallowed on this kind of request"
+            errors.append(FieldError.invalid(Path("spec.nonResourceAttributes"), _path(spec), detail))
+        _refuse(_metadata_errors(review, "must be empty except for namespace", ("namespace",)), errors)
+        return self._verdict(_subject(spec), spec)
+
+    def my_rules(self, context: Context, review: Json) -> Json:
+        namespace = review["spec"].get("namespace")
+        if not namespace:
+            raise BadRequest.of("no namespace on request")
+        review["spec"] = {}
+        assert context.request.user is not None
+        rules, missing = self._authorizer.rules(context.request.user, namespace)
+        told: Json = {
+            "resourceRules": [rule.raw for rule in rules if "resources" in rule.raw],
+            "nonResourceRules": [rule.raw for rule in rules if "nonResourceURLs" in rule.raw],
+            "incomplete": False,
+        }
+        return {**told, "evaluationError": missing} if missing else told
+
+    def _verdict(self, user: User, spec: Json) -> Json:
+        attributes = spec.get("resourceAttributes")
+        decision = self._authorizer.decide(user, _asked(spec))
+        error = ignored(attributes)
+        told: Json = {"allowed": decision.allowed}
+        if decision.reason:
+            told["reason"] = decision.reason
+        return {**told, "evaluationError": error} if error else told
+
+
+def _subject(spec: Json) -> User:
+    """Of whom it is asked. Their groups are those that are told: nobody knows others."""
+    return User(spec.get("user", ""), spec.get("uid", ""), tuple(spec.get("groups") or ()))
+
+
+def _asked(spec: Json) -> Asked:
+    attributes = spec.get("resourceAttributes")
+    if attributes is None:
+        other = spec["nonResourceAttributes"]
+        return Asked(other.get("verb", ""), path=other.get("path", ""))
+    parts = ("verb", "group", "resource", "subresource", "namespace", "name")
+    return Asked(*(attributes.get(part, "") for part in parts))
+
+
+def _refuse(about_metadata: list[FieldError], about_spec: list[FieldError]) -> None:
+    errors = about_spec + about_metadata
+    if errors:
+        raise Invalid.of(_KIND, "", errors)
+
+
+def _metadata_errors(review: Json, detail: str, allowed: tuple[str, ...]) -> list[FieldError]:
+    given = {key: value for key, value in review["metadata"].items() if key not in (*allowed, "managedFields")}
+    return [FieldError.invalid(Path("metadata"), review["metadata"], detail)] if given else []
+
+
+def _attributes_errors(spec: Json, *, of_subject: bool = False) -> list[FieldError]:
+    resource, other = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
+    errors: list[FieldError] = []
+    if resource is not None and other is not None:
+        detail = "cannot be specified in combination with resourceAttributes"
+        errors.append(FieldError.invalid(_SPEC.child("nonResourceAttributes"), _path(spec), detail))
+    if resource is None and other is None:
+        detail = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
+        errors.append(FieldError.invalid(_SPEC.child("resourceAttributes"), None, detail))
+    if of_subject and not spec.get("user") and not spec.get("groups"):
+        detail = "at least one of user or group must be specified"
+        errors.append(FieldError.invalid(_SPEC.child("user"), "", detail))
+    return errors + selector_errors(resource)
+
+
+def _path(spec: Json) -> GoStruct:
+    attributes = spec["nonResourceAttributes"]
+    return GoStruct(Path=attributes.get("path", ""), Verb=attributes.get("verb", ""))

@@ -1,0 +1,90 @@
+"""The selectors of access reviews: what is wrong with them, and what of them cannot be understood.
+
+Roles do not go by selectors, so one that cannot be understood changes no answer; the answer says that it was ignored.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from ostinato.api import fields, labels, names
+from ostinato.api.field_errors import FieldError, Path
+from ostinato.server.resources.strategy import Json
+
+_OF_VALUES: Final = ("In", "NotIn")
+_OF_PRESENCE: Final = ("Exists", "DoesNotExist")
+_WITH_VALUES, _WITHOUT = (
+    "must be specified when `operator` is 'In' or 'NotIn'",
+    "may not be specified when `operator` is 'Exists' or 'DoesNotExist'",
+)
+
+
+def selector_errors(attributes: Json | None) -> list[FieldError]:
+    """What makes the selectors of resourceAttributes invalid."""
+    errors: list[FieldError] = []
+    for name in ("fieldSelector", "labelSelector"):
+        selector, path = (attributes or {}).get(name), Path("spec.resourceAttributes", name)
+        if selector is None:
+            continue
+        raw, requirements = selector.get("rawSelector", ""), selector.get("requirements") or ()
+        if raw and requirements:
+            detail = "may not specified at the same time as requirements"
+            errors.append(FieldError.invalid(path.child("rawSelector"), raw, detail))
+        if not raw and not requirements:
+            detail = f"when {path} is specified, requirements or rawSelector is required"
+            errors.append(FieldError.required(path.child("requirements"), detail))
+        check = _field_errors if name == "fieldSelector" else _label_errors
+        for i, requirement in enumerate(requirements):
+            errors += check(requirement, path.child("requirements").index(i))
+    return errors
+
+
+def _field_errors(requirement: Json, path: Path) -> list[FieldError]:
+    missing = [] if requirement.get("key") else [FieldError.required(path.child("key"), "must be specified")]
+    return missing + _value_errors(requirement, path)
+
+
+def _label_errors(requirement: Json, path: Path) -> list[FieldError]:
+    errors, key = _value_errors(requirement, path), requirement.get("key", "")
+    errors += (FieldError.invalid(path.child("key"), key, fault) for fault in names.is_qualified_name(key))
+    for i, value in enumerate(requirement.get("values") or ()):
+        where = path.child("values").index(i)
+        errors += (FieldError.invalid(where, value, fault) for fault in names.is_label_value(value))
+    return errors
+
+
+def _value_errors(requirement: Json, path: Path) -> list[FieldError]:
+    operator, values = requirement.get("operator"), requirement.get("values")
+    if operator in _OF_VALUES and not values:
+        return [FieldError.required(path.child("values"), _WITH_VALUES)]
+    if operator in _OF_PRESENCE and values:
+        return [FieldError.forbidden(path.child("values"), _WITHOUT)]
+    return []
+
+
+def ignored(attributes: Json | None) -> str:
+    """What of the selectors was not understood, "" if nothing."""
+    told: list[str] = []
+    for name, parse, operators in (
+        ("fieldSelector", fields.parse, _OF_VALUES),
+        ("labelSelector", labels.parse, _OF_VALUES + _OF_PRESENCE),
+    ):
+        selector = (attributes or {}).get(name) or {}
+        understood = [_is_understood(each, name, operators) for each in selector.get("requirements") or ()]
+        if not _parses(parse, selector.get("rawSelector", "")) or False in understood:
+            part = "partially ignored" if True in understood else "ignored"
+            told.append(f"spec.resourceAttributes.{name} {part} due to parse error")
+    return "; ".join(told)
+
+
+def _is_understood(requirement: Json, name: str, operators: tuple[str, ...]) -> bool:
+    one = name == "labelSelector" or len(requirement.get("values") or ()) == 1
+    return one and requirement.get("operator") in operators
+
+
+def _parses(parse: Any, text: str) -> bool:
+    try:
+        parse(text)
+    except ValueError:
+        return False
+    return True
