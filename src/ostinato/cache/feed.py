@@ -16,7 +16,7 @@ import msgspec
 from ostinato.api.object import KindInfo
 from ostinato.cache.entry import Entry, Form
 from ostinato.cache.events import Added, Deleted, Event, Updated
-from ostinato.cache.fifo import Bookmark, Change, Fifo, Put, ReplacedAll, SyncAll
+from ostinato.cache.fifo import Bookmark, Change, Fifo, Put, ReplacedAll, SyncAll, Taken
 from ostinato.cache.freshness import Freshness
 from ostinato.cache.indexes import IndexBy
 from ostinato.cache.intake import Intake, Transform
@@ -28,6 +28,8 @@ from ostinato.client.list_watch import ListWatch
 from ostinato.world import World
 
 _AT_ONCE: Final = 16  # objects that are packed in one step
+_QUIET: Final = 1.0  # seconds in which nothing comes
+_MOST_UNPACKED: Final = 4_000  # objects that have changed and wait for that
 
 
 class FeedOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -117,8 +119,7 @@ class Feed:
 
     async def _consume(self) -> NoReturn:
         while True:
-            await self._pack()
-            taken = await self._fifo.pop()
+            taken = await self._next()
             began = self._clock.monotonic()
             self.last_error = None
             if isinstance(taken, list):
@@ -136,9 +137,21 @@ class Feed:
             if self._options.metrics is not None:
                 self._options.metrics.observe(PROCESSING_LATENCY, self._clock.monotonic() - began, self._labels)
 
-    async def _pack(self) -> None:
-        """Pack what has changed, as long as nothing else comes."""
-        while not self._fifo and not self.store.is_packed:
+    async def _next(self) -> Taken:
+        """What comes next. Until then what has changed is packed: when it is quiet, for it may soon change again."""
+        await self._pack(_MOST_UNPACKED)
+        if not self.store.unpacked:
+            return await self._fifo.pop()
+        try:
+            async with self._clock.timeout(_QUIET):
+                return await self._fifo.pop()
+        except TimeoutError:
+            await self._pack(0)
+            return await self._fifo.pop()
+
+    async def _pack(self, most: int) -> None:
+        """Pack what has changed until no more than so many are left, as long as nothing else comes."""
+        while not self._fifo and self.store.unpacked > most:
             await self._clock.sleep(0)
             if not self._fifo:
                 self.store.pack(_AT_ONCE)

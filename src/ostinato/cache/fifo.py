@@ -57,6 +57,7 @@ class Bookmark(msgspec.Struct, frozen=True, gc=False):
 
 Change = Put | Remove
 Delta = Change | ReplacedAll | SyncAll | Bookmark
+Taken = list[Change] | ReplacedAll | SyncAll | Bookmark
 _CHANGES: Final = (Put, Remove)
 
 
@@ -88,7 +89,7 @@ class Fifo:
             finally:
                 self._putter = None
 
-    async def pop(self) -> list[Change] | ReplacedAll | SyncAll | Bookmark:
+    async def pop(self) -> Taken:
         """What came first, and with a change those that follow it."""
         deltas = self._deltas
         while not deltas:

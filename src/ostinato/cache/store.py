@@ -179,9 +179,9 @@ class Store:
         return before.entries
 
     @property
-    def is_packed(self) -> bool:
-        """Whether `pack` has nothing to do."""
-        return not self._unpacked
+    def unpacked(self) -> int:
+        """How many `pack` has to pack."""
+        return len(self._unpacked)
 
     def pack(self, most: int) -> None:
         """Pack some of what has changed."""

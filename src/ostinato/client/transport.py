@@ -46,7 +46,11 @@ class Request(NamedTuple):
     @property
     def target(self) -> str:
         """Path and query, as the first line of an HTTP request has them."""
-        return f"{self.path}?{_encoded(tuple(self.query))}" if self.query else self.path
+        return f"{self.path}?{self.query_string}" if self.query else self.path
+
+    @property
+    def query_string(self) -> str:
+        return _encoded(tuple(self.query)) if self.query else ""
 
 
 @lru_cache(maxsize=256)  # a controller asks for the same again and again
@@ -146,6 +150,7 @@ class UpgradeRefused(TransportError):  # noqa: N818
         self.body = body
 
 
+@lru_cache(maxsize=1024)
 def path_of(*segments: str) -> str:
     """The path of these segments, each quoted: `path_of("api", "v1", "namespaces", "a b")`."""
     return "".join(["/" + quote(segment, safe=":@!$&'()*+,;=~") for segment in segments])

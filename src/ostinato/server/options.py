@@ -7,6 +7,7 @@ given: a number cannot be read from it, and a flag is set.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -180,7 +181,7 @@ def write_options(request: Request, kind: str) -> WriteOptions:
 _PLAIN_WRITE = WriteOptions()
 
 
-def _dry_run_faults(values: list[str]) -> list[FieldError]:
+def _dry_run_faults(values: Sequence[str]) -> list[FieldError]:
     if all(value == "All" for value in values):
         return []
     return [FieldError.not_supported(Path("dryRun"), values, ["All"])]

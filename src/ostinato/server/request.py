@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import parse_qsl
 
@@ -36,7 +37,6 @@ class Request:
 
     __slots__ = (
         "_body",
-        "_query",
         "_read",
         "headers",
         "method",
@@ -70,7 +70,6 @@ class Request:
         self.warnings: list[str] = []  # what does not stop the request, but its client should know
         self._read = read
         self._body = body
-        self._query: dict[str, list[str]] | None = None
 
     async def read(self) -> bytes:
         """The body; RequestEntityTooLarge if it is larger than any object may be."""
@@ -80,13 +79,9 @@ class Request:
         return data
 
     @property
-    def query(self) -> dict[str, list[str]]:
+    def query(self) -> Mapping[str, Sequence[str]]:
         """The parameters, each with its values. A pair that is not well formed is left out, as Go does."""
-        if self._query is None:
-            self._query = {}
-            for key, value in parse_qsl(_well_formed(self.query_string), keep_blank_values=True):
-                self._query.setdefault(key, []).append(value)
-        return self._query
+        return _parameters(self.query_string)
 
     def parameter(self, name: str) -> str:
         """The first value of a query parameter, "" if it is absent."""
@@ -94,6 +89,14 @@ class Request:
             return ""
         values = self.query.get(name)
         return values[0] if values else ""
+
+
+@lru_cache(maxsize=1024)  # clients ask the same way again and again
+def _parameters(query_string: str) -> Mapping[str, Sequence[str]]:
+    found: dict[str, list[str]] = {}
+    for key, value in parse_qsl(_well_formed(query_string), keep_blank_values=True):
+        found.setdefault(key, []).append(value)
+    return found
 
 
 def _well_formed(query: str) -> str:

@@ -12,7 +12,6 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self, cast
-from urllib.parse import urlencode
 from weakref import WeakSet
 
 from ostinato.client import transport as protocol
@@ -59,6 +58,8 @@ class InProcessTransport:
 
     async def request(self, request: protocol.Request) -> InProcessAnswer:
         timeout = self._timeout if request.timeout is None and not request.stream else request.timeout
+        if timeout is None:
+            return await self._send_until_answered(request)
         limit = self._clock.timeout(timeout)
         try:
             async with limit:
@@ -106,11 +107,10 @@ class InProcessTransport:
         at = self._deadline() if self._deadline is not None else None
         if at is not None and self._clock.monotonic() > at:
             raise DeadlinePassed(f"{what}: not sent: the time in which this process may write is over")
-        query = urlencode(request.query) if request.query else ""
         headers = {name.lower(): value for name, value in reversed(request.headers)}
         repeated = _repeated(request.headers) if len(headers) < len(request.headers) else {}
         headers.setdefault("user-agent", self._user_agent)
-        asked = Request(request.method, request.path, query, headers, body=await _body(request))
+        asked = Request(request.method, request.path, request.query_string, headers, body=await _body(request))
         asked.peer, asked.repeated = self._user, repeated
         return await self._server.handle(asked)
 

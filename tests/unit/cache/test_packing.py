@@ -145,9 +145,9 @@ def test_what_has_changed_is_packed_when_there_is_time() -> None:
         store.put(pod(f"a-{number}", {**ALIKE, "nodeName": f"node-{number}"}))
     assert not any(each.reference for each in store)
     store.pack(2)
-    assert not store.is_packed
+    assert store.unpacked
     store.pack(10)
-    assert store.is_packed
+    assert not store.unpacked
     assert sum(bool(each.reference) for each in store) == TWINS - 1
     assert all(each.fields is None for each in store)
     assert [each.key.name for each in store] == [f"a-{number}" for number in range(TWINS)]
@@ -159,7 +159,7 @@ def test_what_is_gone_before_it_is_packed_stays_gone() -> None:
     store.put(pod("a", ALIKE))
     store.remove(pod("a", ALIKE, 2))
     store.pack(10)
-    assert store.is_packed
+    assert not store.unpacked
     assert len(store) == 0
 
 
@@ -194,12 +194,26 @@ def test_an_informer_packs_what_changes_once_nothing_else_comes() -> None:
             server.put(name, spec=ALIKE)
         await simulation.clock.sleep(0.1)
         server.put("z", spec={**ALIKE, "nodeName": "node-1"})
-        await simulation.clock.sleep(0.1)
+        await simulation.clock.sleep(0.9)
+        assert not any(entry.reference for entry in informer.store.entries())
+        await simulation.clock.sleep(0.2)
         assert sum(bool(entry.reference) for entry in informer.store.entries()) >= 2
         assert [entry.key.name for entry in informer.store.by_index("spec.nodeName", "node-1")] == ["z"]
         assert informer.lister(Pod).get("z", "default").spec.node_name == "node-1"  # type: ignore[union-attr]
 
     with_informer(scenario, FeedOptions(indexes=(by_field("spec.nodeName"),)))
+
+
+def test_an_informer_does_not_wait_with_packing_when_much_has_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ostinato.cache.feed._MOST_UNPACKED", 4)
+
+    async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
+        for number in range(40):
+            server.put(f"x-{number}", spec=ALIKE)
+            await simulation.clock.sleep(0.1)
+        assert informer.feed_of("default").store.unpacked <= 4  # type: ignore[union-attr]
+
+    with_informer(scenario)
 
 
 def test_an_informer_looks_for_indexed_fields_on_the_way_in() -> None:

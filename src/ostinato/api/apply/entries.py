@@ -6,6 +6,7 @@ entry is not an entry.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 from ostinato.api.apply.fieldset import FieldSet, FieldSetError, ordered, parse, union
@@ -74,6 +75,7 @@ def decode(entries: Any) -> Managed:
     return managed
 
 
+@lru_cache(maxsize=1024)  # many objects are written in one second
 def _time(text: str) -> str:
     try:
         return str(Time.parse(text))

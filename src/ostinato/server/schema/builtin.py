@@ -32,6 +32,7 @@ _OPAQUE: Final = {
     _META + "Patch",
     "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSON",
 }
+_EMPTY: Final = {_STORED_AS_JSON + "pkg.apis.apiextensions.v1.CustomResourceSubresourceStatus"}  # has no fields
 _JSON_SCHEMA: Final = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps"
 
 
@@ -223,6 +224,8 @@ def _reader(raw: Mapping[str, Any], go_type: str) -> Callable[[Any, _Unknown], A
 def _reference(target: str, go_type: str) -> Callable[[Any, _Unknown], Any]:
     if target in _OPAQUE:
         return _opaque
+    if target == f"{_JSON_SCHEMA}OrArray":
+        return _schema_or_list
     if target.startswith(_JSON_SCHEMA) and target != _JSON_SCHEMA:
         return _schema_or_other
     name = target.rpartition(".")[2]
@@ -234,7 +237,7 @@ def _reference(target: str, go_type: str) -> Callable[[Any, _Unknown], Any]:
         return _micro_time
     if name == "IntOrString":
         return _int_or_string
-    if not _tables()[0][target].get("properties"):
+    if not _tables()[0][target].get("properties") and target not in _EMPTY:
         return _opaque
 
     def read_struct(value: Any, unknown: _Unknown) -> Any:
@@ -250,6 +253,11 @@ def _reference(target: str, go_type: str) -> Callable[[Any, _Unknown], Any]:
 
 def _opaque(value: Any, _unknown: _Unknown) -> Any:
     return value
+
+
+def _schema_or_list(value: Any, unknown: _Unknown) -> Any:
+    """Anything else is read as neither."""
+    return _schema_or_other(value, unknown) if type(value) is dict or type(value) is list else None
 
 
 def _schema_or_other(value: Any, _unknown: _Unknown) -> Any:
@@ -331,9 +339,14 @@ def _time(value: Any, _unknown: _Unknown) -> Any:
     if type(value) is not str:
         raise TypeMismatch(json_type(value), "string")
     try:
-        return str(Time.parse(value))
+        return _canonical_time(value)
     except ValueError as error:
         raise BadValue(str(error)) from error
+
+
+@lru_cache(maxsize=1024)  # objects made together say the same seconds
+def _canonical_time(text: str) -> str:
+    return str(Time.parse(text))
 
 
 def _micro_time(value: Any, _unknown: _Unknown) -> Any:

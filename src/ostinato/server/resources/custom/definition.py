@@ -34,6 +34,7 @@ class Version:
         self.schema: Mapping[str, Any] = (raw.get("schema") or {}).get("openAPIV3Schema") or {}
         self.node = Structural(self.schema)
         self.table = compiled(self.schema)
+        self.status_table = compiled((self.schema.get("properties") or {}).get("status") or {})
         self.rules = rule_tree(self.schema)
         subresources = raw.get("subresources") or {}
         self.has_status = subresources.get("status") is not None

@@ -93,7 +93,8 @@ class CustomStrategy(Strategy):
         node = version.node.properties.get("status")
         if "status" in new and node is not None:
             status = new["status"]
-            errors = explain(node.raw, status, "status", Before(node, status, old.get("status")))
+            if not fits_table(version.status_table, status):
+                errors = explain(node.raw, status, "status", Before(node, status, old.get("status")))
         errors = errors + scale_status_faults(version.scale, new) + self._new_repetitions(new, old)
         return errors + self._broken_rules(errors, new, old)
 
