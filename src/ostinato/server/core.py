@@ -34,6 +34,7 @@ from ostinato.server.verbs.get import get, get_at_once
 from ostinato.server.verbs.review import install_reviews
 from ostinato.server.verbs.token_request import install_tokens
 from ostinato.server.warning import warning_headers
+from ostinato.server.webhooks import Webhooks
 from ostinato.world import World
 
 EVENTS_LIVE = 3600.0  # seconds for which an Event is kept
@@ -57,6 +58,7 @@ class Server:
         self.health = Health(self._store_fault)
         self.metrics = Metrics()
         self.publisher = Publisher(self.registry, self.health, self.metrics, world.clock)
+        self.webhooks = Webhooks(world.clock, self.registry)
         self.admission = Admission(plugins(self.registry))
         self.nodes = Nodes()
         pod_handlers.install(self.registry, self.nodes)
@@ -101,7 +103,12 @@ class Server:
         try:
             self._enter(request, route)
             resource = self.registry.get(route.group, route.version, route.resource)
-            if resource is None or resource.warnings or verb_of(resource, "GET", route) is not get:
+            if (
+                resource is None
+                or resource.warnings
+                or resource.conversion
+                or verb_of(resource, "GET", route) is not get
+            ):
                 return None
             answer = get_at_once(Context(self.world, self.index, request, route, resource, self.admission))
         except Exception:  # noqa: BLE001 - `handle` tells it
@@ -191,7 +198,7 @@ class Server:
             return
         from ostinato.server.crds import CustomResources  # noqa: PLC0415
 
-        await CustomResources(self.world, self.index, self.registry, self.admission).settle()
+        await CustomResources(self.world, self.index, self.registry, self.admission, self.webhooks.ask).settle()
 
     def _store_fault(self) -> str | None:
         """Why the store takes no writes."""
@@ -201,6 +208,7 @@ class Server:
         """Finish the writes that are under way, end the watches, close the store."""
         self.health.stop()
         self._expiry.close()
+        self.webhooks.close()
         await self.index.close()
 
 

@@ -18,7 +18,7 @@ from ostinato.server.request import Request, User
 from ostinato.server.resources.apiextensions.approval import approval_condition
 from ostinato.server.resources.apiextensions.conditions import CLEANUP, condition, find, is_true, with_condition
 from ostinato.server.resources.apiextensions.naming import named_status
-from ostinato.server.resources.custom import CustomResource, Definition
+from ostinato.server.resources.custom import Conversion, Conversions, CustomResource, Definition
 from ostinato.server.resources.registry import Registry
 from ostinato.server.resources.strategy import Json
 from ostinato.server.route import Route
@@ -26,6 +26,7 @@ from ostinato.server.store.index import Conflict, Entry, Index
 from ostinato.server.verbs import write
 from ostinato.server.verbs.context import Context
 from ostinato.server.verbs.delete import delete_object
+from ostinato.server.webhooks import Ask
 from ostinato.world import World
 
 _GROUP = "apiextensions.k8s.io"
@@ -37,11 +38,13 @@ _logger = logging.getLogger(__name__)
 class CustomResources:
     """Serves the kinds that are defined, and sees definitions through their lives."""
 
-    def __init__(self, world: World, index: Index, registry: Registry, admission: Admission) -> None:
+    def __init__(self, world: World, index: Index, registry: Registry, admission: Admission, ask: Ask) -> None:
+        """`ask`: how conversion webhooks are asked."""
         self._world = world
         self._index = index
         self._registry = registry
         self._admission = admission
+        self._ask = ask
         resource = registry.get(_GROUP, "v1", "customresourcedefinitions")
         assert resource is not None
         assert resource.collection is not None
@@ -162,9 +165,13 @@ class CustomResources:
         for entry in (*collection.entries.values(), *collection.pending.values()):
             if entry is not None:
                 entry.data, entry.fields = definition.refreshed(entry.data)
+                entry.converted = {}
+        converts = (definition.spec.get("conversion") or {}).get("strategy") == "Webhook"
+        conversions = Conversions(definition, self._ask, self._world.ids) if converts else None
         for version in definition.versions:
             if version.served:
-                self._registry.add(CustomResource(definition, version, collection, self._world.clock))
+                conversion = Conversion(conversions, version) if conversions is not None else None
+                self._registry.add(CustomResource(definition, version, collection, self._world.clock, conversion))
         self._served[definition.name] = definition
 
     def _resources(self, name: str) -> list[CustomResource]:
@@ -197,11 +204,19 @@ class CustomResources:
         elif not resources:
             reason, message = "OverlappingBuiltInResource", "instances overlap with built-in resources in storage"
         else:
-            if await self._delete_objects(resources[0]):
+            if await self._delete_objects(self._unconverted(resources[0])):
                 return False  # what remains has finalizers: whoever removes the last of them comes here again
             reason, message = "InstanceDeletionCompleted", "removed all instances"
         await self._end(definition, entry, "False", reason, message)
         return True
+
+    def _unconverted(self, resource: CustomResource) -> CustomResource:
+        """A resource whose objects can be deleted even if the webhook that converts them has gone before."""
+        if resource.conversion is None:
+            return resource
+        assert resource.collection is not None
+        definition = resource.definition
+        return CustomResource(definition, definition.storage, resource.collection, self._world.clock)
 
     async def _delete_objects(self, resource: CustomResource) -> bool:
         """Delete every object that is not being deleted; whether some remain."""

@@ -9,30 +9,52 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ssl
-from typing import Final, Self
+from typing import Any, Final, Self
 
 _PIECE: Final = 1 << 16  # bytes that are read from the connection at a time
 _LONGEST_LINE: Final = 1 << 16
 
 
 class TlsStream:
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, context: ssl.SSLContext) -> None:
+    def __init__(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, context: ssl.SSLContext, name: str = ""
+    ) -> None:
         self._reader = reader
         self._writer = writer
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
-        self._tls = context.wrap_bio(self._incoming, self._outgoing)
+        self._tls = context.wrap_bio(self._incoming, self._outgoing, server_hostname=name or None)
         self._buffer = b""  # decrypted, and not taken yet
 
     @classmethod
-    async def to(cls, host: str, port: int, context: ssl.SSLContext) -> Self:
-        """Connect; an OSError, of which SSLError is one, if that cannot be."""
-        stream = cls(*await asyncio.open_connection(host, port), context)
+    async def to(cls, host: str, port: int, context: ssl.SSLContext, name: str = "") -> Self:
+        """Connect; an OSError, of which SSLError is one, if that cannot be. `name`: which of its names is asked for."""
+        stream = cls(*await asyncio.open_connection(host, port), context, name)
         try:
             await stream._handshake()
         except BaseException:
             stream.close()
             raise
         return stream
+
+    @property
+    def certificate(self) -> dict[str, Any]:
+        """That of the other side, read; empty if it is not verified."""
+        return self._tls.getpeercert() or {}
+
+    @property
+    def shown_certificate(self) -> bytes:
+        """That of the other side, as it was shown: DER."""
+        return self._tls.getpeercert(binary_form=True) or b""
+
+    @property
+    def ends(self) -> str:
+        """Both addresses, as Go writes a connection."""
+        ours, theirs = self._writer.get_extra_info("sockname"), self._writer.get_extra_info("peername")
+        return f"{ours[0]}:{ours[1]}->{theirs[0]}:{theirs[1]}" if ours and theirs else ""
+
+    def unread(self, data: bytes) -> None:
+        """Let it be read again."""
+        self._buffer = data + self._buffer
 
     async def read(self, size: int) -> bytes:
         """Up to so many bytes; b"" at the end."""

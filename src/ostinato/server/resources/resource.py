@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -14,6 +14,9 @@ from ostinato.api.schema import Schema
 from ostinato.server.resources.scaling import ScaleFields
 from ostinato.server.resources.strategy import Json, Strategy
 from ostinato.server.store.index import Collection
+
+if TYPE_CHECKING:
+    from ostinato.server.resources.custom.conversion import Conversion
 
 _TYPE = frozenset({"kind", "apiVersion"})
 
@@ -50,6 +53,7 @@ class Resource:
         self.collection = collection
         self.subresources: Mapping[str, Subresource] = subresources or {}
         self.custom = custom  # defined by a CustomResourceDefinition
+        self.conversion: Conversion | None = None  # by webhook: what is stored in other versions must be asked for
         # What discovery says besides: as people may call it, and the groups of kinds that it belongs to.
         self.singular = gvk.kind.lower()
         self.short_names: tuple[str, ...] = ()

@@ -34,7 +34,10 @@ SHARED_BYTES = 16 * 1024 * 1024  # up to this size of their objects
 class Entry:
     """One version of one object."""
 
-    __slots__ = ("data", "fields", "key", "labels", "uid", "version")
+    __slots__ = ("converted", "data", "fields", "key", "labels", "uid", "version")
+
+    # By apiVersion, what a conversion webhook made of it. Set only where there is one.
+    converted: dict[str, Entry]
 
     def __init__(
         self, key: str, version: int, data: bytes, labels: dict[str, str], fields: dict[str, str], uid: str

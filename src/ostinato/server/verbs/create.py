@@ -44,8 +44,12 @@ async def create_object(
     obj["metadata"].pop("selfLink", None)
     write.fit_namespace(context, obj)
     write.drop_repeated_owners(context.request, obj)
-    if not tracked:
-        obj = write.owned(context, None, obj, options)  # what admission adds has no owner
+    if not tracked:  # what admission adds has no owner
+        if context.resource.conversion is None:
+            obj = write.owned(context, None, obj, options)
+        else:
+            sent = obj
+            obj = await context.resource.conversion.resolve(lambda: write.owned(context, None, sent, options))
     await context.admission.mutate(context, "CREATE", obj, None, options)
     write.drop_repeated_owners(context.request, obj, write.AFTER_ADMISSION)
     _name(context, obj)
@@ -93,13 +97,13 @@ async def _stored(context: Context, obj: Json, options: WriteOptions) -> bytes:
     if options.dry_run:
         if existing is not None:
             raise _exists(context, obj, existing)
-        return write.unstored(context.resource, obj)
+        return await write.rehearsed(context.resource, obj)
     if _names_version(meta.pop("resourceVersion", "")):
         raise Unknown.of("resourceVersion should not be set on objects to be created")
-    if existing is not None:
+    if existing is not None and context.resource.conversion is None:  # else the webhook is asked first
         raise _exists(context, obj, existing)
     try:
-        return (await write.put(context, obj, None)).data
+        return await write.shown(context.resource, await write.put(context, obj, None))
     except index.Conflict as conflict:
         raise _exists(context, obj, conflict.current) from None
 

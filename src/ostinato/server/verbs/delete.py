@@ -105,7 +105,8 @@ async def delete_object(context: Context, options: DeleteOptions) -> Deletion:
         if current is None:
             raise NotFound.of(context.resource.group_resource, context.route.name)
         try:
-            return await _Attempt(context, current, options).run()
+            old = context.resource.object(await write.shown(context.resource, current))
+            return await _Attempt(context, current, old, options).run()
         except index.Conflict:
             continue
 
@@ -113,13 +114,13 @@ async def delete_object(context: Context, options: DeleteOptions) -> Deletion:
 class _Attempt:
     """A deletion of one version of an object."""
 
-    def __init__(self, context: Context, current: Entry, options: DeleteOptions) -> None:
+    def __init__(self, context: Context, current: Entry, old: Json, options: DeleteOptions) -> None:
         self._context = context
         self._resource = context.resource
         self._strategy = context.resource.strategy
         self._options = options
         self._current = current
-        self._old = context.resource.object(current.data)
+        self._old = old  # as the resource shows it
         self._now = context.world.clock.now()
 
     async def run(self) -> Deletion:
@@ -180,7 +181,7 @@ class _Attempt:
         if new == self._old or self._options.dry_run:
             return new
         self._current = await write.put(self._context, new, self._current)
-        return self._resource.object(self._current.data)
+        return self._resource.object(await write.shown(self._resource, self._current))
 
     async def _remove(self, last: Json) -> Deletion:
         shown = self._strategy.returns_deleted

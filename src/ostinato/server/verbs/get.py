@@ -8,7 +8,7 @@ from ostinato.server.negotiate import Form, form_of
 from ostinato.server.options import boolean
 from ostinato.server.present import object_response
 from ostinato.server.request import Response
-from ostinato.server.store.index import Index
+from ostinato.server.store.index import Entry, Index
 from ostinato.server.verbs.context import Context
 from ostinato.world import Clock
 
@@ -18,7 +18,11 @@ PATIENCE = 3.0  # seconds for which a read waits for a version that is yet to co
 async def get(context: Context) -> Response:
     form = form_of(context.request, context.resource)
     await check_get_options(context)
-    return _found(context, form)
+    conversion = context.resource.conversion
+    if conversion is None:
+        return _found(context, form)
+    entry = await conversion.entry(_entry(context))
+    return object_response(context.resource, entry.data, form)
 
 
 def get_at_once(context: Context) -> Response:
@@ -27,11 +31,14 @@ def get_at_once(context: Context) -> Response:
 
 
 def _found(context: Context, form: Form) -> Response:
-    resource = context.resource
+    return object_response(context.resource, _entry(context).data, form)
+
+
+def _entry(context: Context) -> Entry:
     entry = context.collection.entries.get(context.key)
     if entry is None:
-        raise NotFound.of(resource.group_resource, context.route.name)
-    return object_response(resource, entry.data, form)
+        raise NotFound.of(context.resource.group_resource, context.route.name)
+    return entry
 
 
 async def check_get_options(context: Context) -> None:

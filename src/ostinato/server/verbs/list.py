@@ -44,6 +44,9 @@ async def listing(context: Context, options: ListOptions) -> Listing:
     """What the options ask for."""
     selection = Selection(context, options)
     entries, version = await _read(context, options)
+    conversion = context.resource.conversion
+    if conversion is not None and not selection.everything:
+        entries = await conversion.entries(entries)  # selectors ask for what clients see
     if not selection.everything:
         entries = [entry for entry in entries if selection.selects(entry)]
     metadata: Json = {"resourceVersion": str(version)}
@@ -53,6 +56,8 @@ async def listing(context: Context, options: ListOptions) -> Listing:
         metadata["continue"] = PageToken(version, entries[-1].key.removeprefix(context.prefix)).encode()
         if selection.everything:
             metadata["remainingItemCount"] = left
+    if conversion is not None and selection.everything:
+        entries = await conversion.entries(entries)
     return Listing(entries, metadata)
 
 

@@ -51,7 +51,8 @@ async def get_scale(context: Context) -> Response:
     entry = context.collection.entries.get(context.key)
     if entry is None:
         raise NotFound.of(context.resource.group_resource, context.route.name)
-    scale = _scale_of(fields, context.resource.object(entry.data))
+    data = await write.shown(context.resource, entry)
+    scale = _scale_of(fields, context.resource.object(data))
     if scale["spec"].get("replicas") == _UNSET:
         raise InternalError.of(f"the spec replicas field {quote(_dotted(fields.replicas))} does not exist")
     return object_response(view, _encoded(scale), form)

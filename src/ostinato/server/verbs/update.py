@@ -87,10 +87,13 @@ async def change_stored(context: Context, change: Change, options: WriteOptions,
         current = context.collection.newest(context.key)
         if current is None:
             raise NotFound.of(resource.group_resource, context.route.name)
-        old = resource.object(current.data)
-        new = change(old)
-        if not tracked:
-            new = write.owned(context, old, new, options, context.route.subresource)
+        old = resource.object(await write.shown(resource, current))
+        if resource.conversion is None:
+            new = change(old)
+            if not tracked:
+                new = write.owned(context, old, new, options, context.route.subresource)
+        else:
+            new = await _converted_change(context, change, old, options, tracked=tracked)
         await context.admission.mutate(context, "UPDATE", new, old, options)
         write.drop_repeated_owners(context.request, new, write.AFTER_ADMISSION)
         _check_version(context, current, new["metadata"])
@@ -98,6 +101,18 @@ async def change_stored(context: Context, change: Change, options: WriteOptions,
             return await _attempt(context, current, old, new, options)
         except index.Conflict:
             continue
+
+
+async def _converted_change(
+    context: Context, change: Change, old: Json, options: WriteOptions, *, tracked: bool
+) -> Json:
+    """The new object of an old one, where who owns its fields may speak of versions that a webhook has to tell."""
+    conversion = context.resource.conversion
+    assert conversion is not None
+    new = await conversion.resolve(lambda: change(old))
+    if tracked:
+        return new
+    return await conversion.resolve(lambda: write.owned(context, old, new, options, context.route.subresource))
 
 
 def _check_version(context: Context, current: Entry, meta: Json) -> None:
@@ -185,15 +200,15 @@ async def _store(context: Context, current: Entry, old: Json, new: Json, options
     if changed is None:
         if context.key in context.collection.pending:
             await context.index.settled()
-        return current.data
+        return await write.shown(context.resource, current)
     ends = _ends(context, old, changed)
     if options.dry_run:
-        return write.unstored(context.resource, changed)
+        return await write.rehearsed(context.resource, changed)
     if ends:
         await context.index.delete(context.collection, current.key, current)
         await context.resource.strategy.after_delete(changed, context.index)
         return write.unstored(context.resource, changed)
-    return (await write.put(context, changed, current)).data
+    return await write.shown(context.resource, await write.put(context, changed, current))
 
 
 def _ends(context: Context, old: Json, new: Json) -> bool:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import aclosing
+from typing import NamedTuple
 
 from ostinato.api.errors import APIError, Expired, NotAcceptable, Timeout, Unknown
 from ostinato.server.negotiate import form_of
@@ -46,6 +47,8 @@ async def watch(context: Context) -> Stream:
     try:
         if options.send_initial_events and start:
             await not_older_than(context.index, context.world.clock, start)
+        if context.resource.conversion is not None:  # a watch of what cannot be converted does not begin
+            await context.resource.conversion.entries(context.collection.select(selection.prefix))
         chunks = _Watch(context, options, selection, writer, start)
     except Timeout as error:
         chunks = _refused(writer, error)
@@ -78,13 +81,14 @@ class _Watch(AsyncIterator[bytes]):
         self._options = options
         self._selection = selection
         self._writer = writer
+        self._conversion = context.resource.conversion
         self._kind_of: Callable[[Event], str] = _kind_of if selection.everything else self._selected_kind_of
         lasts = options.timeout_seconds or SHORTEST * (1.0 + context.world.rng.random())
         self._ends = self._clock.monotonic() + lasts
         self._seen = 0  # the version up to which all has been told, or need not be
         # Nothing is awaited between reading and subscribing: no event falls between, and none is told twice.
         first = self._first(start)
-        concerns = None if selection.everything else self._concerns
+        concerns = None if selection.everything or self._conversion is not None else self._concerns
         self._subscription = self._collection.hub.subscribe(selection.scope, concerns)
         self._chunks = self._run(first)
 
@@ -95,36 +99,47 @@ class _Watch(AsyncIterator[bytes]):
         self._subscription.close()
         await self._chunks.aclose()
 
-    async def _run(self, first: Iterator[bytes]) -> AsyncGenerator[bytes, None]:
+    async def _run(self, first: _First) -> AsyncGenerator[bytes, None]:
         try:
             if self._ends < self._clock.monotonic():
                 return
-            for chunk in first:
+            for chunk in await self._first_chunks(first):
                 yield chunk
             async with aclosing(self._live(self._subscription)) as live:
                 async for chunk in live:
                     yield chunk
         except NotAList:
             return
+        except APIError as error:  # the webhook that converts has failed
+            yield self._writer.error(error)
         finally:
             self._subscription.close()
 
-    def _first(self, start: int) -> Iterator[bytes]:
+    def _first(self, start: int) -> _First:
         """What the watch begins with: the objects that are there, or the events that it missed."""
         initial = self._options.send_initial_events
         if initial or (initial is None and not start):
             self._seen = self._index.version
-            selects = self._selection.selects
-            present = [e for e in self._collection.select(self._selection.prefix) if selects(e)]
-            return self._present(present, self._seen)
+            return _First(self._collection.select(self._selection.prefix), self._seen, [])
         self._seen = start or self._index.version
         if self._seen >= self._index.version:
-            return iter(())
+            return _First(None, self._seen, [])
         missed = self._index.since(self._collection, self._seen)
         if self._selection.prefix:
             missed = [event for event in missed if event.key.startswith(self._selection.prefix)]
         self._seen = self._index.version
-        return iter([b"".join(lines)] if (lines := self._lines(missed)) else ())
+        return _First(None, self._seen, missed)
+
+    async def _first_chunks(self, first: _First) -> Iterator[bytes]:
+        if first.present is None:
+            return iter([b"".join(lines)] if (lines := self._lines(await self._shown(first.missed))) else ())
+        present = first.present if self._conversion is None else await self._conversion.entries(first.present)
+        selects = self._selection.selects
+        return self._present([entry for entry in present if selects(entry)], first.version)
+
+    async def _shown(self, events: list[Event]) -> list[Event]:
+        """Events as they are watched: what is stored in another version may have to be asked for."""
+        return events if self._conversion is None else await self._conversion.events(events)
 
     def _present(self, entries: list[Entry], version: int) -> Iterator[bytes]:
         lines: list[bytes] = []
@@ -149,7 +164,8 @@ class _Watch(AsyncIterator[bytes]):
         try:
             while True:
                 rung = await subscription.wait()
-                lines = self._lines([event for event in subscription.take() if event.version > begun])
+                events = [event for event in subscription.take() if event.version > begun]
+                lines = self._lines(events if self._conversion is None else await self._conversion.events(events))
                 ended = subscription.closed or (rung and due >= self._ends)
                 if rung and not ended:
                     if self._index.version >= begun:
@@ -188,6 +204,14 @@ class _Watch(AsyncIterator[bytes]):
         return (event.entry is not None and selects(event.entry)) or (
             event.previous is not None and selects(event.previous)
         )
+
+
+class _First(NamedTuple):
+    """What a watch begins with."""
+
+    present: list[Entry] | None  # what is there, if that is to be told
+    version: int  # at which it is
+    missed: list[Event]
 
 
 def _kind_of(event: Event) -> str:

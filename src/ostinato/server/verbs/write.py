@@ -117,6 +117,8 @@ async def put_object(index: Index, resource: Resource, obj: Json, expected: Entr
     """The same, without a request."""
     assert resource.collection is not None
     obj["metadata"].setdefault("resourceVersion", "")  # so that it has its place
+    if resource.conversion is not None:
+        obj = await resource.conversion.to_storage(obj)
     body = _ordered(resource, obj)
     metadata = body["metadata"]
 
@@ -125,6 +127,19 @@ async def put_object(index: Index, resource: Resource, obj: Json, expected: Entr
         return msgspec.json.encode(body)
 
     return await index.put(resource.collection, new_entry(resource, body), expected, encode)
+
+
+async def shown(resource: Resource, entry: Entry) -> bytes:
+    """The data of an entry in the version of a resource, which a webhook may have to be asked for."""
+    return entry.data if resource.conversion is None else (await resource.conversion.entry(entry)).data
+
+
+async def rehearsed(resource: Resource, obj: Json) -> bytes:
+    """An object as a dry run shows it: where a webhook converts, as it would be after it was stored."""
+    conversion = resource.conversion
+    if conversion is not None:
+        return await conversion.data(unstored(resource, await conversion.to_storage(obj)))
+    return unstored(resource, obj)
 
 
 def unstored(resource: Resource, obj: Json) -> bytes:

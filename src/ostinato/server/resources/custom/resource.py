@@ -15,6 +15,7 @@ from ostinato.api.gvk import GroupVersionKind, GroupVersionResource
 from ostinato.api.version_order import by_priority
 from ostinato.server.resources.custom.apply_schema import apply_schema
 from ostinato.server.resources.custom.columns import Columns
+from ostinato.server.resources.custom.conversion import Conversion
 from ostinato.server.resources.custom.definition import Definition, Version, shaped, whole_numbers
 from ostinato.server.resources.custom.replicas import nested
 from ostinato.server.resources.custom.strategy import CustomStrategy
@@ -37,7 +38,14 @@ _ALL_BUT_STATUS = without(from_paths(field_path("metadata"), field_path("spec"))
 class CustomResource(Resource):
     """One version of a definition, as it is served."""
 
-    def __init__(self, definition: Definition, version: Version, collection: Collection, clock: Clock) -> None:
+    def __init__(
+        self,
+        definition: Definition,
+        version: Version,
+        collection: Collection,
+        clock: Clock,
+        conversion: Conversion | None = None,
+    ) -> None:
         gvk = GroupVersionKind(definition.group, version.name, definition.names["kind"])
         super().__init__(
             gvr=GroupVersionResource(definition.group, version.name, definition.names["plural"]),
@@ -64,12 +72,15 @@ class CustomResource(Resource):
         self.columns = columns.definitions
         self.row = lambda obj: columns.row(obj, clock.now())
         self.warnings = _deprecation(definition, version)
-        self.managers = _managers(definition, version, gvk)
+        self.conversion = conversion
+        self.managers = _managers(definition, version, gvk, conversion.known if conversion is not None else _renamed)
         if version.scale is not None:
             self.scale = _scale_fields(definition, version.scale)
         # What data begin with whose version has the same schema as this one: they are served as they are.
         self._alike = tuple(
-            _beginning(other.api_version) for other in definition.versions if other.schema == version.schema
+            _beginning(other.api_version)
+            for other in definition.versions
+            if (other is version if conversion is not None else other.schema == version.schema)
         )
 
     def wrap(self, data: bytes) -> bytes:
@@ -91,10 +102,13 @@ class CustomResource(Resource):
 
     def stored(self, obj: Json) -> Json:
         storage = self.definition.storage
-        if storage.schema != self.version.schema:
+        api_version = storage.api_version
+        if self.conversion is not None:
+            api_version = obj["apiVersion"]  # the webhook has been asked
+        elif storage.schema != self.version.schema:
             obj = shaped(storage.node, obj)
             apply_defaults(storage.node, obj)
-        stored = {"apiVersion": storage.api_version, "metadata": obj["metadata"]}
+        stored = {"apiVersion": api_version, "metadata": obj["metadata"]}
         for name, value in obj.items():
             if name not in TYPE_FIELDS:
                 stored[name] = whole_numbers(value)
@@ -150,9 +164,14 @@ def _steps(path: str) -> tuple[str, ...]:
     return tuple(path.removeprefix(".").split("."))
 
 
-def _managers(definition: Definition, version: Version, gvk: GroupVersionKind) -> dict[str, FieldManager]:
+def _renamed(value: Json, to: str) -> Json:
+    return {**value, "apiVersion": to}
+
+
+def _managers(
+    definition: Definition, version: Version, gvk: GroupVersionKind, convert: Callable[[Json, str], Json]
+) -> dict[str, FieldManager]:
     schemas = {other.api_version: apply_schema(other.schema) for other in definition.versions}
-    convert: Callable[[Json, str], Json] = lambda value, to: {**value, "apiVersion": to}  # noqa: E731
     own: dict[str, Filter] = {version.api_version: _STATUS} if version.has_status else {}
     managers = {"": FieldManager(gvk, schemas, allowed=own, convert=convert)}
     if version.has_status:

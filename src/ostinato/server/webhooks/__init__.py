@@ -1,0 +1,15 @@
+"""Webhooks: servers that this one asks to decide about a write, or to convert an object.
+
+| module | is |
+|---|---|
+| `target` | where a `clientConfig` points to |
+| `services` | which endpoint stands for a Service |
+| `trust` | whom to believe: CA bundles, and the names that a certificate is for |
+| `client` | HTTPS: a review goes out, an answer comes back, or why not |
+| `review` | the answer, read |
+"""
+
+from ostinato.server.webhooks.asking import Webhooks
+from ostinato.server.webhooks.target import Ask, CallError
+
+__all__ = ["Ask", "CallError", "Webhooks"]

@@ -1,0 +1,37 @@
+"""How a server asks webhooks: over HTTPS, with what is loaded when there is a first one to ask."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ostinato.server.resources.strategy import Json
+
+if TYPE_CHECKING:
+    from ostinato.server.resources.registry import Registry
+    from ostinato.server.webhooks.client import WebhookClient
+    from ostinato.server.webhooks.target import Ask
+    from ostinato.world import Clock
+
+
+class Webhooks:
+    def __init__(self, clock: Clock, registry: Registry) -> None:
+        self._clock = clock
+        self._registry = registry
+        self._client: WebhookClient | None = None
+        self.instead: Ask | None = None  # asked in place of all of them: there is no network in virtual time
+
+    async def ask(self, client: Json, review: bytes, seconds: int) -> bytes:
+        """See `Ask`."""
+        if self.instead is not None:
+            return await self.instead(client, review, seconds)
+        if self._client is None:
+            from ostinato.server.webhooks.client import WebhookClient  # noqa: PLC0415 - see above
+            from ostinato.server.webhooks.services import ServiceLocator  # noqa: PLC0415
+
+            self._client = WebhookClient(self._clock, ServiceLocator(self._registry).locate)
+        return await self._client.ask(client, review, seconds)
+
+    def close(self) -> None:
+        """End the connections that wait for another review."""
+        if self._client is not None:
+            self._client.close()

@@ -1,0 +1,230 @@
+"""The client: a review goes to a webhook over HTTPS, and its answer comes back.
+
+- Only HTTPS, to a host that the certificate is for and whose signer is trusted.
+- A connection is used again, for a while; one that has ended meanwhile is replaced without a word.
+- An answer has a limit in time and in size. Where it says when to try again, that is done within the time.
+- Whatever goes wrong is a CallError with the words of a kube-apiserver. Nothing of a review or an answer is logged.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from typing import Final, NamedTuple
+
+from ostinato.api.errors import from_response
+from ostinato.api.quoting import quote
+from ostinato.server.remote_answer import Head, body_of, read_head
+from ostinato.server.resources.strategy import Json
+from ostinato.server.tls_stream import TlsStream
+from ostinato.server.webhooks.target import CallError, Locate, Target, target_of
+from ostinato.server.webhooks.trust import Contexts, check_host, expired, fault_of, has_expired
+from ostinato.world import Clock
+
+_MOST_BODY: Final = 16 << 20  # bytes of an answer
+_MOST_IDLE: Final = 8  # connections to one webhook that wait for the next review
+_IDLE: Final = 60.0  # seconds for which they do
+_RETRIES: Final = 10  # of those who are told to try again later
+
+
+class _Connection(NamedTuple):
+    stream: TlsStream
+    since: float  # idle since then
+
+
+class _Answer(NamedTuple):
+    head: Head
+    body: bytes
+
+
+class WebhookClient:
+    """See `target.Ask`."""
+
+    def __init__(self, clock: Clock, locate: Locate) -> None:
+        self._clock = clock
+        self._locate = locate
+        self._contexts = Contexts()
+        self._idle: dict[Target, list[_Connection]] = {}
+
+    async def ask(self, client: Json, review: bytes, seconds: int) -> bytes:
+        target = target_of(client)
+        context = self._contexts.of(target.bundle)
+        url = target.url(seconds)
+        try:
+            async with self._clock.timeout(seconds):
+                answer = await self._retried(target, context, review, url)
+        except TimeoutError:
+            raise CallError(f"Post {quote(url)}: context deadline exceeded") from None
+        except CallError as error:
+            raise CallError(f"Post {quote(url)}: {error}") from None
+        status, body = answer.head.status, answer.body
+        content_type = answer.head.headers.get("content-type", "")
+        if not 200 <= status <= 206:
+            raise CallError(str(from_response(status, body, verb="POST", content_type=content_type)))
+        if not body:
+            shown = content_type or "application/json"
+            raise CallError(f"0-length response with status code: {status} and content type: {shown}")
+        return body
+
+    def close(self) -> None:
+        for connections in self._idle.values():
+            for connection in connections:
+                connection.stream.close()
+        self._idle.clear()
+
+    async def _retried(self, target: Target, context: ssl.SSLContext, review: bytes, url: str) -> _Answer:
+        for _ in range(_RETRIES):
+            answer = await self._asked(target, context, review, url)
+            later = answer.head.headers.get("retry-after", "")
+            if not later.isdecimal() or (answer.head.status != 429 and answer.head.status < 500):
+                break
+            await self._clock.sleep(int(later))
+        return answer
+
+    async def _asked(self, target: Target, context: ssl.SSLContext, review: bytes, url: str) -> _Answer:
+        request = _request(target, review, url)
+        while (stream := self._taken(target)) is not None:
+            try:
+                return await self._exchange(target, stream, request)
+            except _GoneError:
+                continue  # nobody has read it: the connection had ended
+        stream = await self._connect(target, context)
+        try:
+            return await self._exchange(target, stream, request)
+        except _GoneError:
+            raise CallError("EOF") from None
+
+    async def _exchange(self, target: Target, stream: TlsStream, request: bytes) -> _Answer:
+        """Send a request and read its answer; the connection is kept if it may be, else closed."""
+        kept = False
+        try:
+            head = await _sent(stream, request)
+            body = b""
+            async for piece in body_of(stream, head):
+                body += piece
+                if len(body) > _MOST_BODY:
+                    raise CallError(f"the answer has more than {_MOST_BODY} bytes")
+            kept = _stays(head) and self._keep(target, stream)
+        except ConnectionResetError:
+            raise CallError(f"read tcp {stream.ends}: read: connection reset by peer") from None
+        except ConnectionError:
+            raise CallError("unexpected EOF") from None
+        except ssl.SSLError as error:
+            raise CallError(fault_of(error)) from None
+        finally:
+            if not kept:
+                stream.close()
+        return _Answer(head, body)
+
+    # Connections
+
+    def _taken(self, target: Target) -> TlsStream | None:
+        connections = self._idle.get(target)
+        while connections:
+            stream, since = connections.pop()
+            if self._clock.monotonic() - since < _IDLE:
+                return stream
+            stream.close()
+        self._idle.pop(target, None)
+        return None
+
+    def _keep(self, target: Target, stream: TlsStream) -> bool:
+        connections = self._idle.setdefault(target, [])
+        if len(connections) >= _MOST_IDLE:
+            return False
+        connections.append(_Connection(stream, self._clock.monotonic()))
+        return True
+
+    async def _connect(self, target: Target, context: ssl.SSLContext) -> TlsStream:
+        host, port = self._locate(target.service) if target.service else (target.host, target.port)
+        failure = CallError(f"dial tcp: lookup {host}: no such host")
+        for address in await _addresses(host, port):
+            try:
+                stream = await TlsStream.to(address, port, context, target.host)
+            except ssl.SSLError as error:
+                if has_expired(error):
+                    raise CallError(
+                        expired(await self._shown_certificate(target, address, port), self._clock)
+                    ) from None
+                raise CallError(fault_of(error)) from None
+            except ConnectionResetError:
+                failure = CallError("read: connection reset by peer")
+            except ConnectionRefusedError:
+                failure = CallError(f"dial tcp {_joined(address, port)}: connect: connection refused")
+            except ConnectionError:
+                failure = CallError("EOF")
+            except OSError as error:
+                why = (error.strerror or str(error)).lower()
+                failure = CallError(f"dial tcp {_joined(address, port)}: connect: {why}")
+            else:
+                try:
+                    check_host(stream.certificate, target.host)
+                except CallError:
+                    stream.close()
+                    raise
+                return stream
+        raise failure
+
+    async def _shown_certificate(self, target: Target, address: str, port: int) -> bytes:
+        """The certificate that a host shows, whether it is to be believed or not: to say what is wrong with it."""
+        try:
+            stream = await TlsStream.to(address, port, self._contexts.believing(), target.host)
+        except OSError:
+            return b""
+        stream.close()
+        return stream.shown_certificate
+
+
+class _GoneError(Exception):
+    """The connection has ended, and nothing of an answer has come."""
+
+
+async def _sent(stream: TlsStream, request: bytes) -> Head:
+    try:
+        await stream.write(request)
+        first = await stream.read(1)
+    except ssl.SSLError:
+        raise
+    except OSError:
+        raise _GoneError from None
+    if not first:
+        raise _GoneError
+    stream.unread(first)
+    head = await read_head(stream)
+    while 100 <= head.status < 200:
+        head = await read_head(stream)
+    return head
+
+
+def _request(target: Target, review: bytes, url: str) -> bytes:
+    path = url.partition(target.authority)[2]
+    lines = [
+        f"POST {path} HTTP/1.1",
+        f"Host: {target.authority}",
+        "User-Agent: kube-apiserver-admission",
+        "Accept: application/json, */*",
+        "Content-Type: application/json",
+        f"Content-Length: {len(review)}",
+        "",
+        "",
+    ]
+    return "\r\n".join(lines).encode() + review
+
+
+def _stays(head: Head) -> bool:
+    """Whether the connection may be used again: not if its end is the end of the answer."""
+    delimited = "content-length" in head.headers or head.headers.get("transfer-encoding", "").lower() == "chunked"
+    return delimited and head.headers.get("connection", "").lower() != "close"
+
+
+async def _addresses(host: str, port: int) -> list[str]:
+    try:
+        found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError):
+        return []
+    return list(dict.fromkeys(str(entry[4][0]) for entry in found))
+
+
+def _joined(address: str, port: int) -> str:
+    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"

@@ -1,0 +1,67 @@
+"""Reviews: what a webhook answers, read as a kube-apiserver reads it, and its words for what cannot be read."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from ostinato.api.gvk import GroupVersionKind
+from ostinato.api.wire import DecodeError
+from ostinato.server import body
+from ostinato.server.resources.strategy import Json
+from ostinato.server.schema.builtin import json_type
+from ostinato.server.webhooks.target import CallError
+
+VERSIONS: Final = ("v1", "v1beta1")  # that can be sent
+_SCHEME: Final = "pkg/runtime/scheme.go:111"
+_GO_TYPES: Final[dict[type, str]] = {bool: "bool", str: "string", list: "[]string", dict: "v1.Status"}
+
+
+def version_of(versions: list[str]) -> str:
+    """The version of a review to send: the first that both sides know, "" if there is none."""
+    return next((version for version in versions if version in VERSIONS), "")
+
+
+def decoded(data: bytes, expected: GroupVersionKind) -> Json:
+    """The review in an answer; CallError if there is none of the expected version and kind.
+
+    One that says neither is taken for what is expected.
+    """
+    try:
+        value = body.decode_value(data, "json" if data.lstrip()[:1] == b"{" else "yaml")
+    except DecodeError as error:
+        raise CallError(str(error)) from None
+    kind = value.get("kind") or expected.kind
+    api_version = value.get("apiVersion") or expected.api_version
+    if (kind, api_version) == (expected.kind, expected.api_version):
+        return value
+    version = api_version.rpartition("/")[2]
+    if (kind, api_version) in (
+        ("Status", "v1"),
+        *((expected.kind, f"{expected.group}/{other}") for other in VERSIONS),
+    ):
+        why = f"converting ({version}.{kind}) to ({expected.version}.{expected.kind}): unknown conversion"
+    else:
+        why = body.not_registered(kind, api_version, _SCHEME)
+    raise CallError(why)
+
+
+def check_kind(review: Json, expected: GroupVersionKind) -> str:
+    """What is wrong with a review that does not say what it is; "" if nothing."""
+    kind, api_version = review.get("kind") or "", review.get("apiVersion") or ""
+    if (kind, api_version) == (expected.kind, expected.api_version):
+        return ""
+    group, _, version = api_version.rpartition("/")
+    return f"expected webhook response of {expected}, got {group}/{version}, Kind={kind}"
+
+
+def field(value: Json, name: str, kind: type, where: str) -> Any:
+    """A field of an answer, None if it has none; CallError if it is of another type.
+
+    `where` is the Go struct, and the path to the field in it.
+    """
+    found = value.get(name)
+    if found is None or isinstance(found, kind):
+        return found
+    raise CallError(
+        f"json: cannot unmarshal {json_type(found)} into Go struct field {where}.{name} of type {_GO_TYPES[kind]}"
+    )

@@ -1,0 +1,133 @@
+"""Whom to believe: CA bundles as TLS contexts, and whether a certificate is for a host.
+
+What is wrong with a certificate is told as Go tells it, which is what people find when they look for it.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import ssl
+from collections import OrderedDict
+from datetime import datetime
+from typing import Any, Final
+
+from ostinato.server.webhooks.target import CallError, UnusableTarget
+from ostinato.world import Clock
+
+_MOST: Final = 100  # contexts that are kept
+_EXPIRED: Final = frozenset({9, 10})  # codes of OpenSSL: not yet valid, not valid any more
+
+
+class Contexts:
+    """TLS contexts by the CA bundle that they trust, the latest used kept."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[bytes, ssl.SSLContext] = OrderedDict()
+
+    def of(self, bundle: bytes) -> ssl.SSLContext:
+        """UnusableTarget if the bundle has no certificate."""
+        context = self._kept.get(bundle)
+        if context is None:
+            context = self._kept[bundle] = _context(bundle)
+            if len(self._kept) > _MOST:
+                self._kept.popitem(last=False)
+        self._kept.move_to_end(bundle)
+        return context
+
+    def believing(self) -> ssl.SSLContext:
+        """One that believes whatever it is shown: only to look at it."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+        return context
+
+
+def _context(bundle: bytes) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.check_hostname = False  # `check_host` does it, and says what the certificate is for
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # any certificate of the bundle may end a chain
+    if not bundle:
+        context.load_default_certs()
+        return context
+    try:
+        context.load_verify_locations(cadata=bundle.decode("ascii"))
+    except (ssl.SSLError, ValueError):
+        raise UnusableTarget("unable to load root certificates: unable to parse bytes as PEM block") from None
+    return context
+
+
+def has_expired(error: ssl.SSLError) -> bool:
+    return isinstance(error, ssl.SSLCertVerificationError) and error.verify_code in _EXPIRED
+
+
+def expired(certificate: bytes, clock: Clock) -> str:
+    """What is told of a certificate, in DER, whose time is over or yet to come."""
+    from cryptography.x509 import load_der_x509_certificate  # noqa: PLC0415 - seldom needed, and slow to load
+
+    told = "tls: failed to verify certificate: x509: certificate has expired or is not yet valid"
+    try:
+        found = load_der_x509_certificate(certificate)
+    except ValueError:
+        return told
+    now = clock.now()
+    if now < found.not_valid_before_utc:
+        return f"{told}: current time {_time(now)} is before {_time(found.not_valid_before_utc)}"
+    return f"{told}: current time {_time(now)} is after {_time(found.not_valid_after_utc)}"
+
+
+def _time(moment: datetime) -> str:
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def fault_of(error: ssl.SSLError) -> str:
+    """What is wrong with a connection that did not become secure."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return "tls: failed to verify certificate: x509: certificate signed by unknown authority"
+    if error.reason in ("WRONG_VERSION_NUMBER", "HTTP_REQUEST"):
+        return "http: server gave HTTP response to HTTPS client"
+    return f"remote error: tls: {(error.reason or str(error)).replace('_', ' ').lower()}"
+
+
+def check_host(certificate: dict[str, Any], host: str) -> None:
+    """CallError if a certificate, which is in order otherwise, is not for a host."""
+    names = certificate.get("subjectAltName", ())
+    addresses = [value for kind, value in names if kind == "IP Address"]
+    domains = [value for kind, value in names if kind == "DNS"]
+    address = _address(host)
+    if address is not None:
+        if any(_address(value) == address for value in addresses):
+            return
+    elif any(_fits(domain, host) for domain in domains):
+        return
+    raise CallError(f"tls: failed to verify certificate: x509: {_not_for(certificate, host, addresses, domains)}")
+
+
+def _not_for(certificate: dict[str, Any], host: str, addresses: list[str], domains: list[str]) -> str:
+    common = [value for part in certificate.get("subject", ()) for key, value in part if key == "commonName"]
+    if not certificate.get("subjectAltName") and any(_fits(name, host) for name in common):
+        return "certificate relies on legacy Common Name field, use SANs instead"
+    if _address(host) is None:
+        valid = domains
+    elif addresses:
+        valid = addresses
+    else:
+        return f"cannot validate certificate for {host} because it doesn't contain any IP SANs"
+    if not valid:
+        return f"certificate is not valid for any names, but wanted to match {host}"
+    return f"certificate is valid for {', '.join(valid)}, not {host}"
+
+
+def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        return ipaddress.ip_address(text.strip("[]"))
+    except ValueError:
+        return None
+
+
+def _fits(pattern: str, host: str) -> bool:
+    """Whether a name of a certificate, of which the first part may be "*", is that of a host."""
+    wanted, given = pattern.lower().rstrip(".").split("."), host.lower().rstrip(".").split(".")
+    if len(wanted) != len(given) or not all(given):
+        return False
+    return wanted[1:] == given[1:] and (wanted[0] == given[0] or (wanted[0] == "*" and len(wanted) > 1))
