@@ -138,6 +138,7 @@ def _is_registered(kind: GroupVersionKind, expected: GroupVersionKind) -> bool:
 
 _OLD_VERSIONS = {
     "admissionregistration.k8s.io": ("v1alpha1", "v1beta1"),
+    "apiextensions.k8s.io": ("v1beta1",),
     "apps": ("v1beta1", "v1beta2"),
     "batch": ("v1beta1",),
     "certificates.k8s.io": ("v1alpha1", "v1beta1"),

@@ -45,7 +45,14 @@ def _faults(node: Structural, path: Path, *, metadata: bool) -> list[FieldError]
     embedded = embedded_faults(node, node.default, path)
     if embedded:
         return errors + embedded
-    return errors + (explain(node.raw, node.default, str(path)) or _broken_rules(node, path))
+    return errors + (explain(_any_number_or_text(node.raw), node.default, str(path)) or _broken_rules(node, path))
+
+
+def _any_number_or_text(raw: Any) -> Any:
+    """The schema without `x-kubernetes-int-or-string`: no type is asked of a default there, but by alternatives."""
+    if isinstance(raw, Mapping):
+        return {name: _any_number_or_text(value) for name, value in raw.items() if name != "x-kubernetes-int-or-string"}
+    return [_any_number_or_text(item) for item in raw] if isinstance(raw, list) else raw
 
 
 def _broken_rules(node: Structural, path: Path) -> list[FieldError]:

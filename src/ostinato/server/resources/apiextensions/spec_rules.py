@@ -42,7 +42,7 @@ def spec_faults(spec: Json) -> list[FieldError]:
         *_group_faults(spec.get("group", "")),
         *_choice(_SPEC.child("scope"), spec.get("scope", ""), ("Cluster", "Namespaced")),
         *_missing_schemas(versions),
-        *_versions_faults(versions, shared),
+        *_versions_faults(spec.get("versions"), shared),
         *_first_version_faults(versions),
         *_required_names(spec["names"]),
         *names_faults(spec["names"], _SPEC.child("names")),
@@ -86,12 +86,13 @@ def _missing_schemas(versions: list[Json]) -> list[FieldError]:
     return [
         FieldError.required(_SPEC.child("versions").index(i).child("schema", "openAPIV3Schema"))
         for i, version in enumerate(versions)
-        if not (version.get("schema") or {}).get("openAPIV3Schema")
+        if (version.get("schema") or {}).get("openAPIV3Schema") is None
     ]
 
 
-def _versions_faults(versions: list[Json], shared: set[str]) -> list[FieldError]:
+def _versions_faults(given: list[Json] | None, shared: set[str]) -> list[FieldError]:
     errors: list[FieldError] = []
+    versions = given or []
     path = _SPEC.child("versions")
     for i, version in enumerate(versions):
         faults = names.is_dns1035_label(version["name"])
@@ -100,7 +101,7 @@ def _versions_faults(versions: list[Json], shared: set[str]) -> list[FieldError]
         errors += deprecation_faults(version, path.index(i))
         own = {name: value for name, value in version.items() if name not in shared}
         errors += _part_faults(own, version, path.index(i), path.index(i).child("schema"))
-    shown = [shown_version(version, shared) for version in versions]
+    shown = None if given is None else [shown_version(version, shared) for version in versions]
     if len({version["name"] for version in versions}) < len(versions):
         errors.append(FieldError.invalid(path, shown, "must contain unique version names"))
     if sum(bool(version.get("storage")) for version in versions) != 1:
@@ -123,7 +124,7 @@ def _part_faults(part: Mapping[str, Any], version: Json, path: Path, schema_path
     """What is wrong with those of a version's parts that are told of at this path."""
     errors: list[FieldError] = []
     schema = (part.get("schema") or {}).get("openAPIV3Schema")
-    if schema:
+    if schema is not None:
         status = (version.get("subresources") or {}).get("status") is not None
         errors += schema_faults(schema, schema_path, status=status)
     if part.get("subresources"):

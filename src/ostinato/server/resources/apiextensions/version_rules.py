@@ -126,10 +126,10 @@ def _field_at(text: str, schema: Mapping[str, Any]) -> tuple[Mapping[str, Any] |
         return None, f"expected [ or . but got: {text.partition('.')[0]}"
     if "[" in text:
         return None, "array notation is not allowed"
+    if text.endswith("."):
+        return None, "unexpected end of JSON path"
     for name in text[1:].split("."):
         properties, additional = schema.get("properties"), schema.get("additionalProperties")
-        if not name:
-            return None, "unexpected end of JSON path"
         if properties is not None:
             if name not in properties:
                 return None, "does not refer to a valid field"
