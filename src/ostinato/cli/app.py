@@ -213,6 +213,13 @@ def _add_server_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--token-auth-file", metavar="CSV", help='bearer tokens, a line each: token,user,uid,"group1,group2"'
     )
+    parser.add_argument(
+        "--enable-admission-plugins",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="admit writes as this plugin does, too: OwnerReferencesPermissionEnforcement",
+    )
 
 
 def _add_without(parser: argparse.ArgumentParser, what: str, names: Sequence[str] | None = None) -> None:

@@ -10,12 +10,13 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol
 
 from ostinato.cli.failure import Failure
 from ostinato.server.access.authenticate import TokenFileError
+from ostinato.server.admission.plugins import OPTIONAL
 from ostinato.server.standalone import Settings, Standalone
 from ostinato.server.state import StateError
 from ostinato.server.store.index import UnusableStore
@@ -40,7 +41,7 @@ class Served(Protocol):
 
 
 def apiserver(options: argparse.Namespace) -> None:
-    chosen = settings(options.listen, options.state, options.store, options.token_auth_file)
+    chosen = _settings(options)
     run(lambda world: Standalone(world, chosen), "ostinato apiserver", options.listen)
 
 
@@ -54,7 +55,7 @@ def up(options: argparse.Namespace) -> None:
 
     try:
         chosen = PlaneSettings(
-            server=settings(options.listen, options.state, options.store, options.token_auth_file),
+            server=_settings(options),
             without=frozenset(options.without),
             nodes=options.nodes,
             runtime=options.runtime,
@@ -69,9 +70,22 @@ def up(options: argparse.Namespace) -> None:
         raise Failure(str(error)) from error
 
 
-def settings(listen: str, state: str | None, store: str, token_file: str | None) -> Settings:
+def _settings(options: argparse.Namespace) -> Settings:
+    places = (options.listen, options.state, options.store, options.token_auth_file)
+    return settings(*places, options.enable_admission_plugins)
+
+
+def settings(
+    listen: str, state: str | None, store: str, token_file: str | None, enabled: Sequence[str] = ()
+) -> Settings:
     """The options, checked."""
     host, port = address(listen)
+    plugins = tuple(name for names in enabled for name in names.split(","))
+    for name in plugins:
+        if name not in OPTIONAL:
+            raise Failure(
+                f"--enable-admission-plugins {name}: want {' or '.join(OPTIONAL)}; the others are always there"
+            )
     if store not in ("", "memory") and not store.startswith("sqlite:"):
         raise Failure(f"--store {store}: want sqlite:PATH or memory")
     if store == "sqlite:":
@@ -82,6 +96,7 @@ def settings(listen: str, state: str | None, store: str, token_file: str | None)
         port=port,
         store=store,
         token_file=Path(token_file) if token_file else None,
+        admission_plugins=plugins,
     )
 
 

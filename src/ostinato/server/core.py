@@ -7,6 +7,7 @@ refusal is an APIError, told as a Status. Whoever calls `Server.handle` brings t
 from __future__ import annotations
 
 import logging
+from collections.abc import Collection
 
 from ostinato.api.errors import APIError, BadRequest, InternalError, ServiceUnavailable, Timeout
 from ostinato.api.time import Duration, TimeError
@@ -48,7 +49,8 @@ _logger = logging.getLogger(__name__)
 class Server:
     """An API server. `start` it, let it `handle` requests, `close` it."""
 
-    def __init__(self, world: World, log: Log) -> None:
+    def __init__(self, world: World, log: Log, *, enabled: Collection[str] = ()) -> None:
+        """`enabled`: the admission plugins that are wanted besides those that every server has."""
         self.world = world
         self.index = Index(log, world.clock)
         self.registry = Registry(self.index, world)
@@ -59,9 +61,9 @@ class Server:
         self.metrics = Metrics()
         self.publisher = Publisher(self.registry, self.health, self.metrics, world.clock)
         self.webhooks = Webhooks(world.clock, self.registry)
-        self.admission = Admission(plugins(self.registry))
+        self.admission = Admission(plugins(self.registry, self.authorizer, enabled))
         self.nodes = Nodes()
-        pod_handlers.install(self.registry, self.nodes)
+        pod_handlers.install(self.registry, self.nodes, self.authorizer)
         events = self.registry.get("", "v1", "events")
         assert events is not None
         assert events.collection is not None

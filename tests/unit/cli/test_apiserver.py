@@ -269,6 +269,13 @@ def test_options_that_mean_nothing_are_told(listen: str, store: str, problem: st
         serving.settings(listen, None, store, None)
 
 
+def test_an_admission_plugin_is_enabled_by_its_name() -> None:
+    name = "OwnerReferencesPermissionEnforcement"
+    assert serving.settings("a:1", "/s", "", None, [name]).admission_plugins == (name,)
+    with pytest.raises(Failure, match=f"--enable-admission-plugins Nonsense: want {name}"):
+        serving.settings("a:1", "/s", "", None, [f"{name},Nonsense"])
+
+
 def test_the_state_is_kept_where_the_desktop_keeps_such_things(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", "/xdg")
     assert serving.settings("a:1", None, "", None).state == Path("/xdg/ostinato")

@@ -38,11 +38,11 @@ class Authorizer:
         if not decision.allowed:
             raise asked.refusal(user, decision.reason)
 
-    def rules(self, user: User, namespace: str) -> tuple[list[Rule], str]:
-        """All rules that a user has in a namespace, and what is missing of them."""
+    def rules(self, user: User, namespace: str) -> tuple[list[Rule], list[RoleName]]:
+        """All rules that a user has in a namespace, and the roles that are bound and not there."""
         held = self._held(user, namespace)
-        missing = [_not_found(name) for each in held for name in each.missing]
-        return [rule for each in held for rule, _ in each.rules], aggregated(missing) if missing else ""
+        rules = [rule for each in held for rule, _ in each.rules]
+        return rules, [name for each in held for name in each.missing]
 
     def _held(self, user: User, namespace: str) -> list[Held]:
         """All that a user has in a namespace."""
@@ -60,9 +60,9 @@ def _reason(missing: list[RoleName]) -> str:
     """What might have allowed it: the roles that bindings name and that are not there."""
     if not missing:
         return ""
-    return f"RBAC: {aggregated(list(map(_not_found, missing)))}"
+    return f"RBAC: {not_found(missing)}"
 
 
-def _not_found(role: RoleName) -> str:
-    kind, name = role
-    return f"{kind}.{GROUP} {quote(name)} not found"
+def not_found(roles: list[RoleName]) -> str:
+    """That roles are not there."""
+    return aggregated([f"{kind}.{GROUP} {quote(name)} not found" for kind, name in roles])

@@ -34,6 +34,7 @@ from ostinato.server.schema.cel.expression import Expression
 from ostinato.server.schema.cel.values import CelError
 
 if TYPE_CHECKING:
+    from ostinato.server.access.authorize import Authorizer
     from ostinato.server.admission.objects import Kind
     from ostinato.server.resources.registry import Registry
     from ostinato.server.verbs.context import Context
@@ -66,8 +67,9 @@ class _Compiled:
 
 
 class MutatingPolicies:
-    def __init__(self, registry: Registry, kinds: tuple[Kind, Kind], namespaces: Kind) -> None:
+    def __init__(self, registry: Registry, kinds: tuple[Kind, Kind], namespaces: Kind, authorizer: Authorizer) -> None:
         self._matcher = Matcher(registry, namespaces)
+        self._authorizer = authorizer
         self._policies = Policies(kinds, self._matcher, registry, _Compiled)
 
     def ask(self, attributes: Attributes) -> None:
@@ -95,7 +97,7 @@ class MutatingPolicies:
 
     def _invoke(self, attributes: Attributes, obj: Json, asked: Invocation[_Compiled]) -> list[_Fault]:
         """Ask a policy, which changes the object in place."""
-        subject = Subject(attributes, self._matcher)
+        subject = Subject(attributes, self._matcher, self._authorizer)
         faults: list[_Fault] = []
         try:
             if not subject.conditions(asked.compiled, asked):

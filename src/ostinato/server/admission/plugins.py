@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from ostinato.server.admission.certificate_subject import CertificateSubject
@@ -11,10 +12,13 @@ from ostinato.server.admission.default_tolerations import DefaultTolerations
 from ostinato.server.admission.limit_ranger import LimitRanger
 from ostinato.server.admission.namespace_lifecycle import NamespaceLifecycle
 from ostinato.server.admission.objects import Kind
+from ostinato.server.admission.owner_references import NAME as OWNER_REFERENCES
+from ostinato.server.admission.owner_references import OwnerReferences
 from ostinato.server.admission.pod_security import PodSecurity
 from ostinato.server.admission.policy_plugins import MutatingPolicy, ValidatingPolicy
 from ostinato.server.admission.priority import Priority
 from ostinato.server.admission.resource_quota import ResourceQuota
+from ostinato.server.admission.role_escalation import RoleEscalation
 from ostinato.server.admission.runtime_class import RuntimeClass
 from ostinato.server.admission.service_account import ServiceAccount
 from ostinato.server.admission.signing_request_user import SigningRequestUser
@@ -23,10 +27,15 @@ from ostinato.server.admission.taint_nodes import TaintNodes
 from ostinato.server.admission.terminating_definition import TerminatingDefinition
 
 if TYPE_CHECKING:
+    from ostinato.server.access.authorize import Authorizer
     from ostinato.server.resources.registry import Registry
 
 
-def plugins(registry: Registry) -> list[Plugin]:
+OPTIONAL = (OWNER_REFERENCES,)  # the names of those that a server has only where it was asked for
+
+
+def plugins(registry: Registry, authorizer: Authorizer, enabled: Collection[str] = ()) -> list[Plugin]:
+    """`enabled`: which of the optional ones are wanted."""
     namespaces = Kind(registry, "", "v1", "namespaces")
     storage_classes = Kind(registry, "storage.k8s.io", "v1", "storageclasses")
     return [
@@ -40,13 +49,15 @@ def plugins(registry: Registry) -> list[Plugin]:
         DefaultTolerations(),
         DefaultStorageClass(storage_classes),
         ProtectStorage(),
+        *([OwnerReferences(registry, authorizer)] if OWNER_REFERENCES in enabled else []),
         ResizeClaims(storage_classes),
         RuntimeClass(Kind(registry, "node.k8s.io", "v1", "runtimeclasses")),
         SigningRequestUser(),
         CertificateSubject(),
         DefaultIngressClass(Kind(registry, "networking.k8s.io", "v1", "ingressclasses")),
-        MutatingPolicy(registry, _policies(registry, "mutating"), namespaces),
-        ValidatingPolicy(registry, _policies(registry, "validating"), namespaces),
+        MutatingPolicy(registry, _policies(registry, "mutating"), namespaces, authorizer),
+        RoleEscalation(authorizer),
+        ValidatingPolicy(registry, _policies(registry, "validating"), namespaces, authorizer),
         ResourceQuota(Kind(registry, "", "v1", "resourcequotas")),
     ]
 

@@ -13,7 +13,9 @@ import msgspec
 
 from ostinato.api.gvk import GroupVersion, GroupVersionResource
 from ostinato.api.labels import from_label_selector
+from ostinato.server.access.asked import Asked
 from ostinato.server.admission.policy_matching import Attributes, Matcher
+from ostinato.server.request import User
 from ostinato.server.resources.policy_expressions import Evaluation, ExpressionError, OutOfBudgetError
 from ostinato.server.resources.strategy import Json
 from ostinato.server.schema.cel.expression import Expression
@@ -21,8 +23,8 @@ from ostinato.server.schema.cel.functions.authorizer import Answer, Authorizer, 
 from ostinato.server.schema.cel.values import CelError
 
 if TYPE_CHECKING:
+    from ostinato.server.access import authorize as access
     from ostinato.server.admission.objects import Kind
-    from ostinato.server.request import User
     from ostinato.server.resources.registry import Registry
     from ostinato.server.resources.resource import Resource
 
@@ -143,10 +145,11 @@ def _name(obj: Json) -> str:
 class Subject:
     """A write as the expressions of policies see it."""
 
-    def __init__(self, attributes: Attributes, matcher: Matcher) -> None:
+    def __init__(self, attributes: Attributes, matcher: Matcher, authorizer: access.Authorizer) -> None:
         self._attributes = attributes
         self._namespace = matcher.namespace(attributes)
-        self._authorizer = Authorizer(lambda question: _answer(attributes.context.request.user, question))
+        user = attributes.context.request.user
+        self._authorizer = Authorizer(lambda question: _answer(authorizer, user, question))
 
     def evaluation(self, compiled: Any, invocation: Invocation[Any], budget: int = PER_REQUEST) -> Evaluation:
         """The values for the expressions of a policy that is asked."""
@@ -230,11 +233,20 @@ def _as(obj: Json | None, attributes: Attributes, resource: GroupVersionResource
     return {**obj, "apiVersion": f"{resource.group}/{resource.version}" if resource.group else resource.version}
 
 
-def _answer(user: User | None, _question: Question) -> Answer:
-    """Administrators may do everything, others nothing."""
-    if user is not None and "system:masters" in user.groups:
+def _answer(authorizer: access.Authorizer, user: User | None, question: Question) -> Answer:
+    """What the server's authorizer says, of who makes the request or of a service account."""
+    if question.service_account is not None:
+        namespace, name = question.service_account
+        groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated")
+        user = User(f"system:serviceaccount:{namespace}:{name}", groups=groups)
+    if user is None:  # the server itself
         return Answer(allowed=True)
-    return Answer(allowed=False)
+    if question.path:
+        asked = Asked(question.verb, path=question.path)
+    else:
+        resource = (question.group, question.resource, question.subresource)
+        asked = Asked(question.verb, *resource, question.namespace, question.name)
+    return Answer(*authorizer.decide(user, asked))
 
 
 def compiled_or_error(compile_: Callable[[str], Expression], text: str) -> Expression | ExpressionError:

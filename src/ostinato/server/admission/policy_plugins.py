@@ -12,6 +12,7 @@ from ostinato.server.admission.policy_matching import Attributes, exempt
 from ostinato.server.resources.strategy import Json
 
 if TYPE_CHECKING:
+    from ostinato.server.access.authorize import Authorizer
     from ostinato.server.admission.mutating_policy import MutatingPolicies
     from ostinato.server.admission.objects import Kind
     from ostinato.server.admission.validating_policy import ValidatingPolicies
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
 
 
 class MutatingPolicy(Plugin):
-    def __init__(self, registry: Registry, kinds: tuple[Kind, Kind], namespaces: Kind) -> None:
-        self._parts = (registry, kinds, namespaces)
+    def __init__(self, registry: Registry, kinds: tuple[Kind, Kind], namespaces: Kind, authorizer: Authorizer) -> None:
+        self._parts = (registry, kinds, namespaces, authorizer)
         self._policies: MutatingPolicies | None = None
 
     async def mutate(self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any) -> None:
@@ -35,8 +36,8 @@ class MutatingPolicy(Plugin):
 
 
 class ValidatingPolicy(Plugin):
-    def __init__(self, registry: Registry, kinds: tuple[Kind, Kind], namespaces: Kind) -> None:
-        self._parts = (registry, kinds, namespaces)
+    def __init__(self, registry: Registry, kinds: tuple[Kind, Kind], namespaces: Kind, authorizer: Authorizer) -> None:
+        self._parts = (registry, kinds, namespaces, authorizer)
         self._policies: ValidatingPolicies | None = None
 
     async def validate(

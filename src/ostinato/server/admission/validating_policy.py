@@ -28,6 +28,7 @@ from ostinato.server.schema.cel.expression import Expression
 from ostinato.server.schema.cel.values import CelError
 
 if TYPE_CHECKING:
+    from ostinato.server.access.authorize import Authorizer
     from ostinato.server.admission.objects import Kind
     from ostinato.server.resources.registry import Registry
     from ostinato.server.verbs.context import Context
@@ -78,8 +79,9 @@ class _Refusal(NamedTuple):
 
 
 class ValidatingPolicies:
-    def __init__(self, registry: Registry, kinds: tuple[Kind, Kind], namespaces: Kind) -> None:
+    def __init__(self, registry: Registry, kinds: tuple[Kind, Kind], namespaces: Kind, authorizer: Authorizer) -> None:
         self._matcher = Matcher(registry, namespaces)
+        self._authorizer = authorizer
         self._policies = Policies(kinds, self._matcher, registry, _Compiled)
 
     def ask(self, attributes: Attributes) -> None:
@@ -92,7 +94,7 @@ class ValidatingPolicies:
                 if not ignores_failures(asked.policy):
                     refusals.append(_Refusal(asked.policy, asked.binding, asked.why))
                 continue
-            subject = subject or Subject(attributes, self._matcher)
+            subject = subject or Subject(attributes, self._matcher, self._authorizer)
             for message, reason in _broken(subject, asked):
                 refusals += self._acted(context, asked, message, reason)
         if refusals:

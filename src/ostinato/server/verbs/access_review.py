@@ -6,7 +6,7 @@ from ostinato.api.errors import BadRequest, Invalid
 from ostinato.api.field_errors import FieldError, Path
 from ostinato.api.gvk import GroupKind
 from ostinato.server.access.asked import Asked
-from ostinato.server.access.authorize import Authorizer
+from ostinato.server.access.authorize import Authorizer, not_found
 from ostinato.server.request import User
 from ostinato.server.resources.strategy import Json
 from ostinato.server.resources.workloads import GoStruct
@@ -58,7 +58,7 @@ class AccessReviews:
             "nonResourceRules": [rule.raw for rule in rules if "nonResourceURLs" in rule.raw],
             "incomplete": False,
         }
-        return {**told, "evaluationError": missing} if missing else told
+        return {**told, "evaluationError": not_found(missing)} if missing else told
 
     def _verdict(self, user: User, spec: Json) -> Json:
         attributes = spec.get("resourceAttributes")

@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from urllib.parse import urlencode
 
-from ostinato.api.errors import APIError, BadRequest, InternalError, Invalid, NotFound, generic
+from ostinato.api.errors import APIError, BadRequest, Forbidden, InternalError, Invalid, NotFound, generic
 from ostinato.api.field_errors import FieldError, Path
 from ostinato.api.gvk import GroupKind
 from ostinato.api.status import Status
+from ostinato.server.access.asked import Asked
+from ostinato.server.access.authorize import Authorizer
 from ostinato.server.nodes import Nodes
 from ostinato.server.options import boolean, integer
 from ostinato.server.request import Answer, Request, Response
@@ -29,12 +31,16 @@ _OF_LOGS = ("follow", "previous", "timestamps", "sinceSeconds", "sinceTime", "ta
 _HEADERS = ("upgrade", "connection", "sec-websocket-protocol", "x-stream-protocol-version")
 
 
-def connects(resource: Resource, nodes: Nodes, what: str) -> Callable[[Context], Awaitable[Answer]]:
+def connects(
+    resource: Resource, nodes: Nodes, authorizer: Authorizer, what: str
+) -> Callable[[Context], Awaitable[Answer]]:
     """What answers a connection of one kind: log, exec, attach, portforward. `resource` is that of nodes."""
 
     async def connect(context: Context) -> Answer:
         if what == "log":
             _check_log_options(context)
+        else:
+            _check_create(context, authorizer)
         entry = context.collection.entries.get(context.key)
         if entry is None:
             raise NotFound.of(context.resource.group_resource, context.route.name)
@@ -57,6 +63,17 @@ def connects(resource: Resource, nodes: Nodes, what: str) -> Callable[[Context],
         return answer
 
     return connect
+
+
+def _check_create(context: Context, authorizer: Authorizer) -> None:
+    """A WebSocket begins with a GET; what is done then takes the right to create, however it begins."""
+    route, user = context.route, context.request.user
+    if route.verb == "create" or user is None:
+        return
+    asked = Asked("create", route.group, route.resource, route.subresource, route.namespace, route.name)
+    decision = authorizer.decide(user, asked)
+    if not decision.allowed:
+        raise Forbidden.of(context.resource.group_resource, route.name, decision.reason)
 
 
 def _to_node(what: str, context: Context, container: str) -> Request:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from ostinato.api.schema import builtin_schemas
+from ostinato.server.access.authorize import Authorizer
 from ostinato.server.nodes import Nodes
 from ostinato.server.resources.registry import Registry
 from ostinato.server.resources.resource import Resource
@@ -15,7 +16,7 @@ from ostinato.server.verbs.eviction import EVICTION, evicts
 from ostinato.server.verbs.pod_connect import connects
 
 
-def install(registry: Registry, nodes: Nodes) -> None:
+def install(registry: Registry, nodes: Nodes, authorizer: Authorizer) -> None:
     """Let the Pods of a server be bound, evicted and connected to."""
     pods, bindings = _resource(registry, "", "pods"), _resource(registry, "", "bindings")
     bind = binds(pods, bindings)
@@ -24,9 +25,9 @@ def install(registry: Registry, nodes: Nodes) -> None:
     budgets = _resource(registry, "policy", "poddisruptionbudgets")
     pods.handlers["eviction", "create"] = evicts(_evictions(pods), budgets)
     resource = _resource(registry, "", "nodes")
-    pods.handlers["log", "get"] = connects(resource, nodes, "log")
+    pods.handlers["log", "get"] = connects(resource, nodes, authorizer, "log")
     for what in ("exec", "attach", "portforward"):
-        pods.handlers[what, "get"] = pods.handlers[what, "create"] = connects(resource, nodes, what)
+        pods.handlers[what, "get"] = pods.handlers[what, "create"] = connects(resource, nodes, authorizer, what)
 
 
 def _resource(registry: Registry, group: str, name: str) -> Resource:

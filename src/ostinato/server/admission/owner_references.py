@@ -1,0 +1,87 @@
+"""Owner references: who sets one must be able to delete the object, for that is what the owner's end will do.
+
+And who lets one hold up the deletion of its owner (`blockOwnerDeletion`) must be able to set finalizers on that owner,
+which hold it up just so. A server has this where it was asked for: kube-apiserver does not by default.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from ostinato.api.gvk import GroupResource, GroupVersion
+from ostinato.api.quoting import quote
+from ostinato.server.access.asked import Asked
+from ostinato.server.access.authorize import MASTERS, Authorizer
+from ostinato.server.admission.chain import Plugin
+from ostinato.server.admission.objects import forbidden
+from ostinato.server.resources.strategy import Json
+
+if TYPE_CHECKING:
+    from ostinato.server.resources.registry import Registry
+    from ostinato.server.resources.resource import Resource
+    from ostinato.server.verbs.context import Context
+
+NAME = "OwnerReferencesPermissionEnforcement"
+
+_PODS = GroupResource("", "pods")  # whose status cannot change their owners
+_ALL_FINALIZERS = Asked("update", "*", "*", "finalizers", name="*")
+
+
+class OwnerReferences(Plugin):
+    def __init__(self, registry: Registry, authorizer: Authorizer) -> None:
+        self._registry = registry
+        self._authorizer = authorizer
+
+    async def validate(
+        self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any
+    ) -> None:
+        user = context.request.user
+        owners, before = _owners(obj), _owners(old)
+        if obj is None or owners == before or user is None or MASTERS in user.groups:
+            return
+        route, resource = context.route, context.resource
+        if route.subresource == "status" and resource.group_resource == _PODS:
+            return
+        if operation != "CREATE":
+            gvr = resource.gvr
+            asked = Asked("delete", gvr.group, gvr.resource, route.subresource, route.namespace, route.name)
+            decision = self._authorizer.decide(user, asked)
+            if not decision.allowed:
+                why = "cannot set an ownerRef on a resource you can't delete"
+                raise forbidden(context, obj, f"{why}: {decision.reason}, <nil>")
+        blocking = list(_newly_blocking(owners, before))
+        if not blocking or self._authorizer.decide(user, _ALL_FINALIZERS).allowed:
+            return
+        for owner in blocking:
+            for asked in self._finalizers(context, obj, owner):
+                decision = self._authorizer.decide(user, asked)
+                if not decision.allowed:
+                    why = "cannot set blockOwnerDeletion if an ownerReference refers to a resource you can't set"
+                    raise forbidden(context, obj, f"{why} finalizers on: {decision.reason}, <nil>")
+
+    def _finalizers(self, context: Context, obj: Json, owner: Json) -> Iterator[Asked]:
+        """What a user must be able to do with an owner: for every resource that its kind may be."""
+        found = self._resources(owner)
+        if not found:
+            version, kind = owner.get("apiVersion", ""), owner.get("kind", "")
+            why = f"cannot find RESTMapping for APIVersion {version} Kind {kind}"
+            absent = f"no matches for kind {quote(kind)} in version {quote(version)}"
+            raise forbidden(context, obj, f"cannot set blockOwnerDeletion in this case because {why}: {absent}")
+        for resource in found:
+            gvr, namespace = resource.gvr, context.route.namespace if resource.namespaced else ""
+            yield Asked("update", gvr.group, gvr.resource, "finalizers", namespace, owner.get("name", ""))
+
+    def _resources(self, owner: Json) -> list[Resource]:
+        version = GroupVersion.parse(owner.get("apiVersion", ""))
+        wanted = version.kind(owner.get("kind", ""))
+        return [resource for resource in self._registry if resource.gvk == wanted]
+
+
+def _owners(obj: Json | None) -> list[Json]:
+    return ((obj or {}).get("metadata") or {}).get("ownerReferences") or []
+
+
+def _newly_blocking(owners: list[Json], before: list[Json]) -> Iterator[Json]:
+    blocked = {owner.get("uid") for owner in before if owner.get("blockOwnerDeletion")}
+    return (owner for owner in owners if owner.get("blockOwnerDeletion") and owner.get("uid") not in blocked)

@@ -1,0 +1,106 @@
+"""Nobody grants more than they have: who writes a role must hold its rules, and who binds one must hold them, too.
+
+The verb `escalate` on a role, or `bind` on the role that is bound, lifts that. It goes by the rules that the user holds
+where the role is written, so it is asked when the object has its last form, before that is validated.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ostinato.api.errors import Forbidden, NotFound, Unknown
+from ostinato.api.quoting import quote
+from ostinato.server.access.asked import Asked
+from ostinato.server.access.authorize import MASTERS, Authorizer, aggregated
+from ostinato.server.access.roles import GROUP
+from ostinato.server.access.rules import Rule, TooManyParts, quoted, uncovered
+from ostinato.server.admission.chain import Plugin
+from ostinato.server.request import User
+from ostinato.server.resources.strategy import Json
+
+if TYPE_CHECKING:
+    from ostinato.server.verbs.context import Context
+
+_ROLES = {"Role": "roles", "ClusterRole": "clusterroles"}
+_EVERYTHING = [
+    Rule({"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}),
+    Rule({"verbs": ["*"], "nonResourceURLs": ["*"]}),
+]
+_COLLECTED = ("ownerReferences", "finalizers", "managedFields")  # what the garbage collector changes
+
+
+class RoleEscalation(Plugin):
+    def __init__(self, authorizer: Authorizer) -> None:
+        self._authorizer = authorizer
+
+    async def mutate(self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any) -> None:
+        if context.resource.gvr.group != GROUP or obj is None or operation == "DELETE":
+            return
+        user = context.request.user
+        if user is None or MASTERS in user.groups or (old is not None and _is_collected(obj, old)):
+            return
+        if context.resource.gvk.kind in _ROLES:
+            self._check_role(context, user, obj, old)
+        else:
+            self._check_binding(context, user, obj)
+
+    def _check_role(self, context: Context, user: User, role: Json, old: Json | None) -> None:
+        route = context.route
+        asked = Asked("escalate", GROUP, route.resource, namespace=route.namespace, name=route.name)
+        if self._authorizer.decide(user, asked).allowed:
+            return
+        self._confirm(context, user, role, [Rule(raw) for raw in role.get("rules") or ()])
+        if _aggregates(role) or _aggregates(old):  # it may come to hold anything
+            try:
+                self._confirm(context, user, role, _EVERYTHING)
+            except Forbidden:
+                raise _forbidden(
+                    context, role, "must have cluster-admin privileges to use the aggregationRule"
+                ) from None
+
+    def _check_binding(self, context: Context, user: User, binding: Json) -> None:
+        reference, namespace = binding.get("roleRef") or {}, context.route.namespace
+        kind, name = reference.get("kind", ""), reference.get("name", "")
+        if kind not in _ROLES:
+            raise Unknown.of(f"unsupported role reference kind: {quote(kind)}")
+        asked = Asked("bind", reference.get("apiGroup", ""), _ROLES[kind], namespace=namespace, name=name)
+        if self._authorizer.decide(user, asked).allowed:
+            return
+        rules = self._authorizer.roles.of({"kind": kind, "name": name}, namespace)
+        if rules is None:
+            raise NotFound.of(context.resource.group_resource, name)
+        self._confirm(context, user, binding, rules)
+
+    def _confirm(self, context: Context, user: User, obj: Json, wanted: list[Rule]) -> None:
+        """Forbidden if the user does not hold the wanted rules."""
+        held, absent = self._authorizer.rules(user, context.route.namespace)
+        try:
+            missing = uncovered(held, wanted)
+        except TooManyParts as error:
+            raise _forbidden(context, obj, f"{error}: write several roles instead") from None
+        if not missing:
+            return
+        who = f"user {quote(user.name)} (groups={quoted(user.groups)})"
+        why = "\n".join([f"{who} is attempting to grant RBAC permissions not currently held:", *missing])
+        if absent:
+            told = aggregated([f"{context.resource.group_resource} {quote(name)} not found" for _, name in absent])
+            why += f"; resolution errors: [{told}]"
+        raise _forbidden(context, obj, why)
+
+
+def _forbidden(context: Context, obj: Json, why: str) -> Forbidden:
+    return Forbidden.of(context.resource.group_resource, obj["metadata"].get("name", ""), why)
+
+
+def _aggregates(role: Json | None) -> bool:
+    return bool(((role or {}).get("aggregationRule") or {}).get("clusterRoleSelectors"))
+
+
+def _is_collected(new: Json, old: Json) -> bool:
+    """Whether nothing changes but what the garbage collector may change, who grants nobody anything."""
+    return _without_collected(new) == _without_collected(old)
+
+
+def _without_collected(obj: Json) -> Json:
+    metadata = {field: value for field, value in obj["metadata"].items() if field not in _COLLECTED}
+    return {**obj, "metadata": metadata}
