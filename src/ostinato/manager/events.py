@@ -4,7 +4,8 @@
     recorder.event(widget, "Scaled", "3 replicas now")
     recorder.event(widget, "Refused", "no such image", kind="Warning", related=deployment)
 
-- Recording never waits and never raises. A thousand events wait at most; of more, the newest are dropped.
+- Recording never waits and never raises. What came first is told first, several at once. Twenty thousand events wait at
+  most, some thirty megabytes; of more, the newest are dropped.
 - Events that say the same become one, with a count; see `event_series` for those of events.k8s.io, which is what is
   written unless asked otherwise, and `event_counts` for those of the core group.
 - A server that cannot be reached is asked again, every ten seconds and a bit, twelve times; what it refuses is dropped.
@@ -14,10 +15,11 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 from collections import deque
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Coroutine
+from typing import Any, Final
 
 from ostinato.api.errors import AlreadyExists, APIError
 from ostinato.client.client import Client
@@ -28,7 +30,8 @@ from ostinato.manager.event_recorders import CoreEventRecorder, EventRecorder
 from ostinato.manager.event_series import FINISHED_AFTER, SeriesBook
 from ostinato.world import World
 
-MOST_WAITING: Final = 1000
+MOST_WAITING: Final = 20_000
+AT_ONCE: Final = 8  # that the server is told of at the same time
 TRIES: Final = 12
 BETWEEN_TRIES: Final = 10.0  # seconds, and up to a quarter more
 REFRESH: Final = 1800.0  # seconds after which the counts of living series are told
@@ -49,7 +52,7 @@ class Events:
         self._rng = world.rng.fork("events")
         self._waiting: deque[Callable[[], Known | None]] = deque()  # to be noted; threads put them here, too
         self._to_tell: dict[Known, None] = {}  # noted, in order; each once, and told as it stands then
-        self._under_way: Known | None = None  # what the server is being told
+        self._under_way: list[Known] = []  # what the server is being told; none of them twice at once
         self._came = asyncio.Event()
         self._series = SeriesBook(world.clock)
         self._counts = CountBook(world.clock)
@@ -85,7 +88,8 @@ class Events:
             async with self._clock.timeout(FLUSH):
                 await self._flush()
         except TimeoutError:
-            _logger.warning("%d events were not told: the server was too slow", len(self._to_tell))
+            left = len(self._under_way) + len(self._to_tell)
+            _logger.warning("%d events were not told: the server was too slow", left)
         self._to_tell.clear()
 
     def add(self, note: Callable[[], Known | None]) -> None:
@@ -119,10 +123,7 @@ class Events:
                 self._came.clear()
                 self._note()
                 while self._to_tell:
-                    self._under_way = next(iter(self._to_tell))
-                    del self._to_tell[self._under_way]
-                    await self._tell(self._under_way)
-                    self._under_way = None
+                    await self._tell_some(self._tell)
                     self._note()
         finally:
             sweeping.cancel()
@@ -140,15 +141,25 @@ class Events:
                     await self._tell(known)
 
     async def _flush(self) -> None:
-        if self._under_way is not None:
-            await self._try(self._under_way)
+        self._to_tell = dict.fromkeys(self._under_way) | self._to_tell
         self._note()
         while self._to_tell:
-            known = next(iter(self._to_tell))
-            await self._try(known)
-            del self._to_tell[known]
+            await self._tell_some(self._try)
         for known in self._untold():
             await self._try(known)
+
+    async def _tell_some(self, tell: Callable[[Known], Coroutine[Any, Any, object]]) -> None:
+        """The first ones, at once."""
+        self._under_way = list(itertools.islice(self._to_tell, AT_ONCE))
+        for known in self._under_way:
+            del self._to_tell[known]
+        if len(self._under_way) == 1:
+            await tell(self._under_way[0])
+        else:
+            async with asyncio.TaskGroup() as group:
+                for known in self._under_way:
+                    group.create_task(tell(known))
+        self._under_way = []
 
     def _note(self) -> None:
         """Put what has come into the books: what is only counted, or too much, waits for nobody."""

@@ -10,7 +10,9 @@ from tests.unit.manager.stage import Stage, staged
 from ostinato.api.meta import ObjectMeta
 from ostinato.client.transport import ConnectionLost, Request
 from ostinato.kinds.core_v1 import ConfigMap, Node
+from ostinato.kinds.core_v1 import Event as CoreEvent
 from ostinato.kinds.events_v1 import Event
+from ostinato.manager import events
 from ostinato.manager.event_books import MOST_REMEMBERED, SpamFilter
 from ostinato.manager.event_series import SeriesBook
 from ostinato.manager.events import Events
@@ -238,14 +240,60 @@ async def test_what_a_server_refuses_is_dropped_and_the_next_is_told(stage: Stag
     await told.events.stop()
 
 
-@staged
-async def test_too_many_are_dropped_and_nobody_waits(stage: Stage) -> None:
-    told = Told(stage)
-    began = stage.clock.monotonic()
-    for number in range(1500):
+def scaled(told: Told, times: int) -> None:
+    for number in range(times):
         told.recorder.event(ConfigMap(metadata=ObjectMeta(name=f"c{number}", namespace="default")), "Scaled", "x")
+
+
+@staged
+async def test_a_burst_is_told_several_at_once_and_nobody_waits(stage: Stage) -> None:
+    told = Told(stage)
+    stage.wire.before = lambda _: stage.clock.sleep(0.01)
+    began = stage.clock.monotonic()
+    scaled(told, 1500)
     assert stage.clock.monotonic() == began
-    assert len(await told.settled(5)) == 1000
+    await stage.clock.sleep(2)
+    assert stage.wire.asked.count("POST events") == 1500, "one by one they take 15 seconds"
+    stage.wire.before = lambda _: None
+    assert len(await told.settled()) == 1500
+    await told.events.stop()
+
+
+def test_too_many_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(events, "MOST_WAITING", 100)
+
+    @staged
+    async def play(stage: Stage) -> None:
+        told = Told(stage)
+        scaled(told, 150)
+        assert len(await told.settled(5)) == 100
+        await told.events.stop()
+
+    play()
+
+
+@staged
+async def test_what_happens_again_while_it_is_told_is_told_after_that(stage: Stage) -> None:
+    told = Told(stage)
+    recorder = told.events.core_recorder("widgets")
+    under_way: set[str] = set()
+
+    async def slow(request: Request) -> None:
+        name = request.path.rpartition("/")[2] if request.method == "PATCH" else "new"
+        assert name not in under_way
+        under_way.add(name)
+        await stage.clock.sleep(1)
+        under_way.remove(name)
+
+    stage.wire.before = slow
+    for _ in range(5):
+        recorder.event(A, "Scaled", "x")
+        await stage.clock.sleep(0.3)
+    stage.wire.before = lambda _: None
+    await stage.clock.sleep(5)
+    [event] = [event async for event in stage.client.list(CoreEvent)]
+    assert event.count == 5
+    assert stage.wire.asked.count("POST events") == 1
     await told.events.stop()
 
 
