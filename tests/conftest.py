@@ -1,18 +1,27 @@
-"""What several kinds of tests share: a running API server."""
+"""What several kinds of tests share: a running API server, and the workers that run tests at the same time.
+
+Each worker has an API server of its own. A file is run by one worker, in order, for its tests may share what is costly
+to have; but each group of recorded answers stands alone. Those come first that mostly wait: short ones fill the gaps.
+"""
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
+from xdist.scheduler import LoadScopeScheduling
 
 GO = Path(__file__).resolve().parent / "cluster" / "go"
+ALONE = ("test_conversations.py", "test_transcripts.py")  # each of their tests is for itself
 VERSION = "v1.36.4"  # of the modules that go.mod names there
 ADMIN_TOKEN = "admin-token-for-tests"
 
@@ -27,6 +36,29 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--update-counts", action="store_true", help="raise the counts of tests/contract to what was reached"
     )
+
+
+class Scheduling(LoadScopeScheduling):
+    """Which tests a worker runs in one go."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        if self.config.getoption("--cluster"):
+            return ""  # there is but one: all tests are one worker's
+        file = nodeid.partition("::")[0]
+        return nodeid if file.endswith(ALONE) else file
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Scheduling:
+    config.option.loadscopereorder = False  # they are in good order
+    return Scheduling(config, log)
+
+
+@contextmanager
+def one_at_a_time(file: Path) -> Iterator[None]:
+    """Other processes that want the same file wait until it is done."""
+    with file.open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 @dataclass
@@ -77,13 +109,21 @@ def go_programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     OSTINATO_GO_PROGRAMS names a place that outlives the run.
     """
     kept = os.environ.get("OSTINATO_GO_PROGRAMS")
-    place = Path(kept) if kept else tmp_path_factory.mktemp("go")
-    if (place / "kubectl").exists() and (place / "clients").exists():
-        return place
+    of_all = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        of_all = of_all.parent
+    place = Path(kept) if kept else of_all / "go"
+    place.mkdir(parents=True, exist_ok=True)
+    with one_at_a_time(place / "lock"):
+        if not (place / "kubectl").exists() or not (place / "clients").exists():
+            build(place)
+    return place
+
+
+def build(place: Path) -> None:
     go = shutil.which("go")
     if go is None:
         pytest.skip("no Go to build the programs with")
-    place.mkdir(parents=True, exist_ok=True)
     stamp = " ".join(
         f"-X k8s.io/component-base/version.{name}={value}"
         for name, value in (("gitVersion", VERSION), ("gitMajor", "1"), ("gitMinor", "36"))
@@ -92,4 +132,3 @@ def go_programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     built = subprocess.run(command, cwd=GO, capture_output=True, text=True, check=False)
     if built.returncode:
         pytest.skip(f"the Go programs cannot be built here: {built.stderr[-500:]}")
-    return place
