@@ -32,7 +32,9 @@ def kubectl(apiserver: ApiServer, request: pytest.FixtureRequest) -> transcripts
     binary = shutil.which("kubectl")
     if binary is None or minor_version(binary) != RECORDED:
         binary = str(request.getfixturevalue("go_programs") / "kubectl")
-    return transcripts.Kubectl(binary, apiserver.kubeconfig)
+    made = transcripts.Kubectl(binary, apiserver.kubeconfig)
+    made.user = {"token": apiserver.token}  # as recorded: a certificate goes before what --token says
+    return made
 
 
 @pytest.mark.parametrize("group", transcripts.groups())
