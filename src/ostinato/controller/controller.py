@@ -236,7 +236,7 @@ class _Loop:
         return {source: ready for source, ready in self._starting.items() if not ready.done()}
 
     def _add(self, key: Hashable, reason: str, priority: int, cause: Cause | None) -> None:
-        if self._stopping:
+        if self._stopping or (cause is not None and self._echoes is not None and self._echoes.is_one(key, cause)):
             return
         self._reasons.add(key, reason, cause)
         self._queue.add(key, priority)

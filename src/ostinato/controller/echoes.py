@@ -34,12 +34,14 @@ class Echoes:
         if len(self._written) > _MOST:
             self._written.popitem(last=False)
 
+    def is_one(self, key: Hashable, cause: Cause) -> bool:
+        """Whether this is nothing but what the key itself wrote in its last run."""
+        written = self._written.get(key)
+        return written is not None and cause in written and self._is_there(cause)
+
     def are_all(self, key: Hashable, why: Why) -> bool:
         """Whether there is no other reason for a run than what the key itself wrote."""
-        written = self._written.get(key)
-        if not written or not why.causes:
-            return False
-        return all(cause in written and self._is_there(cause) for cause in why.causes)
+        return bool(why.causes) and all(self.is_one(key, cause) for cause in why.causes or ())
 
     def _is_there(self, cause: Cause) -> bool:
         for informer in self._informers.all(cause.gvk):

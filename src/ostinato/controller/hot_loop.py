@@ -180,6 +180,8 @@ class HotLoopGuard:
         self._release_when_calm(key, histories)
 
     def _release_when_calm(self, key: Hashable, histories: dict[Target, _History]) -> None:
+        if key not in self._held:
+            return
         now = self._clock.monotonic()
         fighting = any(
             sum(1 for when, state in each.repeats if state and when >= now - WINDOW) >= RUNS

@@ -148,11 +148,11 @@ class _Hearing:
 
     def _add(self, keys: Iterable[Hashable], event: Event) -> None:
         reason, priority = self._happened[type(event).__name__], 0
+        cause: Cause | None = Cause(self._gvk, event.key, event.object.resource_version)
         if isinstance(event, Added) and event.initial:
             reason, priority = self._found, LOW_PRIORITY
         elif isinstance(event, Updated) and event.old.resource_version == event.new.resource_version:
-            reason, priority = self._resynced, LOW_PRIORITY
-        cause = Cause(self._gvk, event.key, event.object.resource_version)
+            reason, priority, cause = self._resynced, LOW_PRIORITY, None  # nothing has happened
         for key in keys if isinstance(keys, tuple | list) and len(keys) == 1 else dict.fromkeys(keys):
             self._sink.add(key, reason, priority, cause)
 

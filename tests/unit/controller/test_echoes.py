@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.unit.controller.stage import Stage, Widget, config_map, staged, widget
 
 from ostinato.client import MergePatch
-from ostinato.controller import Context, controller
+from ostinato.controller import Builder, Context, controller
 from ostinato.kinds.core_v1 import ConfigMap
 
 
@@ -61,6 +61,23 @@ async def test_a_change_among_echoes_is_not_lost(stage: Stage) -> None:
         await stage.people.create(widget("a"))
         await stage.settle(60)
         assert seen[-1] == 7
+
+
+@staged
+async def test_a_resync_is_no_echo(stage: Stage) -> None:
+    runs: list[str] = []
+
+    async def once(each: Widget, ctx: Context) -> None:
+        runs.append(each.metadata.name)
+        await ctx.status(note="written")
+
+    widgets = Builder("widgets").watch_for(Widget, resync=60).with_options(runs_for_own_writes=False).complete(once)
+    async with stage.running(widgets):
+        await stage.people.create(widget("a"))
+        await stage.settle(30)
+        assert runs == ["a"]
+        await stage.settle(60)
+        assert runs == ["a", "a"]
 
 
 @staged

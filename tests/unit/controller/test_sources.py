@@ -113,9 +113,10 @@ async def test_what_was_there_and_what_did_not_change_comes_with_low_priority(st
     assert told.take() == [(B, "Widget added", 0), (B, "Widget updated", 0), (B, "Widget deleted", 0)]
     await stage.settle(60)
     assert told.take() == [(A, "Widget resynced", LOW_PRIORITY)]
-    cause = told.causes[-1]
-    assert cause is not None
-    assert (cause.gvk.kind, cause.key) == ("Widget", A)
+    deleted = told.causes[-2]
+    assert deleted is not None
+    assert (deleted.gvk.kind, deleted.key) == ("Widget", B)
+    assert told.causes[-1] is None, "nothing has happened to it"
     await stop(task)
 
 
