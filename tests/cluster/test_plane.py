@@ -140,6 +140,14 @@ def test_a_service_has_endpoints_and_an_autoscaler_keeps_to_its_bounds(kubectl: 
     kubectl("wait", "--for=jsonpath={.status.availableReplicas}=3", "deployment/web", "--timeout=60s")
 
 
+def test_the_plane_does_not_warn_of_deprecated_kinds_that_it_serves_itself(
+    kubectl: Kubectl, plane: PlaneProcess
+) -> None:
+    kubectl("create", "service", "clusterip", "web", "--tcp=80")
+    kubectl.until(lambda: kubectl.run("get", "endpoints", "web", "-o", "name").stdout, "Endpoints")
+    assert "deprecated" not in plane.log()
+
+
 def test_deletion_in_the_foreground_takes_dependents_first_and_orphaning_leaves_them(kubectl: Kubectl) -> None:
     kubectl("create", "deployment", "web", "--image=web:1", "--replicas=2")
     kubectl("rollout", "status", "deployment/web", "--timeout=60s")

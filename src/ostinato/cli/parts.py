@@ -10,7 +10,7 @@ from ostinato.client.config import Config
 from ostinato.client.config_error import ConfigError
 from ostinato.manager import LeaderElection, Manager
 from ostinato.plane import scheduler
-from ostinato.plane.controllers import FIELD_MANAGER, Options, add_controllers
+from ostinato.plane.controllers import FIELD_MANAGER, Options, add_controllers, unheard
 
 
 def run(options: argparse.Namespace) -> None:
@@ -29,6 +29,7 @@ def run(options: argparse.Namespace) -> None:
         metrics=options.metrics,
         field_manager=name,
         core_events=not is_scheduler,
+        warn=unheard,
     )
     if is_scheduler:
         scheduler.add_to(manager)

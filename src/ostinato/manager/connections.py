@@ -15,6 +15,7 @@ from ostinato.api.scheme import Scheme
 from ostinato.cache.client import CachedClient
 from ostinato.cache.informers import AnyKind, Informers, Settings
 from ostinato.client.client import Client
+from ostinato.client.exchange import WarningHandler
 from ostinato.client.transport import Transport
 from ostinato.client.views import view_of
 from ostinato.manager.connecting import Connect, Purpose
@@ -44,11 +45,13 @@ class CacheOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Identity(msgspec.Struct, frozen=True, kw_only=True):
-    """Who a manager is to its server: the namespace of what names none, and the owner of the fields that it sets."""
+    """Who a manager is to its server: the namespace of what names none, the owner of the fields that it sets, and who
+    is told what the server warns of."""
 
     namespace: str = "default"
     field_manager: str = "ostinato"
     scheme: Scheme | None = None
+    warn: WarningHandler | None = None
 
 
 class Connections:
@@ -89,6 +92,7 @@ class Connections:
             scheme=identity.scheme,
             namespace=identity.namespace,
             field_manager=identity.field_manager,
+            warn=identity.warn,
         )
 
     def _measured(self, settings: Settings) -> Settings:

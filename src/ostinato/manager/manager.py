@@ -29,6 +29,7 @@ from ostinato.cache.client import CachedClient
 from ostinato.cache.informers import Informers
 from ostinato.client.client import Client
 from ostinato.client.config import Config
+from ostinato.client.exchange import WarningHandler
 from ostinato.controller.builder import Builder
 from ostinato.controller.options import ControllerOptions
 from ostinato.controller.runnable import Recorder, Runnable, Surroundings
@@ -67,6 +68,7 @@ class Manager:
         graceful_shutdown: float = 30.0,
         field_manager: str = "ostinato",
         core_events: bool = False,
+        warn: WarningHandler | None = None,
         connect: Connect | None = None,
         world: World | None = None,
     ) -> None:
@@ -80,6 +82,7 @@ class Manager:
         - `field_manager`: who owns the fields that are set through `client`. Defaults to "ostinato".
         - `core_events`: whether events are written as those of the core group, each message by itself, as the control
           plane of Kubernetes does. Defaults to no: they are those of events.k8s.io, in series.
+        - `warn`: told what the server warns of. Defaults to the log, each text once.
         - `connect`: how to reach the server, in place of HTTP.
 
         A program that loads files may decide otherwise (`hosting`).
@@ -101,6 +104,7 @@ class Manager:
         self._config = choices.config
         self._connect = choices.connect
         self._field_manager = field_manager
+        self._warn = warn
         self.core_events = core_events
         self._caches = choices.caches or CacheOptions()
         self._controllers = controllers or ControllerOptions()
@@ -288,7 +292,7 @@ class Manager:
             config = Config.load()
         connect = self._connect or over_http(config or Config(), self.world)
         namespace = "default" if config is None else config.namespace
-        me = Identity(namespace=namespace, field_manager=self._field_manager)
+        me = Identity(namespace=namespace, field_manager=self._field_manager, warn=self._warn)
         return Connections(connect, self.world, me, self._caches, self._fence)
 
     def _surroundings(self, runnable: Runnable) -> Surroundings:

@@ -20,7 +20,7 @@ import msgspec
 from ostinato.client.transport import Transport
 from ostinato.manager import Manager, Purpose
 from ostinato.plane import scheduler, services
-from ostinato.plane.controllers import CONTROLLERS, FIELD_MANAGER, Options, add_controllers
+from ostinato.plane.controllers import CONTROLLERS, FIELD_MANAGER, Options, add_controllers, unheard
 from ostinato.plane.node import fleet
 from ostinato.server.standalone import Settings, Standalone
 from ostinato.server.transport import InProcessTransport
@@ -90,7 +90,11 @@ class Plane:
             self._containerd = await fleet.find_containerd(self._world, settings.containerd)
         await self._server.start()
         manager = self._manager = Manager(
-            connect=self.connect, field_manager=FIELD_MANAGER, core_events=True, world=self._world
+            connect=self.connect,
+            field_manager=FIELD_MANAGER,
+            core_events=True,
+            warn=unheard,
+            world=self._world,
         )
         self._add_parts(manager)
         self._serving = asyncio.get_running_loop().create_task(manager.serve())

@@ -14,7 +14,7 @@ from ostinato.client import Client
 from ostinato.client.transport import ConnectionLost, DeadlinePassed, Request
 from ostinato.controller.runnable import Surroundings, Task
 from ostinato.kinds.coordination_v1 import Lease
-from ostinato.kinds.core_v1 import ConfigMap
+from ostinato.kinds.core_v1 import ConfigMap, Endpoints
 from ostinato.kinds.events_v1 import Event
 from ostinato.manager import LeaderElection, LeadershipLost, Manager, Purpose, ShutdownTimedOut, Stopped
 from ostinato.server.transport import InProcessTransport
@@ -688,3 +688,13 @@ async def test_events_of_a_part_are_told_in_its_name_even_at_the_end(stage: Stag
     assert event.reporting_controller == "parts"
     assert all(wire.closed for wire in rig.wires.values())
     assert [task.get_name() for task in asyncio.all_tasks() if "events" in task.get_name()] == []
+
+
+@staged
+async def test_who_is_to_hear_what_the_server_warns_of_hears_it_from_every_client(stage: Stage) -> None:
+    told: list[str] = []
+    rig = Rig(stage, leader_election=QUICK, warn=told.append)
+    for client in (rig.manager.client, rig.manager.client.live):
+        await client.get(Endpoints, "kubernetes", namespace="default")
+    deprecated = "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"
+    assert told == [deprecated, deprecated]

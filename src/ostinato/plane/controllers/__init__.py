@@ -64,6 +64,10 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     volumes: Path | None = None
 
 
+def unheard(_warning: str) -> None:
+    """What a server warns of when controllers of the plane ask it: they watch deprecated kinds, and know it."""
+
+
 class _Module(Protocol):
     def add_to(self, manager: Manager, options: Options) -> None: ...
 
