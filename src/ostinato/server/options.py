@@ -188,10 +188,18 @@ def _dry_run_faults(values: Sequence[str]) -> list[FieldError]:
 
 
 def delete_options(request: Request, body: dict[str, Any] | None) -> DeleteOptions:
-    """From the body, or from the query where there is none."""
+    """From the body, or from the query where there is none; checked."""
+    options, faults = read_delete_options(request, body)
+    if faults:
+        raise Invalid.of(GroupKind(_GROUP, "DeleteOptions"), "", faults)
+    return options
+
+
+def read_delete_options(request: Request, body: dict[str, Any] | None) -> tuple[DeleteOptions, list[FieldError]]:
+    """The options, and what is wrong with them."""
     if body is None:
         if not request.query_string:
-            return _PLAIN_DELETE
+            return _PLAIN_DELETE, []
         body = {
             "gracePeriodSeconds": _integer(request, "gracePeriodSeconds"),
             "propagationPolicy": request.query.get("propagationPolicy", [None])[0],
@@ -207,10 +215,8 @@ def delete_options(request: Request, body: dict[str, Any] | None) -> DeleteOptio
     if propagation is not None and propagation not in _POLICIES:
         faults.append(FieldError.not_supported(Path("propagationPolicy"), propagation, [*_POLICIES, "nil"]))
     faults += _dry_run_faults(dry_run)
-    if faults:
-        raise Invalid.of(GroupKind(_GROUP, "DeleteOptions"), "", faults)
     preconditions = body.get("preconditions") or {}
-    return DeleteOptions(
+    options = DeleteOptions(
         grace=body.get("gracePeriodSeconds"),
         uid=preconditions.get("uid"),
         resource_version=preconditions.get("resourceVersion"),
@@ -218,6 +224,7 @@ def delete_options(request: Request, body: dict[str, Any] | None) -> DeleteOptio
         orphan_dependents=orphan_dependents,
         dry_run=bool(dry_run),
     )
+    return options, faults
 
 
 _PLAIN_DELETE = DeleteOptions()

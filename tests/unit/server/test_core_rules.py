@@ -10,7 +10,8 @@ from ostinato.api.field_errors import Path
 from ostinato.api.gvk import GroupResource
 from ostinato.api.quantity import Quantity
 from ostinato.server.admission.limit_ranger import _problems
-from ostinato.server.admission.quota_usage import in_scope, usage
+from ostinato.server.admission.quota_scopes import in_scope
+from ostinato.server.admission.quota_usage import usage
 from ostinato.server.resources import amounts
 from ostinato.server.resources.core import STRATEGIES
 from ostinato.server.resources.core.configuration import MOST_BYTES, decoded_length
@@ -23,6 +24,9 @@ from ostinato.server.resources.pod_warnings import pod_warnings
 from ostinato.server.resources.validation import difference
 
 _DIGEST = "sha256:" + "0123456789abcdef" * 4
+
+
+PODS = GroupResource("", "pods")
 
 
 @pytest.mark.parametrize(
@@ -272,15 +276,24 @@ def test_limits_are_held_one_by_one() -> None:
 )
 def test_a_quota_can_be_about_some_priorities(term: dict[str, Any], name: str, *, matches: bool) -> None:
     selector = {"matchExpressions": [{"scopeName": "PriorityClass", **term}]}
-    assert in_scope({"spec": {"priorityClassName": name}}, {"scopeSelector": selector}) is matches
+    assert in_scope(PODS, {"spec": {"priorityClassName": name}}, {"scopeSelector": selector}) is matches
 
 
 def test_a_pod_is_in_the_scopes_that_fit_it() -> None:
     pod = {"spec": {"activeDeadlineSeconds": 5, "containers": []}}
-    assert [
-        in_scope(pod, {"scopes": [scope]}) for scope in ("Terminating", "NotTerminating", "BestEffort", "NotBestEffort")
-    ] == [True, False, True, False]
-    assert not in_scope(pod, {"scopes": ["CrossNamespacePodAffinity"]})
+    scopes = ("Terminating", "NotTerminating", "BestEffort", "NotBestEffort", "CrossNamespacePodAffinity")
+    assert [in_scope(PODS, pod, {"scopes": [scope]}) for scope in scopes] == [True, False, True, False, False]
+    near = {"podAffinityTerm": {"namespaceSelector": {}}}
+    pod["spec"]["affinity"] = {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [near]}}
+    assert in_scope(PODS, pod, {"scopes": ["CrossNamespacePodAffinity"]})
+
+
+def test_a_quota_of_claims_can_be_about_those_with_a_class_of_attributes() -> None:
+    claims, quota = GroupResource("", "persistentvolumeclaims"), {"scopes": ["VolumeAttributesClass"]}
+    assert not in_scope(claims, {"spec": {}}, quota)
+    assert in_scope(claims, {"spec": {"volumeAttributesClassName": "gold"}}, quota)
+    assert in_scope(claims, {"spec": {}, "status": {"currentVolumeAttributesClassName": "gold"}}, quota)
+    assert not in_scope(GroupResource("", "services"), {"spec": {}}, quota)
 
 
 def test_a_pod_that_has_ended_uses_nothing_but_its_place() -> None:

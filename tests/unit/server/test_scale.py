@@ -54,9 +54,10 @@ async def test_a_scale_carries_the_version_and_the_uid_of_its_parent(api: Api) -
     refused = await api.put(SCALE, scale(3, resourceVersion=made["resourceVersion"]))
     assert (refused.code, "the object has been modified" in refused.message) == (409, True)
     refused = await api.put(SCALE, scale(3, uid="other"))
+    why = f"Precondition failed: UID in precondition: other, UID in object meta: {made['uid']}"
     assert refused.message == (
-        'Operation cannot be fulfilled on deployments/scale.apps "a": Precondition failed: UID in precondition: other, '
-        f"UID in object meta: {made['uid']}"
+        'Operation cannot be fulfilled on deployments.apps "a": StorageError: invalid object, Code: 4, Key: '
+        f"/registry/deployments/default/a, ResourceVersion: 0, AdditionalErrorMsg: {why}"
     )
 
 

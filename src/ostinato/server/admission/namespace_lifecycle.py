@@ -10,6 +10,7 @@ from ostinato.api.errors import Forbidden, NotFound
 from ostinato.api.gvk import GroupResource
 from ostinato.api.status import StatusCause
 from ostinato.server.admission.chain import Plugin
+from ostinato.server.admission.objects import forbidden
 from ostinato.server.resources.strategy import Json
 
 if TYPE_CHECKING:
@@ -32,13 +33,8 @@ class NamespaceLifecycle(Plugin):
         if entry is None:
             raise NotFound.of(_NAMESPACES, namespace)
         if entry.fields.get("status.phase") == "Terminating":
-            meta = obj["metadata"] if obj else {}
-            name = meta.get("name") or meta.get("generateName", "")
-            error = Forbidden.of(
-                context.resource.group_resource,
-                name,
-                f"unable to create new content in namespace {namespace} because it is being terminated",
-            )
+            why = f"unable to create new content in namespace {namespace} because it is being terminated"
+            error = forbidden(context, obj, why)
             cause = StatusCause(
                 "NamespaceTerminating", f"namespace {namespace} is being terminated", "metadata.namespace"
             )

@@ -11,6 +11,7 @@ from ostinato.server.resources.strategy import Json
 if TYPE_CHECKING:
     from ostinato.server.verbs.context import Context
 
+_OF_THE_SYSTEM = ("system-node-critical", "system-cluster-critical")
 _COMPUTED = "priority admission controller computed {} from the given PriorityClass name"
 
 
@@ -59,7 +60,11 @@ class Priority(Plugin):
     async def validate(
         self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any
     ) -> None:
-        if operation not in ("CREATE", "UPDATE") or not is_of(context, "scheduling.k8s.io", "priorityclasses"):
+        if not is_of(context, "scheduling.k8s.io", "priorityclasses"):
+            return
+        if operation == "DELETE" and context.route.name in _OF_THE_SYSTEM:
+            raise forbidden(context, old, "this is a system priority class and cannot be deleted")
+        if operation not in ("CREATE", "UPDATE"):
             return
         assert obj is not None
         if not obj.get("globalDefault"):

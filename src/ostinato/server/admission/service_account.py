@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ostinato.api.errors import Unknown
+from ostinato.api.quoting import quote
 from ostinato.server.admission.chain import Plugin
 from ostinato.server.admission.objects import Kind, forbidden, is_of
 from ostinato.server.resources.pod_spec import containers_of
@@ -38,20 +40,38 @@ class ServiceAccount(Plugin):
         spec["serviceAccountName"] = spec["serviceAccount"] = name
         account = await self._find(context, name)
         if account is None:
-            why = (
-                f'error looking up service account {context.route.namespace}/{name}: serviceaccount "{name}" not found'
-            )
-            raise forbidden(context, obj, why)
+            raise forbidden(context, obj, _unknown(context, name))
         if spec.get("automountServiceAccountToken", account.get("automountServiceAccountToken", True)):
             _mount_token(spec, context.world.ids.suffix())
         if not spec.get("imagePullSecrets") and account.get("imagePullSecrets"):
             spec["imagePullSecrets"] = [
                 {"name": secret["name"]} if secret.get("name") else {} for secret in account["imagePullSecrets"]
             ]
-        if account["metadata"].get("annotations", {}).get(_ENFORCE) in _TRUE:
+        if _is_strict(account):
             why = _foreign_secret(spec, account, name)
             if why:
                 raise forbidden(context, obj, why)
+
+    async def validate(
+        self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any
+    ) -> None:
+        resource = context.resource.gvr
+        if operation != "UPDATE" or (resource.group, resource.resource) != ("", "pods"):
+            return
+        if context.route.subresource != "ephemeralcontainers":
+            return
+        assert obj is not None
+        name = obj["spec"].get("serviceAccountName", "")
+        if not name:
+            about = f"{context.route.namespace}/{context.route.name}"
+            raise forbidden(context, obj, f"no service account specified for pod {about}")
+        account = await self._find(context, name)
+        if account is None:
+            raise forbidden(context, obj, _unknown(context, name))
+        if _is_strict(account):
+            why = _foreign_in_environment(obj["spec"], account, name, (("ephemeralContainers", "ephemeral container"),))
+            if why:
+                raise Unknown.of(why)
 
     def _check_mirror(self, context: Context, pod: Json) -> None:
         if pod["spec"].get("serviceAccountName"):
@@ -71,6 +91,15 @@ class ServiceAccount(Plugin):
             await context.world.clock.sleep(_INTERVAL)
             account = self._accounts.get(name, context.route.namespace)
         return account
+
+
+def _unknown(context: Context, name: str) -> str:
+    about = f"{context.route.namespace}/{name}"
+    return f"error looking up service account {about}: serviceaccount {quote(name)} not found"
+
+
+def _is_strict(account: Json) -> bool:
+    return account["metadata"].get("annotations", {}).get(_ENFORCE) in _TRUE
 
 
 def _references_secrets(spec: Json) -> bool:
@@ -123,13 +152,35 @@ def _token_volume() -> Json:
 
 def _foreign_secret(spec: Json, account: Json, name: str) -> str:
     """Why an account that names its secrets does not allow those of a Pod, "" if it does."""
-    known = {secret.get("name", "") for secret in account.get("secrets", ())}
-    because = f"is not allowed because service account {name} does not reference that secret"
+    known, because = _secrets(account), _because(name)
     for volume in spec.get("volumes", ()):
         secret = volume.get("secret", {}).get("secretName")
         if secret is not None and secret not in known:
             return f'volume with secret.secretName="{secret}" {because}'
-    for kind, what in (("initContainers", "init container"), ("containers", "container")):
+    kinds = (("initContainers", "init container"), ("containers", "container"))
+    why = _foreign_in_environment(spec, account, name, kinds)
+    if why:
+        return why
+    pulled = {secret.get("name", "") for secret in account.get("imagePullSecrets", ())}
+    for i, reference in enumerate(spec.get("imagePullSecrets", ())):
+        if reference.get("name", "") not in pulled:
+            because = f"is not allowed because service account {name} does not reference that imagePullSecret"
+            return f'imagePullSecrets[{i}].name="{reference.get("name", "")}" {because}'
+    return ""
+
+
+def _secrets(account: Json) -> set[str]:
+    return {secret.get("name", "") for secret in account.get("secrets", ())}
+
+
+def _because(name: str) -> str:
+    return f"is not allowed because service account {name} does not reference that secret"
+
+
+def _foreign_in_environment(spec: Json, account: Json, name: str, kinds: tuple[tuple[str, str], ...]) -> str:
+    """The same for the environment of containers."""
+    known, because = _secrets(account), _because(name)
+    for kind, what in kinds:
         for container in spec.get(kind) or ():
             who = f"{what} {container.get('name', '')}"
             for variable in container.get("env", ()):
@@ -141,9 +192,4 @@ def _foreign_secret(spec: Json, account: Json, name: str) -> str:
                 secret = source.get("secretRef", {}).get("name")
                 if secret is not None and secret not in known:
                     return f'{who} with envFrom referencing secret.secretName="{secret}" {because}'
-    pulled = {secret.get("name", "") for secret in account.get("imagePullSecrets", ())}
-    for i, reference in enumerate(spec.get("imagePullSecrets", ())):
-        if reference.get("name", "") not in pulled:
-            because = f"is not allowed because service account {name} does not reference that imagePullSecret"
-            return f'imagePullSecrets[{i}].name="{reference.get("name", "")}" {because}'
     return ""

@@ -23,7 +23,12 @@ class Ingress(Strategy):
     empty_status: ClassVar[Json] = {"loadBalancer": {}}
 
     def validate(self, obj: Json) -> list[FieldError]:
-        return _ingress(obj, None)
+        errors = _ingress(obj, None)
+        old_way = (obj["metadata"].get("annotations") or {}).get(_CLASS_ANNOTATION)
+        if old_way is not None and (obj.get("spec") or {}).get("ingressClassName", old_way) != old_way:
+            detail = "must match `ingressClassName` when both are specified"
+            errors.append(FieldError.invalid(Path("annotations", _CLASS_ANNOTATION), old_way, detail))
+        return errors
 
     def validate_update(self, new: Json, old: Json) -> list[FieldError]:
         return _ingress(new, old)

@@ -45,6 +45,8 @@ def binds(pods: Resource, bindings: Resource) -> Callable[[Context], Awaitable[R
         await context.admission.mutate(context, "CREATE", binding, None, options)
         _validate(binding)
         await context.admission.validate(context, "CREATE", binding, None, options)
+        if not name:
+            raise BadRequest.of("Name parameter required.")
         route = msgspec.structs.replace(context.route, name=name, subresource="")
         target = msgspec.structs.replace(context, resource=pods, route=route)
         await _assign(target, binding, dry=options.dry_run)

@@ -14,7 +14,7 @@ from ostinato.api.gvk import GroupResource, GroupVersionKind
 from ostinato.api.status import StatusCause
 from ostinato.server import body
 from ostinato.server.negotiate import body_media, form_of
-from ostinato.server.options import DeleteOptions, delete_options, write_options
+from ostinato.server.options import DeleteOptions, delete_options, read_delete_options, write_options
 from ostinato.server.present import value_response
 from ostinato.server.request import Response
 from ostinato.server.resources.resource import Resource
@@ -56,11 +56,11 @@ def evicts(evictions: Resource, budgets: Resource) -> Callable[[Context], Awaita
         eviction = body.read(request, evictions, _as_v1(data), media, options)
         if eviction["metadata"].get("name", "") != context.route.name:
             raise BadRequest.of("name in URL does not match name in Eviction object")
-        wanted = _delete_options(context, eviction, dry=options.dry_run)
+        given = _delete_options(context, eviction, dry=options.dry_run)
         await context.admission.mutate(context, "CREATE", eviction, None, options)
         await context.admission.validate(context, "CREATE", eviction, None, options)
         route = msgspec.structs.replace(context.route, subresource="")
-        await _Eviction(msgspec.structs.replace(context, route=route), budgets, wanted).run()
+        await _Eviction(msgspec.structs.replace(context, route=route), budgets, given).run()
         return value_response(SUCCESS, form, 201)
 
     return evict
@@ -71,7 +71,7 @@ def _as_v1(data: bytes) -> bytes:
     return data.replace(b'"policy/v1beta1"', b'"policy/v1"', 1)
 
 
-def _delete_options(context: Context, eviction: Json, *, dry: bool) -> DeleteOptions:
+def _delete_options(context: Context, eviction: Json, *, dry: bool) -> Json:
     given: dict[str, Any] = dict(eviction.get("deleteOptions") or {})
     if given.get("ignoreStoreReadErrorWithClusterBreakingPotential"):
         path = Path("deleteOptions", "ignoreStoreReadErrorWithClusterBreakingPotential")
@@ -82,14 +82,15 @@ def _delete_options(context: Context, eviction: Json, *, dry: bool) -> DeleteOpt
         shown = " ".join(given["dryRun"])
         raise Unknown.of(f"Non-matching dry-run options in request and content: [All] and [{shown}]")
     given["dryRun"] = given.get("dryRun") or asked
-    return delete_options(context.request, given)
+    return given
 
 
 class _Eviction:
-    def __init__(self, context: Context, budgets: Resource, options: DeleteOptions) -> None:
+    def __init__(self, context: Context, budgets: Resource, given: Json) -> None:
         self._context = context
         self._budgets = budgets
-        self._options = options
+        self._given = given
+        self._options, _ = read_delete_options(context.request, given)
 
     async def run(self) -> None:
         pod = self._pod()
@@ -188,6 +189,7 @@ class _Eviction:
             version = await self._mark(options)
             if options.resource_version is not None:
                 options = msgspec.structs.replace(options, resource_version=version)
+        delete_options(context.request, self._given)  # who asks for nonsense learns of it now, not before
         await delete_object(context, options)
 
     async def _mark(self, options: DeleteOptions) -> str:

@@ -22,6 +22,7 @@ from ostinato.api.gvk import GroupResource, GroupVersionKind, GroupVersionResour
 from ostinato.api.quoting import quote
 from ostinato.api.schema import builtin_schemas
 from ostinato.server import body
+from ostinato.server.admission.chain import Admission
 from ostinato.server.negotiate import body_media, form_of
 from ostinato.server.options import write_options
 from ostinato.server.present import object_response
@@ -36,7 +37,7 @@ from ostinato.server.verbs.apply import ApplyChange
 from ostinato.server.verbs.context import Context
 from ostinato.server.verbs.get import check_get_options
 from ostinato.server.verbs.patch import APPLY_PATCH, PatchChange, check_patch_options, patch_kind
-from ostinato.server.verbs.update import Change, change_stored
+from ostinato.server.verbs.update import Change, change_stored, uid_mismatch
 
 SCALE = GroupVersionKind("autoscaling", "v1", "Scale")
 
@@ -68,10 +69,13 @@ async def update_scale(context: Context) -> Response:
     write.check_name(context, sent)
 
     def change(old: Json) -> Json:
+        wanted = sent["metadata"].get("uid")
+        if wanted and wanted != old["metadata"]["uid"]:
+            raise uid_mismatch(context, wanted, old["metadata"]["uid"])
         scale = {**sent, "metadata": dict(sent["metadata"])}
         return write.owned(_of_view(context, view), old, scale, options, "scale")
 
-    stored = await change_stored(context, _of_parent(fields, context, change), options, tracked=True)
+    stored = await change_stored(_admitting(context), _of_parent(fields, context, change), options, tracked=True)
     return object_response(view, _encoded(_scale_of(fields, context.resource.object(stored))), form)
 
 
@@ -88,8 +92,38 @@ async def patch_scale(context: Context) -> Response:
     else:
         patched = PatchChange(of_view, kind, data, options)
         change = lambda old: write.owned(of_view, old, patched(old), options, "scale")  # noqa: E731
-    stored = await change_stored(context, _of_parent(fields, context, change), options, tracked=True)
+    stored = await change_stored(_admitting(context), _of_parent(fields, context, change), options, tracked=True)
     return object_response(view, _encoded(_scale_of(fields, context.resource.object(stored))), form)
+
+
+class _ScaleAdmission(Admission):
+    """Admission of a Scale, which is what is written, as far as anybody else is to know; its parent is what is stored."""
+
+    def __init__(self, inner: Admission, fields: ScaleFields) -> None:
+        super().__init__(())
+        self._inner = inner
+        self._fields = fields
+
+    async def mutate(self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any) -> None:
+        assert obj is not None
+        scale = _scale_of(self._fields, obj)
+        replicas = scale["spec"].get("replicas", 0)
+        await self._inner.mutate(context, operation, scale, self._scale(old), options)
+        changed = scale["spec"].get("replicas", 0)
+        if changed != replicas:
+            obj.update(_with_replicas(obj, self._fields.replicas, changed))
+
+    async def validate(
+        self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any
+    ) -> None:
+        await self._inner.validate(context, operation, self._scale(obj), self._scale(old), options)
+
+    def _scale(self, parent: Json | None) -> Json | None:
+        return None if parent is None else _scale_of(self._fields, parent)
+
+
+def _admitting(context: Context) -> Context:
+    return msgspec.structs.replace(context, admission=_ScaleAdmission(context.admission, _fields(context)))
 
 
 def _fields(context: Context) -> ScaleFields:

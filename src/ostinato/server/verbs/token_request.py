@@ -64,6 +64,8 @@ def _issues(
         form = form_of(request, requests)
         options = write_options(request, "CreateOptions")
         asked = body.read(request, requests, await request.read(), body_media(request), options)
+        write.fit_namespace(context, asked)
+        await context.admission.mutate(context, "CREATE", asked, None, options)
         account = _account(context, asked["metadata"], kinds["ServiceAccount"])
         spec = _complete(asked, account, context)
         await context.admission.validate(context, "CREATE", asked, None, options)
@@ -93,11 +95,10 @@ def _issues(
 def _account(context: Context, given: Json, accounts: Kind) -> Json:
     """The metadata of the account that is asked for."""
     route = context.route
-    for field, wanted in (("name", route.name), ("namespace", route.namespace)):
-        if given.get(field) and given[field] != wanted:
-            detail = f"must match the service account {field} if specified"
-            fault = FieldError.invalid(Path("metadata", field), given[field], detail)
-            raise Invalid.of(TOKEN_REQUEST.group_kind, route.name, [fault])
+    if given.get("name") and given["name"] != route.name:
+        detail = "must match the service account name if specified"
+        fault = FieldError.invalid(Path("metadata", "name"), given["name"], detail)
+        raise Invalid.of(TOKEN_REQUEST.group_kind, route.name, [fault])
     account = accounts.get(route.name, route.namespace)
     if account is None:
         raise NotFound.of(GroupResource("", "serviceaccounts"), route.name)
@@ -136,10 +137,15 @@ def _bound(context: Context, reference: Json | None, kinds: dict[str, Kind]) -> 
     if reference is None:
         return {}
     kind, name = reference.get("kind", ""), reference.get("name", "")
-    version = GroupVersion.parse(reference.get("apiVersion", ""))
+    try:
+        version = GroupVersion.parse(reference.get("apiVersion", ""))
+    except ValueError:
+        version = GroupVersion("", "")  # who cannot be understood means the core
     if version.group or kind not in _BINDS:
         shown = f"{version.group}/{version.version}, Kind={kind}"
         raise BadRequest.of(f"cannot bind token to object of type {shown}")
+    if not name:
+        raise BadRequest.of("Name parameter required.")
     found = kinds[kind].get(name, "" if kind == "Node" else context.route.namespace)
     if found is None:
         raise NotFound.of(GroupResource("", _BINDS[kind]), name)

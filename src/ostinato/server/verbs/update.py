@@ -42,31 +42,40 @@ async def update(context: Context) -> Response:
         if not resource.strategy.allow_create_on_update or context.route.subresource:
             raise NotFound.of(resource.group_resource, context.route.name)
         if wanted:
-            raise _uid_mismatch(context, wanted, "")
+            raise uid_mismatch(context, wanted, "")
         sent["metadata"].pop("resourceVersion", None)
         return await create_object(context, sent, options, form)
 
     def change(old: Json) -> Json:
         if wanted and wanted != old["metadata"]["uid"]:
-            raise _uid_mismatch(context, wanted, old["metadata"]["uid"])
+            raise uid_mismatch(context, wanted, old["metadata"]["uid"])
         return {**sent, "metadata": dict(sent["metadata"])}
 
     return await change_object(context, change, options, form)
 
 
-def _uid_mismatch(context: Context, wanted: str, found: str) -> APIError:
+def uid_mismatch(context: Context, wanted: str, found: str) -> APIError:
+    """The answer to who means another object of the same name; `found` is "" if there is none."""
     resource, route = context.resource, context.route
-    place = "/".join(
-        part for part in (resource.gvr.resource, route.namespace if resource.namespaced else "", route.name) if part
-    )
-    if resource.gvr.group and resource.custom:
-        place = f"{resource.gvr.group}/{place}"
+    plural = resource.gvr.resource
+    kind = f"{resource.gvr.group}/{plural}" if resource.custom else _PLACES.get(plural, plural)
+    place = "/".join(part for part in (kind, route.namespace if resource.namespaced else "", route.name) if part)
     return Conflict.of(
         resource.group_resource,
         route.name,
         f"StorageError: invalid object, Code: 4, Key: /registry/{place}, ResourceVersion: 0, AdditionalErrorMsg: "
         f"Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}",
     )
+
+
+# Where a kube-apiserver keeps what it does not keep by its plural; clients see it in messages.
+_PLACES = {
+    "replicationcontrollers": "controllers",
+    "endpoints": "services/endpoints",
+    "nodes": "minions",
+    "services": "services/specs",
+    "ingresses": "ingress",
+}
 
 
 async def change_object(

@@ -92,4 +92,4 @@ def _validate_finalizer(name: str, path: Path) -> list[FieldError]:
 
 def _label(obj: Json) -> None:
     metadata = obj["metadata"]
-    metadata["labels"] = {**metadata.get("labels", {}), "kubernetes.io/metadata.name": metadata["name"]}
+    metadata["labels"] = {**metadata.get("labels", {}), "kubernetes.io/metadata.name": metadata.get("name", "")}

@@ -10,6 +10,7 @@ from ostinato.server.resources.strategy import Json, Strategy
 _SPEC = Path("spec")
 _KINDS = ("initContainers", "containers")
 _RESIZABLE = ("cpu", "memory")
+_RESTART = "RestartContainer"
 _MIRROR = "kubernetes.io/config.mirror"
 
 
@@ -89,23 +90,38 @@ def _validate_pod_level(resources: Json | None, old: Json | None) -> list[FieldE
 
 
 def _validate_containers(spec: Json, old: Json) -> list[FieldError]:
+    pairs = {kind: list(zip(spec.get(kind) or (), old.get(kind) or (), strict=True)) for kind in _KINDS}
     errors: list[FieldError] = []
     for kind in _KINDS:
-        for i, (container, before) in enumerate(zip(spec.get(kind) or (), old.get(kind) or (), strict=True)):
+        for i, (container, before) in enumerate(pairs[kind]):
             path = _SPEC.child(kind).index(i).child("resources")
-            new, previous = container.get("resources"), before.get("resources")
             errors += [
                 FieldError.forbidden(path.child(side), f"resource {side} cannot be removed")
                 for side in ("requests", "limits")
-                if _removed(new, previous, side)
+                if _removed(container.get("resources"), before.get("resources"), side)
             ]
-            if _fixed(new) != _fixed(previous) or container.get("resizePolicy") != before.get("resizePolicy"):
-                if kind == "containers":
-                    errors.append(FieldError.forbidden(_SPEC, "only cpu and memory resources are mutable"))
-                else:
-                    detail = "only cpu and memory resources for init or sidecar containers are mutable"
-                    errors.append(FieldError.forbidden(_SPEC.child(kind).index(i), detail))
+    errors += [
+        FieldError.forbidden(_SPEC, "only cpu and memory resources are mutable")
+        for container, before in pairs["containers"]
+        if _differs(container, before)
+    ]
+    for i, (container, before) in enumerate(pairs["initContainers"]):
+        path = _SPEC.child("initContainers").index(i)
+        if _differs(container, before):
+            detail = "only cpu and memory resources for init or sidecar containers are mutable"
+            errors.append(FieldError.forbidden(path, detail))
+        if container != before and container.get("restartPolicy") != "Always":
+            detail = "non-sidecar init containers with a resize policy of RestartContainer cannot be resized"
+            policies = container.get("resizePolicy", ())
+            errors += [FieldError.forbidden(path, detail) for each in policies if each["restartPolicy"] == _RESTART]
     return errors
+
+
+def _differs(container: Json, before: Json) -> bool:
+    """Whether more than processors and memory would change; who has claims is not resized at all."""
+    new, old = container.get("resources"), before.get("resources")
+    claims = (old or {}).get("claims")
+    return bool(claims) or _fixed(new) != _fixed(old) or container.get("resizePolicy") != before.get("resizePolicy")
 
 
 def _removed(new: Json | None, old: Json | None, side: str) -> bool:
@@ -115,8 +131,7 @@ def _removed(new: Json | None, old: Json | None, side: str) -> bool:
 def _fixed(resources: Json | None) -> Json:
     """The part of resources that no resize changes."""
     given = resources or {}
-    fixed = {
+    return {
         side: {name: amount for name, amount in given.get(side, {}).items() if name not in _RESIZABLE}
         for side in ("requests", "limits")
     }
-    return {**fixed, "claims": given.get("claims", [])}
