@@ -1,10 +1,11 @@
 """Copy the facts of the Kubernetes API into the package, in the form in which Ostinato reads them.
 
     (cd scripts/go_facts && go run . > facts.json)
-    python scripts/import_kubernetes.py DIRECTORY scripts/go_facts/facts.json
+    (cd scripts/go_internal && go run . > internal.json)
+    python scripts/import_kubernetes.py DIRECTORY scripts/go_facts/facts.json scripts/go_internal/internal.json
 
 DIRECTORY holds definitions.json, discovery.json, protobuf.json, tables.json and bootstrap.json of one Kubernetes
-version; facts.json is what its Go types say besides. What the published definitions leave out, and server-side apply
+version; facts.json is what its Go types say besides, internal.json how its server shows values in messages. What the published definitions leave out, and server-side apply
 needs, is added here. Afterwards run scripts/generate_kinds.py.
 """
 
@@ -32,7 +33,7 @@ ODD_MESSAGES = (
 )
 
 
-def main(source: Path, facts: Any) -> None:
+def main(source: Path, facts: Any, internal: Any) -> None:
     definitions = _read(source / "definitions.json")
     for (definition, field), default in KEY_DEFAULTS.items():
         definitions[definition]["properties"][field]["default"] = default
@@ -43,6 +44,7 @@ def main(source: Path, facts: Any) -> None:
     _write(DATA / "protobuf_json.json", _protobuf_in_json(protobuf, facts["messages"]))
     _write(DATA / "zero_objects.json", facts["zeros"])
     _write(SERVER_DATA / "go_fields.json", _declared(definitions, facts["fields"]))
+    _write(SERVER_DATA / "go_shown.json", _shown(definitions, internal))
     for name in ("tables.json", "bootstrap.json"):
         _write(SERVER_DATA / name, _read(source / name))
 
@@ -54,6 +56,21 @@ def _declared(definitions: Any, models: Any) -> Any:
         for model, fields in models.items()
         if definitions.get(model, {}).get("properties")
     }
+
+
+def _shown(definitions: Any, models: Any) -> Any:
+    """How messages show structs: of each field its name there, its own name, whether it goes when empty, what stands
+    there if nothing does, and the model of what is in it.
+    """
+    return {
+        _short(model): [[f["name"], f["field"], int(f["omit"]), _short(f["zero"]), _short(f["model"])] for f in fields]
+        for model, fields in models.items()
+        if model in definitions and not model.endswith("List") and "alpha" not in model and "beta" not in model
+    }
+
+
+def _short(model: str) -> str:
+    return model.replace("io.k8s.api.", "").replace("io.k8s.apimachinery.pkg.apis.", "")
 
 
 def _protobuf_in_json(protobuf: Any, messages: Any) -> Any:
@@ -82,6 +99,6 @@ def _write(path: Path, value: Any) -> None:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 3:
+    if len(sys.argv) != 4:
         sys.exit(__doc__)
-    main(Path(sys.argv[1]), _read(Path(sys.argv[2])))
+    main(Path(sys.argv[1]), _read(Path(sys.argv[2])), _read(Path(sys.argv[3])))

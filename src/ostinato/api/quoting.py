@@ -34,6 +34,10 @@ _JSON_ESCAPES = {
 }
 
 
+class GoStruct(dict[str, Any]):
+    """The fields of a struct, which keep their order where the keys of a map are sorted."""
+
+
 def quote(text: str) -> str:
     """Text in double quotes with Go's escapes, as `%q` prints it."""
     if text.isprintable() and '"' not in text and "\\" not in text:
@@ -73,6 +77,8 @@ def json_text(value: Any) -> str:
             return _json_float(value)
         case str():
             return _json_string(value)
+        case GoStruct():
+            return "{" + ",".join(f"{_json_string(k)}:{json_text(v)}" for k, v in value.items()) + "}"
         case Mapping():
             entries = sorted((str(k), v) for k, v in value.items())
             return "{" + ",".join(f"{_json_string(k)}:{json_text(v)}" for k, v in entries) + "}"

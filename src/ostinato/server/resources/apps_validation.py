@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ostinato.api.field_errors import FieldError, Path
 from ostinato.api.names import is_dns1123_label
 from ostinato.server.resources.claim_validation import validate_claim_spec
 from ostinato.server.resources.pod_validation import validate_pod_template
+from ostinato.server.resources.shown import as_shown
 from ostinato.server.resources.strategy import Json
 from ostinato.server.resources.validation import checked, not_negative, unchanged
 from ostinato.server.resources.workloads import (
     SPEC,
     STATUS,
     TEMPLATE,
-    GoStruct,
     always_running,
     at_most_all,
     count_or_percent,
@@ -25,7 +23,6 @@ from ostinato.server.resources.workloads import (
     number_in,
     parsed_selector,
     selector_errors,
-    selector_shown,
 )
 
 _PARTS = ("fullyLabeledReplicas", "readyReplicas", "availableReplicas")
@@ -41,16 +38,16 @@ _CHANGEABLE = (
 
 
 def same_selector(new: Json, old: Json) -> list[FieldError]:
-    return unchanged(new["spec"].get("selector"), old["spec"].get("selector"), SPEC.child("selector"))
+    path = SPEC.child("selector")
+    return unchanged(new["spec"].get("selector"), old["spec"].get("selector"), path, "meta.v1.LabelSelector")
 
 
 def _selected_template(spec: Json, kind: str) -> list[FieldError]:
     """A template of Pods that are kept running, and the selector that finds them."""
     selector, template = parsed_selector(spec.get("selector")), spec.get("template") or {}
     if selector is None:
-        return [
-            FieldError.invalid(SPEC.child("selector"), selector_shown(spec.get("selector")), "invalid label selector")
-        ]
+        given = as_shown("meta.v1.LabelSelector", spec.get("selector"))
+        return [FieldError.invalid(SPEC.child("selector"), given, "invalid label selector")]
     errors = [] if selector.empty else mismatch(selector, template)
     return errors + validate_pod_template(template, TEMPLATE) + always_running(template, kind)
 
@@ -74,17 +71,14 @@ def _deployment_strategy(strategy: Json, path: Path) -> list[FieldError]:
             return []
         return [FieldError.forbidden(at, "may not be specified when strategy `type` is 'Recreate'")]
     if kind != "RollingUpdate":
-        return [FieldError.not_supported(path, _internal(kind, rolling), ["Recreate", "RollingUpdate"])]
+        given = as_shown("apps.v1.DeploymentStrategy", strategy)
+        return [FieldError.not_supported(path, given, ["Recreate", "RollingUpdate"])]
     unavailable, surge = (rolling or {}).get("maxUnavailable", 0), (rolling or {}).get("maxSurge", 0)
     path = at.child("maxUnavailable")
     errors = count_or_percent(unavailable, path) + count_or_percent(surge, at.child("maxSurge"))
     if not number_in(unavailable) and not number_in(surge):
         errors.append(FieldError.invalid(path, unavailable, "may not be 0 when `maxSurge` is 0"))
     return errors + at_most_all(unavailable, path)
-
-
-def _internal(kind: str, rolling: Any) -> GoStruct:
-    return GoStruct(Type=kind, RollingUpdate=rolling)
 
 
 def deployment_status(new: Json, old: Json) -> list[FieldError]:
@@ -141,7 +135,9 @@ def stateful_set(spec: Json, *, new: bool) -> list[FieldError]:
     errors += selector_errors(spec, "statefulset")
     selector, template = parsed_selector(spec.get("selector")), spec.get("template") or {}
     if selector is None:
-        errors.append(FieldError.invalid(SPEC.child("selector"), selector_shown(spec.get("selector")), ""))
+        errors.append(
+            FieldError.invalid(SPEC.child("selector"), as_shown("meta.v1.LabelSelector", spec.get("selector")), "")
+        )
     else:
         errors += [] if selector.empty else mismatch(selector, template)
         errors += validate_pod_template(_as_made(spec, template), TEMPLATE)
@@ -172,15 +168,14 @@ def _pod_management(policy: str) -> list[FieldError]:
 
 def _stateful_strategy(strategy: Json, path: Path) -> list[FieldError]:
     kind, rolling, at = strategy.get("type", ""), strategy.get("rollingUpdate"), path.child("rollingUpdate")
-    shown = None
-    if rolling is not None:
-        shown = GoStruct(Partition=rolling.get("partition", 0), MaxUnavailable=rolling.get("maxUnavailable"))
     if kind == "OnDelete":
         if rolling is None:
             return []
-        return [FieldError.invalid(at, shown, "only allowed for updateStrategy 'RollingUpdate'")]
+        given = as_shown("apps.v1.RollingUpdateStatefulSetStrategy", rolling)
+        return [FieldError.invalid(at, given, "only allowed for updateStrategy 'RollingUpdate'")]
     if kind != "RollingUpdate":
-        return [FieldError.invalid(path, _internal(kind, shown), "must be 'RollingUpdate' or 'OnDelete'")]
+        given = as_shown("apps.v1.StatefulSetUpdateStrategy", strategy)
+        return [FieldError.invalid(path, given, "must be 'RollingUpdate' or 'OnDelete'")]
     errors = counts(rolling or {}, at, "partition")
     unavailable = (rolling or {}).get("maxUnavailable")
     if unavailable is not None:
@@ -234,7 +229,8 @@ def _daemon_strategy(strategy: Json, path: Path) -> list[FieldError]:
     if kind == "OnDelete":
         return []
     if kind != "RollingUpdate":
-        return [FieldError.not_supported(path, _internal(kind, rolling), ["RollingUpdate", "OnDelete"])]
+        given = as_shown("apps.v1.DaemonSetUpdateStrategy", strategy)
+        return [FieldError.not_supported(path, given, ["RollingUpdate", "OnDelete"])]
     unavailable, surge = (rolling or {}).get("maxUnavailable", 0), (rolling or {}).get("maxSurge", 0)
     errors = count_or_percent(unavailable, at.child("maxUnavailable"))
     errors += count_or_percent(surge, at.child("maxSurge"))

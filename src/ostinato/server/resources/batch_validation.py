@@ -10,6 +10,7 @@ from ostinato.api.cron import ScheduleError, parse_schedule
 from ostinato.api.field_errors import FieldError, Path
 from ostinato.server.resources.job_policies import validate_failure_policy, validate_success_policy
 from ostinato.server.resources.pod_validation import validate_pod_template
+from ostinato.server.resources.shown import as_shown
 from ostinato.server.resources.strategy import Json
 from ostinato.server.resources.tables.cells import condition_status
 from ostinato.server.resources.validation import listed, one_of, unchanged
@@ -147,13 +148,22 @@ def _restart_policy(spec: Json, pod: Json, path: Path) -> list[FieldError]:
     return []
 
 
+_FIXED = {  # and the model of what is in them
+    "completionMode": "",
+    "podFailurePolicy": "batch.v1.PodFailurePolicy",
+    "backoffLimitPerIndex": "",
+    "managedBy": "",
+    "successPolicy": "batch.v1.SuccessPolicy",
+}
+
+
 def job_changes(new: Json, old: Json) -> list[FieldError]:
     spec, before = new["spec"], old["spec"]
     errors = _completions_change(spec, before)
-    errors += unchanged(spec.get("selector"), before.get("selector"), SPEC.child("selector"))
+    errors += unchanged(spec.get("selector"), before.get("selector"), SPEC.child("selector"), "meta.v1.LabelSelector")
     errors += _template_change(spec, before, old.get("status") or {})
-    for field in ("completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy"):
-        errors += unchanged(spec.get(field), before.get(field), SPEC.child(field))
+    for field, model in _FIXED.items():
+        errors += unchanged(spec.get(field), before.get(field), SPEC.child(field), model)
     return errors
 
 
@@ -174,10 +184,12 @@ def _template_change(spec: Json, before: Json, status: Json) -> list[FieldError]
     suspended = bool(before.get("suspend"))
     idle = "startTime" not in status or condition_status({"status": status}, "Suspended") == "True"
     if not suspended or not idle or status.get("active"):
-        return [FieldError.invalid(TEMPLATE, new, "field is immutable")]
+        return [FieldError.invalid(TEMPLATE, as_shown("core.v1.PodTemplateSpec", new), "field is immutable")]
     if _fixed(new["spec"]) == _fixed(old["spec"]):
         return []
-    return [FieldError.invalid(SPEC.child("template.spec"), new["spec"], "field is immutable")]
+    return [
+        FieldError.invalid(SPEC.child("template.spec"), as_shown("core.v1.PodSpec", new["spec"]), "field is immutable")
+    ]
 
 
 _DIRECTIVES = ("nodeSelector", "tolerations", "schedulingGates")

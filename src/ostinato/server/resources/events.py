@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 from ostinato.api import names
 from ostinato.api.field_errors import FieldError, Path
+from ostinato.server.resources.shown import as_shown
 from ostinato.server.resources.strategy import Json, NameRule, Strategy
 from ostinato.server.resources.validation import checked, unchanged
 
@@ -101,9 +102,11 @@ class NewEvent(Event):
         errors = _common_errors(event, "reportingController")
         if event.get("series") != before.get("series"):
             errors += _series_errors(event)
+        shown, was = as_shown("core.v1.Event", event), as_shown("core.v1.Event", before)
         for field in (*_FIXED, *_FIXED_TOO):
-            shown = "reportingController" if field == "reportingComponent" else field
-            errors += unchanged(event.get(field), before.get(field), Path(shown))
+            name = "reportingController" if field == "reportingComponent" else field
+            inner = f"{name[0].upper()}{name[1:]}"
+            errors += unchanged(shown[inner], was[inner], Path(name))
         return errors
 
 

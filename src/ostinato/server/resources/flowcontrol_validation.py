@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Final
 
 from ostinato.api import names
 from ostinato.api.field_errors import FieldError, Path
+from ostinato.server.resources.shown import as_shown
 from ostinato.server.resources.strategy import Json
 from ostinato.server.resources.validation import checked, one_of
-from ostinato.server.resources.workloads import GoStruct
 
 _SPEC: Final = Path("spec")
 _VERBS: Final = ["create", "delete", "deletecollection", "get", "list", "patch", "proxy", "update", "watch"]
@@ -78,7 +77,11 @@ def validate_flow_schema(spec: Json, name: str) -> list[FieldError]:
         errors += _rule(rule, _SPEC.child("rules").index(i))
     fixed = _FIXED_SCHEMAS.get(name)
     if fixed is not None and spec != fixed:
-        errors.append(FieldError.invalid(_SPEC, _schema_shown(spec), f"spec of '{name}' must equal the fixed value"))
+        errors.append(
+            FieldError.invalid(
+                _SPEC, as_shown("flowcontrol.v1.FlowSchemaSpec", spec), f"spec of '{name}' must equal the fixed value"
+            )
+        )
     return errors
 
 
@@ -208,10 +211,14 @@ def validate_priority_level(spec: Json, name: str) -> list[FieldError]:
         errors += one_of(kind, ["Exempt", "Limited"], _SPEC.child("type"))
     if name == "exempt" and {key for key in spec if key != "exempt"} != {"type"}:
         detail = "spec of 'exempt' except the 'spec.exempt' field must equal the fixed value"
-        errors.append(FieldError.invalid(_SPEC, _level_shown(spec), detail))
+        errors.append(
+            FieldError.invalid(_SPEC, as_shown("flowcontrol.v1.PriorityLevelConfigurationSpec", spec), detail)
+        )
     if name == "catch-all" and spec != _CATCH_ALL:
         detail = "spec of 'catch-all' must equal the fixed value"
-        errors.append(FieldError.invalid(_SPEC, _level_shown(spec), detail))
+        errors.append(
+            FieldError.invalid(_SPEC, as_shown("flowcontrol.v1.PriorityLevelConfigurationSpec", spec), detail)
+        )
     return errors
 
 
@@ -272,86 +279,3 @@ def _queuing(queuing: Json, path: Path) -> list[FieldError]:
         detail = f"required entropy bits of {sizes} should not be greater than {_HASH_BITS}"
         errors.append(FieldError.invalid(at, hand, detail))
     return errors
-
-
-def _schema_shown(spec: Json) -> GoStruct:
-    """A schema as messages show it: every field, under its inner name."""
-    method = spec.get("distinguisherMethod")
-    return GoStruct(
-        PriorityLevelConfiguration=_name_shown(spec.get("priorityLevelConfiguration") or {}),
-        MatchingPrecedence=spec.get("matchingPrecedence", 0),
-        DistinguisherMethod=None if method is None else GoStruct(Type=method.get("type", "")),
-        Rules=_each_shown(spec.get("rules"), _rule_shown),
-    )
-
-
-def _name_shown(holder: Json) -> GoStruct:
-    return GoStruct(Name=holder.get("name", ""))
-
-
-def _each_shown(items: list[Json] | None, shown: Callable[[Json], GoStruct]) -> list[GoStruct] | None:
-    return None if items is None else [shown(item) for item in items]
-
-
-def _rule_shown(rule: Json) -> GoStruct:
-    return GoStruct(
-        Subjects=_each_shown(rule.get("subjects"), _subject_shown),
-        ResourceRules=_each_shown(rule.get("resourceRules"), _resource_rule_shown),
-        NonResourceRules=_each_shown(rule.get("nonResourceRules"), _path_rule_shown),
-    )
-
-
-def _subject_shown(subject: Json) -> GoStruct:
-    user, group, account = (subject.get(field) for field in ("user", "group", "serviceAccount"))
-    return GoStruct(
-        Kind=subject.get("kind", ""),
-        User=None if user is None else _name_shown(user),
-        Group=None if group is None else _name_shown(group),
-        ServiceAccount=None
-        if account is None
-        else GoStruct(Namespace=account.get("namespace", ""), Name=account.get("name", "")),
-    )
-
-
-def _resource_rule_shown(rule: Json) -> GoStruct:
-    return GoStruct(
-        Verbs=rule.get("verbs"),
-        APIGroups=rule.get("apiGroups"),
-        Resources=rule.get("resources"),
-        ClusterScope=rule.get("clusterScope", False),
-        Namespaces=rule.get("namespaces"),
-    )
-
-
-def _path_rule_shown(rule: Json) -> GoStruct:
-    return GoStruct(Verbs=rule.get("verbs"), NonResourceURLs=rule.get("nonResourceURLs"))
-
-
-def _level_shown(spec: Json) -> GoStruct:
-    limited, exempt = spec.get("limited"), spec.get("exempt")
-    return GoStruct(
-        Type=spec.get("type", ""),
-        Limited=None if limited is None else _limited_shown(limited),
-        Exempt=None
-        if exempt is None
-        else GoStruct(
-            NominalConcurrencyShares=exempt.get("nominalConcurrencyShares"),
-            LendablePercent=exempt.get("lendablePercent"),
-        ),
-    )
-
-
-def _limited_shown(limited: Json) -> GoStruct:
-    response = limited.get("limitResponse") or {}
-    queuing = response.get("queuing")
-    shown = None
-    if queuing is not None:
-        shown = GoStruct(
-            Queues=queuing["queues"], HandSize=queuing["handSize"], QueueLengthLimit=queuing["queueLengthLimit"]
-        )
-    return GoStruct(
-        NominalConcurrencyShares=limited.get("nominalConcurrencyShares", 0),
-        LimitResponse=GoStruct(Type=response.get("type", ""), Queuing=shown),
-        LendablePercent=limited.get("lendablePercent"),
-        BorrowingLimitPercent=limited.get("borrowingLimitPercent"),
-    )

@@ -7,9 +7,9 @@ from typing import Final
 from ostinato.api import names
 from ostinato.api.field_errors import OMIT, FieldError, Path
 from ostinato.api.quoting import quote
+from ostinato.server.resources.shown import as_shown
 from ostinato.server.resources.strategy import Json
 from ostinato.server.resources.validation import checked, not_negative
-from ostinato.server.resources.workloads import GoStruct
 
 _ACTIONS: Final = ["Count", "FailIndex", "FailJob", "Ignore"]
 _OPERATORS: Final = ["In", "NotIn"]
@@ -86,8 +86,7 @@ def validate_success_policy(spec: Json, path: Path) -> list[FieldError]:
     policy, at = spec["successPolicy"], path.child("successPolicy")
     rules = policy.get("rules")
     if spec.get("completionMode") != "Indexed":
-        shown = None if rules is None else [_rule_shown(rule) for rule in rules]
-        return [FieldError.invalid(at, GoStruct(Rules=shown), "requires indexed completion mode")]
+        return [FieldError.invalid(at, as_shown("batch.v1.SuccessPolicy", policy), "requires indexed completion mode")]
     errors, at = [], at.child("rules")
     if not rules:
         detail = "at least one rules must be specified when the successPolicy is specified"
@@ -97,10 +96,6 @@ def validate_success_policy(spec: Json, path: Path) -> list[FieldError]:
     for i, rule in enumerate(rules or ()):
         errors += _success_rule(rule, spec.get("completions") or 0, at.index(i))
     return errors
-
-
-def _rule_shown(rule: Json) -> GoStruct:
-    return GoStruct(SucceededIndexes=rule.get("succeededIndexes"), SucceededCount=rule.get("succeededCount"))
 
 
 def _success_rule(rule: Json, completions: int, path: Path) -> list[FieldError]:

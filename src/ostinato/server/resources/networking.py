@@ -7,6 +7,7 @@ from typing import ClassVar
 from ostinato.api import addresses, field_values, labels, names
 from ostinato.api.field_errors import FieldError, Path
 from ostinato.server.resources.ingresses import Ingress, IngressClass
+from ostinato.server.resources.shown import as_shown
 from ostinato.server.resources.strategy import Json, NameRule, Strategy
 from ostinato.server.resources.validation import checked, legacy_cidr, listed, named, port_reference, unchanged
 
@@ -135,7 +136,7 @@ class IPAddress(Strategy):
 
     def validate_update(self, new: Json, old: Json) -> list[FieldError]:
         before, after = ((obj.get("spec") or {}).get("parentRef") for obj in (old, new))
-        return self.validate(new) + unchanged(after, before, _SPEC.child("parentRef"))
+        return self.validate(new) + unchanged(after, before, _SPEC.child("parentRef"), "networking.v1.ParentReference")
 
 
 class ServiceCIDR(Strategy):
@@ -148,13 +149,13 @@ class ServiceCIDR(Strategy):
             return [FieldError.required(path, "at least one CIDR required")]
         if len(cidrs) > 2:
             detail = "may only hold up to 2 values"
-            return [FieldError.invalid(path, cidrs, detail)]
+            return [FieldError.invalid(path, as_shown("networking.v1.ServiceCIDRSpec", obj["spec"]), detail)]
         errors = [error for i, cidr in enumerate(cidrs) for error in checked(addresses.is_cidr, cidr, path.index(i))]
         networks = [addresses.parse_cidr(cidr) for cidr in cidrs]
         families = {network.address.bits for network in networks if network is not None}
         if len(cidrs) == 2 and None not in networks and len(families) == 1:
             detail = "may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and 2001:db8::/64"
-            errors.append(FieldError.invalid(path, cidrs, detail))
+            errors.append(FieldError.invalid(path, as_shown("networking.v1.ServiceCIDRSpec", obj["spec"]), detail))
         return errors
 
     def validate_update(self, new: Json, old: Json) -> list[FieldError]:

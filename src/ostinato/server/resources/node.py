@@ -7,9 +7,9 @@ from ostinato.api.names import is_dns1123_label, validate_labels
 from ostinato.server.resources.amounts import validate_container_name
 from ostinato.server.resources.container_validation import validate_resources
 from ostinato.server.resources.scheduling_validation import validate_tolerations
+from ostinato.server.resources.shown import as_shown
 from ostinato.server.resources.strategy import Json, Strategy
 from ostinato.server.resources.validation import checked, unchanged
-from ostinato.server.resources.workloads import GoStruct
 
 _HANDLER = Path("handler")
 
@@ -38,12 +38,7 @@ def _tolerations(tolerations: list[Json], path: Path) -> list[FieldError]:
     for i, toleration in enumerate(tolerations):
         key = {field: toleration.get(field, "") for field in ("key", "operator", "value", "effect")}
         if key in seen:
-            shown = {field.capitalize(): value for field, value in key.items()}
-            errors.append(
-                FieldError.duplicate(
-                    path.index(i), GoStruct(**shown, TolerationSeconds=toleration.get("tolerationSeconds"))
-                )
-            )
+            errors.append(FieldError.duplicate(path.index(i), as_shown("core.v1.Toleration", toleration)))
         seen.append(key)
     return errors
 

@@ -6,9 +6,10 @@ from typing import ClassVar
 
 from ostinato.api import labels
 from ostinato.api.field_errors import FieldError
+from ostinato.server.resources.shown import as_shown
 from ostinato.server.resources.strategy import Json, Strategy
 from ostinato.server.resources.validation import listed
-from ostinato.server.resources.workloads import SPEC, STATUS, GoStruct, at_most_all, count_or_percent, counts
+from ostinato.server.resources.workloads import SPEC, STATUS, at_most_all, count_or_percent, counts
 
 
 class PodDisruptionBudget(Strategy):
@@ -25,13 +26,8 @@ class PodDisruptionBudget(Strategy):
         spec = obj.get("spec") or {}
         errors = []
         if "minAvailable" in spec and "maxUnavailable" in spec:
-            shown = GoStruct(
-                MinAvailable=spec["minAvailable"],
-                Selector=spec.get("selector"),
-                MaxUnavailable=spec["maxUnavailable"],
-                UnhealthyPodEvictionPolicy=spec.get("unhealthyPodEvictionPolicy"),
-            )
-            errors.append(FieldError.invalid(SPEC, shown, "minAvailable and maxUnavailable cannot be both set"))
+            detail = "minAvailable and maxUnavailable cannot be both set"
+            errors.append(FieldError.invalid(SPEC, as_shown("policy.v1.PodDisruptionBudgetSpec", spec), detail))
         for field in ("minAvailable", "maxUnavailable"):
             if field in spec:
                 errors += count_or_percent(spec[field], SPEC.child(field))

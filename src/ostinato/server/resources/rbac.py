@@ -6,9 +6,10 @@ from typing import ClassVar
 
 from ostinato.api import labels, names
 from ostinato.api.field_errors import FieldError, Path
+from ostinato.server.resources.shown import as_shown
 from ostinato.server.resources.strategy import Json, NameRule, Strategy
 from ostinato.server.resources.validation import checked
-from ostinato.server.resources.workloads import GoStruct, parsed_selector
+from ostinato.server.resources.workloads import parsed_selector
 
 _GROUP = "rbac.authorization.k8s.io"
 _ROLE = Path("roleRef")
@@ -113,9 +114,8 @@ class RoleBinding(_Rbac):
     def validate_update(self, new: Json, old: Json) -> list[FieldError]:
         errors = self.validate(new)
         if new.get("roleRef") != old.get("roleRef"):
-            role = new.get("roleRef") or {}
-            shown = GoStruct(APIGroup=role.get("apiGroup", ""), Kind=role.get("kind", ""), Name=role.get("name", ""))
-            errors.append(FieldError.invalid(_ROLE, shown, "cannot change roleRef"))
+            role = as_shown("rbac.v1.RoleRef", new.get("roleRef") or {})
+            errors.append(FieldError.invalid(_ROLE, role, "cannot change roleRef"))
         return errors
 
 

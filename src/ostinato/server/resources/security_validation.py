@@ -6,9 +6,9 @@ import re
 
 from ostinato.api import field_values, names
 from ostinato.api.field_errors import FieldError, Path
+from ostinato.server.resources.shown import as_shown
 from ostinato.server.resources.strategy import Json
 from ostinato.server.resources.validation import checked, descending_path, listed, one_of
-from ostinato.server.resources.workloads import GoStruct
 
 _LONGEST_SYSCTL = 253
 _SYSCTL_PART = "[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
@@ -55,42 +55,18 @@ def validate_security_context(context: Json, path: Path, *, host_users: bool) ->
     errors += _validate_seccomp(context.get("seccompProfile"), path.child("seccompProfile"))
     if context.get("allowPrivilegeEscalation") is False:
         if context.get("privileged"):
-            errors.append(FieldError.invalid(path, _shown(context), f"{_ESCALATION}`privileged` to true"))
+            errors.append(
+                FieldError.invalid(
+                    path, as_shown("core.v1.SecurityContext", context), f"{_ESCALATION}`privileged` to true"
+                )
+            )
         if "CAP_SYS_ADMIN" in context.get("capabilities", {}).get("add", ()):
-            errors.append(FieldError.invalid(path, _shown(context), f"{_ESCALATION}`capabilities.Add` CAP_SYS_ADMIN"))
+            errors.append(
+                FieldError.invalid(
+                    path, as_shown("core.v1.SecurityContext", context), f"{_ESCALATION}`capabilities.Add` CAP_SYS_ADMIN"
+                )
+            )
     return errors + validate_app_armor(context.get("appArmorProfile"), path.child("appArmorProfile"))
-
-
-def _shown(context: Json) -> GoStruct:
-    """A container's security context as messages show it."""
-    capabilities, options, windows = (context.get(k) for k in ("capabilities", "seLinuxOptions", "windowsOptions"))
-    return GoStruct(
-        Capabilities=capabilities and GoStruct(Add=capabilities.get("add"), Drop=capabilities.get("drop")),
-        Privileged=context.get("privileged"),
-        SELinuxOptions=options
-        and GoStruct(**{name.capitalize(): options.get(name, "") for name in ("user", "role", "type", "level")}),
-        WindowsOptions=windows
-        and GoStruct(
-            GMSACredentialSpecName=windows.get("gmsaCredentialSpecName"),
-            GMSACredentialSpec=windows.get("gmsaCredentialSpec"),
-            RunAsUserName=windows.get("runAsUserName"),
-            HostProcess=windows.get("hostProcess"),
-        ),
-        RunAsUser=context.get("runAsUser"),
-        RunAsGroup=context.get("runAsGroup"),
-        RunAsNonRoot=context.get("runAsNonRoot"),
-        ReadOnlyRootFilesystem=context.get("readOnlyRootFilesystem"),
-        AllowPrivilegeEscalation=context.get("allowPrivilegeEscalation"),
-        ProcMount=context.get("procMount"),
-        SeccompProfile=_shown_profile(context.get("seccompProfile")),
-        AppArmorProfile=_shown_profile(context.get("appArmorProfile")),
-    )
-
-
-def _shown_profile(profile: Json | None) -> GoStruct | None:
-    if profile is None:
-        return None
-    return GoStruct(Type=profile.get("type", ""), LocalhostProfile=profile.get("localhostProfile"))
 
 
 def validate_pod_security_context(context: Json, spec: Json, path: Path) -> list[FieldError]:
@@ -157,7 +133,7 @@ def _validate_seccomp(profile: Json | None, path: Path) -> list[FieldError]:
         return errors + descending_path(local, where)
     if local is not None:
         detail = "can only be set when seccomp type is Localhost"
-        errors.append(FieldError.invalid(where, _shown_profile(profile), detail))
+        errors.append(FieldError.invalid(where, as_shown("core.v1.SeccompProfile", profile), detail))
     return errors
 
 

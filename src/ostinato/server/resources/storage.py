@@ -246,8 +246,10 @@ class CSIStorageCapacity(Strategy):
         return errors
 
     def validate_update(self, new: Json, old: Json) -> list[FieldError]:
-        fields = ("nodeTopology", "storageClassName")
-        return [error for field in fields for error in unchanged(new.get(field), old.get(field), Path(field))]
+        where = Path("nodeTopology")
+        errors = unchanged(new.get("nodeTopology"), old.get("nodeTopology"), where, "meta.v1.LabelSelector")
+        path = Path("storageClassName")
+        return errors + unchanged(new.get("storageClassName", ""), old.get("storageClassName", ""), path)
 
 
 class VolumeAttachment(Strategy):
@@ -275,7 +277,9 @@ class VolumeAttachment(Strategy):
         return errors
 
     def validate_update(self, new: Json, old: Json) -> list[FieldError]:
-        return self.validate(new) + unchanged(new.get("spec"), old.get("spec"), Path("spec"))
+        return self.validate(new) + unchanged(
+            new.get("spec"), old.get("spec"), Path("spec"), "storage.v1.VolumeAttachmentSpec"
+        )
 
 
 STRATEGIES: dict[tuple[str, str], Strategy] = {

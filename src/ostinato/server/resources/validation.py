@@ -15,6 +15,7 @@ import msgspec
 from ostinato.api import addresses, field_values, names
 from ostinato.api.field_errors import FieldError, Path
 from ostinato.api.quantity import Quantity
+from ostinato.server.resources.shown import as_shown
 
 _NOT_NEGATIVE = "must be greater than or equal to 0"
 IMMUTABLE = "field is immutable"
@@ -47,8 +48,9 @@ def not_negative(value: int, path: Path) -> list[FieldError]:
     return [] if value >= 0 else [FieldError.invalid(path, value, _NOT_NEGATIVE)]
 
 
-def unchanged(new: Any, old: Any, path: Path) -> list[FieldError]:
-    return [] if new == old else [FieldError.invalid(path, new, IMMUTABLE)]
+def unchanged(new: Any, old: Any, path: Path, model: str = "") -> list[FieldError]:
+    """A value that stays; `model` is that of a struct, or of a list of them."""
+    return [] if new == old else [FieldError.invalid(path, as_shown(model, new) if model else new, IMMUTABLE)]
 
 
 def not_negative_quantity(text: str, path: Path) -> list[FieldError]:

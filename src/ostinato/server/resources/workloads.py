@@ -6,7 +6,6 @@ from typing import Any
 
 from ostinato.api import field_values, intstr, labels, names
 from ostinato.api.field_errors import FieldError, Path
-from ostinato.api.quoting import json_text
 from ostinato.server.resources.strategy import Json
 from ostinato.server.resources.validation import not_negative
 
@@ -69,15 +68,6 @@ def parsed_selector(selector: Json | None) -> labels.Selector | None:
         return None
 
 
-def selector_shown(selector: Json | None) -> Any:
-    """A selector as messages show it."""
-    if not isinstance(selector, dict):
-        return selector
-    fields = {field: selector[field] for field in ("matchLabels",) if selector.get(field)}
-    expressions = selector.get("matchExpressions")
-    return GoStruct(**fields, **({"matchExpressions": expressions} if expressions else {}))
-
-
 def template_labels(template: Json) -> Any:
     return (template.get("metadata") or {}).get("labels")
 
@@ -123,13 +113,3 @@ def number_in(value: intstr.IntOrString | None) -> int:
         digits = value.removesuffix("%")
         return int(digits) if digits.isascii() and digits.isdigit() else 0
     return value or 0
-
-
-class GoStruct:
-    """A value as a kube-apiserver holds it and shows it in messages: under its own names, in its own order."""
-
-    def __init__(self, **fields: Any) -> None:
-        self._fields = fields
-
-    def __str__(self) -> str:
-        return "{" + ",".join(f'"{name}":{json_text(value)}' for name, value in self._fields.items()) + "}"

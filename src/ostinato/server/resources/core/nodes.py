@@ -11,9 +11,9 @@ from ostinato.api.field_errors import FieldError, Path
 from ostinato.server.resources.amounts import validate_amount
 from ostinato.server.resources.pod_spec import round_up
 from ostinato.server.resources.scheduling_validation import TAINT_EFFECTS
+from ostinato.server.resources.shown import as_shown
 from ostinato.server.resources.strategy import Json, Strategy
 from ostinato.server.resources.validation import checked, legacy_cidr, one_of
-from ostinato.server.resources.workloads import GoStruct
 
 _SPEC = Path("spec")
 _TAINTS = Path("metadata", "taints")  # the path that the server has always named
@@ -71,8 +71,8 @@ class Node(Strategy):
         seen: list[Json] = []
         for i, address in enumerate(new.get("status", {}).get("addresses", ())):
             if address in seen:
-                shown = GoStruct(Type=address.get("type", ""), Address=address.get("address", ""))
-                errors.append(FieldError.duplicate(Path("status", "addresses").index(i), shown))
+                path = Path("status", "addresses").index(i)
+                errors.append(FieldError.duplicate(path, as_shown("core.v1.NodeAddress", address)))
             seen.append(address)
         spec, before = new["spec"], old["spec"]
         networks = before.get("podCIDRs", [])
@@ -112,8 +112,7 @@ def _validate_taints(taints: list[Json]) -> list[FieldError]:
             errors.append(FieldError.invalid(path.child("value"), value, ";".join(wrong)))
         errors += one_of(effect, TAINT_EFFECTS, path.child("effect"))
         if (key, effect) in seen:
-            shown = GoStruct(Key=key, Value=value, Effect=effect, TimeAdded=taint.get("timeAdded"))
-            error = FieldError.duplicate(path, shown)
+            error = FieldError.duplicate(path, as_shown("core.v1.Taint", taint))
             errors.append(
                 FieldError(error.type, error.field, error.value, "taints must be unique by key and effect pair")
             )

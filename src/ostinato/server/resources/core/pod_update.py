@@ -8,9 +8,9 @@ from ostinato.api import names
 from ostinato.api.field_errors import FieldError, Path
 from ostinato.server.resources.container_validation import validate_image_text
 from ostinato.server.resources.scheduling_validation import validate_tolerations
+from ostinato.server.resources.shown import as_shown
 from ostinato.server.resources.strategy import Json
 from ostinato.server.resources.validation import checked, difference, legacy_ip, unchanged
-from ostinato.server.resources.workloads import GoStruct
 
 _SPEC = Path("spec")
 _STATUS = Path("status")
@@ -23,9 +23,12 @@ _CHANGEABLE = ",".join(
         "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)",
     )
 )
+_ONLY_MORE = "only additions are allowed (no mutations or deletions)"
 _LONGEST_DEADLINE = (1 << 31) - 1
 _SYSTEM_CONDITIONS = ("PodScheduled", "Ready", "Initialized")
 _APP_ARMOR = "container.apparmor.security.beta.kubernetes.io/"
+_POD = "core.v1.PodSpec"
+_TERM = "core.v1.NodeSelectorTerm"
 _MIRROR = "kubernetes.io/config.mirror"
 
 
@@ -51,7 +54,8 @@ def validate_spec_change(spec: Json, old: Json) -> list[FieldError]:
     if old.get("schedulingGates"):
         errors += _allow_narrower_nodes(kept, old)
     if kept != old:
-        detail = f"pod updates may not change fields other than {_CHANGEABLE}\n{difference(old, kept)}"
+        changes = difference(as_shown(_POD, old), as_shown(_POD, kept))
+        detail = f"pod updates may not change fields other than {_CHANGEABLE}\n{changes}"
         errors.append(FieldError.forbidden(_SPEC, detail))
     return errors
 
@@ -146,24 +150,12 @@ def _validate_node_affinity(new: Json | None, old: Json | None) -> list[FieldErr
     path = _SPEC.child("affinity").child("nodeAffinity").child(required).child("nodeSelectorTerms")
     if len(terms) != len(before):
         detail = "no additions/deletions to non-empty NodeSelectorTerms list are allowed"
-        return [FieldError.invalid(path, [*map(_shown, terms)] or None, detail)]
+        return [FieldError.invalid(path, as_shown(_TERM, terms) or None, detail)]
     return [
-        FieldError.invalid(path.index(i), _shown(term), "only additions are allowed (no mutations or deletions)")
+        FieldError.invalid(path.index(i), as_shown(_TERM, term), _ONLY_MORE)
         for i, (term, previous) in enumerate(zip(terms, before, strict=True))
         if not _has_only_additions(term, previous)
     ]
-
-
-def _shown(term: Json) -> GoStruct:
-    """A term as messages show it."""
-    fields = {}
-    for name, field in (("MatchExpressions", "matchExpressions"), ("MatchFields", "matchFields")):
-        given = term.get(field)
-        fields[name] = given and [
-            GoStruct(Key=each.get("key", ""), Operator=each.get("operator", ""), Values=each.get("values"))
-            for each in given
-        ]
-    return GoStruct(**fields)
 
 
 def _has_only_additions(new: Json, old: Json) -> bool:
@@ -217,8 +209,8 @@ def _validate_addresses(field: str, status: Json, old: Json) -> list[FieldError]
     existing = [each.get("ip", "") for each in old.get(field, ())]
     errors = [error for i, ip in enumerate(addresses) for error in legacy_ip(ip, path.index(i), existing)]
     if len(addresses) > 1 and ({":" in ip for ip in addresses} != {True, False} or len(addresses) > 2):
-        shown = [GoStruct(IP=ip) for ip in addresses]
-        errors.append(FieldError.invalid(path, shown, "may specify no more than one IP for each IP family"))
+        given = as_shown(f"core.v1.{field[0].upper()}{field[1:-1]}", status[field])
+        errors.append(FieldError.invalid(path, given, "may specify no more than one IP for each IP family"))
     return errors
 
 

@@ -10,9 +10,9 @@ from ostinato.server.resources.core.service_shape import (
     is_headless,
     needs_health_check_port,
 )
+from ostinato.server.resources.shown import as_shown
 from ostinato.server.resources.strategy import Json
 from ostinato.server.resources.validation import checked, legacy_cidr, legacy_ip, one_of, port_reference
-from ostinato.server.resources.workloads import GoStruct
 
 _SPEC = Path("spec")
 _PROTOCOLS = ("SCTP", "TCP", "UDP")
@@ -216,8 +216,8 @@ def _validate_port_numbers(spec: Json) -> list[FieldError]:
     for i, port in enumerate(ports):
         protocol, number = key = (port.get("protocol", ""), port.get("port", 0))
         if key in taken:
-            shown = GoStruct(Name="", Protocol=protocol, AppProtocol=None, Port=number, TargetPort=0, NodePort=0)
-            errors.append(FieldError.duplicate(path.index(i), shown))
+            repeated = as_shown("core.v1.ServicePort", {"protocol": protocol, "port": number})
+            errors.append(FieldError.duplicate(path.index(i), repeated))
         taken.add(key)
     return errors
 

@@ -16,6 +16,7 @@ from ostinato.server.resources.claim_validation import (
 from ostinato.server.resources.pod_spec import default_claim_spec, default_volume_source, round_up
 from ostinato.server.resources.pod_warnings import claim_warnings, term_warnings, volume_warnings
 from ostinato.server.resources.scheduling_validation import validate_node_selector
+from ostinato.server.resources.shown import as_shown
 from ostinato.server.resources.storage_sources import OF_VOLUMES, SECOND_AT, TOLD_AT, validate_portal
 from ostinato.server.resources.strategy import Json, Strategy
 from ostinato.server.resources.validation import (
@@ -45,6 +46,7 @@ _NOT_SOURCES = frozenset(
         "volumeMode",
     }
 )
+_CLAIM = "core.v1.PersistentVolumeClaimSpec"
 _CLASS = "volume.beta.kubernetes.io/storage-class"
 _MOUNT_OPTIONS = "volume.beta.kubernetes.io/mount-options"
 _MOUNTED = frozenset(
@@ -110,7 +112,7 @@ class PersistentVolume(Strategy):
             csi = {key: value for key, value in source["csi"].items() if key != "controllerExpandSecretRef"}
             source = {**source, "csi": csi}
         if source != previous:
-            changes = difference(previous, source)
+            changes = difference(_source_shown(previous), _source_shown(source))
             detail = f"spec.persistentvolumesource is immutable after creation\n{changes}"
             errors.append(FieldError.forbidden(_SPEC.child("persistentvolumesource"), detail))
         errors += unchanged(spec.get("volumeMode"), before.get("volumeMode"), Path("volumeMode"))
@@ -143,7 +145,7 @@ def _validate_affinity(new: Json | None, old: Json) -> list[FieldError]:
     if new == old or (new is not None and _renamed(new) == _renamed(old)):
         return []
     detail = "field is immutable, except for updating from beta label to GA"
-    return [FieldError.invalid(Path("nodeAffinity"), new, detail)]
+    return [FieldError.invalid(Path("nodeAffinity"), as_shown("core.v1.VolumeNodeAffinity", new), detail)]
 
 
 def _renamed(affinity: Json) -> Any:
@@ -173,6 +175,13 @@ def _volume_warnings(volume: Json) -> list[str]:
 
 def _source(spec: Json) -> Json:
     return {key: value for key, value in spec.items() if key not in _NOT_SOURCES}
+
+
+def _source_shown(source: Json) -> Json:
+    """A source as messages show it: all that there are, and which of them it is."""
+    others = {f"{name[0].upper()}{name[1:]}" for name in _NOT_SOURCES}
+    fields = as_shown("core.v1.PersistentVolumeSpec", source)
+    return {name: value for name, value in fields.items() if name not in others}
 
 
 def _validate_volume(volume: Json) -> list[FieldError]:
@@ -314,7 +323,7 @@ class PersistentVolumeClaim(Strategy):
         if bound:
             _mask_bound(masked, before)
         if masked != before:
-            changes = difference(_shown(before), _shown(masked))
+            changes = difference(as_shown(_CLAIM, before), as_shown(_CLAIM, masked))
             detail = (
                 "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound "
                 f"claims\n{changes}"
@@ -404,26 +413,3 @@ def _validate_size(spec: Json, old: Json, status: Json) -> list[FieldError]:
         return []
     path = _SPEC.child("resources", "requests", "storage")
     return [FieldError.forbidden(path, "field can not be less than status.capacity")]
-
-
-def _shown(spec: Json) -> dict[str, Any]:
-    """A spec as messages show it."""
-    resources = spec.get("resources", {})
-    return {
-        "AccessModes": spec.get("accessModes"),
-        "Selector": spec.get("selector"),
-        "Resources": {"Limits": resources.get("limits"), "Requests": resources.get("requests")},
-        "VolumeName": spec.get("volumeName", ""),
-        "StorageClassName": spec.get("storageClassName"),
-        "VolumeMode": spec.get("volumeMode"),
-        "DataSource": _shown_source(spec.get("dataSource")),
-        "DataSourceRef": _shown_source(spec.get("dataSourceRef"), "Namespace"),
-        "VolumeAttributesClassName": spec.get("volumeAttributesClassName"),
-    }
-
-
-def _shown_source(source: Json | None, *more: str) -> Json | None:
-    if source is None:
-        return None
-    shown = {"APIGroup": source.get("apiGroup"), "Kind": source.get("kind", ""), "Name": source.get("name", "")}
-    return {**shown, **{name: source.get(name.lower()) for name in more}}

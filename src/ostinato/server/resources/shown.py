@@ -1,0 +1,61 @@
+"""Values as messages show them.
+
+A kube-apiserver holds objects in types of its own, which are not those that it publishes: most of their fields have no
+JSON names, so messages show the names of the Go fields, in the order in which they are declared, set or not. A table,
+made from those types, says so of each model; it is loaded when a message first needs it.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import resources
+from typing import Any
+
+import msgspec
+
+from ostinato.api.quoting import GoStruct
+from ostinato.server.resources.strategy import Json
+
+_OF_THE_HOST = ("hostNetwork", "hostPID", "hostIPC", "shareProcessNamespace", "hostUsers")
+
+
+def as_shown(model: str, value: Any) -> Any:
+    """A value of a model as messages show it, a list of such values, or None.
+
+    >>> as_shown("core.v1.Taint", {"key": "k", "effect": "NoSchedule"})
+    {'Key': 'k', 'Value': '', 'Effect': 'NoSchedule', 'TimeAdded': None}
+    """
+    if isinstance(value, list):
+        return [as_shown(model, item) for item in value]
+    return None if value is None else _struct(model, value)
+
+
+def _struct(model: str, value: Json) -> GoStruct:
+    if model == "core.v1.PodSpec":  # what belongs to the host stands elsewhere there
+        host = {name: value[name] for name in _OF_THE_HOST if name in value}
+        value = {**value, "securityContext": {**(value.get("securityContext") or {}), **host}}
+    out = GoStruct()
+    for name, field, omit, zero, inner in _table()[model]:
+        found = _found(value, field)
+        if found is None:
+            if not omit:
+                out[name] = _struct(zero[1:], {}) if zero[0] == "@" else msgspec.json.decode(zero)
+        elif inner and isinstance(found, dict | list):
+            out[name] = as_shown(inner, found)
+        elif found or not omit:
+            out[name] = dict(sorted(found.items())) if isinstance(found, dict) else found
+    return out
+
+
+def _found(value: Json, field: str) -> Any:
+    if field == ".":
+        return value
+    outer, dot, rest = field.partition(".")
+    return _found(value.get(outer) or {}, rest) if dot else value.get(field)
+
+
+@cache
+def _table() -> dict[str, list[tuple[str, str, int, str, str]]]:
+    """By model, of each field: its name in messages, its own, whether it goes when empty, its zero, its model."""
+    data = resources.files("ostinato.server").joinpath("data/go_shown.json").read_bytes()
+    return msgspec.json.decode(data, type=dict[str, list[tuple[str, str, int, str, str]]])
