@@ -61,7 +61,7 @@ class Server:
         self.metrics = Metrics()
         self.publisher = Publisher(self.registry, self.health, self.metrics, world.clock)
         self.webhooks = Webhooks(world.clock, self.registry)
-        self.admission = Admission(plugins(self.registry, self.authorizer, enabled))
+        self.admission = Admission(plugins(self.registry, self.authorizer, self.webhooks.ask, enabled))
         self.nodes = Nodes()
         pod_handlers.install(self.registry, self.nodes, self.authorizer)
         events = self.registry.get("", "v1", "events")
@@ -200,7 +200,7 @@ class Server:
             return
         from ostinato.server.crds import CustomResources  # noqa: PLC0415
 
-        await CustomResources(self.world, self.index, self.registry, self.admission, self.webhooks.ask).settle()
+        await CustomResources(self.world, self.index, self.registry, self.webhooks.ask).settle()
 
     def _store_fault(self) -> str | None:
         """Why the store takes no writes."""

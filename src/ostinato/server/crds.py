@@ -32,18 +32,18 @@ from ostinato.world import World
 _GROUP = "apiextensions.k8s.io"
 _MANAGER = "kube-apiserver"
 _USER = User("system:apiserver", groups=("system:masters",))
+_NO_ADMISSION = Admission(())  # what follows from a write that was admitted is not asked about
 _logger = logging.getLogger(__name__)
 
 
 class CustomResources:
     """Serves the kinds that are defined, and sees definitions through their lives."""
 
-    def __init__(self, world: World, index: Index, registry: Registry, admission: Admission, ask: Ask) -> None:
+    def __init__(self, world: World, index: Index, registry: Registry, ask: Ask) -> None:
         """`ask`: how conversion webhooks are asked."""
         self._world = world
         self._index = index
         self._registry = registry
-        self._admission = admission
         self._ask = ask
         resource = registry.get(_GROUP, "v1", "customresourcedefinitions")
         assert resource is not None
@@ -131,7 +131,7 @@ class CustomResources:
         route = Route(verb, gvr.group, gvr.version, namespace, gvr.resource, name, "")
         request = Request("", "")
         request.user = _USER
-        return Context(self._world, self._index, request, route, resource, self._admission)
+        return Context(self._world, self._index, request, route, resource, _NO_ADMISSION)
 
     # Serving
 

@@ -25,20 +25,23 @@ from ostinato.server.admission.signing_request_user import SigningRequestUser
 from ostinato.server.admission.storage import DefaultStorageClass, ProtectStorage, ResizeClaims
 from ostinato.server.admission.taint_nodes import TaintNodes
 from ostinato.server.admission.terminating_definition import TerminatingDefinition
+from ostinato.server.admission.webhook_plugins import MutatingWebhook, Parts, ValidatingWebhook
 
 if TYPE_CHECKING:
     from ostinato.server.access.authorize import Authorizer
     from ostinato.server.resources.registry import Registry
+    from ostinato.server.webhooks import Ask
 
 
 OPTIONAL = (OWNER_REFERENCES,)  # the names of those that a server has only where it was asked for
 
 
-def plugins(registry: Registry, authorizer: Authorizer, enabled: Collection[str] = ()) -> list[Plugin]:
-    """`enabled`: which of the optional ones are wanted."""
+def plugins(registry: Registry, authorizer: Authorizer, ask: Ask, enabled: Collection[str] = ()) -> list[Plugin]:
+    """`ask`: how webhooks are asked. `enabled`: which of the optional ones are wanted."""
     namespaces = Kind(registry, "", "v1", "namespaces")
     storage_classes = Kind(registry, "storage.k8s.io", "v1", "storageclasses")
-    return [
+    webhooks = Parts(registry, namespaces, authorizer, ask)
+    of_server: list[Plugin] = [
         TerminatingDefinition(),
         NamespaceLifecycle(namespaces.collection),
         LimitRanger(Kind(registry, "", "v1", "limitranges")),
@@ -55,11 +58,21 @@ def plugins(registry: Registry, authorizer: Authorizer, enabled: Collection[str]
         SigningRequestUser(),
         CertificateSubject(),
         DefaultIngressClass(Kind(registry, "networking.k8s.io", "v1", "ingressclasses")),
+    ]
+    return [
+        *of_server,
         MutatingPolicy(registry, _policies(registry, "mutating"), namespaces, authorizer),
+        MutatingWebhook(_configurations(registry, "mutating"), webhooks, of_server),
         RoleEscalation(authorizer),
         ValidatingPolicy(registry, _policies(registry, "validating"), namespaces, authorizer),
+        ValidatingWebhook(_configurations(registry, "validating"), webhooks),
         ResourceQuota(Kind(registry, "", "v1", "resourcequotas")),
     ]
+
+
+def _configurations(registry: Registry, what: str) -> Kind:
+    """Configurations of webhooks of a sort."""
+    return Kind(registry, "admissionregistration.k8s.io", "v1", f"{what}webhookconfigurations")
 
 
 def _policies(registry: Registry, what: str) -> tuple[Kind, Kind]:

@@ -42,7 +42,12 @@ class Attributes(NamedTuple):
 
     @property
     def namespace(self) -> str:
-        return self.context.route.namespace
+        """A namespace is in itself."""
+        return self.context.route.namespace or (self.name if self.is_namespace else "")
+
+    @property
+    def is_namespace(self) -> bool:
+        return self.resource.resource == "namespaces" and not self.resource.group
 
     @property
     def name(self) -> str:
@@ -81,15 +86,19 @@ class Matcher:
 
     def matched(self, attributes: Attributes, match: Json) -> GroupVersionResource | None:
         """The resource, in the version that a rule names, as which a write matches; None if it does not."""
-        if not self._selects_namespace(attributes, match.get("namespaceSelector")):
-            return None
-        if not _selects_object(attributes, match.get("objectSelector")):
+        if not self.selects(attributes, match):
             return None
         exact = match.get("matchPolicy") != "Equivalent"
         if self._by_rules(attributes, match.get("excludeResourceRules") or (), exact=exact) is not None:
             return None
         rules = match.get("resourceRules") or ()
         return self._by_rules(attributes, rules, exact=exact) if rules else attributes.resource
+
+    def selects(self, attributes: Attributes, match: Json) -> bool:
+        """Whether the selectors of a policy, a binding or a webhook are for a write."""
+        return self._selects_namespace(attributes, match.get("namespaceSelector")) and _selects_object(
+            attributes, match.get("objectSelector")
+        )
 
     def _by_rules(self, attributes: Attributes, rules: Any, *, exact: bool) -> GroupVersionResource | None:
         own = attributes.resource
@@ -101,14 +110,14 @@ class Matcher:
                 if resource.gvr.group == own.group and resource.gvr.resource == own.resource and resource.gvr != own
             ]
         for resource in resources:
-            if any(_rule_matches(rule, attributes, resource) for rule in rules):
+            if any(rule_matches(rule, attributes, resource) for rule in rules):
                 return resource
         return None
 
     def _selects_namespace(self, attributes: Attributes, selector: Json | None) -> bool:
         if not selector:
             return True
-        if attributes.resource.resource == "namespaces" and not attributes.resource.group:
+        if attributes.is_namespace:
             subject = attributes.obj if attributes.operation in ("CREATE", "UPDATE") else attributes.old
         elif attributes.context.resource.namespaced:
             subject = self._namespaces.get(attributes.namespace)
@@ -128,14 +137,15 @@ def _selects_object(attributes: Attributes, selector: Json | None) -> bool:
     return any(obj is not None and wanted.matches(_labels(obj)) for obj in (attributes.obj, attributes.old))
 
 
-def _rule_matches(rule: Json, attributes: Attributes, resource: GroupVersionResource) -> bool:
+def rule_matches(rule: Json, attributes: Attributes, resource: GroupVersionResource) -> bool:
+    """Whether a rule is for a write, taken as one of a resource."""
     names = rule.get("resourceNames")
     return (
         _has(rule.get("operations"), attributes.operation)
         and _has(rule.get("apiGroups"), resource.group)
         and _has(rule.get("apiVersions"), resource.version)
         and _resource_matches(rule.get("resources") or (), resource.resource, attributes.subresource)
-        and _in_scope(rule.get("scope", "*"), attributes.namespace)
+        and _in_scope(rule.get("scope", "*"), attributes)
         and (not names or attributes.name in names)
     )
 
@@ -152,5 +162,5 @@ def _resource_matches(wanted: Any, resource: str, subresource: str) -> bool:
     return False
 
 
-def _in_scope(scope: str, namespace: str) -> bool:
-    return scope == "*" or (scope == "Namespaced") == bool(namespace)
+def _in_scope(scope: str, attributes: Attributes) -> bool:
+    return scope == "*" or (scope == "Namespaced") == (bool(attributes.namespace) and not attributes.is_namespace)

@@ -13,6 +13,7 @@ from ostinato.api.field_errors import FieldError, Path
 from ostinato.api.gvk import GroupResource, GroupVersionKind
 from ostinato.api.status import StatusCause
 from ostinato.server import body
+from ostinato.server.admission.chain import Admission
 from ostinato.server.negotiate import body_media, form_of
 from ostinato.server.options import DeleteOptions, delete_options, read_delete_options, write_options
 from ostinato.server.present import value_response
@@ -44,6 +45,9 @@ _TARGETED = {
 }
 
 
+_ADMITTED = Admission(())  # the eviction was asked about: its deletion is not
+
+
 def evicts(evictions: Resource, budgets: Resource) -> Callable[[Context], Awaitable[Response]]:
     """What answers an Eviction."""
 
@@ -54,6 +58,7 @@ def evicts(evictions: Resource, budgets: Resource) -> Callable[[Context], Awaita
         options = write_options(request, "CreateOptions")
         data = await request.read()
         eviction = body.read(request, evictions, _as_v1(data), media, options)
+        write.fit_namespace(context, eviction)
         if eviction["metadata"].get("name", "") != context.route.name:
             raise BadRequest.of("name in URL does not match name in Eviction object")
         given = _delete_options(context, eviction, dry=options.dry_run)
@@ -190,7 +195,7 @@ class _Eviction:
             if options.resource_version is not None:
                 options = msgspec.structs.replace(options, resource_version=version)
         delete_options(context.request, self._given)  # who asks for nonsense learns of it now, not before
-        await delete_object(context, options)
+        await delete_object(msgspec.structs.replace(context, admission=_ADMITTED), options)
 
     async def _mark(self, options: DeleteOptions) -> str:
         context = self._context

@@ -40,6 +40,9 @@ def connects(
         if what == "log":
             _check_log_options(context)
         else:
+            options = _options(what, context)
+            await context.admission.mutate(context, "CONNECT", options, None, None)
+            await context.admission.validate(context, "CONNECT", options, None, None)
             _check_create(context, authorizer)
         entry = context.collection.entries.get(context.key)
         if entry is None:
@@ -74,6 +77,21 @@ def _check_create(context: Context, authorizer: Authorizer) -> None:
     decision = authorizer.decide(user, asked)
     if not decision.allowed:
         raise Forbidden.of(context.resource.group_resource, route.name, decision.reason)
+
+
+def _options(what: str, context: Context) -> Json:
+    """What is asked for, as admission sees it."""
+    asked = context.request
+    told: Json = {"kind": context.resource.subresources[what].kind.kind, "apiVersion": "v1"}
+    if what == "portforward":
+        ports = [port for text in asked.query.get("ports", ()) for port in text.split(",") if port.isdecimal()]
+        return told | ({"ports": [int(port) for port in ports]} if ports else {})
+    told |= {name: True for name in _FLAGS if name in asked.query and boolean(asked.parameter(name))}
+    if asked.parameter("container"):
+        told["container"] = asked.parameter("container")
+    if asked.query.get("command"):
+        told["command"] = list(asked.query["command"])
+    return told
 
 
 def _to_node(what: str, context: Context, container: str) -> Request:

@@ -97,7 +97,7 @@ async def patch_scale(context: Context) -> Response:
 
 
 class _ScaleAdmission(Admission):
-    """Admission of a Scale, which is what is written, as far as anybody else is to know; its parent is what is stored."""
+    """Admission of a Scale: that is what is written, though its parent is what is stored."""
 
     def __init__(self, inner: Admission, fields: ScaleFields) -> None:
         super().__init__(())

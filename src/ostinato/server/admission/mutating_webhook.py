@@ -1,0 +1,173 @@
+"""Mutating webhooks: asked one after another, each sees what those before it have made of the object.
+
+When one has changed something, the plugins before and the webhooks that ask for it are asked once more: those that had
+their turn before the last change.
+"""
+
+from __future__ import annotations
+
+import copy
+import logging
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from ostinato.api.apply.entries import ManagedFieldsError, decode
+from ostinato.api.errors import InternalError
+from ostinato.api.patch import PatchError, json_patch
+from ostinato.api.quoting import quote
+from ostinato.api.wire import DecodeError, decode_json
+from ostinato.server import body
+from ostinato.server.admission.chain import Plugin
+from ostinato.server.admission.policy_matching import Attributes
+from ostinato.server.admission.webhook_matching import Match, WebhookMatcher
+from ostinato.server.admission.webhook_review import FailedCall, Verdict, asked
+from ostinato.server.admission.webhook_versions import converted, shown_as
+from ostinato.server.resources.strategy import Json
+from ostinato.server.schema import builtin
+from ostinato.server.schema.builtin import BadValue, TypeMismatch, json_type
+from ostinato.server.verbs import write
+
+if TYPE_CHECKING:
+    from ostinato.server.admission.objects import Kind
+    from ostinato.server.admission.webhook_plugins import Parts
+
+_logger = logging.getLogger(__name__)
+_SCHEME = "pkg/runtime/scheme.go:111"
+_INVALID_OWNERS = (
+    ".metadata.managedFields was in an invalid state after admission; this could be caused by an outdated mutating "
+    "admission controller; please fix your requests: "
+)
+
+
+class _Rounds:
+    """Who is to be asked in the second round."""
+
+    def __init__(self) -> None:
+        self.second = False
+        self.changed = False  # by a webhook, ever
+        self._asked: set[tuple[str, str]] = set()  # since the last change, and willing to be asked again
+        self._again: set[tuple[str, str]] = set()
+
+    def note_asked(self, match: Match, *, changed: bool) -> None:
+        if changed:
+            self.changed = True
+            self.note_change()
+        if match.webhook.again:
+            self._asked.add(match.webhook.key)
+
+    def note_change(self) -> None:
+        self._again |= self._asked
+        self._asked = set()
+
+    def skips(self, match: Match) -> bool:
+        return self.second and match.webhook.key not in self._again
+
+
+class MutatingWebhooks:
+    def __init__(self, configurations: Kind, parts: Parts, before: Sequence[Plugin]) -> None:
+        self._matcher = WebhookMatcher(configurations, parts)
+        self._ask = parts.ask
+        self._before = before
+
+    async def ask(self, attributes: Attributes) -> None:
+        """Let webhooks change the object of a write in place; an APIError if one refuses it."""
+        if not self._matcher.webhooks(attributes):
+            return
+        rounds = _Rounds()
+        owners = _owners(attributes.obj)
+        await self._round(attributes, rounds)
+        if rounds.changed:
+            after = copy.deepcopy(attributes.obj)
+            for plugin in self._before:
+                await plugin.mutate(*attributes)
+            rounds.second = True
+            if attributes.obj != after:
+                rounds.note_change()
+            await self._round(attributes, rounds)
+            _settle(attributes, owners)
+
+    async def _round(self, attributes: Attributes, rounds: _Rounds) -> None:
+        for webhook in self._matcher.webhooks(attributes):
+            match = self._matcher.match(webhook, attributes)
+            if match is None or rounds.skips(match):
+                continue
+            shown = await shown_as(match, attributes)
+            changed = False
+            try:
+                verdict = await asked(self._ask, match, shown, mutating=True)
+                changed = await self._patched(match, attributes, shown.obj, verdict)
+            except FailedCall as failure:
+                if not webhook.ignores_failures:
+                    raise failure.refusal from None
+                _logger.warning("%s; its failure policy lets the request pass", failure)
+            rounds.note_asked(match, changed=changed)
+
+    async def _patched(self, match: Match, attributes: Attributes, shown: Json | None, verdict: Verdict) -> bool:
+        """Patch the object in place; whether that has changed it."""
+        operations = _operations(match, verdict)
+        if not operations:
+            return False
+        if shown is None or attributes.obj is None:
+            about = f"admission webhook {quote(match.webhook.name)} attempted to modify the object"
+            raise InternalError.of(f"{about}, which is not supported for this operation")
+        if verdict.patch_type != "JSONPatch":
+            raise FailedCall(match.webhook, f"unsupported patch type {quote(verdict.patch_type)}")
+        try:
+            new = _read(match, shown, json_patch(shown, operations))
+        except (PatchError, TypeMismatch, BadValue) as error:
+            raise InternalError.of(error) from None
+        changed = new != shown
+        if match.kind != attributes.kind:
+            new = await converted(new, match.resource, attributes.context.resource)
+        attributes.obj.clear()
+        attributes.obj.update(new)
+        return changed
+
+
+def _operations(match: Match, verdict: Verdict) -> list[Json]:
+    if not verdict.patch:
+        return []
+    try:
+        operations: Any = decode_json(verdict.patch)
+    except DecodeError as error:
+        raise FailedCall(match.webhook, f"received undecodable patch in webhook response: {error}") from None
+    if operations is not None and not isinstance(operations, list):
+        why = f"json: cannot unmarshal {json_type(operations)} into Go value of type jsonpatch.Patch"
+        raise FailedCall(match.webhook, f"received undecodable patch in webhook response: {why}")
+    return operations or []
+
+
+def _read(match: Match, shown: Json, patched: Any) -> Json:
+    """A patched object in the shape of its kind, defaulted; it shares nothing with the patch."""
+    patched = msgspec.json.decode(msgspec.json.encode(patched))
+    kind, api_version = patched.get("kind"), patched.get("apiVersion")
+    if (kind, api_version) != (shown.get("kind"), shown.get("apiVersion")):
+        raise InternalError.of(body.not_registered(str(kind or ""), str(api_version or ""), _SCHEME))
+    if match.kind != match.resource.gvk:
+        obj, _ = builtin.read(builtin.model_of(match.kind), patched)
+        return {"kind": kind, "apiVersion": api_version, **obj}
+    obj, _ = body.typed(match.resource, patched)
+    match.resource.strategy.default(obj)
+    return obj
+
+
+def _owners(obj: Json | None) -> Any:
+    return ((obj or {}).get("metadata") or {}).get("managedFields")
+
+
+def _settle(attributes: Attributes, owners: Any) -> None:
+    """What a webhook may not leave behind: owners that nobody can read, and another namespace than the request's."""
+    obj, context = attributes.obj, attributes.context
+    if obj is None or "metadata" not in obj:
+        return
+    metadata = obj["metadata"]
+    try:
+        decode(metadata.get("managedFields"))
+    except ManagedFieldsError as error:
+        context.request.warnings.append(f"{_INVALID_OWNERS}{error}")
+        metadata["managedFields"] = owners
+    if not metadata.get("managedFields"):
+        metadata.pop("managedFields", None)
+    write.fit_namespace(context, obj)

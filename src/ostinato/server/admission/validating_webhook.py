@@ -1,0 +1,45 @@
+"""Validating webhooks: all that are for a write are asked at the same time; the first that refuses is heard."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+from ostinato.api.errors import APIError
+from ostinato.server.admission.policy_matching import Attributes
+from ostinato.server.admission.webhook_matching import Match, WebhookMatcher
+from ostinato.server.admission.webhook_review import FailedCall, asked
+from ostinato.server.admission.webhook_versions import shown_as
+
+if TYPE_CHECKING:
+    from ostinato.server.admission.objects import Kind
+    from ostinato.server.admission.webhook_plugins import Parts
+
+_logger = logging.getLogger(__name__)
+
+
+class ValidatingWebhooks:
+    def __init__(self, configurations: Kind, parts: Parts) -> None:
+        self._matcher = WebhookMatcher(configurations, parts)
+        self._ask = parts.ask
+
+    async def ask(self, attributes: Attributes) -> None:
+        """Raise an APIError if a webhook refuses a write, or cannot be asked and must be."""
+        matches = [self._matcher.match(webhook, attributes) for webhook in self._matcher.webhooks(attributes)]
+        wanted = [(match, await shown_as(match, attributes)) for match in matches if match is not None]
+        refusals = await asyncio.gather(*(self._asked(match, shown) for match, shown in wanted))
+        for refusal in refusals:
+            if refusal is not None:
+                raise refusal
+
+    async def _asked(self, match: Match, attributes: Attributes) -> APIError | None:
+        try:
+            await asked(self._ask, match, attributes, mutating=False)
+        except FailedCall as failure:
+            if not match.webhook.ignores_failures:
+                return failure.refusal
+            _logger.warning("%s; its failure policy lets the request pass", failure)
+        except APIError as refusal:
+            return refusal
+        return None

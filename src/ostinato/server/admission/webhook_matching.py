@@ -1,0 +1,133 @@
+"""Which webhooks are asked about a write, and as what the write is shown to them.
+
+Configurations are asked in the order of their names, the webhooks of each in theirs. A webhook whose rules name another
+version of what is written is asked, too, unless it wants exact matches: it sees the object in that version.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from ostinato.api.errors import Forbidden
+from ostinato.api.gvk import GroupVersionKind, GroupVersionResource
+from ostinato.server.admission.policies import (
+    ConfigurationError,
+    Invocation,
+    Subject,
+    compiled_or_error,
+)
+from ostinato.server.admission.policy_matching import Attributes, Matcher, rule_matches
+from ostinato.server.resources.policy_expressions import Compiler, ExpressionError, named
+from ostinato.server.resources.strategy import Json
+from ostinato.server.schema.cel.expression import Expression
+
+if TYPE_CHECKING:
+    from ostinato.server.admission.objects import Kind
+    from ostinato.server.admission.webhook_plugins import Parts
+    from ostinato.server.resources.resource import Resource
+
+_GROUP: Final = "admissionregistration.k8s.io"
+_EXEMPT: Final = frozenset(
+    {
+        "mutatingadmissionpolicies",
+        "mutatingadmissionpolicybindings",
+        "mutatingwebhookconfigurations",
+        "validatingadmissionpolicies",
+        "validatingadmissionpolicybindings",
+        "validatingwebhookconfigurations",
+    }
+)
+
+
+class Webhook:
+    """One webhook of a configuration, its conditions compiled."""
+
+    variables: Final[dict[str, Any]] = {}  # webhooks define none
+
+    def __init__(self, configuration: str, raw: Json) -> None:
+        self.raw = raw
+        self.name: str = raw["name"]
+        self.key = (configuration, self.name)
+        self.ignores_failures = raw.get("failurePolicy") == "Ignore"
+        self.again = raw.get("reinvocationPolicy") == "IfNeeded"
+        self.seconds: int = raw.get("timeoutSeconds") or 10
+        compiler = Compiler({})
+        self.conditions: list[Expression | ExpressionError] = [
+            compiled_or_error(compiler.condition, text) for _, text in named(raw.get("matchConditions"))
+        ]
+
+
+class Match(NamedTuple):
+    """A webhook that is to be asked, and the resource as one of which it sees what is written."""
+
+    webhook: Webhook
+    resource: Resource
+    kind: GroupVersionKind
+
+
+class WebhookMatcher:
+    def __init__(self, configurations: Kind, parts: Parts) -> None:
+        self._configurations = configurations
+        self._registry = parts.registry
+        self._authorizer = parts.authorizer
+        self._matcher = Matcher(parts.registry, parts.namespaces)
+        self._read: list[Json] | None = None  # the configurations that the webhooks are of
+        self._webhooks: list[Webhook] = []
+
+    def webhooks(self, attributes: Attributes) -> list[Webhook]:
+        """All there are, in their order; none for what configures admission itself."""
+        gvr = attributes.resource
+        if gvr.group == _GROUP and gvr.resource in _EXEMPT:
+            return []
+        configurations = self._configurations.all()
+        if configurations is not self._read:
+            ordered = sorted(configurations, key=lambda each: str(each["metadata"]["name"]))
+            self._webhooks = [
+                Webhook(each["metadata"]["name"], raw) for each in ordered for raw in each.get("webhooks") or ()
+            ]
+            self._read = configurations
+        return self._webhooks
+
+    def match(self, webhook: Webhook, attributes: Attributes) -> Match | None:
+        """How a webhook is to be asked about a write, None if it is not; Forbidden if nobody can tell."""
+        if not self._matcher.selects(attributes, webhook.raw):
+            return None
+        resource = self._by_rules(webhook.raw, attributes)
+        if resource is None or not self._holds(webhook, attributes, resource.gvr):
+            return None
+        subresource = resource.subresources.get(attributes.subresource)
+        return Match(webhook, resource, resource.gvk if subresource is None else subresource.kind)
+
+    def _by_rules(self, raw: Json, attributes: Attributes) -> Resource | None:
+        rules = raw.get("rules") or ()
+        own = attributes.context.resource
+        if any(rule_matches(rule, attributes, own.gvr) for rule in rules):
+            return own
+        if raw.get("matchPolicy") == "Exact":
+            return None
+        others = self._equivalents(own, attributes.subresource)
+        return next((other for rule in rules for other in others if rule_matches(rule, attributes, other.gvr)), None)
+
+    def _equivalents(self, own: Resource, subresource: str) -> list[Resource]:
+        """The same objects under other names: other versions, or other groups."""
+        return [
+            other
+            for other in self._registry
+            if other is not own
+            and other.gvr.resource == own.gvr.resource
+            and (other.collection is own.collection if own.collection is not None else other.gvr.group == own.gvr.group)
+            and (not subresource or subresource in other.subresources)
+        ]
+
+    def _holds(self, webhook: Webhook, attributes: Attributes, gvr: GroupVersionResource) -> bool:
+        if not webhook.conditions:
+            return True
+        subject = Subject(attributes, self._matcher, self._authorizer)
+        asked: Invocation[Webhook] = Invocation({}, webhook, {}, gvr, None)
+        try:
+            return subject.conditions(webhook, asked)
+        except ConfigurationError as error:
+            if webhook.ignores_failures:
+                return False
+            group_resource = attributes.context.resource.group_resource
+            raise Forbidden.of(group_resource, attributes.name, error) from None

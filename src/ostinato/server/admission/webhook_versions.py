@@ -1,0 +1,40 @@
+"""What is written, in the version that a webhook wants to see; and back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from ostinato.api.errors import APIError, InternalError
+from ostinato.server.admission.policy_matching import Attributes
+from ostinato.server.resources.strategy import Json
+
+if TYPE_CHECKING:
+    from ostinato.server.admission.webhook_matching import Match
+    from ostinato.server.resources.resource import Resource
+
+
+async def shown_as(match: Match, attributes: Attributes) -> Attributes:
+    """A write as a webhook sees it."""
+    own = attributes.context.resource
+    if match.resource is own or match.kind == attributes.kind:  # subresources have one kind in all versions
+        return attributes
+    obj, old = [
+        None if each is None else await converted(each, own, match.resource)
+        for each in (attributes.obj, attributes.old)
+    ]
+    return attributes._replace(obj=obj, old=old)
+
+
+async def converted(obj: Json, source: Resource, target: Resource) -> Json:
+    """An object of one resource as one of another that has the same objects; InternalError if that cannot be."""
+    if not source.custom:
+        return target.object(msgspec.json.encode(source.stored(obj)))
+    if source.conversion is None:
+        return {**obj, "apiVersion": target.gvk.api_version}
+    try:
+        (made,) = await source.conversion.between([obj], target.gvk.api_version)
+    except APIError as error:
+        raise InternalError.of(error) from None
+    return made
