@@ -16,10 +16,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from ostinato.api.access import AnyObject
-from ostinato.api.errors import APIError, Conflict
+from ostinato.api.errors import APIError, Conflict, NotFound
 from ostinato.api.gvk import NamespacedName
+from ostinato.api.object import plural_of
 from ostinato.cache.own_writes import OwnWrites, own_writes
 from ostinato.client.transport import TransportError
+from ostinato.client.views import View
 from ostinato.controller import reasons
 from ostinato.controller.applying import Applier
 from ostinato.controller.context import Context
@@ -83,6 +85,7 @@ class Worker:
         self._controller = controller
         self._name = controller.name
         self._gvk = None if controller.view is None else controller.view.gvk
+        self._resource = None if controller.view is None else _resource(controller.view)
         self._timeout = options.reconcile_timeout or None
         self._contain = options.contain_panics is not False
         self._slow_step = options.slow_step or 0.0
@@ -161,12 +164,19 @@ class Worker:
             if outcome.retry:
                 return Verdict(writes=writes, retry=True, reason=reasons.RETRY, priority=outcome.priority)
             return Verdict(writes=writes, succeeded=True)
-        if _is_overtaken(outcome):
+        if _is_overtaken(outcome) or self._is_gone(key, outcome):
             self._statistics.conflicts += 1
             log = self._logger.warning if attempt > _MOST_QUIET_CONFLICTS else self._logger.debug
             log("%s: overtaken by another writer (%d in a row): %s", self._about(key), attempt, outcome)
             return Verdict(writes=writes, retry=True, reason=reasons.CONFLICT)
         return self._failed(key, outcome, writes)
+
+    def _is_gone(self, key: Hashable, error: Exception) -> bool:
+        """Whether the object itself was deleted while it was reconciled."""
+        if self._resource is None or not isinstance(error, NotFound) or not isinstance(key, NamespacedName):
+            return False
+        about = error.details
+        return (about.group or "", about.kind, about.name) == (*self._resource, key.name)
 
     def _failed(self, key: Hashable, error: Exception, writes: OwnWrites) -> Verdict:
         self._statistics.errors += 1
@@ -257,6 +267,11 @@ def _label(verdict: Verdict, outcome: Result | Exception) -> Outcome:
 def _is_overtaken(error: Exception) -> bool:
     """A conflict of versions passes when the object is read again; one of field managers does not."""
     return isinstance(error, Conflict) and not error.has_cause("FieldManagerConflict")
+
+
+def _resource(view: View[Any]) -> tuple[str, str]:
+    """Group and name of a kind's resource, as a server's errors name them."""
+    return view.gvk.group, view.info.plural if view.info is not None else plural_of(view.gvk.kind)
 
 
 def _caused(error: Exception, cause: BaseException) -> Exception:

@@ -8,23 +8,27 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.unit.controller.stage import Light, lightly
+from tests.unit.controller.stage import Light, Stage, Widget, WidgetSpec, lightly, staged
 
 from ostinato.api.errors import Conflict
 from ostinato.api.gvk import GroupResource
+from ostinato.api.meta import ObjectMeta
 from ostinato.api.status import StatusCause
 from ostinato.controller import (
     BadResult,
+    Context,
     Controller,
     Reconcile,
     Request,
     Result,
     StartupSource,
     TerminalError,
+    controller,
     current_reconcile,
     reconcile_id,
 )
 from ostinato.controller.result import is_terminal
+from ostinato.kinds.core_v1 import ConfigMap
 
 KEY = Request("default", "a")
 CONFLICT = Conflict.of(GroupResource("", "things"), "a", "the object has been modified")
@@ -165,6 +169,31 @@ def test_a_conflict_of_field_managers_is_an_error(light: Light, playing: Playing
     assert light.count("ostinato_reconcile_conflicts_total") == 0
     assert light.count("controller_runtime_reconcile_errors_total") == 1
     assert light.log.texts() == ["controller test: default/a: Conflict: two managers"]
+
+
+@staged
+async def test_an_object_that_goes_while_it_is_reconciled_alarms_nobody_but_another_that_is_missing_does(
+    stage: Stage,
+) -> None:
+    runs: list[str] = []
+
+    @controller(Widget, name="slow")
+    async def slow(widget: Widget, ctx: Context) -> None:
+        runs.append(widget.metadata.name or "")
+        if widget.metadata.name == "other":
+            await stage.client.get(ConfigMap, "other")
+        await stage.people.delete(widget)
+        await ctx.status(ready=1)
+
+    async with stage.running(slow):
+        await stage.people.create(Widget(metadata=ObjectMeta(name="a"), spec=WidgetSpec()))
+        await stage.settle(5)
+        assert runs == ["a"]
+        assert stage.log.texts() == []
+        assert stage.metrics.value("ostinato_reconcile_conflicts_total", controller="slow") == 1
+        await stage.people.create(Widget(metadata=ObjectMeta(name="other"), spec=WidgetSpec()))
+        await stage.settle(1)
+        assert 'slow: Widget default/other: NotFound: configmaps "other" not found' in stage.log.texts()[0]
 
 
 @played("nonsense")
