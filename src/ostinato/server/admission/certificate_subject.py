@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ostinato.server.admission.chain import Plugin
+from ostinato.server.admission.chain import Plugin, resources
 from ostinato.server.admission.objects import forbidden, is_of
 from ostinato.server.resources.certificate_validation import parse_request
 from ostinato.server.resources.strategy import Json
@@ -17,6 +17,8 @@ _MASTERS = "system:masters"
 
 
 class CertificateSubject(Plugin):
+    about = resources("certificatesigningrequests.certificates.k8s.io")
+
     async def validate(
         self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any
     ) -> None:

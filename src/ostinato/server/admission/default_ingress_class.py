@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ostinato.server.admission.chain import Plugin
+from ostinato.server.admission.chain import Plugin, resources
 from ostinato.server.admission.objects import Kind, is_of
 from ostinato.server.resources.strategy import Json
 
@@ -16,6 +16,8 @@ _DEFAULT = "ingressclass.kubernetes.io/is-default-class"
 
 
 class DefaultIngressClass(Plugin):
+    about = resources("ingresses.networking.k8s.io")
+
     def __init__(self, classes: Kind) -> None:
         self._classes = classes
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ostinato.server.admission.chain import Plugin
+from ostinato.server.admission.chain import Plugin, resources
 from ostinato.server.admission.objects import is_of
 from ostinato.server.resources.strategy import Json
 
@@ -16,6 +16,8 @@ _TAINTS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 
 
 class DefaultTolerations(Plugin):
+    about = resources("pods")
+
     async def mutate(self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any) -> None:
         if operation not in ("CREATE", "UPDATE") or not is_of(context, "", "pods"):
             return

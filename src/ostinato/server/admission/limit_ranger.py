@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from ostinato.api.quantity import Quantity
-from ostinato.server.admission.chain import Plugin
+from ostinato.server.admission.chain import Plugin, resources
 from ostinato.server.admission.objects import Kind, forbidden, is_of
 from ostinato.server.resources.pod_resources import own_total
 from ostinato.server.resources.strategy import Json
@@ -20,6 +20,8 @@ _ANNOTATION = "kubernetes.io/limit-ranger"
 
 
 class LimitRanger(Plugin):
+    about = resources("pods", "persistentvolumeclaims")
+
     def __init__(self, ranges: Kind) -> None:
         self._ranges = ranges
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ostinato.api.errors import Invalid
 from ostinato.api.field_errors import FieldError, Path
-from ostinato.server.admission.chain import Plugin
+from ostinato.api.gvk import GroupResource
+from ostinato.server.admission.chain import Plugin, resources
 from ostinato.server.admission.objects import Kind, forbidden
 from ostinato.server.admission.pod_security_versions import LATEST, LEVELS, findings
 from ostinato.server.resources.strategy import Json
@@ -44,6 +45,8 @@ class Standard(NamedTuple):
 
 
 class PodSecurity(Plugin):
+    about = resources("pods", "namespaces") | {GroupResource(*each) for each in _TEMPLATES}
+
     def __init__(self, namespaces: Kind, pods: Kind) -> None:
         self._namespaces = namespaces
         self._pods = pods

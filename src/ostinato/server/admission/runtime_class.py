@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ostinato.api.errors import Unknown
 from ostinato.api.quoting import quote
-from ostinato.server.admission.chain import Plugin
+from ostinato.server.admission.chain import Plugin, resources
 from ostinato.server.admission.objects import Kind, forbidden, is_of
 from ostinato.server.resources.strategy import Json
 
@@ -18,6 +18,8 @@ _WITHOUT = "pod rejected: Pod Overhead set without corresponding RuntimeClass de
 
 
 class RuntimeClass(Plugin):
+    about = resources("pods")
+
     def __init__(self, classes: Kind) -> None:
         self._classes = classes
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ostinato.api.errors import Unknown
 from ostinato.api.quoting import quote
-from ostinato.server.admission.chain import Plugin
+from ostinato.server.admission.chain import Plugin, resources
 from ostinato.server.admission.objects import Kind, forbidden, is_of
 from ostinato.server.resources.pod_spec import containers_of
 from ostinato.server.resources.strategy import Json
@@ -25,6 +25,8 @@ _TRUE = ("1", "t", "T", "TRUE", "true", "True")
 
 
 class ServiceAccount(Plugin):
+    about = resources("pods")
+
     def __init__(self, accounts: Kind) -> None:
         self._accounts = accounts
 

@@ -15,6 +15,8 @@ _REQUESTS = GroupResource("certificates.k8s.io", "certificatesigningrequests")
 
 
 class SigningRequestUser(Plugin):
+    about = frozenset({_REQUESTS})
+
     async def mutate(self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any) -> None:
         if operation != "CREATE" or context.resource.group_resource != _REQUESTS or obj is None:
             return

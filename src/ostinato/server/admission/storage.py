@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ostinato.api.gvk import GroupResource
 from ostinato.api.quantity import Quantity
-from ostinato.server.admission.chain import Plugin
+from ostinato.server.admission.chain import Plugin, resources
 from ostinato.server.admission.objects import Kind, forbidden, is_of
 from ostinato.server.resources.strategy import Json
 
@@ -22,6 +23,8 @@ _FINALIZERS = {
 
 
 class DefaultStorageClass(Plugin):
+    about = resources("persistentvolumeclaims")
+
     def __init__(self, classes: Kind) -> None:
         self._classes = classes
 
@@ -45,6 +48,8 @@ def _is_default(storage_class: Json) -> bool:
 
 class ResizeClaims(Plugin):
     """Claims grow only if they are bound, and their class lets them."""
+
+    about = resources("persistentvolumeclaims")
 
     def __init__(self, classes: Kind) -> None:
         self._classes = classes
@@ -77,6 +82,8 @@ def _class_of(claim: Json) -> str:
 
 
 class ProtectStorage(Plugin):
+    about = frozenset(GroupResource(*each) for each in _FINALIZERS)
+
     async def mutate(self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any) -> None:
         gvr = context.resource.gvr
         finalizer = _FINALIZERS.get((gvr.group, gvr.resource))

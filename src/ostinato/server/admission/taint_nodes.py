@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ostinato.server.admission.chain import Plugin
+from ostinato.server.admission.chain import Plugin, resources
 from ostinato.server.admission.objects import is_of
 from ostinato.server.resources.strategy import Json
 
@@ -15,6 +15,8 @@ _TAINT = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
 
 
 class TaintNodes(Plugin):
+    about = resources("nodes")
+
     async def mutate(self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any) -> None:
         if operation != "CREATE" or not is_of(context, "", "nodes"):
             return
