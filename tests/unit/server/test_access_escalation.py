@@ -80,6 +80,12 @@ async def test_a_role_is_bound_by_who_holds_its_rules(api: Api) -> None:
     assert refused.message == f'clusterrolebindings.{GROUP} "b" is forbidden: {HELD}{told}'
     absent = await jane(api, "POST", f"{HERE}/rolebindings", binding("Role", "none"))
     assert (absent.code, absent.message) == (404, f'rolebindings.{GROUP} "none" not found')
+    for path, kind, name, message in (
+        (f"{RBAC}/clusterrolebindings", "Role", "read", "Namespace parameter required."),
+        (f"{HERE}/rolebindings", "Role", "", "Name parameter required."),
+    ):
+        wrong = await jane(api, "POST", path, binding(kind, name))
+        assert (wrong.code, wrong.message) == (400, message)
     wrong = await jane(api, "POST", f"{HERE}/rolebindings", binding("Robe", "none"))
     assert (wrong.code, wrong.message) == (500, 'unsupported role reference kind: "Robe"')
     assert (await jane(api, "POST", f"{HERE}/rolebindings", binding("Role", "read"))).code == 201

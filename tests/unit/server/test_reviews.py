@@ -44,6 +44,7 @@ async def test_a_token_review_says_whose_token_it_is(api: Api) -> None:
 async def test_access_is_reviewed_by_the_roles_that_somebody_has(api: Api) -> None:
     mine = await api.post(f"{AUTHORIZATION}/selfsubjectaccessreviews", {"spec": PODS})
     assert (mine.code, mine.body["status"]) == (201, {"allowed": True})
+    assert mine.body["metadata"]["managedFields"][0]["fieldsV1"].keys() == {"f:spec"}
     path = f"{AUTHORIZATION}/subjectaccessreviews"
     theirs = await api.post(path, {"spec": {**PODS, "user": "jane", "groups": ["dev"]}})
     assert theirs.body["status"] == {"allowed": False}

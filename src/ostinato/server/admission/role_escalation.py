@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ostinato.api.errors import Forbidden, NotFound, Unknown
+from ostinato.api.errors import BadRequest, Forbidden, NotFound, Unknown
 from ostinato.api.quoting import quote
 from ostinato.server.access.asked import Asked
 from ostinato.server.access.authorize import MASTERS, Authorizer, aggregated
@@ -66,10 +66,18 @@ class RoleEscalation(Plugin):
         asked = Asked("bind", reference.get("apiGroup", ""), _ROLES[kind], namespace=namespace, name=name)
         if self._authorizer.decide(user, asked).allowed:
             return
-        rules = self._authorizer.roles.of({"kind": kind, "name": name}, namespace)
+        self._confirm(context, user, binding, self._rules_of(context, kind, name))
+
+    def _rules_of(self, context: Context, kind: str, name: str) -> list[Rule]:
+        """The rules of a role that a binding names, if it can be looked for and is found."""
+        if kind == "Role" and not context.route.namespace:
+            raise BadRequest.of("Namespace parameter required.")
+        if not name:
+            raise BadRequest.of("Name parameter required.")
+        rules = self._authorizer.roles.of({"kind": kind, "name": name}, context.route.namespace)
         if rules is None:
             raise NotFound.of(context.resource.group_resource, name)
-        self._confirm(context, user, binding, rules)
+        return rules
 
     def _confirm(self, context: Context, user: User, obj: Json, wanted: list[Rule]) -> None:
         """Forbidden if the user does not hold the wanted rules."""

@@ -50,7 +50,7 @@ class AccessReviews:
         namespace = review["spec"].get("namespace")
         if not namespace:
             raise BadRequest.of("no namespace on request")
-        review["spec"] = {}
+        review["metadata"], review["spec"] = {}, {}
         assert context.request.user is not None
         rules, missing = self._authorizer.rules(context.request.user, namespace)
         told: Json = {
@@ -91,8 +91,12 @@ def _refuse(about_metadata: list[FieldError], about_spec: list[FieldError]) -> N
 
 
 def _metadata_errors(review: Json, detail: str, allowed: tuple[str, ...]) -> list[FieldError]:
-    given = {key: value for key, value in review["metadata"].items() if key not in (*allowed, "managedFields")}
-    return [FieldError.invalid(Path("metadata"), review["metadata"], detail)] if given else []
+    metadata = review["metadata"]
+    if all(key in (*allowed, "managedFields") for key in metadata):
+        return []
+    managed = [GoStruct(**entry) for entry in metadata.get("managedFields", ())]
+    shown = GoStruct(**metadata | ({"managedFields": managed} if managed else {}))
+    return [FieldError.invalid(Path("metadata"), shown, detail)]
 
 
 def _attributes_errors(spec: Json, *, of_subject: bool = False) -> list[FieldError]:

@@ -49,8 +49,10 @@ def _verb(answer: Answer) -> Callable[[Context], Awaitable[Response]]:
         options = write_options(request, "CreateOptions")
         obj = body.read(request, resource, data, body_media(request), options)
         write.fit_namespace(context, obj)
+        obj = write.owned(context, None, obj, options)
         obj["status"] = answer(context, obj)
-        return value_response(obj, form, 201)
+        kind = {"kind": resource.gvk.kind, "apiVersion": resource.gvk.api_version}
+        return value_response({**kind, **obj}, form, 201)
 
     return review
 
