@@ -24,6 +24,10 @@ from ostinato.manager.logs import configure_logging
 from ostinato.manager.signals import stop_on_signals
 
 
+# How much comes before the collector looks at it: more than Python's 700, for nearly all of it lives shortly.
+_THRESHOLDS = (10_000, 20, 20)
+
+
 class Served(Protocol):
     """A manager."""
 
@@ -83,13 +87,15 @@ def set_aside(filled: Sequence[Callable[[], Awaitable[object]]]) -> Iterator[Non
             await each()
         _freeze()
 
-    first = gc.get_freeze_count() == 0
+    first, thresholds = gc.get_freeze_count() == 0, gc.get_threshold()
+    gc.set_threshold(*_THRESHOLDS)
     _freeze()
     waiting = asyncio.get_running_loop().create_task(again(), name="set aside what stays")
     try:
         yield
     finally:
         waiting.cancel()
+        gc.set_threshold(*thresholds)
         if first:
             gc.unfreeze()
 

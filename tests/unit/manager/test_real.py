@@ -202,6 +202,20 @@ def test_the_garbage_collector_is_kept_from_what_was_there_before_the_caches_wer
     assert is_looked_at(loaded[0])
 
 
+def test_the_garbage_collector_looks_less_often_while_managers_run() -> None:
+    before = gc.get_threshold()
+    during: list[int] = []
+
+    async def work(_: Surroundings) -> None:
+        during.append(gc.get_threshold()[0])
+        manager.stop()
+
+    manager = alone().add(Task("a", work))
+    run(manager)
+    assert during[0] > before[0]
+    assert gc.get_threshold() == before
+
+
 def test_a_manager_speaks_http_to_the_server_of_its_configuration() -> None:
     config = Config(server="http://127.0.0.1:1", namespace="widgets", user_agent="me")
     manager = Manager(config, leader_election="widgets")
