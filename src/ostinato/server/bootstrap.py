@@ -1,9 +1,10 @@
 """Bootstrap: what every cluster has from the beginning.
 
 The first namespaces, the priority classes, the roles and flow schemas of the system come from a table; the Service
-`kubernetes` and its endpoints say where this server is reached; a ConfigMap says since when the use of Secrets' tokens
-is noted, for the controller that clears unused ones away. What the store holds already is left as it is, but for the
-Service and its endpoints, which follow the server. All is written as one batch.
+`kubernetes` and its endpoints say where this server is reached, and a ServiceCIDR which addresses Services have; a
+ConfigMap says since when the use of Secrets' tokens is noted, for the controller that clears unused ones away. What the
+store holds already is left as it is, but for the Service and its endpoints, which follow the server, and for the
+IPAddresses of Services, which follow these. All else is written as one batch.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import msgspec
 from ostinato.api.gvk import GroupVersion
 from ostinato.server import body
 from ostinato.server.resources.apiregistration import local_services
+from ostinato.server.resources.core import service_addresses
 from ostinato.server.resources.registry import Registry
 from ostinato.server.resources.resource import Resource
 from ostinato.server.resources.strategy import Json
@@ -27,6 +29,8 @@ from ostinato.world import World
 SERVICE_ADDRESS = "10.0.0.1"  # of the Service `kubernetes`: the first of the service range
 
 _MANAGER = "kube-apiserver"
+_RANGE_MANAGER = "kubernetes-service-cidr-controller"
+_RANGE_READY = "Kubernetes default Service CIDR is ready"
 _FLOW_MANAGER = "api-priority-and-fairness-config-producer-v1"
 
 
@@ -43,6 +47,8 @@ async def bootstrap(
         if write_ is not None:
             writes.append(write_)
     await asyncio.gather(*writes)
+    services = index.collections["services"].entries.values()
+    await service_addresses.repair(index, world, [msgspec.json.decode(entry.data) for entry in services])
 
 
 def _table() -> list[Json]:
@@ -72,6 +78,12 @@ def _new(world: World, resource: Resource, obj: Json) -> Json:
     if resource.strategy.generation:
         meta["generation"] = 1
     resource.strategy.prepare_create(obj)
+    if resource.gvk.kind == "ServiceCIDR":
+        ready = {"type": "Ready", "status": "True", "lastTransitionTime": now, "message": _RANGE_READY}
+        config = {"apiVersion": obj["apiVersion"], "kind": "ServiceCIDR", "metadata": {"name": meta["name"]}}
+        config["status"] = {"conditions": [ready]}
+        obj = resource.managers["status"].apply(obj, config, _RANGE_MANAGER, now)
+        obj["status"]["conditions"][0]["reason"] = ""
     if resource.gvk.kind == "FlowSchema":
         obj["status"] = {"conditions": [_served(obj["spec"]["priorityLevelConfiguration"]["name"], now)]}
     return obj
@@ -131,6 +143,12 @@ def _self(address: str, port: int) -> list[Json]:
                 "sessionAffinity": "None",
                 "type": "ClusterIP",
             },
+        },
+        {
+            "apiVersion": "networking.k8s.io/v1",
+            "kind": "ServiceCIDR",
+            "metadata": {"name": "kubernetes"},
+            "spec": {"cidrs": [str(service_addresses.RANGE)]},
         },
         {
             "apiVersion": "v1",

@@ -8,6 +8,7 @@ from ostinato.server.core import Server
 
 KUBERNETES = "/api/v1/namespaces/default/services/kubernetes"
 SLICE = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices/kubernetes"
+ROLES = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
 
 
 @asking
@@ -49,12 +50,15 @@ async def test_a_restart_makes_only_what_is_missing_and_follows_the_server(api: 
     before = server.index.version
     await server.start()
     assert server.index.version == before
-    await api.delete("/apis/scheduling.k8s.io/v1/priorityclasses/system-node-critical")
+    address, role = "/apis/networking.k8s.io/v1/ipaddresses/10.0.0.1", f"{ROLES}/system:discovery"
+    for lost in (address, role):
+        assert (await api.delete(lost)).code == 200
     await api.merge("/apis/rbac.authorization.k8s.io/v1/clusterroles/view", {"metadata": {"labels": {"mine": "1"}}})
     await server.start("10.1.1.1", 7443)
-    assert (await api.get("/apis/scheduling.k8s.io/v1/priorityclasses/system-node-critical")).code == 200
-    role = await api.get("/apis/rbac.authorization.k8s.io/v1/clusterroles/view")
-    assert role.body["metadata"]["labels"]["mine"] == "1"
+    for lost in (address, role):
+        assert (await api.get(lost)).code == 200
+    view = await api.get("/apis/rbac.authorization.k8s.io/v1/clusterroles/view")
+    assert view.body["metadata"]["labels"]["mine"] == "1"
     found = (await api.get(SLICE)).body
     assert found["endpoints"][0]["addresses"] == ["10.1.1.1"]
     assert found["ports"][0]["port"] == 7443

@@ -100,3 +100,63 @@ async def test_endpoints_with_a_finalizer_outlive_their_service(api: Api) -> Non
     await api.post(endpoints, {"metadata": {"name": "a", "finalizers": ["example.com/x"]}})
     await api.delete(f"{_SERVICES}/a")
     assert (await api.get(f"{endpoints}/a")).code == 200
+
+
+_ADDRESSES = "/apis/networking.k8s.io/v1/ipaddresses"
+_RANGES = "/apis/networking.k8s.io/v1/servicecidrs"
+
+
+@asking
+async def test_an_address_is_an_object_for_as_long_as_a_service_has_it(api: Api) -> None:
+    assert (await api.get(f"{_ADDRESSES}/10.0.0.1")).body["spec"]["parentRef"]["name"] == "kubernetes"
+    await api.post(_SERVICES, _service("a", clusterIP="10.0.0.50"))
+    parent = (await api.get(f"{_ADDRESSES}/10.0.0.50")).body["spec"]["parentRef"]
+    assert parent == {"resource": "services", "namespace": "default", "name": "a"}
+    outside = {"type": "ExternalName", "externalName": "a.b", "clusterIP": None, "clusterIPs": None}
+    await api.merge(f"{_SERVICES}/a", {"spec": outside})
+    assert (await api.get(f"{_ADDRESSES}/10.0.0.50")).code == 404
+    await api.merge(f"{_SERVICES}/a", {"spec": {"type": "ClusterIP", "clusterIP": "10.0.0.51"}})
+    assert (await api.get(f"{_ADDRESSES}/10.0.0.51")).code == 200
+    await api.delete(f"{_SERVICES}/a")
+    assert [each["metadata"]["name"] for each in (await api.get(_ADDRESSES)).body["items"]] == ["10.0.0.1"]
+
+
+@asking
+async def test_an_address_that_somebody_named_is_not_given_out(api: Api) -> None:
+    parent = {"resource": "gateways", "group": "a.b", "name": "g", "namespace": "default"}
+    await api.post(_ADDRESSES, {"metadata": {"name": "10.0.0.60"}, "spec": {"parentRef": parent}})
+    refused = await api.post(_SERVICES, _service("a", clusterIP="10.0.0.60"))
+    assert "provided IP is already allocated" in refused.message
+
+
+@asking
+async def test_a_further_range_has_further_addresses_until_it_goes(api: Api) -> None:
+    assert (await api.get(f"{_RANGES}/kubernetes")).body["spec"]["cidrs"] == ["10.0.0.0/24"]
+    wanted = _service("a", clusterIP="192.168.7.5")
+    assert "does not match the current range" in (await api.post(_SERVICES, wanted)).message
+    await api.post(_RANGES, {"metadata": {"name": "more"}, "spec": {"cidrs": ["192.168.7.0/28"]}})
+    assert (await api.post(_SERVICES, wanted)).code == 201
+    assert (await api.post(_SERVICES, _service("b", clusterIP="192.168.7.15"))).code == 422
+    await _many(api, 252)
+    beyond = await _many(api, 258)
+    assert sum(answer.code == 201 for answer in beyond) == 6
+    await api.delete(f"{_RANGES}/more")
+    assert "does not match" in (await api.post(_SERVICES, _service("c", clusterIP="192.168.7.14"))).message
+
+
+@asking
+async def test_a_dry_run_is_told_values_that_nobody_has(api: Api) -> None:
+    for _ in range(2):
+        dry = (await api.post(f"{_SERVICES}?dryRun=All", _service("a", type="NodePort"))).body["spec"]
+        assert (dry["clusterIP"], dry["ports"][0]["nodePort"]) == ("10.0.0.0", 32769)
+    assert (await api.post(f"{_SERVICES}?dryRun=All", _service("a", clusterIP="10.0.0.1"))).code == 201
+    assert len((await api.get(_ADDRESSES)).body["items"]) == 1
+
+
+@asking
+async def test_two_ports_of_a_new_service_do_not_share_a_node_port(api: Api) -> None:
+    ports = [{"name": "a", "port": 1, "nodePort": 31000}, {"name": "b", "port": 2, "nodePort": 31000}]
+    refused = await api.post(_SERVICES, _service("a", type="NodePort", ports=ports))
+    assert "spec.ports[1].nodePort: Invalid value: 31000: provided port is already allocated" in refused.message
+    ports[1] |= {"port": 1, "protocol": "UDP"}
+    assert (await api.post(_SERVICES, _service("a", type="NodePort", ports=ports))).code == 201

@@ -16,7 +16,7 @@ from ostinato.api.field_errors import FieldError
 
 if TYPE_CHECKING:
     from ostinato.api.apply.fieldset import Filter
-    from ostinato.server.store.index import Collection, Index
+    from ostinato.server.store.index import Index
     from ostinato.world import World
 
 Json = dict[str, Any]
@@ -101,12 +101,15 @@ class Strategy:
     def validate_status_update(self, new: Json, old: Json) -> list[FieldError]:
         return []
 
-    def begin(self, new: Json, old: Json | None, collection: Collection) -> Callable[[], None] | None:
-        """The first step: take what there is only one of, or raise an APIError.
+    def begin(self, new: Json, old: Json | None, index: Index, *, dry: bool) -> Callable[[], None] | None:
+        """The first step: take what there is only one of, or raise an APIError. A `dry` run takes nothing.
 
         Gives back what ends the hold on it, to be called when the write has succeeded or failed.
         """
         return None
+
+    async def after_write(self, new: Json, old: Json | None, index: Index) -> None:
+        """What comes with an object that was stored, where `begin` has held something."""
 
     def warnings(self, new: Json, old: Json | None) -> list[str]:
         """What the client should know though it is allowed."""

@@ -56,7 +56,7 @@ async def create_object(
     obj["metadata"]["uid"] = context.world.ids.uid()
     obj["metadata"]["creationTimestamp"] = write.now(context.world.clock)
     strategy = context.resource.strategy
-    end = strategy.begin(obj, None, context.collection)
+    end = strategy.begin(obj, None, context.index, dry=options.dry_run)
     try:
         if strategy.generation:
             obj["metadata"]["generation"] = 1
@@ -64,6 +64,8 @@ async def create_object(
         _validate(context, obj)
         await context.admission.validate(context, "CREATE", obj, None, options)
         data = await _stored(context, obj, options)
+        if end is not None and not options.dry_run:
+            await strategy.after_write(obj, None, context.index)
     finally:
         if end is not None:
             end()

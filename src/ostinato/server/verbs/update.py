@@ -150,12 +150,16 @@ def asked_version(meta: Json) -> int:
 
 async def _attempt(context: Context, current: Entry, old: Json, new: Json, options: WriteOptions) -> bytes:
     strategy = context.resource.strategy
-    end = None if context.route.subresource else strategy.begin(new, old, context.collection)
+    dry = options.dry_run
+    end = None if context.route.subresource else strategy.begin(new, old, context.index, dry=dry)
     try:
         _prepare(context, old, new)
         _validate(context, old, new)
         await context.admission.validate(context, "UPDATE", new, old, options)
-        return await _store(context, current, old, new, options)
+        data = await _store(context, current, old, new, options)
+        if end is not None and not dry:
+            await strategy.after_write(new, old, context.index)
+        return data
     finally:
         if end is not None:
             end()

@@ -12,6 +12,7 @@ from ostinato.api import names
 from ostinato.api.addresses import cidr_warnings, ip_warning
 from ostinato.api.field_errors import FieldError, Path
 from ostinato.server.resources.core import service_validation
+from ostinato.server.resources.core.service_addresses import follow
 from ostinato.server.resources.core.service_allocation import NODE_PORTS, Allocation
 from ostinato.server.resources.core.service_shape import (
     drop_what_the_type_lacks,
@@ -24,7 +25,7 @@ from ostinato.server.resources.strategy import Json, NameRule, Strategy
 from ostinato.server.store.index import Conflict
 
 if TYPE_CHECKING:
-    from ostinato.server.store.index import Collection, Index
+    from ostinato.server.store.index import Index
     from ostinato.world import World
 
 _SPEC = Path("spec")
@@ -39,11 +40,12 @@ class Service(Strategy):
     returns_deleted = True
     selectable = ("spec.clusterIP", "spec.type")
 
-    def __init__(self, allocation: Allocation | None = None) -> None:
-        self._allocation = allocation
+    def __init__(self, world: World | None = None) -> None:
+        self._world = world
+        self._allocation = None if world is None else Allocation(world.rng.fork("services"))
 
     def for_server(self, world: World) -> Strategy:
-        return Service(Allocation(world.rng.fork("services")))
+        return Service(world)
 
     def default(self, obj: Json) -> None:
         spec = obj.setdefault("spec", {})
@@ -68,18 +70,22 @@ class Service(Strategy):
                 if ingress.get("ip"):
                     ingress.setdefault("ipMode", "VIP")
 
-    def begin(self, new: Json, old: Json | None, collection: Collection) -> Callable[[], None] | None:
+    def begin(self, new: Json, old: Json | None, index: Index, *, dry: bool) -> Callable[[], None] | None:
         assert self._allocation is not None
         spec = new["spec"]
         if old is not None:
             patch_allocated(spec, old["spec"])
         normalize_cluster_ips(spec, None if old is None else old["spec"])
-        end = self._allocation.hold(new, old, collection)
+        end = self._allocation.hold(new, old, index, dry=dry)
         if spec["type"] == "ExternalName":
             spec.pop("internalTrafficPolicy", None)
         if "healthCheckNodePort" in spec:
             spec["healthCheckNodePort"] = spec.pop("healthCheckNodePort")  # shown behind the ports
         return end
+
+    async def after_write(self, new: Json, old: Json | None, index: Index) -> None:
+        assert self._world is not None
+        await follow(index, self._world, new, old)
 
     def prepare_create(self, obj: Json) -> None:
         obj["status"] = {"loadBalancer": {}}
@@ -133,7 +139,9 @@ class Service(Strategy):
         return found
 
     async def after_delete(self, obj: Json, index: Index) -> None:
-        """The Endpoints of a Service go with it, so that another one of its name does not inherit them."""
+        """Its addresses are free again; its Endpoints go with it, or another one of its name would inherit them."""
+        assert self._world is not None
+        await follow(index, self._world, None, obj)
         collection = index.collections.get("endpoints")
         metadata = obj["metadata"]
         entry = collection.newest(f"{metadata['namespace']}/{metadata['name']}") if collection is not None else None

@@ -1,0 +1,126 @@
+"""The addresses of Services as objects: an IPAddress for each that is given out, from the ranges of the ServiceCIDRs.
+
+The objects follow the Services, so that clients see who has which address; an address for which there is an object is
+not given out. Ranges that a ServiceCIDR adds are used after the server's own. All are IPv4: this server has no other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+from ipaddress import IPv4Network
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from ostinato.server.resources.strategy import Json
+from ostinato.server.store.index import Collection, Conflict, Entry, Index
+
+if TYPE_CHECKING:
+    from ostinato.world import World
+
+RANGE: Final = IPv4Network("10.0.0.0/24")
+_ADDRESSES: Final = "ipaddresses.networking.k8s.io"
+_RANGES: Final = "servicecidrs.networking.k8s.io"
+_LABELS: Final = {
+    "ipaddress.kubernetes.io/ip-family": "IPv4",
+    "ipaddress.kubernetes.io/managed-by": "ipallocator.k8s.io",
+}
+_OWNED: Final[Json] = {
+    "f:metadata": {"f:labels": {".": {}, **{f"f:{label}": {} for label in _LABELS}}},
+    "f:spec": {"f:parentRef": {".": {}, "f:name": {}, "f:namespace": {}, "f:resource": {}}},
+}
+
+
+def ranges(index: Index) -> list[IPv4Network]:
+    """The ranges that addresses are taken from; one that is going or not ready gives none."""
+    found = [RANGE]
+    for entry in _present(index.collections.get(_RANGES)):
+        obj = msgspec.json.decode(entry.data)
+        conditions = (obj.get("status") or {}).get("conditions") or ()
+        ready = all(each.get("status") == "True" for each in conditions if each.get("type") == "Ready")
+        if ready and not obj["metadata"].get("deletionTimestamp"):
+            networks = (IPv4Network(cidr, strict=False) for cidr in obj["spec"].get("cidrs") or () if ":" not in cidr)
+            found += [network for network in networks if network not in found]
+    return found
+
+
+def named_addresses(index: Index) -> set[str]:
+    """The addresses for which there are objects."""
+    return {entry.key for entry in _present(index.collections.get(_ADDRESSES))}
+
+
+def _present(collection: Collection | None) -> Iterable[Entry]:
+    """The newest states, durable or not."""
+    if collection is None:
+        return ()
+    newest = {**collection.entries, **collection.pending}
+    return [entry for entry in newest.values() if entry is not None]
+
+
+def addresses_of(service: Json | None) -> list[str]:
+    """The addresses that a Service has."""
+    spec = {} if service is None else service.get("spec") or {}
+    if spec.get("type") == "ExternalName":
+        return []
+    return [address for address in spec.get("clusterIPs") or () if address not in ("", "None")]
+
+
+async def follow(index: Index, world: World, new: Json | None, old: Json | None) -> None:
+    """Let there be an object for each address of a Service, and none for those that it no longer has."""
+    collection = index.collections.get(_ADDRESSES)
+    if collection is None:
+        return
+    have, had = addresses_of(new), addresses_of(old)
+    for address in have:
+        if new is not None and address not in had and collection.newest(address) is None:
+            with suppress(Conflict):  # somebody else was faster, and means the same
+                await _put(index, collection, _object(world, address, new["metadata"]))
+    for address in had:
+        entry = collection.newest(address)
+        if address not in have and entry is not None:
+            with suppress(Conflict):
+                await index.delete(collection, address, entry)
+
+
+async def repair(index: Index, world: World, services: Iterable[Json]) -> None:
+    """Bring the objects in line with all Services: after a crash between the two writes, or for an older store."""
+    collection = index.collections.get(_ADDRESSES)
+    if collection is None:
+        return
+    known = set()
+    for service in services:
+        known.update(addresses_of(service))
+        await follow(index, world, service, None)
+    for entry in list(_present(collection)):
+        if entry.key not in known and entry.labels.items() >= _LABELS.items():
+            with suppress(Conflict):
+                await index.delete(collection, entry.key, entry)
+
+
+def _object(world: World, address: str, service: Json) -> Json:
+    now = world.clock.now().isoformat(timespec="seconds")[:19] + "Z"
+    owner = {"manager": "kube-apiserver", "operation": "Update", "apiVersion": "networking.k8s.io/v1"}
+    place = {"namespace": service["namespace"], "name": service["name"]}
+    return {
+        "metadata": {
+            "name": address,
+            "uid": world.ids.uid(),
+            "resourceVersion": "",
+            "creationTimestamp": now,
+            "labels": dict(_LABELS),
+            "managedFields": [{**owner, "time": now, "fieldsType": "FieldsV1", "fieldsV1": _OWNED}],
+        },
+        "spec": {"parentRef": {"resource": "services", **place}},
+    }
+
+
+async def _put(index: Index, collection: Collection, obj: Json) -> None:
+    metadata: dict[str, Any] = obj["metadata"]
+    entry = Entry(metadata["name"], 0, b"", metadata["labels"], {}, metadata["uid"])
+
+    def encode(version: int) -> bytes:
+        metadata["resourceVersion"] = str(version)
+        return msgspec.json.encode(obj)
+
+    await index.put(collection, entry, None, encode)
