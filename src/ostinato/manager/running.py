@@ -23,7 +23,6 @@ from ostinato.manager.hosting import current_host
 from ostinato.manager.logs import configure_logging
 from ostinato.manager.signals import stop_on_signals
 
-
 # How much comes before the collector looks at it: more than Python's 700, for nearly all of it lives shortly.
 _THRESHOLDS = (10_000, 20, 20)
 
