@@ -15,12 +15,14 @@ from ostinato.server.admission.objects import Kind
 from ostinato.server.admission.owner_references import NAME as OWNER_REFERENCES
 from ostinato.server.admission.owner_references import OwnerReferences
 from ostinato.server.admission.pod_security import PodSecurity
+from ostinato.server.admission.policy_parameters import PolicyParameters
 from ostinato.server.admission.policy_plugins import MutatingPolicy, ValidatingPolicy
 from ostinato.server.admission.priority import Priority
 from ostinato.server.admission.resource_quota import ResourceQuota
 from ostinato.server.admission.role_escalation import RoleEscalation
 from ostinato.server.admission.runtime_class import RuntimeClass
 from ostinato.server.admission.service_account import ServiceAccount
+from ostinato.server.admission.signer_rights import SignerRights
 from ostinato.server.admission.signing_request_user import SigningRequestUser
 from ostinato.server.admission.storage import DefaultStorageClass, ProtectStorage, ResizeClaims
 from ostinato.server.admission.taint_nodes import TaintNodes
@@ -42,6 +44,7 @@ def plugins(registry: Registry, authorizer: Authorizer, ask: Ask, enabled: Colle
     storage_classes = Kind(registry, "storage.k8s.io", "v1", "storageclasses")
     webhooks = Parts(registry, namespaces, authorizer, ask)
     of_server: list[Plugin] = [
+        PolicyParameters(registry, authorizer),
         TerminatingDefinition(),
         NamespaceLifecycle(namespaces.collection),
         LimitRanger(Kind(registry, "", "v1", "limitranges")),
@@ -56,6 +59,7 @@ def plugins(registry: Registry, authorizer: Authorizer, ask: Ask, enabled: Colle
         ResizeClaims(storage_classes),
         RuntimeClass(Kind(registry, "node.k8s.io", "v1", "runtimeclasses")),
         SigningRequestUser(),
+        SignerRights(authorizer),
         CertificateSubject(),
         DefaultIngressClass(Kind(registry, "networking.k8s.io", "v1", "ingressclasses")),
     ]

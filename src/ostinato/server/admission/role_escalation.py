@@ -14,7 +14,7 @@ from ostinato.server.access.asked import Asked
 from ostinato.server.access.authorize import MASTERS, Authorizer, aggregated
 from ostinato.server.access.roles import GROUP
 from ostinato.server.access.rules import Rule, TooManyParts, quoted, uncovered
-from ostinato.server.admission.chain import Plugin
+from ostinato.server.admission.chain import Plugin, resources
 from ostinato.server.request import User
 from ostinato.server.resources.strategy import Json
 
@@ -30,11 +30,13 @@ _COLLECTED = ("ownerReferences", "finalizers", "managedFields")  # what the garb
 
 
 class RoleEscalation(Plugin):
+    about = resources(*(f"{name}.{GROUP}" for name in ("roles", "clusterroles", "rolebindings", "clusterrolebindings")))
+
     def __init__(self, authorizer: Authorizer) -> None:
         self._authorizer = authorizer
 
     async def mutate(self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any) -> None:
-        if context.resource.gvr.group != GROUP or obj is None or operation == "DELETE":
+        if obj is None:
             return
         user = context.request.user
         if user is None or MASTERS in user.groups or (old is not None and _is_collected(obj, old)):

@@ -1,0 +1,108 @@
+"""Parameters of policies: who lets a policy read them must be able to read them, too.
+
+For a policy that is all objects of its `paramKind`; for a binding it is what its `paramRef` names. Where it cannot be
+told which resource that is, the right must be to all.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ostinato.api.errors import Invalid
+from ostinato.api.field_errors import FieldError, Path
+from ostinato.api.gvk import GroupVersion
+from ostinato.server.access.asked import Asked
+from ostinato.server.access.authorize import MASTERS, Authorizer
+from ostinato.server.admission.chain import Plugin, resources
+from ostinato.server.request import User
+from ostinato.server.resources.strategy import Json
+
+if TYPE_CHECKING:
+    from ostinato.server.resources.registry import Registry
+    from ostinato.server.verbs.context import Context
+
+_GROUP = "admissionregistration.k8s.io"
+_SPEC = Path("spec")
+
+
+class PolicyParameters(Plugin):
+    about = resources(
+        *(f"{sort}admissionpolic{end}.{_GROUP}" for sort in ("validating", "mutating") for end in ("ies", "ybindings"))
+    )
+
+    def __init__(self, registry: Registry, authorizer: Authorizer) -> None:
+        self._registry = registry
+        self._authorizer = authorizer
+
+    async def validate(
+        self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any
+    ) -> None:
+        user = context.request.user
+        if obj is None or context.route.subresource or user is None or MASTERS in user.groups:
+            return
+        spec = obj["spec"]
+        if "policyName" in spec:
+            field, fault = "paramRef", self._reference_fault(context, user, spec)
+        else:
+            before = (old or {}).get("spec") or {}
+            kind = spec.get("paramKind")
+            field, fault = "paramKind", self._kind_fault(user, kind) if kind != before.get("paramKind") else ""
+        if fault:
+            name = context.route.name or obj["metadata"].get("name", "")
+            raise Invalid.of(context.resource.gvk.group_kind, name, [FieldError.forbidden(_SPEC.child(field), fault)])
+
+    def _kind_fault(self, user: User, kind: Json | None) -> str:
+        """Why a policy may not have a kind of parameters."""
+        if kind is None:
+            return ""
+        group, resource = self._resource(kind)
+        if self._authorizer.decide(user, Asked("get", group, resource or "*", namespace="*", name="*")).allowed:
+            return ""
+        named = f"kind={kind['kind']}, apiVersion={kind['apiVersion']}"
+        return f'user {_shown(user)} must have "get" permission on all objects of the referenced paramKind ({named})'
+
+    def _reference_fault(self, context: Context, user: User, spec: Json) -> str:
+        """Why a binding may not refer to parameters."""
+        reference = spec.get("paramRef")
+        if reference is None:
+            return ""
+        policy = self._policy(context, spec["policyName"])
+        kind = None if policy is None else policy["spec"].get("paramKind")
+        group, resource = ("*", "*") if kind is None else self._resource(kind)
+        name = reference.get("name", "")
+        verb = "get" if name else "list"
+        asked = Asked(verb, group, resource or "*", namespace=reference.get("namespace", ""), name=name)
+        if self._authorizer.decide(user, asked).allowed:
+            return ""
+        everything = f'user {_shown(user)} does not have "{verb}" permission for all groups, versions and resources'
+        if policy is None:
+            return (
+                f"unable to get policy {spec['policyName']} to determine minimum required permissions and {everything}"
+            )
+        if kind is not None and not resource:
+            shown = f"&{{{kind['apiVersion']} {kind['kind']}}}"
+            return f"unable to resolve paramKind {shown} to determine minimum required permissions and {everything}"
+        who, right = _shown(user), verb
+        if context.resource.gvr.resource.startswith("mutating"):  # kube-apiserver tells these the other way round
+            who, right = right, who
+        return f'user {who} does not have "{right}" permission on the object referenced by paramRef'
+
+    def _policy(self, context: Context, name: str) -> Json | None:
+        """The policy that a binding is for."""
+        plural = context.resource.gvr.resource.removesuffix("ybindings") + "ies"
+        policies = self._registry.get(_GROUP, "v1", plural)
+        assert policies is not None
+        assert policies.collection is not None
+        entry = policies.collection.newest(name)
+        return None if entry is None else policies.object(entry.data)
+
+    def _resource(self, kind: Json) -> tuple[str, str]:
+        """Group and name of the resource of a kind; no name if there is no such."""
+        wanted = GroupVersion.parse(kind["apiVersion"]).kind(kind["kind"])
+        return wanted.group, next((each.gvr.resource for each in self._registry if each.gvk == wanted), "")
+
+
+def _shown(user: User) -> str:
+    """A user as Go's `%v` prints it."""
+    extra = " ".join(f"{key}:[{' '.join(user.extra[key])}]" for key in sorted(user.extra))
+    return f"&{{{user.name} {user.uid} [{' '.join(user.groups)}] map[{extra}]}}"

@@ -1,0 +1,49 @@
+"""Signing requests are decided by who may for their signer: the verb `approve` on it to approve or deny them, `sign`
+to give them a certificate or to say that there will be none.
+
+A right to `example.com/*` is one to all signers of that domain.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ostinato.api.quoting import quote
+from ostinato.server.access.asked import Asked
+from ostinato.server.access.authorize import MASTERS, Authorizer
+from ostinato.server.admission.chain import Plugin, resources
+from ostinato.server.admission.objects import forbidden
+from ostinato.server.resources.strategy import Json
+
+if TYPE_CHECKING:
+    from ostinato.server.verbs.context import Context
+
+_GROUP = "certificates.k8s.io"
+_VERBS = {"approval": "approve", "status": "sign"}  # by subresource
+_DECIDING = ("certificate", "conditions")  # the fields of a status that decide
+
+
+class SignerRights(Plugin):
+    about = resources(f"certificatesigningrequests.{_GROUP}")
+
+    def __init__(self, authorizer: Authorizer) -> None:
+        self._authorizer = authorizer
+
+    async def validate(
+        self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any
+    ) -> None:
+        verb, user = _VERBS.get(context.route.subresource), context.request.user
+        if verb is None or operation != "UPDATE" or user is None or MASTERS in user.groups:
+            return
+        if verb == "sign" and _decided(obj) == _decided(old):
+            return
+        signer = (old or {})["spec"]["signerName"]
+        for name in (signer, f"{signer.partition('/')[0]}/*"):
+            if self._authorizer.decide(user, Asked(verb, _GROUP, "signers", name=name)).allowed:
+                return
+        raise forbidden(context, old, f"user not permitted to {verb} requests with signerName {quote(signer)}")
+
+
+def _decided(request: Json | None) -> list[Any]:
+    status = (request or {}).get("status") or {}
+    return [status.get(field) for field in _DECIDING]
