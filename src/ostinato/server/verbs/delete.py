@@ -132,7 +132,8 @@ class _Attempt:
         if strategy.begins_deletion(new, self._now):  # kinds that end in phases of their own
             _check_preconditions(self._resource, self._old, options, phased=True)
             _set_finalizers(meta, _finalizers_of(meta, options, strategy, phased=True))
-            await context.admission.validate(context, "DELETE", None, self._old, options)
+            told = msgspec.structs.replace(options, uid=meta["uid"])
+            await context.admission.validate(context, "DELETE", None, self._old, told)
             return Deletion(await self._store(new), gone=False)
         _check_preconditions(self._resource, self._old, options)
         asked = options.grace if options.grace is None or options.grace >= 0 else 1
@@ -140,7 +141,8 @@ class _Attempt:
             return Deletion(self._old, gone=False, shown=strategy.returns_deleted)
         grace = self._set_grace(new, asked)
         _set_finalizers(meta, _finalizers_of(meta, options, strategy))
-        await context.admission.validate(context, "DELETE", None, self._old, options)
+        told = options if grace is None else msgspec.structs.replace(options, grace=grace)
+        await context.admission.validate(context, "DELETE", None, self._old, told)
         held = bool(meta.get("finalizers"))
         if grace is None:
             if not held:

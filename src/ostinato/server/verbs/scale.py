@@ -106,9 +106,10 @@ class _ScaleAdmission(Admission):
 
     async def mutate(self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any) -> None:
         assert obj is not None
-        scale = _scale_of(self._fields, obj)
+        scale = _owned_scale(self._fields, context.resource, obj)
         replicas = scale["spec"].get("replicas", 0)
-        await self._inner.mutate(context, operation, scale, self._scale(old), options)
+        before = None if old is None else _owned_scale(self._fields, context.resource, old)
+        await self._inner.mutate(context, operation, scale, before, options)
         changed = scale["spec"].get("replicas", 0)
         if changed != replicas:
             obj.update(_with_replicas(obj, self._fields.replicas, changed))
@@ -116,10 +117,8 @@ class _ScaleAdmission(Admission):
     async def validate(
         self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any
     ) -> None:
-        await self._inner.validate(context, operation, self._scale(obj), self._scale(old), options)
-
-    def _scale(self, parent: Json | None) -> Json | None:
-        return None if parent is None else _scale_of(self._fields, parent)
+        scale, before = (None if each is None else _scale_of(self._fields, each) for each in (obj, old))
+        await self._inner.validate(context, operation, scale, before, options)
 
 
 def _admitting(context: Context) -> Context:
@@ -138,11 +137,7 @@ def _of_parent(fields: ScaleFields, context: Context, change: Change) -> Change:
     def changed(parent: Json) -> Json:
         resource, name, meta = context.resource, context.route.name, parent["metadata"]
         ownership = _ownership(fields, resource, meta.get("managedFields"))
-        before = _scale_of(fields, parent)
-        entries = ownership.to_scale()
-        if entries:
-            before["metadata"]["managedFields"] = entries
-        scale = change(before)
+        scale = change(_owned_scale(fields, resource, parent))
         replicas = scale["spec"].get("replicas", 0)
         _check(fields, resource, name, replicas)
         uid = scale["metadata"].get("uid")
@@ -168,6 +163,15 @@ def _check(fields: ScaleFields, resource: Resource, name: str, replicas: int) ->
     if replicas < 0 and not resource.custom:
         fault = FieldError.invalid(Path("spec", "replicas"), replicas, "must be greater than or equal to 0")
         raise Invalid.of(SCALE.group_kind, name, [fault])
+
+
+def _owned_scale(fields: ScaleFields, resource: Resource, parent: Json) -> Json:
+    """The Scale of an object, with who owns it."""
+    scale = _scale_of(fields, parent)
+    entries = _ownership(fields, resource, parent["metadata"].get("managedFields")).to_scale()
+    if entries:
+        scale["metadata"]["managedFields"] = entries
+    return scale
 
 
 def _scale_of(fields: ScaleFields, parent: Json) -> Json:
