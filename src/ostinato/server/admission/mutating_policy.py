@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from ostinato.api.apply import TypedError
+from ostinato.api.errors import InternalError
 from ostinato.api.patch import PatchError, TestFailed, json_patch
 from ostinato.server import body
 from ostinato.server.admission.objects import forbidden
@@ -30,6 +31,7 @@ from ostinato.server.resources.policy_expressions import (
 )
 from ostinato.server.resources.policy_messages import as_json, misplaced
 from ostinato.server.resources.strategy import Json
+from ostinato.server.schema.builtin import BadValue, TypeMismatch
 from ostinato.server.schema.cel.expression import Expression
 from ostinato.server.schema.cel.values import CelError
 
@@ -152,7 +154,13 @@ def _changed(context: Context, obj: Json, mutation: _Mutation, subject: Subject,
         if wrong:
             raise _MutationError(f"type mismatch: {wrong}")
         new = _laid(context, obj, value)
-    shaped, _ = body.typed(context.resource, copy.deepcopy(new))
+    try:
+        shaped, unknown = body.typed(context.resource, copy.deepcopy(new))
+    except (TypeMismatch, BadValue) as error:
+        raise InternalError.of(str(error)) from None
+    if unknown and mutation.kind == "JSONPatch":
+        fields = ", ".join(f'unknown field "{field}"' for field in unknown)
+        raise InternalError.of(f"strict decoding error: {fields}")
     context.resource.strategy.default(shaped)
     return shaped
 

@@ -198,27 +198,35 @@ class Subject:
 
     def _request(self, resource: GroupVersionResource) -> Json:
         attributes = self._attributes
-        user = attributes.context.request.user
         kind, own = attributes.kind, attributes.resource
         return {
             "kind": {"group": kind.group, "version": resource.version, "kind": kind.kind},
             "resource": {"group": resource.group, "version": resource.version, "resource": resource.resource},
-            "subResource": attributes.subresource,
             "requestKind": {"group": kind.group, "version": kind.version, "kind": kind.kind},
             "requestResource": {"group": own.group, "version": own.version, "resource": own.resource},
-            "requestSubResource": attributes.subresource,
-            "name": attributes.name,
-            "namespace": attributes.namespace,
             "operation": attributes.operation,
-            "userInfo": {
-                "username": user.name if user is not None else "",
-                "uid": user.uid if user is not None else "",
-                "groups": list(user.groups) if user is not None else [],
-                "extra": {key: list(values) for key, values in (user.extra if user is not None else {}).items()},
-            },
+            "userInfo": _user(attributes.context.request.user),
             "dryRun": bool(getattr(attributes.options, "dry_run", False)),
             "options": _options(attributes),
+            **_set(
+                subResource=attributes.subresource,
+                requestSubResource=attributes.subresource,
+                name=attributes.name,
+                namespace=attributes.namespace,
+            ),
         }
+
+
+def _user(user: User | None) -> Json:
+    if user is None:
+        return {}
+    extra = {key: list(values) for key, values in user.extra.items()}
+    return _set(username=user.name, uid=user.uid, groups=list(user.groups), extra=extra)
+
+
+def _set(**fields: Any) -> Json:
+    """Fields that are not empty: those that are are not there for expressions."""
+    return {name: value for name, value in fields.items() if value}
 
 
 def _options(attributes: Attributes) -> Json:
@@ -237,7 +245,7 @@ def _answer(authorizer: access.Authorizer, user: User | None, question: Question
     """What the server's authorizer says, of who makes the request or of a service account."""
     if question.service_account is not None:
         namespace, name = question.service_account
-        groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated")
+        groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}")
         user = User(f"system:serviceaccount:{namespace}:{name}", groups=groups)
     if user is None:  # the server itself
         return Answer(allowed=True)

@@ -86,7 +86,7 @@ class ValidatingPolicies:
 
     def ask(self, attributes: Attributes) -> None:
         """Raise an APIError if a policy refuses a write."""
-        context, obj, old = attributes.context, attributes.obj, attributes.old
+        context = attributes.context
         refusals: list[_Refusal] = []
         subject: Subject | None = None
         for asked in self._policies.asked(attributes):
@@ -99,7 +99,7 @@ class ValidatingPolicies:
                 refusals += self._acted(context, asked, message, reason)
         if refusals:
             first = refusals[0]
-            error = forbidden(context, obj if obj is not None else old, str(first))
+            error = forbidden(context, attributes.obj, str(first))
             raise refused(error, first.reason, _CODES.get(first.reason, 422), [str(first)])
 
     def _acted(self, context: Context, asked: Invocation[_Compiled], message: str, reason: str) -> list[_Refusal]:

@@ -9,6 +9,7 @@ from ostinato.api.field_errors import FieldError, Path
 from ostinato.api.field_values import validate_fully_qualified_name
 from ostinato.api.gvk import GroupVersion
 from ostinato.server.resources import policy_validation
+from ostinato.server.resources.condition_validation import validate_conditions
 from ostinato.server.resources.policy_expressions import Compiler
 from ostinato.server.resources.strategy import Json
 from ostinato.server.resources.validation import checked
@@ -16,6 +17,7 @@ from ostinato.server.resources.webhook_client import REVIEWS, client_faults, rev
 
 _SPEC = Path("spec")
 _OPERATIONS = ["*", "CONNECT", "CREATE", "DELETE", "UPDATE"]
+_MUTABLE = ["*", "CONNECT", "CREATE", "UPDATE"]
 _FAILURE = ["Fail", "Ignore"]
 _MATCH = ["Equivalent", "Exact"]
 _SIDE_EFFECTS = ["None", "NoneOnDryRun"]
@@ -142,13 +144,25 @@ def validating_policy(name: str, spec: Json) -> list[FieldError]:
     return errors + policy_validation.audit_annotations(name, spec, compiler)
 
 
+def validating_policy_status(status: Json) -> list[FieldError]:
+    path = Path("status")
+    errors: list[FieldError] = []
+    warnings = (status.get("typeChecking") or {}).get("expressionWarnings") or ()
+    for i, warning in enumerate(warnings):
+        at = path.child("typeChecking", "expressionWarnings").index(i)
+        errors += [
+            FieldError.required(at.child(field))
+            for field in ("warning", "fieldRef")
+            if not warning.get(field, "").strip()
+        ]
+    return errors + validate_conditions(status.get("conditions") or [], path.child("conditions"))
+
+
 def mutating_policy(spec: Json) -> list[FieldError]:
     compiler = Compiler(spec)
     errors = policy(spec)
     path = _SPEC.child("matchConstraints", "resourceRules", "operations")
-    for rule in (spec.get("matchConstraints") or {}).get("resourceRules") or ():
-        for operation in rule.get("operations") or ():
-            errors += _supported(operation, ["CREATE", "UPDATE"], path)
+    errors += _mutable(spec.get("matchConstraints") or {}, path)
     errors += policy_validation.variables(spec, compiler) + policy_validation.mutations(spec, compiler)
     again, path = spec.get("reinvocationPolicy", ""), _SPEC.child("reinvocationPolicy")
     return errors + (_supported(again, ["IfNeeded", "Never"], path) if again else [FieldError.required(path)])
@@ -183,8 +197,33 @@ def _match(match: Json, path: Path) -> list[FieldError]:
         errors += labels.validate_label_selector(match.get(field) or {}, path.child(field))
     for field in ("resourceRules", "excludeResourceRules"):
         for i, rule in enumerate(match.get(field) or ()):
+            errors += _resource_names(
+                rule.get("resourceNames") or (), path.child(field).index(i).child("resourceNames")
+            )
             errors += _rule(rule, path.child(field).index(i))
     return errors
+
+
+def _resource_names(given: Iterable[str], path: Path) -> list[FieldError]:
+    errors: list[FieldError] = []
+    seen: set[str] = set()
+    for i, name in enumerate(given):
+        errors += checked(names.name_is_path_segment, name, path.index(i))
+        if name in seen:
+            errors.append(FieldError.duplicate(path.index(i), name))
+        seen.add(name)
+    return errors
+
+
+def mutating_binding(spec: Json) -> list[FieldError]:
+    match = spec.get("matchResources") or {}
+    return binding(spec) + _mutable(match, _SPEC.child("matchResources", "resourceRules", "operations"))
+
+
+def _mutable(match: Json, path: Path) -> list[FieldError]:
+    """What is deleted cannot be changed."""
+    operations = [operation for rule in match.get("resourceRules") or () for operation in rule.get("operations") or ()]
+    return [error for operation in operations for error in _supported(operation, _MUTABLE, path)]
 
 
 def binding(spec: Json) -> list[FieldError]:

@@ -74,6 +74,9 @@ class ValidatingAdmissionPolicy(Policy):
     def validate(self, obj: Json) -> list[FieldError]:
         return validation.validating_policy(obj["metadata"].get("name", ""), obj["spec"])
 
+    def validate_status_update(self, new: Json, old: Json) -> list[FieldError]:
+        return validation.validating_policy_status(new.get("status") or {})
+
 
 class MutatingAdmissionPolicy(Policy):
     def validate(self, obj: Json) -> list[FieldError]:
@@ -98,11 +101,16 @@ class ValidatingAdmissionPolicyBinding(PolicyBinding):
         return super().validate(obj) + validation.actions(obj["spec"].get("validationActions") or [])
 
 
+class MutatingAdmissionPolicyBinding(PolicyBinding):
+    def validate(self, obj: Json) -> list[FieldError]:
+        return validation.mutating_binding(obj["spec"])
+
+
 STRATEGIES: dict[tuple[str, str], Strategy] = {
     (_GROUP, "validatingwebhookconfigurations"): WebhookConfiguration(),
     (_GROUP, "mutatingwebhookconfigurations"): MutatingWebhookConfiguration(),
     (_GROUP, "validatingadmissionpolicies"): ValidatingAdmissionPolicy(),
     (_GROUP, "mutatingadmissionpolicies"): MutatingAdmissionPolicy(),
     (_GROUP, "validatingadmissionpolicybindings"): ValidatingAdmissionPolicyBinding(),
-    (_GROUP, "mutatingadmissionpolicybindings"): PolicyBinding(),
+    (_GROUP, "mutatingadmissionpolicybindings"): MutatingAdmissionPolicyBinding(),
 }

@@ -5,22 +5,16 @@ from __future__ import annotations
 from typing import Final
 
 from ostinato.server.schema.cel.declarations import Declaration, message, simple
-from ostinato.server.schema.cel.functions.moments import timestamp
 from ostinato.server.schema.cel.types import BOOL, DYN, INT, STRING, TIMESTAMP, list_of, map_of
 
 _TEXT: Final = simple(STRING)
 _TEXTS: Final = simple(list_of(STRING))
 _LABELS: Final = simple(map_of(STRING, STRING))
+_MOMENT: Final = simple(TIMESTAMP)  # by its type: what is there is a text, as kube-apiserver has it
 
 
 def _texts(*names: str) -> list[tuple[str, Declaration]]:
     return [(name, _TEXT) for name in names]
-
-
-def _moment() -> Declaration:
-    found = simple(TIMESTAMP)
-    found.convert = timestamp
-    return found
 
 
 def _list_of(items: Declaration) -> Declaration:
@@ -50,7 +44,7 @@ REQUEST: Final = message(
 )
 _CONDITION: Final = message(
     "kubernetes.NamespaceCondition",
-    [*_texts("status", "type", "message", "reason"), ("lastTransitionTime", _moment())],
+    [*_texts("status", "type", "message", "reason"), ("lastTransitionTime", _MOMENT)],
 )
 NAMESPACE: Final = message(
     "kubernetes.Namespace",
@@ -63,8 +57,8 @@ NAMESPACE: Final = message(
                     *_texts("name", "generateName", "namespace", "UID", "resourceVersion"),
                     ("labels", _LABELS),
                     ("annotations", _LABELS),
-                    ("creationTimestamp", _moment()),
-                    ("deletionTimestamp", _moment()),
+                    ("creationTimestamp", _MOMENT),
+                    ("deletionTimestamp", _MOMENT),
                     ("deletionGracePeriodSeconds", simple(INT)),
                     ("generation", simple(INT)),
                     ("finalizers", _TEXTS),

@@ -109,7 +109,8 @@ def audit_annotations(policy: str, spec: Json, compiler: Compiler) -> list[Field
     errors: list[FieldError] = []
     if len(items) > _MOST_ANNOTATIONS:
         why = f"must not have more than {_MOST_ANNOTATIONS} auditAnnotations"
-        errors.append(FieldError.invalid(path, items, why))
+        shown = [{"Key": item.get("key", ""), "ValueExpression": item.get("valueExpression", "")} for item in items]
+        errors.append(FieldError.invalid(path, shown, why))
     seen: set[str] = set()
     for i, item in enumerate(items):
         at, key, text = path.index(i), item.get("key", ""), item.get("valueExpression", "").strip()

@@ -9,8 +9,9 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from ostinato.server.schema.cel.code import SPENT, Frame, Run
+from ostinato.server.schema.cel.functions.formatting import text_of
 from ostinato.server.schema.cel.types import Type, unwrap_optional
-from ostinato.server.schema.cel.values import NONE, CelError, Optional, Uint, no_overload
+from ostinato.server.schema.cel.values import NONE, CelError, Optional, Uint, type_name
 
 _MISSING: Final = object()
 
@@ -38,10 +39,8 @@ def _message_field(operand: Run, kind: Type, name: str) -> Run:
     field, convert = kind.origin.names[name], kind.origin.fields[name].convert
 
     def function(frame: Frame) -> Any:
-        try:
-            found = operand(frame).get(field)
-        except AttributeError:
-            raise no_overload() from None
+        value = operand(frame)
+        found = value.get(field) if type(value) is dict else None
         if found is None:
             raise CelError(f"no such key: {name}")
         return found
@@ -71,7 +70,9 @@ def finder(kind: Type, name: str) -> Callable[[Any], Any]:
         fields = getattr(value, "field", None)  # values that know their fields: those of policies' variables
         if fields is not None:
             return fields(name)
-        raise no_overload()
+        if type(value) is list:
+            raise _no_index(name)
+        return _MISSING
 
     return of_map
 
@@ -126,19 +127,31 @@ def index(target: Run, key: Run, kind: Type) -> Run:
             return found
         if type(value) is Optional:
             return _optional_item(frame, value, at)
-        raise no_overload()
+        raise CelError(f"no such key: {text_of(at)}")
 
     return function
 
 
 def _item(items: list[Any], at: Any) -> Any:
-    if type(at) is float and at.is_integer():
-        at = int(at)
-    if type(at) not in (int, Uint):
-        raise CelError(f"unsupported index type '{type(at).__name__}' in list")
-    if 0 <= at < len(items):
-        return items[at]
-    raise CelError(f"index out of bounds: {at}")
+    place = _place(at)
+    if 0 <= place < len(items):
+        return items[place]
+    raise CelError(f"index out of bounds: {place}")
+
+
+def _place(at: Any) -> int:
+    """The number that a value stands for as the index of a list."""
+    if type(at) is float:
+        if at.is_integer():
+            return int(at)
+        raise CelError(f"unsupported index value {text_of(at)} in list")
+    if type(at) is int or type(at) is Uint:
+        return at
+    raise _no_index(at)
+
+
+def _no_index(at: Any) -> CelError:
+    return CelError(f"unsupported index type '{type_name(at)}' in list")
 
 
 def optional_index(target: Run, key: Run) -> Run:
@@ -158,7 +171,7 @@ def _optional_item(frame: Frame, value: Optional, at: Any) -> Optional:
     if type(inner) is dict:
         there = not isinstance(at, (list, dict)) and at in inner
     else:
-        there = type(inner) is list and type(at) is int and 0 <= at < len(inner)
+        there = type(inner) is list and 0 <= (at := _place(at)) < len(inner)
     if not there:
         return NONE
     frame[SPENT] += 1

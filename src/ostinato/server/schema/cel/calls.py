@@ -100,7 +100,7 @@ def _find(name: str, overloads: list[str], args: tuple[Any, ...]) -> str:
         declared = _OVERLOADS[overload].args
         if len(declared) == len(args) and all(map(_fits, declared, args)):
             return overload
-    raise no_overload(name if len(args) == 1 else "")
+    raise no_overload(name if len(args) == 1 and name not in ("!_", "-_") else "")
 
 
 def _dispatched(name: str, overloads: list[str]) -> Callable[..., Any]:

@@ -6,11 +6,11 @@ The costs are those of the folds that kube-apiserver makes of the macros: readin
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, Final
 
 from ostinato.server.schema.cel.code import Code, Frame, Run, charged
 from ostinato.server.schema.cel.runtime_cost import LIST
-from ostinato.server.schema.cel.values import CelError, CostExceededError, no_overload
+from ostinato.server.schema.cel.values import CelError, CostExceededError, no_overload, type_name
 
 
 def loop(macro: str, source: Code, places: tuple[int, int], parts: list[Code]) -> Code:
@@ -31,13 +31,26 @@ def loop(macro: str, source: Code, places: tuple[int, int], parts: list[Code]) -
             return Code(_entries(macro, source.run, places, bodies), source.cost + 1)
 
 
+_GO_TYPES: Final = {
+    "bool": "Bool",
+    "bytes": "Bytes",
+    "double": "Double",
+    "google.protobuf.Duration": "Duration",
+    "google.protobuf.Timestamp": "Timestamp",
+    "int": "Int",
+    "null_type": "Null",
+    "string": "String",
+    "uint": "Uint",
+}
+
+
 def _turns(frame: Frame, value: Any, places: tuple[int, int]) -> Iterator[None]:
     """Each turn of a loop, with its variables set."""
     first, second = places
     limit = frame[1]
     kind = type(value)
     if kind is not list and kind is not dict:
-        raise no_overload()
+        raise CelError(f"got 'types.{_GO_TYPES.get(type_name(value), 'Unknown')}', expected iterable type")
     if second:
         pairs: Iterable[tuple[Any, Any]] = enumerate(value) if kind is list else list(value.items())
         for frame[first], frame[second] in pairs:

@@ -48,6 +48,15 @@ class Program:
             raise
         except RecursionError:
             raise CelError("expression is nested too deeply") from None
+        except (
+            TypeError,
+            AttributeError,
+            ValueError,
+            OverflowError,
+        ):  # of a value that was not known to be of its type
+            failed = no_overload()
+            failed.cost = frame[SPENT]
+            raise failed from None
         if frame[SPENT] > limit:
             exceeded = CostExceededError()
             exceeded.cost = frame[SPENT]

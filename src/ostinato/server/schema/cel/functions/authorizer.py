@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
-from ostinato.server.schema.cel.values import Library
+from ostinato.api import names
+from ostinato.server.schema.cel.values import CelError, Library
 
 
 class Question(NamedTuple):
@@ -66,12 +67,24 @@ def _part(name: str) -> Callable[[Authorizer, str], Authorizer]:
     return lambda authorizer, value: authorizer.step("ResourceCheck", **{name: value})
 
 
+def _path(authorizer: Authorizer, path: str) -> Authorizer:
+    if not path.strip():
+        raise CelError("path must not be empty")
+    return authorizer.step("PathCheck", path=path)
+
+
+def _service_account(authorizer: Authorizer, namespace: str, name: str) -> Authorizer:
+    if names.name_is_dns_subdomain(name):
+        raise CelError("Invalid service account name")
+    if names.name_is_dns_label(namespace):
+        raise CelError("Invalid service account namespace")
+    return authorizer.step("Authorizer", service_account=(namespace, name))
+
+
 FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {
-    "authorizer_path": lambda authorizer, path: authorizer.step("PathCheck", path=path),
+    "authorizer_path": _path,
     "authorizer_group": lambda authorizer, group: authorizer.step("GroupCheck", group=group),
-    "authorizer_serviceaccount": lambda authorizer, namespace, name: authorizer.step(
-        "Authorizer", service_account=(namespace, name)
-    ),
+    "authorizer_serviceaccount": _service_account,
     "groupcheck_resource": _part("resource"),
     "resourcecheck_subresource": _part("subresource"),
     "resourcecheck_namespace": _part("namespace"),

@@ -26,10 +26,10 @@ def formatted(template: str, args: list[Any]) -> str:
         if match.group() == "%%":
             parts.append("%")
             continue
-        if match[2] is None:
-            raise CelError("unexpected end of string")
         if used >= len(args):
             raise CelError(f"index {used} out of range")
+        if match[2] is None:
+            raise CelError("unexpected end of string")
         parts.append(_clause(match[2], _precision(match[1]), args[used]))
         used += 1
     return "".join(parts) + template[at:]
@@ -52,9 +52,9 @@ def clauses(template: str) -> list[str]:
 
 # What may stand in the place of a clause, by its letter, and how that is told.
 _KINDS: Final = {
-    "d": ({"int", "uint", "double"}, "decimal clause can only be used on integers"),
-    "f": ({"double", "int", "uint"}, "fixed-point clause can only be used on doubles"),
-    "e": ({"double", "int", "uint"}, "scientific clause can only be used on doubles"),
+    "d": ({"int", "uint"}, "decimal clause can only be used on integers"),
+    "f": ({"double", "string"}, "fixed-point clause can only be used on doubles"),
+    "e": ({"double", "string"}, "scientific clause can only be used on doubles"),
     "b": ({"int", "uint", "bool"}, "only integers and bools can be formatted as binary"),
     "x": ({"int", "uint", "string", "bytes"}, "only integers, byte buffers, and strings can be formatted as hex"),
     "o": ({"int", "uint"}, "octal clause can only be used on integers"),

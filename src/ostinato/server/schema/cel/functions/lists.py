@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from itertools import pairwise
 from typing import Any, Final
 
 from ostinato.server.schema.cel.functions.arithmetic import unsigned, whole
@@ -38,7 +39,10 @@ def _intersects(a: list[Any], b: list[Any]) -> bool:
 
 
 def _is_sorted(items: list[Any]) -> bool:
-    return all(items[i] <= items[i + 1] for i in range(len(items) - 1))
+    try:
+        return not any(after < before for before, after in pairwise(items))
+    except TypeError:  # what cannot be compared is in no wrong order
+        return True
 
 
 def _extreme(choose: Callable[[list[Any]], Any], name: str) -> Callable[[list[Any]], Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any, Final
 
@@ -111,7 +111,7 @@ def _zone(name: str) -> Any:
     offset = _OFFSET.fullmatch(name)
     if offset is not None:
         minutes = int(offset[2]) * 60 + int(offset[3])
-        return timezone(timedelta(minutes=-minutes if offset[1] == "-" else minutes))
+        return timedelta(minutes=-minutes if offset[1] == "-" else minutes)
     if name in ("", "UTC"):
         return UTC
     from zoneinfo import ZoneInfo  # noqa: PLC0415 - few expressions name a place
@@ -124,7 +124,8 @@ def _zone(name: str) -> Any:
 
 def _shown(read: Callable[[datetime], int]) -> Callable[..., int]:
     def function(value: Timestamp, zone: str = "UTC") -> int:
-        return read((_EPOCH + timedelta(microseconds=value.ns // 1000)).astimezone(_zone(zone)))
+        moment, place = _EPOCH + timedelta(microseconds=value.ns // 1000), _zone(zone)
+        return read(moment + place if isinstance(place, timedelta) else moment.astimezone(place))
 
     return function
 
@@ -147,6 +148,16 @@ def _cut(value: Duration, unit: int) -> int:
     return value.ns // unit if value.ns >= 0 else -(-value.ns // unit)
 
 
+def _converted(read: Callable[[str], Any], what: str) -> Callable[[str], Any]:
+    def function(text: str) -> Any:
+        try:
+            return read(text)
+        except CelError:
+            raise CelError(f"type conversion error from 'string' to 'google.protobuf.{what}'") from None
+
+    return function
+
+
 FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {
     **{name: _shown(read) for name, read in _PARTS.items()},
     **{f"{name}_with_tz": _shown(read) for name, read in _PARTS.items()},
@@ -163,10 +174,10 @@ FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {
     "subtract_timestamp_timestamp": lambda a, b: _length(a.ns - b.ns),
     "duration_to_duration": lambda d: d,
     "int64_to_duration": Duration,
-    "string_to_duration": duration,
+    "string_to_duration": _converted(duration, "Duration"),
     "timestamp_to_timestamp": lambda t: t,
     "int64_to_timestamp": of_seconds,
-    "string_to_timestamp": timestamp,
+    "string_to_timestamp": _converted(timestamp, "Timestamp"),
     "duration_to_int64": lambda d: d.ns,
     "timestamp_to_int64": lambda t: whole(t.ns // _SECOND),
     "duration_to_string": duration_text,

@@ -7,6 +7,7 @@ from ipaddress import IPv4Address, IPv6Address
 from typing import Any, Final
 
 from ostinato.api.quoting import quote
+from ostinato.server.schema.cel.functions.address_faults import address_fault
 from ostinato.server.schema.cel.values import CelError, Library, no_overload
 
 _TWICE: Final = "network address parse error during conversion from string: " * 2
@@ -77,10 +78,8 @@ def _address(text: str) -> _Address:
             IPv6Address(text)
         return IPv6Address(text) if ":" in text else IPv4Address(text)
     except ValueError:
-        raise CelError(
-            f"IP Address {quote(text)} parse error during conversion from string: ParseAddr({quote(text)}): "
-            "unable to parse IP"
-        ) from None
+        why = address_fault(text)
+        raise CelError(f"IP Address {quote(text)} parse error during conversion from string: {why}") from None
 
 
 def ip(text: str) -> Ip:
@@ -111,7 +110,7 @@ def cidr(text: str) -> Cidr:
             raise CelError(why + "prefix length out of range")
     except CelError as error:
         if str(error).startswith("IP Address"):
-            raise CelError(f"{why}ParseAddr({quote(written)}): unable to parse IP") from None
+            raise CelError(f"{why}{address_fault(written)}") from None
         raise
     if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
         raise CelError(f"IPv4-mapped IPv6 address {quote(text)} is not allowed")

@@ -61,7 +61,9 @@ class Url(Library):
 
 def url(text: str) -> Url:
     try:
-        return _read(text)
+        whole = _read(text)
+        part, fragment, _ = text.partition("#")
+        return _read(part) if fragment and part else whole
     except ValueError as error:
         raise CelError(f"{_PREFIX}parse {quote(text)}: {error}") from None
 
