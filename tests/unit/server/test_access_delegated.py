@@ -145,6 +145,26 @@ def test_a_connection_that_begins_with_a_get_takes_the_right_to_create(what: str
     check()
 
 
+@pytest.mark.parametrize(("method", "media"), [("PUT", "application/json"), ("PATCH", "application/apply-patch+yaml")])
+def test_an_update_that_creates_takes_the_right_to_create(method: str, media: str) -> None:
+    @asking
+    async def check(api: Api) -> None:
+        path = "/apis/coordination.k8s.io/v1/namespaces/default/leases/a"
+        sent = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "a"}}
+        asked = f"{path}?fieldManager=m"
+        await let_jane(api, "write", "coordination.k8s.io", "leases", "update patch", "a")
+        refused = await api.ask(method, asked, sent, authorization="Bearer jane", content_type=media)
+        why = (
+            'User "jane" cannot create resource "leases" in API group "coordination.k8s.io" in the namespace "default"'
+        )
+        assert (refused.code, refused.message) == (403, f'leases.coordination.k8s.io "a" is forbidden: {why}')
+        assert (await api.get(path)).code == 404
+        await let_jane(api, "create", "coordination.k8s.io", "leases", "create", "a")
+        assert (await api.ask(method, asked, sent, authorization="Bearer jane", content_type=media)).code == 201
+
+    check()
+
+
 @asking
 async def test_what_a_policy_asks_is_answered_by_roles(api: Api) -> None:
     await let_jane(api, "write", "", "configmaps", "create delete")

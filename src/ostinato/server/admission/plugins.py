@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ostinato.server.admission.certificate_subject import CertificateSubject
 from ostinato.server.admission.chain import Plugin
+from ostinato.server.admission.create_by_update import CreateByUpdate
 from ostinato.server.admission.default_ingress_class import DefaultIngressClass
 from ostinato.server.admission.default_tolerations import DefaultTolerations
 from ostinato.server.admission.limit_ranger import LimitRanger
@@ -45,6 +46,7 @@ def plugins(registry: Registry, authorizer: Authorizer, ask: Ask, enabled: Colle
     webhooks = Parts(registry, namespaces, authorizer, ask)
     of_server: list[Plugin] = [
         PolicyParameters(registry, authorizer),
+        CreateByUpdate(authorizer),
         TerminatingDefinition(),
         NamespaceLifecycle(namespaces.collection),
         LimitRanger(Kind(registry, "", "v1", "limitranges")),

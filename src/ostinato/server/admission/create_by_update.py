@@ -1,0 +1,29 @@
+"""An update or an apply of what is not there makes it: that takes the right to create, besides the one to update."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ostinato.server.access.asked import Asked
+from ostinato.server.access.authorize import MASTERS, Authorizer
+from ostinato.server.admission.chain import Plugin
+from ostinato.server.resources.strategy import Json
+
+if TYPE_CHECKING:
+    from ostinato.server.verbs.context import Context
+
+
+class CreateByUpdate(Plugin):
+    def __init__(self, authorizer: Authorizer) -> None:
+        self._authorizer = authorizer
+
+    async def validate(
+        self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any
+    ) -> None:
+        route = context.route
+        if operation != "CREATE" or route.verb == "create":
+            return
+        user = context.request.user
+        if user is not None and MASTERS not in user.groups:
+            asked = Asked("create", route.group, route.resource, route.subresource, route.namespace, route.name)
+            self._authorizer.check(user, asked)
