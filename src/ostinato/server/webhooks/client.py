@@ -105,6 +105,8 @@ class WebhookClient:
                 body += piece
                 if len(body) > _MOST_BODY:
                     raise CallError(f"the answer has more than {_MOST_BODY} bytes")
+            if _is_chunked(head):
+                await _read_trailers(stream)
             kept = _stays(head) and self._keep(target, stream)
         except ConnectionResetError:
             raise CallError(f"read tcp {stream.ends}: read: connection reset by peer") from None
@@ -214,8 +216,19 @@ def _request(target: Target, review: bytes, url: str) -> bytes:
 
 def _stays(head: Head) -> bool:
     """Whether the connection may be used again: not if its end is the end of the answer."""
-    delimited = "content-length" in head.headers or head.headers.get("transfer-encoding", "").lower() == "chunked"
-    return delimited and head.headers.get("connection", "").lower() != "close"
+    return (_is_chunked(head) or "content-length" in head.headers) and (
+        head.headers.get("connection", "").lower() != "close"
+    )
+
+
+def _is_chunked(head: Head) -> bool:
+    return head.headers.get("transfer-encoding", "").lower() == "chunked"
+
+
+async def _read_trailers(stream: TlsStream) -> None:
+    """What follows the last chunk, so that the next answer begins where it begins."""
+    while await stream.read_until(b"\r\n") != b"\r\n":
+        pass
 
 
 async def _addresses(host: str, port: int) -> list[str]:
