@@ -14,7 +14,7 @@ from ostinato.cache.freshness import BeingDeleted, Fact, Gone, Outdated, Written
 from ostinato.cache.informer import Informer
 from ostinato.cache.informers import Informers
 from ostinato.cache.lister import selected, selector_of
-from ostinato.cache.own_writes import record, tell
+from ostinato.cache.own_writes import OwnWrite, record, tell
 from ostinato.client.options import LabelSelection
 from ostinato.world import Clock
 
@@ -26,9 +26,9 @@ class Noting:
 
     def written(self, instance: AnyObject) -> None:
         """The server answered a write with this object."""
-        tell(instance)
-        key, gvk = access.key(instance), access.gvk(instance)
-        version = access.resource_version(instance)
+        write = OwnWrite.of(instance)
+        tell(write)
+        gvk, key, version, _ = write
         if _has_gone(instance):
             self._expect(gvk, Gone(key, access.uid(instance)))
         elif version:

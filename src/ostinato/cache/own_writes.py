@@ -11,20 +11,35 @@ keeps the writes of each run and lets the next one wait for them. Tasks that are
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from contextvars import ContextVar
+from typing import NamedTuple
 
+from ostinato.api import access
 from ostinato.api.access import AnyObject
+from ostinato.api.gvk import GroupVersionKind, NamespacedName
 from ostinato.cache.freshness import Expectation, wait_for
 from ostinato.world import Clock
 
 _recording: ContextVar[OwnWrites | None] = ContextVar("ostinato.cache.own_writes", default=None)
 
 
+class OwnWrite(NamedTuple):
+    """One write: the object as the server answered with it, and which one it is."""
+
+    gvk: GroupVersionKind
+    key: NamespacedName
+    resource_version: str
+    instance: AnyObject
+
+    @classmethod
+    def of(cls, instance: AnyObject) -> OwnWrite:
+        return cls(access.gvk(instance), access.key(instance), access.resource_version(instance), instance)
+
+
 class OwnWrites:
-    def __init__(self, tell: Callable[[AnyObject], object] | None = None) -> None:
-        """`tell` is called with each object as the server answered its write. Defaults to nobody."""
+    def __init__(self, tell: Callable[[OwnWrite], object] | None = None) -> None:
+        """`tell` is called with each write. Defaults to nobody."""
         self.tell = tell
         self._expectations: list[tuple[Expectation, Clock]] = []
 
@@ -42,22 +57,27 @@ class OwnWrites:
             await wait_for([each for each, _ in self._expectations], timeout, self._expectations[0][1])
 
 
-@contextmanager
-def own_writes(tell: Callable[[AnyObject], object] | None = None) -> Iterator[OwnWrites]:
-    """Record the writes of the block that go through cached clients; `tell` is called with each object written."""
-    writes = OwnWrites(tell)
-    token = _recording.set(writes)
-    try:
-        yield writes
-    finally:
-        _recording.reset(token)
+class own_writes:  # noqa: N801 - it is used like a function: `with own_writes() as writes:`
+    """Record the writes of the block that go through cached clients; `tell` is called with each."""
+
+    __slots__ = ("_token", "_writes")
+
+    def __init__(self, tell: Callable[[OwnWrite], object] | None = None) -> None:
+        self._writes = OwnWrites(tell)
+
+    def __enter__(self) -> OwnWrites:
+        self._token = _recording.set(self._writes)
+        return self._writes
+
+    def __exit__(self, *_: object) -> None:
+        _recording.reset(self._token)
 
 
-def tell(instance: AnyObject) -> None:
-    """Show an object that was written to the block that is running, if there is one that wants to know."""
+def tell(write: OwnWrite) -> None:
+    """Tell of a write to the block that is running, if there is one that wants to know."""
     writes = _recording.get()
     if writes is not None and writes.tell is not None:
-        writes.tell(instance)
+        writes.tell(write)
 
 
 def record(expectation: Expectation, clock: Clock) -> None:

@@ -33,4 +33,6 @@ def reached(seen: str, wanted: str) -> bool:
     """Whether who has seen `seen` has seen `wanted` too. What cannot be compared is not reached, unless it is equal."""
     if seen == wanted:
         return True
-    return is_version(seen) and is_version(wanted) and order(seen) >= order(wanted)
+    if len(seen) == len(wanted) and seen < wanted:
+        return False
+    return is_version(seen) and is_version(wanted) and len(seen) >= len(wanted)

@@ -10,9 +10,8 @@ from collections import OrderedDict
 from collections.abc import Hashable
 from typing import Final
 
-from ostinato.api import access
-from ostinato.api.access import AnyObject
 from ostinato.cache.informers import Informers
+from ostinato.cache.own_writes import OwnWrite
 from ostinato.controller.reasons import Cause, Why
 
 _MOST: Final = 100_000  # keys whose writes are remembered
@@ -27,9 +26,9 @@ class Echoes:
         """The key runs now: what it wrote before has been seen."""
         self._written.pop(key, None)
 
-    def wrote(self, key: Hashable, instance: AnyObject) -> None:
-        """The key has written an object, which the server answered with."""
-        cause = Cause(access.gvk(instance), access.key(instance), access.resource_version(instance))
+    def wrote(self, key: Hashable, write: OwnWrite) -> None:
+        """The key has written an object."""
+        cause = Cause(write.gvk, write.key, write.resource_version)
         self._written.setdefault(key, set()).add(cause)
         if len(self._written) > _MOST:
             self._written.popitem(last=False)

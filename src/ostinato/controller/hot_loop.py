@@ -22,13 +22,13 @@ from typing import Final
 
 import msgspec
 
-from ostinato.api import access
 from ostinato.api.access import AnyObject
 from ostinato.api.codec import to_dict
 from ostinato.api.gvk import GroupVersionKind, NamespacedName
 from ostinato.api.object import Object
 from ostinato.cache.entry import Entry
 from ostinato.cache.informers import Informers
+from ostinato.cache.own_writes import OwnWrite
 from ostinato.controller.differences import Json, differences, digest
 from ostinato.controller.reasons import Cause, Why
 from ostinato.world import Clock
@@ -108,10 +108,10 @@ class HotLoopGuard:
         held = self._held.get(key)
         return 0.0 if held is None else max(0.0, held[0] - self._clock.monotonic())
 
-    def wrote(self, instance: AnyObject) -> Write | None:
+    def wrote(self, write: OwnWrite) -> Write | None:
         """A reconcile has written an object. None if that changed nothing. To be called before the cache sees it."""
-        target = (access.gvk(instance), access.key(instance))
-        version = access.resource_version(instance)
+        gvk, key, version, instance = write
+        target = (gvk, key)
         before = self._cached(target)
         known = self._versions.get(target)
         if (before is not None and before.resource_version == version) or (known is not None and version in known):

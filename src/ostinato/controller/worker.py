@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ostinato.api.access import AnyObject
 from ostinato.api.errors import APIError, Conflict, NotFound
 from ostinato.api.gvk import NamespacedName
 from ostinato.api.object import plural_of
-from ostinato.cache.own_writes import OwnWrites, own_writes
+from ostinato.cache.own_writes import OwnWrite, OwnWrites, own_writes
 from ostinato.client.transport import TransportError
 from ostinato.client.views import View
 from ostinato.controller import reasons
@@ -204,10 +203,10 @@ class Worker:
         if guard is None and echoes is None:
             return None
 
-        def wrote(instance: AnyObject) -> None:
+        def wrote(each: OwnWrite) -> None:
             if echoes is not None:
-                echoes.wrote(key, instance)
-            write = None if guard is None else guard.wrote(instance)
+                echoes.wrote(key, each)
+            write = None if guard is None else guard.wrote(each)
             if write is not None:
                 changes.append(write)
 

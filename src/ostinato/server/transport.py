@@ -101,12 +101,11 @@ class InProcessTransport:
         return InProcessAnswer(self, _what(request), answer)
 
     async def _ask(self, request: protocol.Request) -> Answer:
-        what = _what(request)
         if self._closed:
-            raise TransportError(f"{what}: not sent: the transport is closed")
+            raise TransportError(f"{_what(request)}: not sent: the transport is closed")
         at = self._deadline() if self._deadline is not None else None
         if at is not None and self._clock.monotonic() > at:
-            raise DeadlinePassed(f"{what}: not sent: the time in which this process may write is over")
+            raise DeadlinePassed(f"{_what(request)}: not sent: the time in which this process may write is over")
         headers = {name.lower(): value for name, value in reversed(request.headers)}
         repeated = _repeated(request.headers) if len(headers) < len(request.headers) else {}
         headers.setdefault("user-agent", self._user_agent)

@@ -7,6 +7,7 @@ from typing import Any
 
 from tests.unit.controller.stage import Stage, Widget, config_map, staged, widget
 
+from ostinato.cache.own_writes import OwnWrite
 from ostinato.client import MergePatch
 from ostinato.controller import Builder, Context, Request, Result, controller
 from ostinato.controller.differences import differences, digest
@@ -199,11 +200,11 @@ async def test_what_the_guard_remembers_is_bounded(stage: Stage) -> None:
     guard._most = 3
     made = [await stage.people.create(config_map(f"c{number}")) for number in range(5)]
     for each in made:
-        write = guard.wrote(each)
+        write = guard.wrote(OwnWrite.of(each))
         assert write is not None
         assert write.fields() == []
         assert guard.finished(each.metadata.name, Why((), None), [write]) is None
-        assert guard.wrote(each) is None
+        assert guard.wrote(OwnWrite.of(each)) is None
     assert len(guard._versions) == len(guard._histories) == 3
 
 
@@ -211,9 +212,8 @@ async def test_what_the_guard_remembers_is_bounded(stage: Stage) -> None:
 async def test_a_key_that_writes_other_objects_each_time_is_not_remembered_for_ever(stage: Stage) -> None:
     guard = HotLoopGuard(stage.world.clock, stage.informers)
     for number in range(150):
-        write = guard.wrote(
-            config_map(f"c{number}") if number % 2 else {**CONFIG_MAP, "metadata": {"name": str(number)}}
-        )
+        made = config_map(f"c{number}") if number % 2 else {**CONFIG_MAP, "metadata": {"name": str(number)}}
+        write = guard.wrote(OwnWrite.of(made))
         assert write is not None
         guard.finished("key", Why((), None), [write])
     assert len(guard._histories["key"]) <= 101

@@ -73,38 +73,46 @@ class _Unknown:
             paths[i] = with_ + paths[i] if paths[i][0] == "[" else f"{with_}.{paths[i]}"
 
 
+# How a field is read; whether it goes when it is empty; and the type whose values need no reading.
+_Field = tuple[Callable[[Any, _Unknown], Any], bool, type | None]
+
+
 class Struct:
     """One Go struct: reads a JSON object into it and writes it out again."""
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.fields: dict[str, tuple[Callable[[Any, _Unknown], Any], bool]] = {}  # how to read it; gone when empty
+        self.fields: dict[str, _Field] = {}
         self.always: list[tuple[str, Callable[[], Any]]] = []  # fields that show even if absent, and as what
 
     def read(self, value: Any, unknown: _Unknown) -> dict[str, Any]:
         if type(value) is not dict:
             raise TypeMismatch(json_type(value), f"v1.{self.name}", "struct", value)
-        fields = self.fields
+        fields, paths, name = self.fields, unknown.paths, ""
         out: dict[str, Any] = {}
-        for name, item in value.items():
-            field = fields.get(name)
-            if field is None:
-                unknown.paths.append(name)
-                continue
-            if item is None:
-                continue
-            since = len(unknown.paths)
-            try:
-                new = field[0](item, unknown)
-            except TypeMismatch as error:
-                if not error.struct:
-                    error.struct = self.name
-                error.path.append(name)
-                raise
-            if len(unknown.paths) > since:
-                unknown.prefix(since, name)
-            if new or not field[1]:
-                out[name] = new
+        try:
+            for name, item in value.items():
+                field = fields.get(name)
+                if field is None:
+                    paths.append(name)
+                    continue
+                if item is None:
+                    continue
+                read, gone, plain = field
+                if type(item) is plain:
+                    new = item
+                else:
+                    since = len(paths)
+                    new = read(item, unknown)
+                    if len(paths) > since:
+                        unknown.prefix(since, name)
+                if new or not gone:
+                    out[name] = new
+        except TypeMismatch as error:
+            if not error.struct:
+                error.struct = self.name
+            error.path.append(name)
+            raise
         for name, zero in self.always:
             if name not in out:
                 out[name] = zero()
@@ -143,12 +151,12 @@ def struct(model: str) -> Struct:
         # An empty list and none are the same in what a kube-apiserver stores, but for definitions of custom resources.
         collection = go_type.startswith(("[]", "map[")) and not model.startswith(_STORED_AS_JSON)
         gone = collection or (bool(omit) and not pointer and not plain_struct)
-        found.fields[name] = (_reader(raw, go_type), gone)
+        found.fields[name] = (_reader(raw, go_type), gone, _plain(raw))
         if (plain_struct and not zero) or not omit:
             found.always.append((name, _zero(raw, go_type)))
     for name in ("kind", "apiVersion"):
         if name in properties and name not in found.fields:
-            found.fields[name] = (_reader(properties[name], "string"), True)
+            found.fields[name] = (_reader(properties[name], "string"), True, str)
     return found
 
 
@@ -191,6 +199,13 @@ def _zero(raw: Mapping[str, Any], go_type: str) -> Callable[[], Any]:
         return lambda: None
     zero = {"string": "", "integer": 0, "number": 0, "boolean": False}[str(kind)]
     return lambda: zero
+
+
+def _plain(raw: Mapping[str, Any]) -> type | None:
+    """The type whose values are taken as they are, if there is one."""
+    if raw.get("type") == "string" and raw.get("format") != "byte":
+        return str
+    return bool if raw.get("type") == "boolean" else None
 
 
 def _reader(raw: Mapping[str, Any], go_type: str) -> Callable[[Any, _Unknown], Any]:
