@@ -45,6 +45,7 @@ class Request:
         "query_string",
         "repeated",
         "route",
+        "sent",
         "user",
         "warnings",
     )
@@ -67,6 +68,7 @@ class Request:
         self.repeated: Mapping[str, Sequence[str]] = {}  # all values of the headers that came more than once
         self.user: User | None = None  # set by access
         self.route: Route | None = None  # once it is known to ask for something that there is
+        self.sent: Any = None  # the object in the body, as the client wrote it
         self.warnings: list[str] = []  # what does not stop the request, but its client should know
         self._read = read
         self._body = body

@@ -40,9 +40,11 @@ def _struct(model: str, value: Json) -> GoStruct:
         if found is None:
             if not omit:
                 out[name] = _struct(zero[1:], {}) if zero[0] == "@" else msgspec.json.decode(zero)
+        elif omit and not found:
+            continue
         elif inner and isinstance(found, dict | list):
             out[name] = as_shown(inner, found)
-        elif found or not omit:
+        else:
             out[name] = dict(sorted(found.items())) if isinstance(found, dict) else found
     return out
 

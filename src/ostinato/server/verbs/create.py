@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from ostinato.api import names
-from ostinato.api.errors import AlreadyExists, APIError, Invalid, Unknown
+from ostinato.api.errors import AlreadyExists, APIError, Unknown
 from ostinato.server import body, metadata
 from ostinato.server.negotiate import Form, body_media, form_of
 from ostinato.server.options import WriteOptions, write_options
@@ -16,6 +16,7 @@ from ostinato.server.store import index
 from ostinato.server.verbs import write
 from ostinato.server.verbs.context import Context
 from ostinato.server.verbs.get import parse_version
+from ostinato.server.verbs.refusal import invalid
 
 GENERATED_NAMES = 8  # how many generated names are tried before giving up
 
@@ -87,9 +88,10 @@ def _name(context: Context, obj: Json) -> None:
 
 def _validate(context: Context, obj: Json) -> None:
     resource, strategy = context.resource, context.resource.strategy
-    errors = [*metadata.validate(obj, resource), *strategy.validate(obj)]
-    if errors:
-        raise Invalid.of(resource.storage_gvk.group_kind, obj["metadata"].get("name", ""), errors)
+    name = obj["metadata"].get("name", "")
+    refused = invalid(context, obj, name, lambda: [*metadata.validate(obj, resource), *strategy.validate(obj)])
+    if refused is not None:
+        raise refused
     context.request.warnings.extend(strategy.warnings(obj, None))
 
 

@@ -19,6 +19,7 @@ from ostinato.server.verbs import write
 from ostinato.server.verbs.context import Context
 from ostinato.server.verbs.create import create_object
 from ostinato.server.verbs.get import parse_version
+from ostinato.server.verbs.refusal import invalid
 
 # Makes the new object of the old one, which it may not change; called again if the object has changed meanwhile.
 Change = Callable[[Json], Json]
@@ -197,13 +198,15 @@ def _prepare(context: Context, old: Json, new: Json) -> None:
 def _validate(context: Context, old: Json, new: Json) -> None:
     resource, subresource = context.resource, context.route.subresource
     strategy = resource.strategy.subresources.get(subresource, resource.strategy)
-    errors = metadata.validate_update(new, old, resource, whole=not (resource.custom or subresource))
-    if subresource == "status":
-        errors += strategy.validate_status_update(new, old)
-    else:
-        errors += strategy.validate_update(new, old)
-    if errors:
-        raise Invalid.of(resource.storage_gvk.group_kind, context.route.name, errors)
+    validate = strategy.validate_status_update if subresource == "status" else strategy.validate_update
+    whole = not (resource.custom or subresource)
+
+    def check() -> list[FieldError]:
+        return metadata.validate_update(new, old, resource, whole=whole) + validate(new, old)
+
+    refused = invalid(context, new, context.route.name, check)
+    if refused is not None:
+        raise refused
     if not subresource:
         context.request.warnings.extend(strategy.warnings(new, old))
 

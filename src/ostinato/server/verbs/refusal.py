@@ -1,0 +1,41 @@
+"""Refusals: what is wrong with an object, told with its values as the client sent them.
+
+Empty lists and maps are dropped when a body is read, for they mean the same as none and are not stored; but messages of
+a kube-apiserver show them. So an object that is refused is looked at again with them in their places.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ostinato.api.errors import Invalid
+from ostinato.api.field_errors import FieldError
+from ostinato.server.resources.strategy import Json
+from ostinato.server.verbs.context import Context
+
+
+def invalid(context: Context, obj: Json, name: str, check: Callable[[], list[FieldError]]) -> Invalid | None:
+    """Why an object is refused; None if it is not. `check` finds what is wrong with it."""
+    errors = check()
+    if not errors:
+        return None
+    sent = context.request.sent
+    if sent is not None and not context.resource.custom and _restore(obj, sent):
+        again = check()
+        if [(error.type, error.field) for error in again] == [(error.type, error.field) for error in errors]:
+            errors = again
+    return Invalid.of(context.resource.storage_gvk.group_kind, name, errors)
+
+
+def _restore(obj: Any, sent: Any) -> bool:
+    """Put empty lists and maps back where the object has nothing; whether there were any."""
+    if isinstance(sent, dict) and isinstance(obj, dict):
+        empty = {key: value for key, value in sent.items() if key not in obj and value in ([], {})}
+        obj.update(empty)
+        below = [_restore(obj[key], value) for key, value in sent.items() if key in obj and obj[key] is not value]
+        return bool(empty) or any(below)
+    if isinstance(sent, list) and isinstance(obj, list) and len(sent) == len(obj):
+        found = [_restore(*pair) for pair in zip(obj, sent, strict=True)]
+        return any(found)
+    return False

@@ -1,0 +1,32 @@
+"""Refusals show empty lists and maps as the client sent them, though they are not stored."""
+
+from __future__ import annotations
+
+import pytest
+from tests.unit.server.asking import Api, asking
+
+APPS = "/apis/apps/v1/namespaces/default/deployments"
+CLAIMS = "/api/v1/namespaces/default/persistentvolumeclaims"
+POD = {"containers": [{"name": "c", "image": "i"}]}
+
+
+@pytest.mark.parametrize(("labels", "text"), [({}, "{}"), (None, "null")])
+def test_an_empty_map_is_shown_as_it_was_sent(labels: dict[str, str] | None, text: str) -> None:
+    @asking
+    async def test(api: Api) -> None:
+        template = {"metadata": {"labels": labels}, "spec": POD}
+        spec = {"selector": {"matchLabels": {"a": "b"}}, "template": template}
+        answer = await api.post(APPS, {"metadata": {"name": "d"}, "spec": spec})
+        where = "spec.template.metadata.labels"
+        assert f"{where}: Invalid value: {text}: `selector` does not match template `labels`" in answer.message
+
+    test()
+
+
+@asking
+async def test_an_empty_map_in_a_value_is_shown_too(api: Api) -> None:
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}, "limits": {"storage": "2"}}}
+    await api.post(CLAIMS, {"metadata": {"name": "c"}, "spec": spec})
+    spec["resources"] = {"requests": {"storage": "1Gi"}, "limits": {}}
+    answer = await api.put(f"{CLAIMS}/c", {"metadata": {"name": "c"}, "spec": spec})
+    assert '+  "Limits": {},\n' in answer.message
