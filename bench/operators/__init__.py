@@ -10,6 +10,8 @@ server.
 - The server is an `ostinato apiserver`, started here. With `--real` it is kube-apiserver and etcd in a first run, and
   ours in a second: `PROGRAM up DIR --bare` leaves `admin.kubeconfig` in DIR, `PROGRAM down DIR` ends them. With
   `--kubeconfig` it is that one, in its namespaces `operators-N`.
+- "one process" is our operator with our server in its own process, which finds the Gadgets on the disk: the time counts
+  from its start, that of the server included. The others talk to the server over HTTPS, as kopf must.
 - kopf runs in an environment of its own, which is made at first use: as people write it, with the official client for
   asyncio; and bare, without the logs and events that it writes of each handler, and with HTTP by hand. It watches no
   ConfigMaps, which the others do. controller-runtime's client does not hold itself back. Where there is no Go, or kopf

@@ -16,11 +16,14 @@ KOPF = CACHE / "kopf-venv"
 BYTECODE = CACHE / "bench-bytecode"
 
 OSTINATO, CREATING, RUNTIME = "ostinato", "ostinato, creating", "controller-runtime"
+EMBEDDED, EMBEDDED_CREATING = "ostinato, one process", "ostinato, creating, one process"  # with the server
 KOPF_NAME, KOPF_QUIET = "kopf", "kopf, bare"
 KOPF_NEEDS = ("kopf", "kubernetes_asyncio", "uvloop")
 WORKERS = (1, 16)
 
-Commands = dict[str, list[str]]  # by contender; the kubeconfig and the namespace are put in for {…}
+Commands = dict[
+    str, list[str]
+]  # by contender; the kubeconfig, the namespace and the state directory are put in for {…}
 
 
 def commands(directory: Path) -> tuple[Commands, dict[str, str]]:
@@ -36,6 +39,9 @@ def commands(directory: Path) -> tuple[Commands, dict[str, str]]:
         ours = [sys.executable, "-m", "bench.operators.ostinato_operator", "{kubeconfig}", "{namespace}", str(count)]
         found[named(CREATING, count)] = [*ours, "create"]
         found[named(OSTINATO, count)] = [*ours, "apply"]
+    embedded = [sys.executable, "-m", "bench.operators.embedded_operator", "{state}", "{namespace}", str(WORKERS[-1])]
+    found[EMBEDDED] = [*embedded, "apply"]
+    found[EMBEDDED_CREATING] = [*embedded, "create"]
     python, reason = _kopf()
     if reason:
         reasons[KOPF_NAME] = reason

@@ -9,13 +9,16 @@ import itertools
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from pathlib import Path
+from typing import Any
 
 from bench.apiserver import ours, real
 from bench.operators import resync
 from bench.operators.contenders import (
     CREATING,
+    EMBEDDED,
+    EMBEDDED_CREATING,
     KOPF_NAME,
     OSTINATO,
     RUNTIME,
@@ -27,11 +30,14 @@ from bench.operators.contenders import (
 )
 from bench.operators.filling import Filling
 from bench.operators.process import Figures, OperatorProcess
+from ostinato.client import ConfigError
+from ostinato.client.transport import TransportError
 
 LONGEST = 900  # seconds that an operator may take
 
 # What is to be reached: times controller-runtime's rate, and times kopf's.
 REAL, OURS = "kube-apiserver", "ostinato apiserver"
+_EMBEDDED = (EMBEDDED, EMBEDDED_CREATING)
 RATE_OF_RUNTIME, CPU_OF_KOPF, MEMORY_OF_KOPF, RATE_OF_KOPF = 1.0, 0.3, 0.4, 5.0
 
 
@@ -55,7 +61,8 @@ def main() -> None:
         chosen = {name: each for name, each in found.items() if _is_chosen(name, options.only)}
         for title, server in _servers(options, directory):
             with server as kubeconfig:
-                results = asyncio.run(_rounds(kubeconfig, chosen, options, directory, reasons))
+                here = {name: each for name, each in chosen.items() if name not in _EMBEDDED or title == OURS}
+                results = asyncio.run(_rounds(kubeconfig, here, options, directory, reasons))
             print(table(title, options.objects, results), flush=True)
     for name, reason in reasons.items():
         print(f"left out: {name}, because {reason}")
@@ -102,15 +109,16 @@ async def _rounds(
     for _ in range(options.rounds):
         for name, command in chosen.items():
             namespace = f"operators-{next(numbers)}"
-            filled = [each.format(kubeconfig=kubeconfig, namespace=namespace) for each in command]
-            async with Filling(kubeconfig, namespace) as filling:
-                try:
-                    figures = await _measured(filling, filled, options.objects, directory / f"{namespace}.log")
-                except (OperatorFailed, AssertionError) as error:
-                    reasons[name] = str(error)
-                    continue
-                finally:
-                    await filling.empty()
+            log = directory / f"{namespace}.log"
+            try:
+                if name in _EMBEDDED:
+                    figures = await _embedded(directory / namespace, command, namespace, options.objects, log)
+                else:
+                    filled = [each.format(kubeconfig=kubeconfig, namespace=namespace) for each in command]
+                    figures = await _beside(kubeconfig, filled, namespace, options.objects, log)
+            except (OperatorFailed, AssertionError) as error:
+                reasons[name] = str(error)
+                continue
             print(f"  {name}: {figures.rate:.0f} /s, {figures.cpu:.2f} ms, {figures.memory:.0f} MB", file=sys.stderr)
             results[name] = figures.or_better(results.get(name, figures))
     return results
@@ -120,11 +128,46 @@ class OperatorFailed(Exception):  # noqa: N818 - what happened
     """An operator that did not do its work."""
 
 
-async def _measured(filling: Filling, command: list[str], count: int, log: Path) -> Figures:
-    await filling.fill(count)
-    converged = asyncio.create_task(filling.converged(count))
+async def _beside(kubeconfig: Path, command: list[str], namespace: str, count: int, log: Path) -> Figures:
+    """Of an operator beside the server."""
+    async with Filling(kubeconfig, namespace) as filling:
+        await filling.fill(count)
+        try:
+            process = OperatorProcess(command, environment(kubeconfig, namespace), log)
+            return await _measured(process, filling.converged(count), kubeconfig, namespace, count)
+        finally:
+            await filling.empty()
+
+
+async def _embedded(home: Path, command: list[str], namespace: str, count: int, log: Path) -> Figures:
+    """Of an operator in one process with the server, which finds what a server before it has left on the disk."""
+    state, kubeconfig = home / "state", home / "state" / "admin.kubeconfig"
+    home.mkdir()  # noqa: ASYNC240 - nothing else happens meanwhile
+    with ours(home, home.parent / "bytecode"):
+        async with Filling(kubeconfig, namespace) as filling:
+            await filling.fill(count)
+    kubeconfig.unlink()
+    filled = [each.format(state=state, namespace=namespace) for each in command]
+    process = OperatorProcess(filled, environment(kubeconfig, namespace), log)
+    return await _measured(process, _converged_soon(kubeconfig, namespace, count), kubeconfig, namespace, count)
+
+
+async def _converged_soon(kubeconfig: Path, namespace: str, count: int) -> None:
+    """The same of a server that is about to come."""
+    while True:
+        with contextlib.suppress(OSError, ConfigError, TransportError):
+            async with Filling(kubeconfig, namespace) as filling:
+                await filling.converged(count)
+                return
+        await asyncio.sleep(0.01)
+
+
+async def _measured(
+    process: OperatorProcess, done: Coroutine[Any, Any, None], kubeconfig: Path, namespace: str, count: int
+) -> Figures:
+    converged = asyncio.create_task(done)
     began = time.monotonic()
-    async with OperatorProcess(command, environment(filling.kubeconfig, filling.namespace), log) as operator:
+    async with process as operator:
         ended = asyncio.create_task(operator.ended())
         tasks: list[asyncio.Task[object]] = [converged, ended]
         await asyncio.wait(tasks, timeout=LONGEST, return_when=asyncio.FIRST_COMPLETED)
@@ -135,7 +178,8 @@ async def _measured(filling: Filling, command: list[str], count: int, log: Path)
         ended.cancel()
         converged.result()
         figures = Figures(count / seconds, operator.processor_seconds() * 1000 / count, operator.most_memory())
-    await filling.check(count)
+        async with Filling(kubeconfig, namespace) as filling:
+            await filling.check(count)
     return figures
 
 
@@ -171,9 +215,17 @@ def _ratios(server: str, results: dict[str, Figures]) -> Iterator[str]:
             label = named("ours", workers)
             rate, goal = mine.rate / kopf.rate, RATE_OF_KOPF if server == OURS and workers > 1 else 0.0
             yield _line(f"rate, kopf ({label})", rate, goal, is_good=rate >= goal)
+            if same is not None:
+                rate = same.rate / kopf.rate
+                yield _line(f"rate, kopf ({label}, creating)", rate, goal, is_good=rate >= goal)
             cpu, memory = mine.cpu / kopf.cpu, mine.memory / kopf.memory
             yield _line(f"CPU, kopf ({label})", cpu, CPU_OF_KOPF, is_good=cpu <= CPU_OF_KOPF)
             yield _line(f"memory, kopf ({label})", memory, MEMORY_OF_KOPF, is_good=memory <= MEMORY_OF_KOPF)
+
+    for name in _EMBEDDED:
+        if kopf is not None and name in results:
+            rate = results[name].rate / kopf.rate
+            yield _line(f"rate, kopf ({name})", rate, RATE_OF_KOPF, is_good=rate >= RATE_OF_KOPF)
 
 
 def _line(title: str, ratio: float, reach: float, *, is_good: bool) -> str:

@@ -1,0 +1,51 @@
+"""Ostinato's operator and its API server in one process.
+
+    python -m bench.operators.embedded_operator STATE NAMESPACE WORKERS apply|create
+
+This is what `ostinato run --embedded` is, without the rest of a control plane. The server keeps its objects on the disk,
+in the state directory, and listens with HTTPS for others; the operator talks to it without HTTP.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+
+from bench.operators.gadget import Gadget
+from bench.operators.ostinato_operator import apply, create
+from ostinato import Manager, controller
+from ostinato.cache.informers import Settings as CacheSettings
+from ostinato.kinds.core_v1 import ConfigMap
+from ostinato.manager import CacheOptions
+from ostinato.manager.connecting import Purpose
+from ostinato.manager.running import loop_factory, serve_together
+from ostinato.server.standalone import Settings, Standalone
+from ostinato.server.transport import InProcessTransport
+from ostinato.world import World
+
+
+async def main(state: Path, namespace: str, workers: int, way: str) -> None:
+    world = World.real()
+    server = Standalone(world, Settings(state=state, port=0))
+    await server.start()
+    core = server.core
+    assert core is not None
+
+    def connect(purpose: Purpose) -> InProcessTransport:
+        return InProcessTransport(core, user_agent=purpose.name, deadline=purpose.deadline)
+
+    gadgets = controller(Gadget, name="gadgets", owns=[ConfigMap], max_concurrent=workers, runs_for_own_writes=False)
+    caches = CacheOptions(defaults=CacheSettings(namespaces=(namespace,)))
+    try:
+        await serve_together(
+            Manager(connect=connect, caches=caches, world=world).add(gadgets({"apply": apply, "create": create}[way]))
+        )
+    finally:
+        await server.stop()
+        world.executor.close()
+
+
+if __name__ == "__main__":
+    with asyncio.Runner(loop_factory=loop_factory()) as runner:
+        runner.run(main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), sys.argv[4]))
