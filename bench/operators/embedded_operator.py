@@ -2,8 +2,8 @@
 
     python -m bench.operators.embedded_operator STATE NAMESPACE WORKERS apply|create
 
-This is what `ostinato run --embedded` is, without the rest of a control plane. The server keeps its objects on the disk,
-in the state directory, and listens with HTTPS for others; the operator talks to it without HTTP.
+This is what `ostinato run --embedded` is, without the rest of a control plane. The server keeps its objects on the
+disk, in the state directory, and listens with HTTPS for others; the operator talks to it without HTTP.
 """
 
 from __future__ import annotations
@@ -35,12 +35,11 @@ async def main(state: Path, namespace: str, workers: int, way: str) -> None:
     def connect(purpose: Purpose) -> InProcessTransport:
         return InProcessTransport(core, user_agent=purpose.name, deadline=purpose.deadline)
 
+    reconcile = {"apply": apply, "create": create}[way]
     gadgets = controller(Gadget, name="gadgets", owns=[ConfigMap], max_concurrent=workers, runs_for_own_writes=False)
     caches = CacheOptions(defaults=CacheSettings(namespaces=(namespace,)))
     try:
-        await serve_together(
-            Manager(connect=connect, caches=caches, world=world).add(gadgets({"apply": apply, "create": create}[way]))
-        )
+        await serve_together(Manager(connect=connect, caches=caches, world=world).add(gadgets(reconcile)))
     finally:
         await server.stop()
         world.executor.close()
