@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
+from ostinato.api.errors import APIError, InternalError
 from ostinato.api.owners import controller_of
 from ostinato.cli.loading import find, load
 from ostinato.client import Client, Config, exists
@@ -111,6 +112,82 @@ def test_without_a_cluster(go_programs: Path, tmp_path: Path, request: pytest.Fi
         assert program.stop() == 0, program.log()
         assert errors(program) == []
         assert not kubeconfig.parent.exists()
+
+
+PICKY = """
+import msgspec
+from ostinato import CustomResource, Struct, controller
+from ostinato.api.markers import Stored, marked
+from ostinato.webhook import Denied, ServiceEndpoint, Webhooks, converter, defaulter, validator
+
+class GadgetSpec(Struct):
+    size: int | None = None
+
+@marked(Stored())
+class Gadget(CustomResource, group="picky.example.dev", version="v1"):
+    spec: GadgetSpec = msgspec.field(default_factory=GadgetSpec)
+
+class GadgetV2Spec(Struct):
+    width: int = 0
+
+class GadgetV2(CustomResource, group="picky.example.dev", version="v2", kind="Gadget"):
+    spec: GadgetV2Spec = msgspec.field(default_factory=GadgetV2Spec)
+
+@converter
+def up(old: Gadget) -> GadgetV2:
+    return GadgetV2(metadata=old.metadata, spec=GadgetV2Spec(width=old.spec.size or 0))
+
+@converter
+def down(new: GadgetV2) -> Gadget:
+    return Gadget(metadata=new.metadata, spec=GadgetSpec(size=new.spec.width))
+
+@defaulter(Gadget)
+def fill_in(gadget: Gadget) -> None:
+    if gadget.spec.size is None:
+        gadget.spec.size = 3
+
+@validator(Gadget)
+def check(gadget: Gadget) -> None:
+    if (gadget.spec.size or 0) > 9:
+        raise Denied("it is too large")
+
+@controller(GadgetV2)
+async def gadgets(gadget: GadgetV2) -> None:
+    print("seen", gadget.metadata.name, gadget.spec.width, flush=True)
+
+webhooks = Webhooks(up, down, fill_in, check, endpoint=ServiceEndpoint("gadgets", "gadgets"), name="picky")
+"""
+
+
+def test_webhooks_are_asked_without_a_cluster(tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    if request.config.getoption("--cluster"):
+        pytest.skip("it brings its own server")
+    file = tmp_path / "picky.py"
+    file.write_text(PICKY)
+    gadget: dict[str, Any] = {
+        "apiVersion": "picky.example.dev/v1",
+        "kind": "Gadget",
+        "metadata": {"name": "a"},
+        "spec": {},
+    }
+
+    async def play(client: Client) -> None:
+        while True:
+            try:
+                made = await client.create(gadget)
+                break
+            except InternalError:  # the webhooks have yet to make their certificate known
+                await asyncio.sleep(0.2)
+        assert made["spec"] == {"size": 3}
+        with pytest.raises(APIError, match=r'"validate.v1.gadgets.picky.example.dev" denied the request: it is too la'):
+            await client.create({**gadget, "metadata": {"name": "b"}, "spec": {"size": 10}})
+
+    with running(tmp_path / "log", *OSTINATO, "run", "--embedded", str(file)) as program:
+        kubeconfig = Path(program.wait_until_it_says("--kubeconfig").split()[-1])
+        program.wait_until_it_says("running ")
+        on(kubeconfig, "default", play)
+        program.wait_until_it_says("seen a 3")
+        assert program.stop() == 0, program.log()
 
 
 def test_on_the_cluster_of_a_kubeconfig(

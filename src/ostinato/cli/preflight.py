@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
-from ostinato.api.errors import APIError, Forbidden, NotFound, Unauthorized
+from ostinato.api.errors import APIError, Forbidden, NotFound, TooManyRequests, Unauthorized
 from ostinato.cli.failure import Failure
 from ostinato.cli.program import is_custom
 from ostinato.client import Client, MetadataOf, TransportError
@@ -22,6 +22,7 @@ from ostinato.controller.decorator import ControllerFunction
 from ostinato.controller.kind_source import KindSource
 from ostinato.kinds.apiextensions_v1 import CustomResourceDefinition
 from ostinato.manager.manager import Manager
+from ostinato.webhook.webhooks import Webhooks
 
 _ANSWER_SECONDS: Final = 15.0
 _ESTABLISHED_SECONDS: Final = 30.0
@@ -53,6 +54,16 @@ async def prepare(manager: Manager, target: str, definitions: Iterable[dict[str,
             raise Failure(str(error)) from None
 
 
+async def install_webhooks(manager: Manager, webhooks: Iterable[Webhooks]) -> None:
+    """Let the server ask webhooks: their configurations, as they are now, take the place of earlier ones."""
+    async with manager.connected("preflight") as client:
+        try:
+            for configuration in (each for some in webhooks for each in some.configurations()):
+                await client.apply(configuration, force=True, field_manager=_FIELD_MANAGER, timeout=_ANSWER_SECONDS)
+        except APIError as error:
+            raise Failure(str(error)) from None
+
+
 async def _install(client: Client, definition: dict[str, Any]) -> None:
     name = definition["metadata"]["name"]
     try:
@@ -67,6 +78,8 @@ async def _look(client: Client, watch: Watch, target: str) -> None:
     kind = f"{watch.view.gvk.kind} of {watch.view.gvk.api_version}"
     try:
         await collection.list(ListOptions(limit=1, timeout=_ANSWER_SECONDS))
+    except TooManyRequests:
+        return  # it has the kind, whose objects wait for the webhook that converts them
     except NotFound:
         ours = isinstance(watch.view, Typed) and is_custom(watch.view.cls)
         remedy = "--install-crds installs the definitions of this program" if ours else "is its definition installed?"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import socket
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -16,7 +17,7 @@ from ostinato.api.errors import APIError
 from ostinato.cache.syncing import SyncError
 from ostinato.cli.failure import Failure
 from ostinato.cli.loading import find, load
-from ostinato.cli.preflight import prepare
+from ostinato.cli.preflight import install_webhooks, prepare
 from ostinato.cli.program import Program, definitions_of, program_of
 from ostinato.client import TransportError
 from ostinato.client.config import Config
@@ -32,6 +33,7 @@ from ostinato.world import World
 if TYPE_CHECKING:
     from ostinato.cli.embedded import Embedded
 
+_HERE = "127.0.0.1"
 _TOLD = (
     APIError,
     CertificateError,
@@ -147,13 +149,25 @@ def _embedded(world: World, state: str | None, runner: asyncio.Runner) -> Embedd
 
 
 async def _run(program: Program, options: RunOptions, beside: Sequence[Served]) -> None:
+    if options.embedded:
+        for webhooks in program.webhooks:
+            webhooks.serve_at(_HERE, _free_port())
     definitions = definitions_of(program, all_kinds=options.embedded) if _installs(options) else []
     for manager in program.managers:
         await prepare(manager, options.file, definitions)
+    if options.embedded and program.webhooks:
+        await install_webhooks(program.managers[0], program.webhooks)
     names = ", ".join(each.name for each in program.runnables)
     sys.stdout.write(f"running {names}\n")
     sys.stdout.flush()
     await serve_together(*program.managers, *beside)
+
+
+def _free_port() -> int:
+    with socket.socket() as free:
+        free.bind((_HERE, 0))
+        port: int = free.getsockname()[1]
+        return port
 
 
 def _installs(options: RunOptions) -> bool:

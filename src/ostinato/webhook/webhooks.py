@@ -17,7 +17,13 @@ from ostinato.controller.runnable import Surroundings
 from ostinato.webhook.bundles import CaBundles, Place
 from ostinato.webhook.certificate import CertificateSource
 from ostinato.webhook.certificate_files import CertificateFiles
-from ostinato.webhook.configuration import Endpoint, ServiceEndpoint, conversion, webhook_configurations
+from ostinato.webhook.configuration import (
+    Endpoint,
+    ServiceEndpoint,
+    UrlEndpoint,
+    conversion,
+    webhook_configurations,
+)
 from ostinato.webhook.conversion import Conversions
 from ostinato.webhook.dispatch import Dispatcher, Hook, Limits, not_a_hook, routes
 from ostinato.webhook.hooks import AdmissionHook, ConversionHook
@@ -71,6 +77,12 @@ class Webhooks:
             elif not isinstance(hook, AdmissionHook):
                 raise not_a_hook(hook)
         self._conversions.check()
+
+    def serve_at(self, host: str, port: int) -> None:
+        """Serve there instead, at a URL and with certificates made for it: for an API server on the same machine."""
+        self.endpoint = UrlEndpoint(f"https://{host}:{port}")
+        self._host, self._port = host, port
+        self._certificates = None
 
     # Manifests
 
