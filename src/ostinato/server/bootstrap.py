@@ -3,8 +3,9 @@
 The first namespaces, the priority classes, the roles and flow schemas of the system come from a table; the Service
 `kubernetes` and its endpoints say where this server is reached, and a ServiceCIDR which addresses Services have; a
 ConfigMap says since when the use of Secrets' tokens is noted, for the controller that clears unused ones away. What the
-store holds already is left as it is, but for the Service and its endpoints, which follow the server, and for the
-IPAddresses of Services, which follow these. All else is written as one batch.
+store holds already is left as it is, but for the Service and its endpoints, which follow the server, for the
+IPAddresses of Services, which follow these, and for roles and bindings that lack something. All else is written as one
+batch.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ import msgspec
 
 from ostinato.api.gvk import GroupVersion
 from ostinato.server import body
+from ostinato.server.access import roles
+from ostinato.server.access.reconcile import reconciled
 from ostinato.server.resources.apiregistration import local_services
 from ostinato.server.resources.core import service_addresses
 from ostinato.server.resources.registry import Registry
@@ -66,7 +69,18 @@ def _write(world: World, index: Index, resource: Resource, obj: Json) -> Any:
         return write.put_object(index, resource, _new(world, resource, obj), None)
     if obj["kind"] in _FOLLOWING and meta["name"] == "kubernetes":
         return _follow(index, resource, current, obj)
-    return None
+    return _kept_whole(world, index, resource, current, obj) if resource.gvk.group == roles.GROUP else None
+
+
+def _kept_whole(world: World, index: Index, resource: Resource, current: Entry, wanted: Json) -> Any:
+    """The write that a role or a binding needs which lacks something."""
+    old = resource.object(current.data)
+    new = reconciled(old, wanted)
+    if new is old:
+        return None
+    new = {field: value for field, value in new.items() if value is not None}
+    new = resource.managers[""].update(old, new, _MANAGER, write.now(world.clock))
+    return write.put_object(index, resource, new, current)
 
 
 def _new(world: World, resource: Resource, obj: Json) -> Json:

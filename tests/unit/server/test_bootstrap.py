@@ -9,6 +9,8 @@ from ostinato.server.core import Server
 KUBERNETES = "/api/v1/namespaces/default/services/kubernetes"
 SLICE = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices/kubernetes"
 ROLES = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
+BINDINGS = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
+LABEL = "kubernetes.io/bootstrapping"  # of all that the server brings into being
 
 
 @asking
@@ -63,3 +65,49 @@ async def test_a_restart_makes_only_what_is_missing_and_follows_the_server(api: 
     assert found["endpoints"][0]["addresses"] == ["10.1.1.1"]
     assert found["ports"][0]["port"] == 7443
     assert (await api.get(KUBERNETES)).body["spec"]["ports"][0]["targetPort"] == 7443
+
+
+@asking
+async def test_a_restart_puts_back_what_roles_and_bindings_of_the_system_lack(api: Api) -> None:
+    role, binding = f"{ROLES}/system:basic-user", f"{BINDINGS}/system:public-info-viewer"
+    reads = {"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}
+    whole = [(await api.get(path)).body for path in (role, binding)]
+    await api.merge(role, {"rules": [reads], "metadata": {"labels": {"mine": "1", LABEL: None}}})
+    group = {"kind": "Group", "name": "mine", "apiGroup": "rbac.authorization.k8s.io"}
+    await api.merge(binding, {"subjects": [group]})
+    await api.server.start()
+    found = (await api.get(role)).body
+    assert found["metadata"]["labels"] == {"mine": "1", **whole[0]["metadata"]["labels"]}
+    assert [rule["resources"] for rule in found["rules"]] == [
+        ["pods"],
+        ["selfsubjectaccessreviews"],
+        ["selfsubjectrulesreviews"],
+        ["selfsubjectreviews"],
+    ]
+    assert (await api.get(binding)).body["subjects"] == [group, *whole[1]["subjects"]]
+
+
+@asking
+async def test_a_role_that_is_not_to_be_kept_whole_is_left_alone(api: Api) -> None:
+    path = f"{ROLES}/system:basic-user"
+    left = {"rules": [], "metadata": {"annotations": {"rbac.authorization.kubernetes.io/autoupdate": "false"}}}
+    await api.merge(path, left)
+    await api.server.start()
+    assert not (await api.get(path)).body.get("rules")
+
+
+@asking
+async def test_aggregation_and_the_role_of_a_binding_are_put_back(api: Api) -> None:
+    view = f"{ROLES}/view"
+    whole = (await api.get(view)).body["aggregationRule"]
+    other = {"matchLabels": {"a": "b"}}
+    await api.merge(view, {"aggregationRule": {"clusterRoleSelectors": [other]}})
+    await api.merge(f"{ROLES}/system:discovery", {"aggregationRule": {"clusterRoleSelectors": [other]}})
+    await api.delete(f"{BINDINGS}/system:discovery")
+    wrong = {"metadata": {"name": "system:discovery"}, "roleRef": {"kind": "ClusterRole", "name": "view"}}
+    await api.post(BINDINGS, wrong)
+    await api.server.start()
+    selectors = (await api.get(view)).body["aggregationRule"]["clusterRoleSelectors"]
+    assert selectors == [other, *whole["clusterRoleSelectors"]]
+    assert "aggregationRule" not in (await api.get(f"{ROLES}/system:discovery")).body
+    assert (await api.get(f"{BINDINGS}/system:discovery")).body["roleRef"]["name"] == "system:discovery"

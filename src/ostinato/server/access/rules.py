@@ -14,6 +14,12 @@ from ostinato.api.quoting import quote
 from ostinato.server.access.asked import Asked
 
 MOST_PARTS = 10_000  # of rules that are compared with others
+_TOLD = (  # how a message calls the fields of a rule, in this order, before the verbs
+    ("APIGroups", "apiGroups"),
+    ("Resources", "resources"),
+    ("NonResourceURLs", "nonResourceURLs"),
+    ("ResourceNames", "resourceNames"),
+)
 _FIELDS = ("verbs", "apiGroups", "resources", "resourceNames", "nonResourceURLs")
 
 
@@ -80,29 +86,42 @@ def _begins(url: str, path: str) -> bool:
     return url == path or (url.endswith("*") and path.startswith(url.rstrip("*")))
 
 
+def missing(held: Iterable[Rule], wanted: Iterable[Rule]) -> list[dict[str, list[str]]]:
+    """What of the wanted rules those that are held do not allow, as rules of one verb, resource and name each."""
+    held = list(held)
+    return [
+        _rule(part, named="resourceNames" in rule.raw)
+        for rule in wanted
+        for part in rule.parts
+        if not any(own.covers(part, named="resourceNames" in rule.raw) for own in held)
+    ]
+
+
+def _rule(part: Asked, *, named: bool) -> dict[str, list[str]]:
+    if part.path is not None:
+        return {"verbs": [part.verb], "nonResourceURLs": [part.path]}
+    resource = f"{part.resource}/{part.subresource}" if part.subresource else part.resource
+    made = {"verbs": [part.verb], "apiGroups": [part.group], "resources": [resource]}
+    return {**made, "resourceNames": [part.name]} if named else made
+
+
 def uncovered(held: Iterable[Rule], wanted: Iterable[Rule]) -> list[str]:
-    """What of the wanted rules those that are held do not allow, each as a message shows it, sorted.
+    """What is missing as a message shows it, sorted; verbs on the same resource are told at once.
 
     TooManyParts if that is too much to find out.
     """
-    held, wanted = list(held), list(wanted)
+    wanted = list(wanted)
     if sum(rule.size for rule in wanted) > MOST_PARTS:
         raise TooManyParts(f"the rules name more than {MOST_PARTS} combinations of group, resource, verb and name")
-    missing: dict[tuple[str, str], list[str]] = {}  # what is told before the verbs, and the verbs
-    for rule in wanted:
-        named = "resourceNames" in rule.raw
-        for part in rule.parts:
-            if any(own.covers(part, named=named) for own in held):
-                continue
-            if part.path is not None:
-                missing[f"NonResourceURLs:{quoted([part.path])}", part.verb] = [part.verb]  # each verb by itself
-                continue
-            resource = f"{part.resource}/{part.subresource}" if part.subresource else part.resource
-            about = f"APIGroups:{quoted([part.group])}, Resources:{quoted([resource])}"
-            if named:
-                about += f", ResourceNames:{quoted([part.name])}"
-            missing.setdefault((about, ""), []).append(part.verb)
-    return sorted(f"{{{about}, Verbs:{quoted(verbs)}}}" for (about, _), verbs in missing.items())
+    told: dict[str, list[str]] = {}  # what is told before the verbs, and the verbs
+    paths: set[str] = set()
+    for rule in missing(held, wanted):
+        about = ", ".join(f"{name}:{quoted(rule[field])}" for name, field in _TOLD if field in rule)
+        if "nonResourceURLs" in rule:
+            paths.add(f"{{{about}, Verbs:{quoted(rule['verbs'])}}}")
+        else:
+            told.setdefault(about, []).extend(rule["verbs"])
+    return sorted(paths | {f"{{{about}, Verbs:{quoted(verbs)}}}" for about, verbs in told.items()})
 
 
 def quoted(values: Iterable[str]) -> str:
