@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -21,13 +23,37 @@ from ostinato.api.meta import ObjectMeta
 from ostinato.api.object import CustomResource
 from ostinato.api.struct import Struct
 from ostinato.cache import CachedClient, Informers
-from ostinato.client import Client, Config, HttpTransport, Unstructured
+from ostinato.client import Client, Config, HttpTransport, Unstructured, exists
 from ostinato.controller import Surroundings, controller
 from ostinato.crd import crd_of
 from ostinato.kinds.apiextensions_v1 import CustomResourceDefinition
+from ostinato.kinds.core_v1 import (
+    ConfigMap,
+    Container,
+    EnvVar,
+    Pod,
+    PodSpec,
+    Probe,
+    Service,
+    ServiceAccount,
+    ServicePort,
+    ServiceSpec,
+    TCPSocketAction,
+)
 from ostinato.manager import Manager
-from ostinato.webhook import AdmissionRequest, Denied, UrlEndpoint, Webhooks, converter, defaulter, validator
+from ostinato.server.access.authority import Authority
+from ostinato.webhook import (
+    AdmissionRequest,
+    Denied,
+    ServiceEndpoint,
+    UrlEndpoint,
+    Webhooks,
+    converter,
+    defaulter,
+    validator,
+)
 from ostinato.world import World
+from tests.cluster.planes import PlaneProcess
 
 GROUP = "webhooks.example.dev"
 GADGETS = "conversions.example.dev"
@@ -181,7 +207,7 @@ async def conversation(kubeconfig: Path, namespace: str) -> None:
 
 
 async def changes_and_warnings(client: Client, warnings: list[str]) -> None:
-    document = {
+    document: dict[str, Any] = {
         "apiVersion": f"{GROUP}/v1",
         "kind": "Widget",
         "metadata": {"name": "a"},
@@ -319,3 +345,82 @@ def test_an_api_server_is_served(calling: Path, namespace: str) -> None:
 
 def test_a_cache_of_converted_objects_is_filled_at_the_start(calling: Path, namespace: str) -> None:
     asyncio.run(start_with_old_objects(calling, namespace))
+
+
+# In a Pod, behind a Service
+
+SERVED = """
+import asyncio, sys
+from ostinato.kinds.core_v1 import ConfigMap
+from ostinato.webhook import Denied, ServiceEndpoint, Webhooks, validator
+from ostinato.world import World
+
+@validator(ConfigMap)
+def check(config: ConfigMap) -> None:
+    if "bad" in (config.data or {}):
+        raise Denied("it is bad")
+
+directory, port = sys.argv[1], int(sys.argv[2])
+webhooks = Webhooks(check, endpoint=ServiceEndpoint("default", "hook"), certificates=directory, port=port)
+asyncio.run(webhooks.server(World.real(), None).run())
+"""
+
+
+@validator(ConfigMap)
+def never_called(config: ConfigMap) -> None:
+    """Stands for the one in the Pod."""
+
+
+def test_a_webhook_in_a_pod_is_found_by_its_service(tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    if request.config.getoption("--cluster"):
+        pytest.skip("it is about Pods that are processes")
+    authority = Authority(World.real(), tmp_path)
+    pair = authority.server("hook", ["hook.default.svc"])
+    directory = tmp_path / "certificates"
+    directory.mkdir()
+    (directory / "tls.crt").write_bytes(pair.certificate.read_bytes())
+    (directory / "tls.key").write_bytes(pair.key.read_bytes())
+    (tmp_path / "served.py").write_text(SERVED)
+    port = free_port()
+    command = [sys.executable, str(tmp_path / "served.py"), str(directory), str(port)]
+    environment = [EnvVar(name="PYTHONPATH", value=os.pathsep.join(sys.path))]
+    container = Container(name="hook", image="python", command=command, env=environment)
+    container.readiness_probe = Probe(tcp_socket=TCPSocketAction(port=port))
+    pod = Pod(metadata=ObjectMeta(name="hook", labels={"app": "hook"}), spec=PodSpec(containers=[container]))
+    ports = [ServicePort(port=443, target_port=port)]
+    service = Service(metadata=ObjectMeta(name="hook"), spec=ServiceSpec(selector={"app": "hook"}, ports=ports))
+    named = Webhooks(never_called, endpoint=ServiceEndpoint("default", "hook"))
+    (configuration,) = named.configurations(authority.certificate)
+    configuration["webhooks"][0]["namespaceSelector"] = {"matchLabels": {"kubernetes.io/metadata.name": "default"}}
+
+    async def play(client: Client) -> None:
+        await client.create(service)
+        await client.create(configuration)
+        config = ConfigMap(metadata=ObjectMeta(name="c"), data={"a": "b"})
+        with pytest.raises(InternalError, match='no endpoints available for service "hook"'):
+            await client.create(config)
+        await client.wait_for(ServiceAccount, "default", exists, timeout=30)
+        await client.create(pod)
+
+        async def is_served() -> bool:
+            try:
+                await client.create(config)
+            except InternalError:
+                return False
+            return True
+
+        await eventually(is_served)
+        with pytest.raises(APIError, match="denied the request: it is bad"):
+            await client.create(ConfigMap(metadata=ObjectMeta(name="d"), data={"bad": ""}))
+
+    plane = PlaneProcess(tmp_path / "plane", "--nodes", "1", "--runtime", "process", "--store", "memory")
+    plane.start()
+    try:
+
+        async def main() -> None:
+            async with Client.connect(Config.load(path=plane.kubeconfig, namespace="default")) as client:
+                await play(client)
+
+        asyncio.run(main())
+    finally:
+        plane.stop()
