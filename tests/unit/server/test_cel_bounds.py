@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from ostinato.server.schema.cel.expression import CompileError, Expression
+from ostinato.server.schema.cel.parser import parse
 from ostinato.server.schema.cel.types import DYN
 from ostinato.server.schema.cel.values import CelError, CostExceededError
 
@@ -108,3 +109,18 @@ def test_values_that_are_nested_too_deeply_cannot_be_compared() -> None:
 
 def test_patterns_take_linear_time() -> None:
     assert _evaluated("x.matches('^(a+)+$')", x="a" * 20_000 + "b") is False
+
+
+@pytest.mark.parametrize("text", ["] " + "(" * 50_000, ")" * 99_999, "] " + "{" * 500 + "(" * 500, "(" * 100 + "1 2"])
+def test_a_long_or_deep_text_with_errors_of_syntax_is_told_of_and_does_not_exhaust_the_stack(text: str) -> None:
+    _, issues = parse(text)
+    assert "Syntax error" in str(issues)
+
+
+def test_every_error_of_syntax_is_told() -> None:
+    _, issues = parse("self.in == 'x' ? ")
+    assert [line.partition(" Syntax error: ")[2][:40] for line in str(issues).splitlines() if "Syntax" in line] == [
+        "no viable alternative at input '.in'",
+        "extraneous input '==' expecting {'[', '{",
+        "mismatched input '<EOF>' expecting {'[',",
+    ]

@@ -31,6 +31,7 @@ _TOKEN: Final = re.compile(
 _BEGUN: Final = re.compile(
     rf"(?:{_ESCAPE}|[^\\\n\r])*(?:\\(?:[0-3][0-7]?|[xX][0-9a-fA-F]?|u[0-9a-fA-F]{{0,3}}|U[0-9a-fA-F]{{0,7}})?)?"
 )
+_NAMED: Final = re.compile(r"[A-Za-z0-9_.\-/ ]*")  # what may stand between backticks
 _KEYWORDS: Final = frozenset({"in", "true", "false", "null"})
 END: Final = "<EOF>"
 
@@ -61,11 +62,24 @@ def tokens(text: str, issues: Issues) -> list[Token]:
     return [*found, Token(END, END, len(text))]
 
 
+def spaces(text: str, start: int, end: int) -> str:
+    """What of a text between two tokens can be read: spaces and comments."""
+    found = ""
+    while start < end:
+        match = _TOKEN.match(text, start)
+        found += match.group() if match is not None else ""
+        start = match.end() if match is not None else _unread(text, start)
+    return found
+
+
 def _unread(text: str, at: int) -> int:
     """The end of what cannot be read: of a text up to what may not stand in it, of a lone & or | one more."""
     if text[at] in "\"'":
         begun = _BEGUN.match(text, at + 1)
         return min((begun.end() if begun is not None else at) + 1, len(text))
+    if text[at] == "`":
+        named = _NAMED.match(text, at + 1)
+        return min((named.end() if named is not None else at) + 1, len(text))
     if text[at] in "&|=":
         return min(at + 2, len(text))
     return at + 1

@@ -1,7 +1,7 @@
 """The grammar of CEL: a text becomes a tree, with the macros expanded.
 
-What is wrong with a text is told in the words of kube-apiserver's parser, of which this one shares the grammar: what
-was found, and what was expected instead. After the first error of syntax that cannot be passed over, reading ends.
+Reading ends at the first error of syntax; what is wrong with the text, and with the rest of it, is for `syntax_errors`
+to say.
 """
 
 from __future__ import annotations
@@ -22,9 +22,6 @@ _STARTS: Final = (
     "[", "{", "(", ".", "-", "!", "true", "false", "null",
     "NUM_FLOAT", "NUM_INT", "NUM_UINT", "STRING", "BYTES", "IDENTIFIER",
 )  # fmt: skip
-_CLASSES: Final = frozenset(
-    {"NUM_FLOAT", "NUM_INT", "NUM_UINT", "STRING", "BYTES", "IDENTIFIER", "ESC_IDENTIFIER", END}
-)
 _RESERVED: Final = frozenset(
     {
         "as",
@@ -58,6 +55,10 @@ class _StopError(Exception):
     """There is no use in reading on."""
 
 
+class _SyntaxError(_StopError):
+    """What stands next cannot be read."""
+
+
 def parse(text: str) -> tuple[Node, Issues]:
     """The tree of an expression, and what is wrong with it; the tree means nothing if there is something."""
     issues = Issues(text)
@@ -68,6 +69,9 @@ def parse(text: str) -> tuple[Node, Issues]:
     parser = _Parser(text, issues)
     try:
         node = parser.whole()
+    except _SyntaxError:
+        parser.tell_syntax_errors()
+        node = nothing
     except _StopError:
         node = nothing
     except RecursionError:
@@ -79,10 +83,20 @@ def parse(text: str) -> tuple[Node, Issues]:
 class _Parser:
     def __init__(self, text: str, issues: Issues) -> None:
         self._issues = issues
+        self._text = text
         self._tokens = tokens(text, issues)
         self._next = 0
         self._depth = 0
-        self._empty = not text
+
+    def tell_syntax_errors(self) -> None:
+        from ostinato.server.schema.cel.syntax_errors import tell_syntax_errors  # noqa: PLC0415 - seldom needed
+
+        def tell(word: Token, message: str) -> None:
+            self._issues.add(word.at if self._text else -1, message)
+
+        tell_syntax_errors(self._text, self._tokens, tell, DEEPEST)
+        if not self._issues:
+            self._issues.add(0, f"expression recursion limit exceeded: {DEEPEST}")
 
     # Tokens
 
@@ -108,35 +122,16 @@ class _Parser:
         self._take()
         return True
 
-    def _syntax(self, message: str) -> None:
-        self._issues.add(-1 if self._empty else self._token.at, f"Syntax error: {message}")
-
     def _expect(self, kind: str) -> Token:
-        """The next token, which must be of a kind; one too many is passed over, one too few made up."""
-        if self._is(kind):
-            return self._take()
-        if self._ahead().kind == kind and not self._is(END):
-            self._syntax(f"extraneous input '{self._token.text}' expecting {_named(kind)}")
-            self._take()
-            return self._take()
-        if kind in (")", "]") and self._is(END):
-            self._syntax(f"missing '{kind}' at '{self._token.text}'")
-        else:
-            self._syntax(f"mismatched input '{self._token.text}' expecting {_named(kind)}")
-        raise _StopError
+        """The next token, which must be of a kind."""
+        if not self._is(kind):
+            raise _SyntaxError
+        return self._take()
 
     def _expect_start(self, *also: str) -> None:
         """What begins an expression must come next."""
-        if self._token.kind in _STARTS or self._token.kind in also:
-            return
-        order = sorted((*_STARTS, *also), key=lambda kind: _ORDER[kind])
-        wanted = "{" + ", ".join(_named(kind) for kind in order) + "}"
-        if self._ahead().kind in order and not self._is(END):
-            self._syntax(f"extraneous input '{self._token.text}' expecting {wanted}")
-            self._take()
-            return
-        self._syntax(f"mismatched input '{self._token.text}' expecting {wanted}")
-        raise _StopError
+        if self._token.kind not in _STARTS and self._token.kind not in also:
+            raise _SyntaxError
 
     # Expressions
 
@@ -225,12 +220,7 @@ class _Parser:
         if self._is("ESC_IDENTIFIER"):
             self._issues.add(self._token.at, "unsupported syntax: '`'")
         elif not self._is("IDENTIFIER"):
-            found = "" if self._is(END) else self._token.text
-            if found in ("true", "false", "null", "in") or optional:
-                self._syntax(f"mismatched input '{self._token.text}' expecting IDENTIFIER")
-            else:
-                self._syntax(f"no viable alternative at input '.{found}'")
-            raise _StopError
+            raise _SyntaxError
         name = self._take()
         if optional:
             return Call(dot.at, "_?._", [node, Literal(name.at, name.text, STRING)])
@@ -296,7 +286,9 @@ class _Parser:
     def _number(self, minus: Token | None) -> Node:
         token = self._take()
         at = minus.at if minus is not None else token.at
-        kind = {"NUM_INT": INT, "NUM_UINT": UINT, "NUM_FLOAT": DOUBLE}[token.kind]
+        kind = {"NUM_INT": INT, "NUM_UINT": UINT, "NUM_FLOAT": DOUBLE}.get(token.kind)
+        if kind is None:
+            raise _SyntaxError
         try:
             return Literal(at, number(token.text, kind, negative=minus is not None), kind)
         except LiteralError as error:
@@ -307,8 +299,7 @@ class _Parser:
         start = self._token.at
         leading = "." if self._passed(".") else ""
         if not self._is("IDENTIFIER"):
-            self._syntax(f"mismatched input '{self._token.text}' expecting IDENTIFIER")
-            raise _StopError
+            raise _SyntaxError
         name = self._token
         names = self._message_names()
         if names:
@@ -349,7 +340,7 @@ class _Parser:
             items.append(self._expression())
             if not self._passed(","):
                 break
-        self._close("]")
+        self._expect("]")
         return ListNode(bracket.at, items, frozenset(optional))
 
     def _entries(self, *, names: bool) -> list[Entry]:
@@ -363,7 +354,7 @@ class _Parser:
             entries.append(Entry(colon.at, key, self._expression(), optional))
             if not self._passed(","):
                 break
-        self._close("}")
+        self._expect("}")
         return entries
 
     def _key(self, *, names: bool, first: bool) -> tuple[bool, Node | str]:
@@ -372,32 +363,12 @@ class _Parser:
             optional = self._passed("?")
             return optional, self._expression()
         if self._token.kind not in ("?", "IDENTIFIER", "ESC_IDENTIFIER"):
-            wanted = "{'}', ',', '?', IDENTIFIER, ESC_IDENTIFIER}" if first else "{'?', IDENTIFIER, ESC_IDENTIFIER}"
-            self._syntax(f"mismatched input '{self._token.text}' expecting {wanted}")
-            raise _StopError
+            raise _SyntaxError
         optional = self._passed("?")
         token = self._take()
         if token.kind == "ESC_IDENTIFIER":
             self._issues.add(token.at, "unsupported syntax: '`'")
         return optional, token.text
-
-    def _close(self, kind: str) -> None:
-        if not self._passed(kind):
-            self._syntax(f"mismatched input '{self._token.text}' expecting {{'{kind}', ','}}")
-            raise _StopError
-
-
-_ORDER: Final = {
-    kind: place
-    for place, kind in enumerate(
-        ("[", "]", "{", "}", "(", ")", ".", ",", "-", "!", "?", ":", "true", "false", "null", "NUM_FLOAT", "NUM_INT",
-         "NUM_UINT", "STRING", "BYTES", "IDENTIFIER", "ESC_IDENTIFIER")
-    )
-}  # fmt: skip
-
-
-def _named(kind: str) -> str:
-    return kind if kind in _CLASSES else f"'{kind}'"
 
 
 def _balanced(function: str, terms: list[Node], places: list[int]) -> Node:
