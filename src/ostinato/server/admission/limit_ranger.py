@@ -48,7 +48,8 @@ class LimitRanger(Plugin):
         if old is not None and old["metadata"].get("deletionTimestamp"):
             return
         for limits in self._limits(context):
-            problems = list(_problems_of_pod(obj["spec"], limits) if pods else _problems_of_claim(obj["spec"], limits))
+            found = _problems_of_pod(obj["spec"], limits) if pods else _problems_of_claim(obj["spec"], limits)
+            problems = list(dict.fromkeys(found))  # what is wrong with several containers is told once
             if problems:
                 raise forbidden(context, obj, problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]")
 
