@@ -385,18 +385,18 @@ def test_a_webhook_in_a_pod_is_found_by_its_service(tmp_path: Path, request: pyt
     command = [sys.executable, str(tmp_path / "served.py"), str(directory), str(port)]
     environment = [EnvVar(name="PYTHONPATH", value=os.pathsep.join(sys.path))]
     container = Container(name="hook", image="python", command=command, env=environment)
-    container.readiness_probe = Probe(tcp_socket=TCPSocketAction(port=port))
+    container.readiness_probe = Probe(tcp_socket=TCPSocketAction(port=port), period_seconds=1)
     pod = Pod(metadata=ObjectMeta(name="hook", labels={"app": "hook"}), spec=PodSpec(containers=[container]))
     ports = [ServicePort(port=443, target_port=port)]
     service = Service(metadata=ObjectMeta(name="hook"), spec=ServiceSpec(selector={"app": "hook"}, ports=ports))
     named = Webhooks(never_called, endpoint=ServiceEndpoint("default", "hook"))
     (configuration,) = named.configurations(authority.certificate)
-    configuration["webhooks"][0]["namespaceSelector"] = {"matchLabels": {"kubernetes.io/metadata.name": "default"}}
+    configuration["webhooks"][0]["objectSelector"] = {"matchLabels": {"checked": ""}}  # else no Pod gets its own
 
     async def play(client: Client) -> None:
         await client.create(service)
         await client.create(configuration)
-        config = ConfigMap(metadata=ObjectMeta(name="c"), data={"a": "b"})
+        config = ConfigMap(metadata=ObjectMeta(name="c", labels={"checked": ""}), data={"a": "b"})
         with pytest.raises(InternalError, match='no endpoints available for service "hook"'):
             await client.create(config)
         await client.wait_for(ServiceAccount, "default", exists, timeout=30)
@@ -411,7 +411,7 @@ def test_a_webhook_in_a_pod_is_found_by_its_service(tmp_path: Path, request: pyt
 
         await eventually(is_served)
         with pytest.raises(APIError, match="denied the request: it is bad"):
-            await client.create(ConfigMap(metadata=ObjectMeta(name="d"), data={"bad": ""}))
+            await client.create(ConfigMap(metadata=ObjectMeta(name="d", labels={"checked": ""}), data={"bad": ""}))
 
     plane = PlaneProcess(tmp_path / "plane", "--nodes", "1", "--runtime", "process", "--store", "memory")
     plane.start()
