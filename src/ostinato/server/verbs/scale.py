@@ -16,7 +16,7 @@ import msgspec
 from ostinato.api.apply import FieldManager, ScaleOwnership
 from ostinato.api.apply.fieldset import Path as FieldPath
 from ostinato.api.apply.fieldset import field_path
-from ostinato.api.errors import BadRequest, Conflict, InternalError, Invalid, NotFound
+from ostinato.api.errors import BadRequest, Conflict, InternalError, Invalid, NotFound, Unknown
 from ostinato.api.field_errors import FieldError, Path
 from ostinato.api.gvk import GroupResource, GroupVersionKind, GroupVersionResource
 from ostinato.api.quoting import quote
@@ -27,7 +27,6 @@ from ostinato.server.negotiate import body_media, form_of
 from ostinato.server.options import write_options
 from ostinato.server.present import object_response
 from ostinato.server.request import Response
-from ostinato.server.resources.builtin_resource import BuiltinResource
 from ostinato.server.resources.resource import Resource
 from ostinato.server.resources.scaling import ScaleFields
 from ostinato.server.resources.strategy import Json, Strategy
@@ -200,9 +199,11 @@ def _with_replicas(parent: Json, path: tuple[str, ...], replicas: int) -> Json:
     """A copy of an object with another value at a path; only what the path leads through is copied."""
     new = dict(parent)
     place = new
-    for step in path[:-1]:
-        below = place.get(step)
-        place[step] = dict(below) if isinstance(below, dict) else {}
+    for i, step in enumerate(path[:-1]):
+        below = place.get(step, {})
+        if not isinstance(below, dict):
+            raise Unknown.of(f"value cannot be set because {_dotted(path[: i + 1])} is not a map[string]interface{{}}")
+        place[step] = dict(below)
         place = place[step]
     place[path[-1]] = replicas
     return new
@@ -234,11 +235,8 @@ def _view(context: Context) -> Resource:
 
 
 def _shown_view(context: Context) -> Resource:
-    """Scales as a Table shows them: those of built-in kinds have columns of their own."""
-    view = _view(context)
-    if not isinstance(context.resource, BuiltinResource):
-        return view
-    view, clock = copy(view), context.world.clock
+    """Scales as a Table shows them."""
+    view, clock = copy(_view(context)), context.world.clock
     view.columns = _COLUMNS
 
     def row(scale: Json) -> list[Any]:

@@ -62,7 +62,7 @@ def _cell(path: JsonPath, kind: str, obj: Json, now: datetime) -> Any:
         case bool():
             return value if kind == "boolean" else None
         case int() | float() if kind == "integer":
-            return int(value)
+            return int(value) if -(1 << 63) <= value < 1 << 63 else -(1 << 63)
         case int() | float() if kind == "number":
             return float(value) if isinstance(value, float) or not -(1 << 53) < value < 1 << 53 else value
         case str() if kind == "date":
