@@ -20,6 +20,7 @@ EMBEDDED, EMBEDDED_CREATING = "ostinato, one process", "ostinato, creating, one 
 KOPF_NAME, KOPF_QUIET = "kopf", "kopf, bare"
 KOPF_NEEDS = ("kopf", "kubernetes_asyncio", "uvloop")
 WORKERS = (1, 16)
+AT_ONCE = 64  # workers of ours with the server in their process; kopf has as many as there are objects
 
 Commands = dict[
     str, list[str]
@@ -39,7 +40,7 @@ def commands(directory: Path) -> tuple[Commands, dict[str, str]]:
         ours = [sys.executable, "-m", "bench.operators.ostinato_operator", "{kubeconfig}", "{namespace}", str(count)]
         found[named(CREATING, count)] = [*ours, "create"]
         found[named(OSTINATO, count)] = [*ours, "apply"]
-    embedded = [sys.executable, "-m", "bench.operators.embedded_operator", "{state}", "{namespace}", str(WORKERS[-1])]
+    embedded = [sys.executable, "-m", "bench.operators.embedded_operator", "{state}", "{namespace}", str(AT_ONCE)]
     found[EMBEDDED] = [*embedded, "apply"]
     found[EMBEDDED_CREATING] = [*embedded, "create"]
     python, reason = _kopf()
