@@ -414,3 +414,39 @@ def test_an_object_that_cannot_be_stored_is_told_before_it_is_found_to_be_there(
         )
 
     play(talk)
+
+
+def test_a_webhook_and_its_conditions_see_the_version_that_its_rules_name() -> None:
+    async def talk(api: Api, hook: Hook) -> None:
+        reviews: list[Json] = []
+
+        async def ask(client: Json, review: bytes, seconds: int) -> bytes:
+            if client == CLIENT:
+                return await hook(client, review, seconds)
+            raw = json.loads(review)
+            reviews.append(raw["request"])
+            raw["response"] = {"uid": raw.pop("request")["uid"], "allowed": False}
+            return json.dumps(raw).encode()
+
+        api.server.webhooks.instead = ask
+        rule = {"operations": ["*"], "apiGroups": ["example.com"], "apiVersions": ["v1"], "resources": ["widgets"]}
+        webhook = {
+            "name": "v.example.com",
+            "clientConfig": {"url": "https://127.0.0.1:9443/validate"},
+            "rules": [rule],
+            "sideEffects": "None",
+            "admissionReviewVersions": ["v1"],
+            "matchConditions": [{"name": "no", "expression": "object.spec.a == 'no'"}],
+        }
+        path = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
+        await api.good("POST", path, {"metadata": {"name": "v"}, "webhooks": [webhook]})
+        await api.good("POST", SECOND, second("w", b="yes"))
+        refused = await api("POST", SECOND, second("x", b="no"))
+        assert refused.body["message"] == 'admission webhook "v.example.com" denied the request without explanation'
+        (review,) = reviews
+        assert review["object"]["spec"] == {"a": "no", "n": 7}
+        assert (review["kind"]["version"], review["requestKind"]["version"]) == ("v1", "v2")
+        assert (await api("PATCH", f"{SECOND}/w", {"spec": {"b": "no"}}, content_type=MERGE)).code == 400
+        assert reviews[1]["oldObject"]["spec"] == {"a": "yes", "n": 7}
+
+    play(talk)

@@ -94,6 +94,8 @@ class MutatingWebhooks:
             if match is None or rounds.skips(match):
                 continue
             shown = await shown_as(match, attributes)
+            if not self._matcher.holds(match, shown):
+                continue
             changed = False
             try:
                 verdict = await asked(self._ask, match, shown, mutating=True)

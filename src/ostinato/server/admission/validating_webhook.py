@@ -26,8 +26,13 @@ class ValidatingWebhooks:
 
     async def ask(self, attributes: Attributes) -> None:
         """Raise an APIError if a webhook refuses a write, or cannot be asked and must be."""
-        matches = [self._matcher.match(webhook, attributes) for webhook in self._matcher.webhooks(attributes)]
-        wanted = [(match, await shown_as(match, attributes)) for match in matches if match is not None]
+        wanted: list[tuple[Match, Attributes]] = []
+        for webhook in self._matcher.webhooks(attributes):
+            match = self._matcher.match(webhook, attributes)
+            if match is not None:
+                shown = await shown_as(match, attributes)
+                if self._matcher.holds(match, shown):
+                    wanted.append((match, shown))
         refusals = await asyncio.gather(*(self._asked(match, shown) for match, shown in wanted))
         for refusal in refusals:
             if refusal is not None:

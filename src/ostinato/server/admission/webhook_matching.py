@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ostinato.api.errors import Forbidden
-from ostinato.api.gvk import GroupVersionKind, GroupVersionResource
+from ostinato.api.gvk import GroupVersionKind
 from ostinato.server.admission.policies import (
     ConfigurationError,
     Invocation,
@@ -89,11 +89,11 @@ class WebhookMatcher:
         return self._webhooks
 
     def match(self, webhook: Webhook, attributes: Attributes) -> Match | None:
-        """How a webhook is to be asked about a write, None if it is not; Forbidden if nobody can tell."""
+        """How a webhook may have to be asked about a write, by its selectors and rules; None if it has not."""
         if not self._matcher.selects(attributes, webhook.raw):
             return None
         resource = self._by_rules(webhook.raw, attributes)
-        if resource is None or not self._holds(webhook, attributes, resource.gvr):
+        if resource is None:
             return None
         subresource = resource.subresources.get(attributes.subresource)
         return Match(webhook, resource, resource.gvk if subresource is None else subresource.kind)
@@ -119,7 +119,9 @@ class WebhookMatcher:
             and (not subresource or subresource in other.subresources)
         ]
 
-    def _holds(self, webhook: Webhook, attributes: Attributes, gvr: GroupVersionResource) -> bool:
+    def holds(self, match: Match, attributes: Attributes) -> bool:
+        """Whether the conditions of a webhook hold for a write as it is shown to it; Forbidden if nobody can tell."""
+        webhook, gvr = match.webhook, match.resource.gvr
         if not webhook.conditions:
             return True
         subject = Subject(attributes, self._matcher, self._authorizer)
