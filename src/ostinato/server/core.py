@@ -29,7 +29,7 @@ from ostinato.server.request import Answer, Request, Response, text_response
 from ostinato.server.resources.registry import Registry
 from ostinato.server.route import Route, parse
 from ostinato.server.store.index import Index, Log, StoreFailed
-from ostinato.server.verbs import pod_handlers
+from ostinato.server.verbs import pod_handlers, proxy
 from ostinato.server.verbs.context import Context
 from ostinato.server.verbs.get import get, get_at_once
 from ostinato.server.verbs.review import install_reviews
@@ -64,6 +64,7 @@ class Server:
         self.admission = Admission(plugins(self.registry, self.authorizer, self.webhooks.ask, enabled))
         self.nodes = Nodes()
         pod_handlers.install(self.registry, self.nodes, self.authorizer)
+        proxy.install(self.registry, self.nodes, world)
         events = self.registry.get("", "v1", "events")
         assert events is not None
         assert events.collection is not None

@@ -52,7 +52,10 @@ def verb_of(resource: Resource, method: str, route: Route) -> Verb | None:
     possible = _possible(resource, route)
     if not possible:
         raise not_found()
-    if route.verb not in possible or method in ("HEAD", "OPTIONS") or (route.old_watch and method != "GET"):
+    forwarded = method == "HEAD" and route.subresource == "proxy"
+    if route.verb not in possible or (method in ("HEAD", "OPTIONS") and not forwarded):
+        raise not_allowed()
+    if route.old_watch and method != "GET":
         raise not_allowed()
     handler = _own_handler(resource, route)
     if handler is not None:

@@ -26,6 +26,10 @@ class Nodes:
         """The agent of a node is in this process."""
         self._here[name] = endpoint
 
+    def is_here(self, name: str) -> bool:
+        """Whether the agent of a node is in this process."""
+        return name in self._here
+
     async def ask(self, node: Json, request: Request) -> Answer:
         """The answer of a node's agent; an InternalError if there is nobody to answer."""
         name = node["metadata"]["name"]

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
-from typing import Final
+from typing import Final, Protocol
 
 import msgspec
 
-from ostinato.server.tls_stream import TlsStream
-
 _PIECE: Final = 1 << 16
+
+
+class ByteStream(Protocol):
+    """A connection that is read piece by piece; see `TlsStream`."""
+
+    async def read(self, size: int) -> bytes: ...
+    async def read_exactly(self, size: int) -> bytes: ...
+    async def read_until(self, mark: bytes) -> bytes: ...
+    async def write(self, data: bytes) -> None: ...
+    def close(self) -> None: ...
 
 
 class Head(msgspec.Struct, frozen=True):
@@ -17,7 +25,7 @@ class Head(msgspec.Struct, frozen=True):
     headers: Mapping[str, str]  # names are lower case
 
 
-async def read_head(stream: TlsStream) -> Head:
+async def read_head(stream: ByteStream) -> Head:
     """A ConnectionError if what comes is no head of an answer."""
     data = await stream.read_until(b"\r\n\r\n")
     first, *lines = data.decode("latin-1").rstrip("\r\n").split("\r\n")
@@ -28,7 +36,7 @@ async def read_head(stream: TlsStream) -> Head:
     return Head(int(words[1]), {name.strip().lower(): value.strip() for name, _, value in pairs})
 
 
-async def body_of(stream: TlsStream, head: Head) -> AsyncIterator[bytes]:
+async def body_of(stream: ByteStream, head: Head) -> AsyncIterator[bytes]:
     """The body as it comes; a ConnectionError if it breaks off."""
     try:
         if head.headers.get("transfer-encoding", "").lower() == "chunked":
@@ -46,7 +54,7 @@ async def body_of(stream: TlsStream, head: Head) -> AsyncIterator[bytes]:
         raise ConnectionError("the agent does not answer in HTTP") from None
 
 
-async def _exactly(stream: TlsStream, size: int) -> AsyncIterator[bytes]:
+async def _exactly(stream: ByteStream, size: int) -> AsyncIterator[bytes]:
     while size > 0:
         piece = await stream.read(min(size, _PIECE))
         if not piece:

@@ -31,7 +31,7 @@ from ostinato.world import Clock
 
 _PATIENCE: Final = 10.0  # seconds to connect
 _MOST_BODY: Final = 1 << 24  # bytes of an answer that is no log
-_ADDRESSES: Final = ("InternalIP", "InternalDNS", "Hostname", "ExternalIP", "ExternalDNS")  # in which order to try
+AGENT_ADDRESSES: Final = ("InternalIP", "InternalDNS", "Hostname", "ExternalIP", "ExternalDNS")  # in which order to try
 _PIECE: Final = 1 << 15
 _VERSIONS: Final = "x-stream-protocol-version"
 
@@ -165,7 +165,7 @@ def addresses_of(node: Json) -> Where:
     status = node.get("status") or {}
     endpoint = (status.get("daemonEndpoints") or {}).get("kubeletEndpoint") or {}
     addresses = {each.get("type"): each.get("address", "") for each in status.get("addresses") or ()}
-    hosts = dict.fromkeys(addresses[kind] for kind in _ADDRESSES if addresses.get(kind))
+    hosts = dict.fromkeys(addresses[kind] for kind in AGENT_ADDRESSES if addresses.get(kind))
     port = endpoint.get("Port", 0)
     if not hosts or not port:
         raise OSError("its status names no address and port of an agent")

@@ -1,0 +1,192 @@
+"""proxy: a request through the server to a Pod, to one of the Pods behind a Service, or to the agent of a node.
+
+What is asked is named `NAME`, `NAME:PORT` or `SCHEME:NAME:PORT`. Addresses that mean this machine, or nobody in
+particular, are refused: the server would be asked in its own name. The Pods of a node in this process may have them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator
+from ipaddress import ip_address
+from typing import NamedTuple
+
+from ostinato.api.errors import BadRequest, InternalError, NotFound, ServiceUnavailable, Unknown
+from ostinato.api.quoting import quote
+from ostinato.server.forwarding import Place, forward
+from ostinato.server.nodes import Nodes
+from ostinato.server.remote_nodes import AGENT_ADDRESSES
+from ostinato.server.request import Answer, Request, Response
+from ostinato.server.resources.registry import Registry
+from ostinato.server.resources.resource import Resource
+from ostinato.server.resources.strategy import Json
+from ostinato.server.verbs.context import Context
+from ostinato.world import World
+
+_VERBS = ("get", "create", "update", "patch", "delete")
+_PORTS = {"": 80, "http": 80, "https": 443}
+_KUBELET = 10250
+
+
+def install(registry: Registry, nodes: Nodes, world: World) -> None:
+    """Let Pods, Services and nodes be asked through the server."""
+    proxy = _Proxy(registry, nodes, world)
+    for resource, answer in (
+        (proxy.pods, proxy.to_pod),
+        (proxy.services, proxy.to_service),
+        (proxy.nodes, proxy.to_node),
+    ):
+        for verb in _VERBS:
+            resource.handlers["proxy", verb] = _handler(answer)
+
+
+def _handler(
+    answer: Callable[[Context, _Asked], Awaitable[Answer]],
+) -> Callable[[Context], Awaitable[Answer]]:
+    async def handle(context: Context) -> Answer:
+        return await answer(context, _asked(context))
+
+    return handle
+
+
+class _Asked(NamedTuple):
+    scheme: str
+    name: str
+    port: str
+
+
+def _asked(context: Context) -> _Asked:
+    parts = context.route.name.split(":")
+    scheme, name, port = {1: ("", *parts, ""), 2: ("", *parts), 3: parts}.get(len(parts), ("", "", ""))
+    if not name or scheme not in _PORTS:
+        kind = context.resource.gvk.kind.lower()
+        raise BadRequest.of(f"invalid {kind} request {quote(context.route.name)}")
+    return _Asked(scheme, name, port)
+
+
+class _Proxy:
+    def __init__(self, registry: Registry, nodes: Nodes, world: World) -> None:
+        self.pods, self.services, self.nodes = (_resource(registry, name) for name in ("pods", "services", "nodes"))
+        self._endpoints = _resource(registry, "endpoints")
+        self._agents = nodes
+        self._world = world
+
+    async def to_pod(self, context: Context, asked: _Asked) -> Answer:
+        pod = _object(self.pods, context.route.namespace, asked.name)
+        if pod is None:
+            raise NotFound.of(self.pods.group_resource, asked.name)
+        containers = pod["spec"].get("containers") or ()
+        declared = (port["containerPort"] for each in containers for port in (each.get("ports") or ())[:1])
+        port = asked.port or str(next(declared, _PORTS[asked.scheme]))
+        address = ((pod.get("status") or {}).get("podIPs") or [{}])[0].get("ip", "")
+        if not _is_unicast(address) and not self._is_here(pod, address):
+            raise BadRequest.of("address not allowed")
+        return await self._forward(context, asked.scheme, address, port)
+
+    def _is_here(self, pod: Json, address: str) -> bool:
+        return bool(address) and self._agents.is_here(pod["spec"].get("nodeName", ""))
+
+    async def to_service(self, context: Context, asked: _Asked) -> Answer:
+        namespace, port = context.route.namespace, asked.port
+        if port.isdecimal():
+            service = _object(self.services, namespace, asked.name)
+            if service is None:
+                raise NotFound.of(self.services.group_resource, asked.name)
+            ports = service["spec"].get("ports") or ()
+            known = next((each.get("name", "") for each in ports if each.get("port") == int(port)), None)
+            if known is None:
+                raise ServiceUnavailable.of(f"no service port {port} found for service {quote(asked.name)}")
+            port = known
+        endpoints = _object(self._endpoints, namespace, asked.name)
+        if endpoints is None:
+            raise NotFound.of(self.services.group_resource, asked.name)
+        if not endpoints.get("subsets"):
+            raise ServiceUnavailable.of(f"no endpoints available for service {quote(asked.name)}")
+        places = list(self._places(endpoints, namespace, port))
+        if not places:
+            raise ServiceUnavailable.of(f"no endpoints available for service {quote(context.route.name)}")
+        address, number = places[self._world.rng.randrange(len(places))]
+        return await self._forward(context, asked.scheme, address, str(number))
+
+    def _places(self, endpoints: Json, namespace: str, port: str) -> Iterator[tuple[str, int]]:
+        """Where a port is served; only by Pods that have the address that they are said to have."""
+        for subset in endpoints["subsets"]:
+            numbers = [each["port"] for each in subset.get("ports") or () if each.get("name", "") == port]
+            for address in subset.get("addresses") or () if numbers else ():
+                target = address.get("targetRef") or {}
+                pod = _object(self.pods, namespace, target.get("name", ""))
+                if pod is None or target.get("namespace") != namespace:
+                    continue
+                if any(each.get("ip") == address["ip"] for each in (pod.get("status") or {}).get("podIPs") or ()):
+                    yield address["ip"], numbers[0]
+
+    async def to_node(self, context: Context, asked: _Asked) -> Answer:
+        node = _object(self.nodes, "", asked.name)
+        if node is None:
+            raise NotFound.of(self.nodes.group_resource, asked.name)
+        if self._agents.is_here(asked.name):
+            return await self._ask_agent(context, node)
+        status = node.get("status") or {}
+        addresses = {each.get("type"): each.get("address", "") for each in reversed(status.get("addresses") or ())}
+        host = next((addresses[kind] for kind in AGENT_ADDRESSES if addresses.get(kind)), None)
+        if host is None:
+            known = " ".join(f"{{{each.get('type')} {each.get('address')}}}" for each in status.get("addresses") or ())
+            raise Unknown.of(f"no preferred addresses found; known addresses: [{known}]")
+        if not _is_unicast(host, names=True):
+            raise BadRequest.of("address not allowed")
+        agent = ((status.get("daemonEndpoints") or {}).get("kubeletEndpoint") or {}).get("Port") or _KUBELET
+        if asked.port in ("", str(agent)):
+            return await self._ask_agent(context, node)
+        return await self._forward(context, asked.scheme, host, asked.port)
+
+    async def _ask_agent(self, context: Context, node: Json) -> Answer:
+        path, request = _rest(context), context.request
+        if not path:
+            return _with_slash(request)
+        try:
+            return await self._agents.ask(node, Request(request.method, path, request.query_string, request.headers))
+        except InternalError as error:
+            raise ServiceUnavailable.of(f"error trying to reach service: {error}") from None
+
+    async def _forward(self, context: Context, scheme: str, host: str, port: str) -> Answer:
+        path, request = _rest(context), context.request
+        if not path:
+            return _with_slash(request)
+        if not port.isdecimal() or int(port) > 65535:
+            what = "invalid port" if port.isdecimal() else f"lookup tcp/{port}: unknown port"
+            raise ServiceUnavailable.of(f"error trying to reach service: dial tcp: {what}")
+        return await forward(request, Place(host, int(port), scheme == "https"), path, self._world.clock)
+
+
+def _rest(context: Context) -> str:
+    """What is asked of the other side, as it came: the path behind `proxy`."""
+    before = 7 if context.resource.namespaced else 5
+    parts = context.request.path.split("/")[before + 1 :]
+    return "/" + "/".join(parts) if parts else ""
+
+
+def _with_slash(request: Request) -> Response:
+    """Who asks for nothing is sent to the root: links that start there would lead astray without the slash."""
+    query = f"?{request.query_string}" if request.query_string else ""
+    return Response(301, b"", "", [("Location", f"{request.path}/{query}")])
+
+
+def _is_unicast(address: str, *, names: bool = False) -> bool:
+    """Whether an address is of one other machine; with `names`, one that is no address may be the name of one."""
+    try:
+        parsed = ip_address(address)
+    except ValueError:
+        return names and bool(address) and address != "localhost"
+    nobody = parsed.is_unspecified or parsed.is_multicast or address == "255.255.255.255"
+    return not (nobody or parsed.is_loopback or parsed.is_link_local)
+
+
+def _object(resource: Resource, namespace: str, name: str) -> Json | None:
+    assert resource.collection is not None
+    entry = resource.collection.entries.get(resource.key(namespace, name))
+    return None if entry is None else resource.object(entry.data)
+
+
+def _resource(registry: Registry, name: str) -> Resource:
+    found = registry.get("", "v1", name)
+    assert found is not None
+    return found

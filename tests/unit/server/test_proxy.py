@@ -1,0 +1,138 @@
+"""Pods, Services and nodes are asked through the server."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+from tests.unit.server.asking import Api, asking
+
+from ostinato.api.errors import ServiceUnavailable
+from ostinato.server.forwarding import Place, forward
+from ostinato.server.request import Answer, Request, Response, Stream
+from ostinato.world import World
+
+PODS = "/api/v1/namespaces/default/pods"
+SERVICES = "/api/v1/namespaces/default/services"
+NODES = "/api/v1/nodes"
+
+
+def _pod(name: str = "p") -> dict[str, Any]:
+    return {"metadata": {"name": name}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+
+
+@asking
+async def test_what_cannot_be_reached_is_told_apart(api: Api) -> None:
+    await api.post("/api/v1/namespaces/default/serviceaccounts", {"metadata": {"name": "default"}})
+    await api.post(PODS, _pod())
+    assert (await api.get(f"{PODS}/none/proxy/")).message == 'pods "none" not found'
+    assert (await api.get(f"{PODS}/ftp:p:80/proxy/")).message == 'invalid pod request "ftp:p:80"'
+    for address in ("127.0.0.1", "169.254.0.1", "0.0.0.0"):
+        await api.merge(f"{PODS}/p/status", {"status": {"podIP": address, "podIPs": [{"ip": address}]}})
+        assert (await api.get(f"{PODS}/p/proxy/")).message == "address not allowed"
+    await api.post(SERVICES, {"metadata": {"name": "s"}, "spec": {"ports": [{"port": 80, "name": "web"}]}})
+    assert (await api.get(f"{SERVICES}/s:81/proxy/")).message == 'no service port 81 found for service "s"'
+    await api.post("/api/v1/namespaces/default/endpoints", {"metadata": {"name": "s"}})
+    assert (await api.get(f"{SERVICES}/s:web/proxy/")).message == 'no endpoints available for service "s"'
+    await api.post(NODES, {"metadata": {"name": "n"}})
+    assert (await api.get(f"{NODES}/n/proxy/")).message == "no preferred addresses found; known addresses: []"
+
+
+@asking
+async def test_an_address_of_endpoints_that_is_no_pods_is_not_asked(api: Api) -> None:
+    await api.post(SERVICES, {"metadata": {"name": "s"}, "spec": {"ports": [{"port": 80}]}})
+    subset = {"addresses": [{"ip": "10.9.9.9"}], "ports": [{"port": 80}]}
+    await api.post("/api/v1/namespaces/default/endpoints", {"metadata": {"name": "s"}, "subsets": [subset]})
+    assert (await api.get(f"{SERVICES}/s/proxy/")).message == 'no endpoints available for service "s"'
+
+
+@asking
+async def test_a_node_in_this_process_is_asked_for_the_path_behind_the_proxy(api: Api) -> None:
+    async def agent(request: Request) -> Answer:
+        return Response(200, b'{"asked": "%s"}' % f"{request.path}?{request.query_string}".encode())
+
+    await api.post(NODES, {"metadata": {"name": "n"}})
+    api.server.nodes.add("n", agent)
+    assert (await api.get(f"{NODES}/n/proxy/stats/summary?x=y")).body == {"asked": "/stats/summary?x=y"}
+
+
+Peer = Callable[[bytes], bytes]
+
+
+def _with_peer(answer: Peer, test: Callable[[Place], Awaitable[None]]) -> None:
+    """Run a test against a peer that reads one request and answers it."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        sizes = [line.split(b":")[1] for line in head.split(b"\r\n") if line.lower().startswith(b"content-length")]
+        writer.write(answer(head + await reader.readexactly(int(sizes[0]) if sizes else 0)))
+        writer.close()
+
+    async def run() -> None:
+        async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+            await test(Place("127.0.0.1", server.sockets[0].getsockname()[1]))
+
+    asyncio.run(run())
+
+
+async def _body(answer: Answer) -> bytes:
+    assert isinstance(answer, Stream)
+    return b"".join([chunk async for chunk in answer.chunks])
+
+
+def test_a_request_goes_on_with_its_body_and_without_credentials() -> None:
+    seen = []
+
+    def answer(request: bytes) -> bytes:
+        seen.append(request)
+        head = b"HTTP/1.1 201 Created\r\nContent-Type: a/b\r\nX-Own: 1\r\nTransfer-Encoding: chunked\r\n\r\n"
+        return head + b"2\r\nok\r\n0\r\n\r\n"
+
+    async def test(place: Place) -> None:
+        headers = {"authorization": "Bearer secret", "content-type": "c/d", "host": "me", "x-mine": "yes"}
+        request = Request("POST", "/api/v1/proxy/a", "b=c", headers, body=b"hello")
+        told = await forward(request, place, "/a", World.real().clock)
+        assert (told.status, told.content_type, list(told.headers)) == (201, "a/b", [("x-own", "1")])
+        assert await _body(told) == b"ok"
+
+    _with_peer(answer, test)
+    assert seen[0].startswith(b"POST /a?b=c HTTP/1.1\r\n")
+    assert seen[0].endswith(b"\r\n\r\nhello")
+    assert b"x-mine: yes" in seen[0]
+    assert b"secret" not in seen[0]
+
+
+@pytest.mark.parametrize(
+    ("location", "shown"),
+    [("/there", "/x/proxy/there"), ("there", "there"), ("http://else/where", "http://else/where")],
+)
+def test_a_redirection_leads_through_the_server_again(location: str, shown: str) -> None:
+    def answer(request: bytes) -> bytes:
+        return f"HTTP/1.1 302 Found\r\nLocation: {location}\r\nContent-Length: 0\r\n\r\n".encode()
+
+    async def test(place: Place) -> None:
+        told = await forward(Request("GET", "/x/proxy/here"), place, "/here", World.real().clock)
+        assert await _body(told) == b""
+        assert dict(told.headers)["location"] == shown
+
+    _with_peer(answer, test)
+
+
+def test_who_does_not_answer_in_http_is_unavailable() -> None:
+    async def test(place: Place) -> None:
+        with pytest.raises(ServiceUnavailable, match="error trying to reach service"):
+            await forward(Request("GET", "/x/proxy/"), place, "/", World.real().clock)
+
+    _with_peer(lambda _: b"220 mail\r\n\r\n", test)
+
+
+def test_a_port_that_nobody_listens_at_is_named() -> None:
+    async def test(place: Place) -> None:
+        async with await asyncio.start_server(lambda *_: None, "127.0.0.1", 0) as server:
+            closed = server.sockets[0].getsockname()[1]
+        with pytest.raises(ServiceUnavailable, match=f"dial tcp 127.0.0.1:{closed}: connect: connection refused"):
+            await forward(Request("GET", "/x/proxy/"), place._replace(port=closed), "/", World.real().clock)
+
+    _with_peer(lambda _: b"", test)
