@@ -8,6 +8,7 @@ import msgspec
 
 from ostinato.api import names
 from ostinato.api.field_errors import FieldError, Path
+from ostinato.api.gvk import GroupResource
 from ostinato.api.meta import OwnerReference
 from ostinato.api.owners import validate_owner_references
 from ostinato.server.resources.resource import Resource
@@ -160,7 +161,12 @@ _NO_OWNER = {"apiVersion": "", "kind": "", "name": "", "uid": ""}
 def _validate_finalizers_of_kind(meta: Json, resource: Resource) -> list[FieldError]:
     """Built-in kinds ask for more than a qualified name, but for a few groups."""
     finalizers = meta.get("finalizers")
-    if not finalizers or resource.custom or resource.gvr.group in _LENIENT_GROUPS:
+    if (
+        not finalizers
+        or resource.custom
+        or resource.gvr.group in _LENIENT_GROUPS
+        or resource.group_resource in _LENIENT
+    ):
         return []
     path = _META.child("finalizers")
     return [
@@ -168,6 +174,14 @@ def _validate_finalizers_of_kind(meta: Json, resource: Resource) -> list[FieldEr
     ]
 
 
+_LENIENT = frozenset(
+    {
+        GroupResource("", "events"),
+        GroupResource("coordination.k8s.io", "leases"),
+        GroupResource("events.k8s.io", "events"),
+        GroupResource("policy", "poddisruptionbudgets"),
+    }
+)
 _LENIENT_GROUPS = frozenset({"admissionregistration.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io"})
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from ostinato.api import names
+from ostinato.api import field_values, names
 from ostinato.api.field_errors import FieldError, Path
 from ostinato.api.quoting import quote
 from ostinato.server.resources.strategy import Json, NameRule, Strategy
@@ -75,6 +75,11 @@ def _service_errors(spec: Json) -> list[FieldError]:
         return errors
     errors = [
         FieldError.required(_SPEC.child("service", field)) for field in ("namespace", "name") if not service.get(field)
+    ]
+    port = service.get("port", 0)
+    errors += [
+        FieldError.invalid(_SPEC.child("service", "port"), port, f"port is not valid: {text}")
+        for text in field_values.is_port_number(port)
     ]
     if insecure and spec.get("caBundle"):
         errors.append(FieldError.invalid(path, insecure, "may not be true if caBundle is present"))

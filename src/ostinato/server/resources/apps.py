@@ -171,6 +171,10 @@ class DaemonSet(Strategy):
     def validate(self, obj: Json) -> list[FieldError]:
         return validation.daemon_set(obj["spec"])
 
+    def prepare_status_update(self, new: Json, old: Json) -> None:
+        super().prepare_status_update(new, old)
+        _set_template_generation(new, _template_generation(old))
+
     def validate_update(self, new: Json, old: Json) -> list[FieldError]:
         return validation.same_selector(new, old) + self.validate(new)
 

@@ -14,6 +14,7 @@ from ostinato.server.resources.autoscaling_validation import (
     validate_reference,
 )
 from ostinato.server.resources.strategy import Json, Strategy
+from ostinato.server.resources.workloads import STATUS, counts
 
 _SPEC = Path("spec")
 _UP = {
@@ -49,6 +50,9 @@ class HorizontalPodAutoscaler(Strategy):
     def validate_update(self, new: Json, old: Json) -> list[FieldError]:
         return _spec_errors(new.get("spec") or {}, old.get("spec") or {})
 
+    def validate_status_update(self, new: Json, old: Json) -> list[FieldError]:
+        return counts(new.get("status") or {}, STATUS, "currentReplicas", "desiredReplicas")
+
 
 class OldHorizontalPodAutoscaler(Strategy):
     """Version v1: knows CPU utilization alone, and keeps the rest in annotations."""
@@ -63,6 +67,9 @@ class OldHorizontalPodAutoscaler(Strategy):
 
     def validate_update(self, new: Json, old: Json) -> list[FieldError]:
         return _spec_errors(to_v2(new)["spec"], to_v2(old)["spec"])
+
+    def validate_status_update(self, new: Json, old: Json) -> list[FieldError]:
+        return counts(new.get("status") or {}, STATUS, "currentReplicas", "desiredReplicas")
 
 
 def _spec_errors(spec: Json, old: Json | None) -> list[FieldError]:

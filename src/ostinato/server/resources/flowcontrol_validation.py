@@ -279,3 +279,17 @@ def _queuing(queuing: Json, path: Path) -> list[FieldError]:
         detail = f"required entropy bits of {sizes} should not be greater than {_HASH_BITS}"
         errors.append(FieldError.invalid(at, hand, detail))
     return errors
+
+
+def validate_condition_types(obj: Json) -> list[FieldError]:
+    """Every condition of a status has a type, each of its own."""
+    errors: list[FieldError] = []
+    seen: set[str] = set()
+    for i, condition in enumerate((obj.get("status") or {}).get("conditions") or ()):
+        at, kind = Path("status", "conditions").index(i).child("type"), condition.get("type", "")
+        if kind in seen:
+            errors.append(FieldError.duplicate(at, kind))
+        seen.add(kind)
+        if not kind:
+            errors.append(FieldError.required(at))
+    return errors

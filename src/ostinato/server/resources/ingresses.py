@@ -8,7 +8,7 @@ from typing import ClassVar, Final
 from ostinato.api import addresses, field_values, names
 from ostinato.api.field_errors import FieldError, Path
 from ostinato.server.resources.strategy import Json, Strategy
-from ostinato.server.resources.validation import checked, listed, named, unchanged
+from ostinato.server.resources.validation import checked, legacy_ip, listed, named, unchanged
 
 _SPEC = Path("spec")
 _CLASS_ANNOTATION = "kubernetes.io/ingress.class"
@@ -33,11 +33,27 @@ class Ingress(Strategy):
     def validate_update(self, new: Json, old: Json) -> list[FieldError]:
         return _ingress(new, old)
 
+    def validate_status_update(self, new: Json, old: Json) -> list[FieldError]:
+        path, errors = Path("status", "loadBalancer", "ingress"), list[FieldError]()
+        existing = [balancer["ip"] for balancer in _balancers(old) if balancer.get("ip")]
+        for i, balancer in enumerate(_balancers(new)):
+            ip, host, at = balancer.get("ip", ""), balancer.get("hostname", ""), path.index(i)
+            errors += legacy_ip(ip, at.child("ip"), existing) if ip else []
+            errors += checked(names.is_dns1123_subdomain, host, at.child("hostname")) if host else []
+            if addresses.parse_ip(host) is not None:
+                errors.append(FieldError.invalid(at.child("hostname"), host, "must be a DNS name, not an IP address"))
+        return errors
+
     def warnings(self, new: Json, old: Json | None) -> list[str]:
         annotations = new["metadata"].get("annotations") or {}
         if old is None and _CLASS_ANNOTATION in annotations and "ingressClassName" not in new.get("spec", {}):
             return [f"annotation \"{_CLASS_ANNOTATION}\" is deprecated, please use 'spec.ingressClassName' instead"]
         return []
+
+
+def _balancers(ingress: Json) -> list[Json]:
+    found: list[Json] = ((ingress.get("status") or {}).get("loadBalancer") or {}).get("ingress") or []
+    return found
 
 
 def _ingress(obj: Json, old: Json | None) -> list[FieldError]:
@@ -155,7 +171,7 @@ class IngressClass(Strategy):
         return errors
 
     def validate_update(self, new: Json, old: Json) -> list[FieldError]:
-        before, after = (obj.get("spec", {}).get("controller") for obj in (old, new))
+        before, after = (obj.get("spec", {}).get("controller", "") for obj in (old, new))
         return unchanged(after, before, _SPEC.child("controller")) + self.validate(new)
 
 

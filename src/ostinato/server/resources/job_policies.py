@@ -108,7 +108,7 @@ def _success_rule(rule: Json, completions: int, path: Path) -> list[FieldError]:
         if names.byte_length(indexes) > _LONGEST_INDEXES:
             errors.append(FieldError.too_long(at, _LONGEST_INDEXES))
         try:
-            total = _count_indexes(indexes, completions)
+            total = count_indexes(indexes, completions)
         except ValueError as error:
             errors.append(FieldError.invalid(at, indexes, f"error parsing succeededIndexes: {error}"))
     if count is not None:
@@ -123,7 +123,7 @@ def _success_rule(rule: Json, completions: int, path: Path) -> list[FieldError]:
     return errors
 
 
-def _count_indexes(text: str, completions: int) -> int:
+def count_indexes(text: str, completions: int) -> int:
     """How many indexes a text such as `1,3-5` names; raises ValueError if it is none."""
     total, last = 0, -1
     for part in text.split(",") if text else ():

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from ostinato.api.field_errors import OMIT, FieldError, Path
 from ostinato.api.time import Time
+from ostinato.server.resources.job_policies import count_indexes
 from ostinato.server.resources.strategy import Json
 from ostinato.server.resources.workloads import STATUS, counts
 
@@ -102,7 +103,14 @@ def _finishing_errors(job: Json, now: _State, before: _State) -> list[FieldError
 
 
 def _index_errors(spec: Json, now: _State, before: _State) -> list[FieldError]:
-    status, errors = now.status, []
+    status, errors = now.status, list[FieldError]()
+    limited = {"completedIndexes": True, "failedIndexes": "backoffLimitPerIndex" in spec}
+    for field, checks in limited.items():
+        if checks and "completions" in spec and field in status and _changed(now, before, field):
+            try:
+                count_indexes(status[field], spec["completions"])
+            except ValueError as error:
+                errors.append(FieldError.invalid(STATUS.child(field), status[field], f"error parsing {field}: {error}"))
     if (
         _changed(now, before, "completedIndexes")
         and status.get("completedIndexes")

@@ -9,7 +9,15 @@ from ostinato.api.field_errors import FieldError, Path
 from ostinato.server.resources.ingresses import Ingress, IngressClass
 from ostinato.server.resources.shown import as_shown
 from ostinato.server.resources.strategy import Json, NameRule, Strategy
-from ostinato.server.resources.validation import checked, legacy_cidr, listed, named, port_reference, unchanged
+from ostinato.server.resources.validation import (
+    IMMUTABLE,
+    checked,
+    legacy_cidr,
+    listed,
+    named,
+    port_reference,
+    unchanged,
+)
 
 _GROUP = "networking.k8s.io"
 _SPEC = Path("spec")
@@ -155,12 +163,18 @@ class ServiceCIDR(Strategy):
         families = {network.address.bits for network in networks if network is not None}
         if len(cidrs) == 2 and None not in networks and len(families) == 1:
             detail = "may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and 2001:db8::/64"
-            errors.append(FieldError.invalid(path, as_shown("networking.v1.ServiceCIDRSpec", obj["spec"]), detail))
+            errors.append(FieldError.invalid(path, cidrs, detail))
         return errors
 
     def validate_update(self, new: Json, old: Json) -> list[FieldError]:
-        before, after = ((obj.get("spec") or {}).get("cidrs") for obj in (old, new))
-        return self.validate(new) + unchanged(after, before, _SPEC.child("cidrs"))
+        before, after = ((obj.get("spec") or {}).get("cidrs") or [] for obj in (old, new))
+        path = _SPEC.child("cidrs")
+        if len(before) == 1 and len(after) == 2:  # the second family may be added
+            return unchanged(after[0], before[0], path.index(0)) + self.validate(new)
+        if len(before) != len(after):
+            return [FieldError.invalid(path, after or None, IMMUTABLE)]
+        pairs = enumerate(zip(after, before, strict=True))
+        return [error for i, (cidr, was) in pairs for error in unchanged(cidr, was, path.index(i))]
 
 
 STRATEGIES: dict[tuple[str, str], Strategy] = {

@@ -29,7 +29,7 @@ class RuntimeClass(Strategy):
         return errors + _tolerations(scheduling.get("tolerations") or [], path.child("tolerations"))
 
     def validate_update(self, new: Json, old: Json) -> list[FieldError]:
-        return unchanged(new.get("handler"), old.get("handler"), _HANDLER)
+        return self.validate(new) + unchanged(new.get("handler", ""), old.get("handler", ""), _HANDLER)
 
 
 def _tolerations(tolerations: list[Json], path: Path) -> list[FieldError]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ostinato.api import names
 from ostinato.api.field_errors import FieldError, Path
 from ostinato.api.quantity import Quantity
@@ -22,9 +24,11 @@ from ostinato.server.resources.scheduling_validation import (
     validate_tolerations,
 )
 from ostinato.server.resources.security_validation import validate_os, validate_pod_security_context
+from ostinato.server.resources.shown import as_shown
 from ostinato.server.resources.strategy import Json
 from ostinato.server.resources.validation import checked, legacy_ip, one_of
 from ostinato.server.resources.volume_validation import validate_volumes
+from ostinato.server.resources.windows_validation import validate_host_processes
 
 _LONGEST_HOSTNAME = 64
 _LONGEST_DEADLINE = (1 << 31) - 1
@@ -70,6 +74,7 @@ def _is_int32(text: str) -> bool:
 def validate_pod_spec(spec: Json, pod: str | None, path: Path) -> list[FieldError]:
     """A PodSpec; `pod` is the name of the Pod that it is of, None in a template."""
     volumes, errors = validate_volumes(spec.get("volumes", []), pod, path.child("volumes"))
+    errors += _validate_resource_claims(spec.get("resourceClaims", ()), path.child("resourceClaims"))
     claims = frozenset(claim.get("name", "") for claim in spec.get("resourceClaims", ()))
     view = PodView(
         volumes=volumes,
@@ -102,8 +107,33 @@ def validate_pod_spec(spec: Json, pod: str | None, path: Path) -> list[FieldErro
     errors += validate_spread_constraints(
         spec.get("topologySpreadConstraints", []), path.child("topologySpreadConstraints")
     )
+    errors += validate_host_processes(spec, path)
     errors += _validate_host_users(spec, path)
     return errors + _validate_names(spec, path) + _validate_rest(spec, path)
+
+
+def _validate_resource_claims(claims: Sequence[Json], path: Path) -> list[FieldError]:
+    """The claims of devices that containers of a Pod may use."""
+    errors: list[FieldError] = []
+    seen: set[str] = set()
+    for i, claim in enumerate(claims):
+        at, name = path.index(i), claim.get("name", "")
+        if not name:
+            errors.append(FieldError.required(at.child("name")))
+        elif name in seen:
+            errors.append(FieldError.duplicate(at.child("name"), name))
+        else:
+            errors += checked(names.is_dns1123_label, name, at.child("name"))
+        seen.add(name)
+        given = [field for field in ("resourceClaimName", "resourceClaimTemplateName") if field in claim]
+        if len(given) != 1:
+            detail = "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified"
+            if not given:
+                detail = "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"
+            errors.append(FieldError.invalid(at, as_shown("core.v1.PodResourceClaim", claim), detail))
+        for field in given:
+            errors += checked(names.name_is_dns_subdomain, claim[field], at.child(field))
+    return errors
 
 
 def _validate_pod_resources(spec: Json, claims: frozenset[str], path: Path) -> list[FieldError]:

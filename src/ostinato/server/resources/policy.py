@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from ostinato.api import labels
+from ostinato.api import labels, names
 from ostinato.api.field_errors import FieldError
+from ostinato.server.resources.conditions import validate_conditions
 from ostinato.server.resources.shown import as_shown
-from ostinato.server.resources.strategy import Json, Strategy
+from ostinato.server.resources.strategy import Json, NameRule, Strategy
 from ostinato.server.resources.validation import listed
 from ostinato.server.resources.workloads import SPEC, STATUS, at_most_all, count_or_percent, counts
 
 
 class PodDisruptionBudget(Strategy):
+    name_rule: ClassVar[NameRule] = staticmethod(names.name_is_path_segment)
     generation = True
     allow_unconditional_update = False
     empty_status: ClassVar[Json] = {
@@ -40,7 +42,9 @@ class PodDisruptionBudget(Strategy):
         return errors
 
     def validate_status_update(self, new: Json, old: Json) -> list[FieldError]:
-        return counts(new.get("status") or {}, STATUS, *self.empty_status)
+        status = new.get("status") or {}
+        errors = validate_conditions(status.get("conditions") or (), STATUS.child("conditions"))
+        return errors + counts(status, STATUS, *self.empty_status)
 
 
 STRATEGIES: dict[tuple[str, str], Strategy] = {("policy", "poddisruptionbudgets"): PodDisruptionBudget()}

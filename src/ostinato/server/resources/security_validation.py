@@ -9,6 +9,7 @@ from ostinato.api.field_errors import FieldError, Path
 from ostinato.server.resources.shown import as_shown
 from ostinato.server.resources.strategy import Json
 from ostinato.server.resources.validation import checked, descending_path, listed, one_of
+from ostinato.server.resources.windows_validation import validate_windows_options
 
 _LONGEST_SYSCTL = 253
 _SYSCTL_PART = "[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
@@ -66,6 +67,7 @@ def validate_security_context(context: Json, path: Path, *, host_users: bool) ->
                     path, as_shown("core.v1.SecurityContext", context), f"{_ESCALATION}`capabilities.Add` CAP_SYS_ADMIN"
                 )
             )
+    errors += validate_windows_options(context.get("windowsOptions"), path.child("windowsOptions"))
     return errors + validate_app_armor(context.get("appArmorProfile"), path.child("appArmorProfile"))
 
 
@@ -84,6 +86,7 @@ def validate_pod_security_context(context: Json, spec: Json, path: Path) -> list
         errors += _validate_sysctls(context["sysctls"], spec, path.child("sysctls"))
     errors += _validate_choice(context, "fsGroupChangePolicy", ("Always", "OnRootMismatch"), path)
     errors += _validate_seccomp(context.get("seccompProfile"), path.child("seccompProfile"))
+    errors += validate_windows_options(context.get("windowsOptions"), path.child("windowsOptions"))
     errors += validate_app_armor(context.get("appArmorProfile"), path.child("appArmorProfile"))
     errors += _validate_choice(context, "supplementalGroupsPolicy", ("Merge", "Strict"), path)
     return errors + _validate_choice(context, "seLinuxChangePolicy", ("Recursive",), path)

@@ -57,7 +57,7 @@ class StorageClass(Strategy):
         return errors + _topologies(obj.get("allowedTopologies") or ())
 
     def validate_update(self, new: Json, old: Json) -> list[FieldError]:
-        return [
+        return self.validate(new) + [
             error
             for field in ("parameters", "provisioner", "reclaimPolicy", "volumeBindingMode")
             for error in unchanged(new.get(field), old.get(field), Path(field))
@@ -207,7 +207,8 @@ class CSINode(Strategy):
             for obj in (new, old)
         )
         for name in before:
-            errors += unchanged(after.get(name, before[name]), before[name], Path("spec", "drivers"))
+            driver = after.get(name, before[name])
+            errors += unchanged(driver, before[name], Path("spec", "drivers"), "storage.v1.CSINodeDriver")
         return errors
 
 
@@ -247,7 +248,8 @@ class CSIStorageCapacity(Strategy):
 
     def validate_update(self, new: Json, old: Json) -> list[FieldError]:
         where = Path("nodeTopology")
-        errors = unchanged(new.get("nodeTopology"), old.get("nodeTopology"), where, "meta.v1.LabelSelector")
+        errors = self.validate(new)
+        errors += unchanged(new.get("nodeTopology"), old.get("nodeTopology"), where, "meta.v1.LabelSelector")
         path = Path("storageClassName")
         return errors + unchanged(new.get("storageClassName", ""), old.get("storageClassName", ""), path)
 

@@ -25,7 +25,7 @@ NameRule = Callable[..., list[str]]  # (name, prefix=False) -> what is wrong wit
 _STATUS = without(from_paths(field_path("status")))
 _SPEC = without(from_paths(field_path("spec")))
 _SPEC_AND_METADATA = without(from_paths(field_path("spec"), field_path("metadata")))
-_METADATA = ("labels", "annotations", "finalizers", "ownerReferences")  # what clients set in metadata
+_METADATA = ("labels", "annotations", "finalizers", "ownerReferences", "deletionTimestamp")  # what clients set there
 
 
 class Strategy:

@@ -22,7 +22,9 @@ def client_faults(client: Json, path: Path) -> list[FieldError]:
         return _url_faults(url, path.child("url"))
     assert service is not None
     where = path.child("service")
-    errors = [FieldError.required(where.child(name)) for name in ("name", "namespace") if not service.get(name)]
+    # A kube-apiserver takes the one for the other here.
+    swapped = {"name": "namespace", "namespace": "name"}
+    errors = [FieldError.required(where.child(name)) for name, other in swapped.items() if not service.get(other)]
     port = service.get("port", 443)
     if not 1 <= port <= 65535:
         errors.append(

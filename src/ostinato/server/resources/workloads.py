@@ -6,6 +6,7 @@ from typing import Any
 
 from ostinato.api import field_values, intstr, labels, names
 from ostinato.api.field_errors import FieldError, Path
+from ostinato.server.resources.shown import as_shown
 from ostinato.server.resources.strategy import Json
 from ostinato.server.resources.validation import not_negative
 
@@ -56,7 +57,11 @@ def selector_errors(spec: Json, kind: str) -> list[FieldError]:
         return [FieldError.required(path)]
     errors = labels.validate_label_selector(selector, path)
     if not selector.get("matchLabels") and not selector.get("matchExpressions"):
-        errors.append(FieldError.invalid(path, selector, f"empty selector is invalid for {kind}"))
+        errors.append(
+            FieldError.invalid(
+                path, as_shown("meta.v1.LabelSelector", selector), f"empty selector is invalid for {kind}"
+            )
+        )
     return errors
 
 

@@ -26,14 +26,18 @@ Convert = Callable[[Any], Any]
 
 _META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1."
 _STORED_AS_JSON: Final = "io.k8s.apiextensions-apiserver."
+_RAW: Final = "io.k8s.apimachinery.pkg.runtime.RawExtension"
 _OPAQUE: Final = {
-    "io.k8s.apimachinery.pkg.runtime.RawExtension",
+    _RAW,
     _META + "FieldsV1",
     _META + "Patch",
     "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSON",
 }
 _EMPTY: Final = {_STORED_AS_JSON + "pkg.apis.apiextensions.v1.CustomResourceSubresourceStatus"}  # has no fields
 _JSON_SCHEMA: Final = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps"
+
+
+_KEPT_EMPTY: Final = {("io.k8s.api.autoscaling.v2.HPAScalingRules", "policies")}  # refused where none is not
 
 
 class TypeMismatch(Exception):  # noqa: N818
@@ -151,6 +155,8 @@ def struct(model: str) -> Struct:
         # An empty list and none are the same in what a kube-apiserver stores, but for definitions of custom resources.
         collection = go_type.startswith(("[]", "map[")) and not model.startswith(_STORED_AS_JSON)
         gone = collection or (bool(omit) and not pointer and not plain_struct)
+        if (model, name) in _KEPT_EMPTY or _target(raw) == _RAW:
+            gone = False
         found.fields[name] = (_reader(raw, go_type), gone, _plain(raw))
         if (plain_struct and not zero) or not omit:
             found.always.append((name, _zero(raw, go_type)))

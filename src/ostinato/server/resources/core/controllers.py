@@ -52,9 +52,11 @@ class ReplicationController(Strategy):
     def warnings(self, new: Json, old: Json | None) -> list[str]:
         if old is not None and self.desired(old) == self.desired(new):
             return []
-        found = [] if old is not None else pod_name_warning(new["metadata"].get("name", ""), "Pod names and hostnames")
-        before = None if old is None else old["spec"].get("template")
-        return found + template_warnings(new["spec"].get("template"), before, _SPEC.child("template"))
+        at = _SPEC.child("template")
+        if old is not None:  # kube-apiserver looks at the old template, too late
+            return template_warnings(old["spec"].get("template"), new["spec"].get("template"), at)
+        found = pod_name_warning(new["metadata"].get("name", ""), "Pod names and hostnames")
+        return found + template_warnings(new["spec"].get("template"), None, at)
 
     def fields(self, obj: Mapping[str, Any]) -> dict[str, str]:
         return {"status.replicas": str(obj.get("status", {}).get("replicas", 0))}
@@ -64,10 +66,10 @@ def _validate_template(template: Json | None, selector: dict[str, str], path: Pa
     if template is None:
         return [FieldError.required(path)]
     errors: list[FieldError] = []
-    labels = template.get("metadata", {}).get("labels", {})
-    if any(labels.get(key) != value for key, value in selector.items()):
+    labels = template.get("metadata", {}).get("labels")
+    if any((labels or {}).get(key) != value for key, value in selector.items()):
         detail = "`selector` does not match template `labels`"
-        errors.append(FieldError.invalid(path.child("metadata", "labels"), labels or None, detail))
+        errors.append(FieldError.invalid(path.child("metadata", "labels"), labels, detail))
     errors += validate_pod_template(template, path)
     spec = template["spec"]
     if spec.get("restartPolicy") != "Always":

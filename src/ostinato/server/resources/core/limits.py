@@ -10,6 +10,7 @@ from ostinato.api.field_errors import FieldError, Path
 from ostinato.api.quantity import Quantity
 from ostinato.server.resources import amounts
 from ostinato.server.resources.pod_spec import round_up
+from ostinato.server.resources.shown import as_shown
 from ostinato.server.resources.strategy import Json, Strategy
 from ostinato.server.resources.validation import IMMUTABLE, checked
 
@@ -43,6 +44,10 @@ class LimitRange(Strategy):
                     round_up(limit[field])
             if limit.get("type") == "Container":
                 _default_container_limit(limit)
+
+    def prepare_create(self, obj: Json) -> None:
+        if not obj["metadata"].get("name"):
+            obj["metadata"]["name"] = obj["metadata"]["uid"]
 
     def validate(self, obj: Json) -> list[FieldError]:
         errors: list[FieldError] = []
@@ -176,7 +181,7 @@ class ResourceQuota(Strategy):
         errors = self.validate(new)
         scopes = new["spec"].get("scopes", [])
         if set(scopes) != set(old["spec"].get("scopes", [])):
-            errors.append(FieldError.invalid(_SPEC.child("scopes"), scopes or None, IMMUTABLE))
+            errors.append(FieldError.invalid(_SPEC.child("scopes"), new["spec"].get("scopes"), IMMUTABLE))
         return errors
 
     def validate_status_update(self, new: Json, old: Json) -> list[FieldError]:
@@ -238,7 +243,8 @@ def _validate_scope_selector(spec: Json) -> list[FieldError]:
         scope, operator, values = term.get("scopeName", ""), term.get("operator", ""), term.get("values", [])
         if scope not in _SCOPES:
             errors.append(FieldError.invalid(path.child("scopeName"), scope, "unsupported scope"))
-        misapplied = FieldError.invalid(path, _shown(spec["scopeSelector"]), "unsupported scope applied to resource")
+        shown = as_shown("core.v1.ScopeSelector", spec["scopeSelector"])
+        misapplied = FieldError.invalid(path, shown, "unsupported scope applied to resource")
         errors += [misapplied] * _misapplied(scope, spec.get("hard", ()))
         if scope in _SCOPES and scope not in ("PriorityClass", "VolumeAttributesClass") and operator != "Exists":
             errors.append(FieldError.invalid(path.child("operator"), operator, _EXISTS_ALONE))
@@ -260,13 +266,3 @@ def _validate_operator(operator: str, values: list[str], path: Path) -> list[Fie
         case _:
             return [FieldError.invalid(path.child("operator"), operator, "not a valid selector operator")]
     return []
-
-
-def _shown(selector: Json) -> Json:
-    """A selector as messages show it."""
-    return {
-        "MatchExpressions": [
-            {"ScopeName": t.get("scopeName", ""), "Operator": t.get("operator", ""), "Values": t.get("values")}
-            for t in selector.get("matchExpressions", ())
-        ]
-    }

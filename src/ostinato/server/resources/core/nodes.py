@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from ostinato.api import names
 from ostinato.api.addresses import cidr_warnings, parse_cidr
 from ostinato.api.field_errors import FieldError, Path
+from ostinato.api.quoting import quote
 from ostinato.server.resources.amounts import validate_amount
 from ostinato.server.resources.pod_spec import round_up
 from ostinato.server.resources.scheduling_validation import TAINT_EFFECTS
@@ -16,6 +18,12 @@ from ostinato.server.resources.strategy import Json, Strategy
 from ostinato.server.resources.validation import checked, legacy_cidr, one_of
 
 _SPEC = Path("spec")
+_FEATURE = re.compile(r"[A-Z][a-zA-Z0-9]*(/[a-zA-Z][a-zA-Z0-9]*)*")
+_FEATURE_FORM = (
+    "start with an UpperCamelCase segment, with subsequent segments separated by '/' "
+    "(e.g., MyFeature or MyFeature/mySubFeature), and contain only alphanumeric characters and slashes"
+)
+_LONGEST_FEATURE = 253
 _TAINTS = Path("metadata", "taints")  # the path that the server has always named
 
 
@@ -44,10 +52,15 @@ class Node(Strategy):
         if "configSource" not in old.get("spec", {}):
             new["spec"].pop("configSource", None)
 
+    def prepare_status_update(self, new: Json, old: Json) -> None:
+        super().prepare_status_update(new, old)
+        if "config" not in old.get("status", {}):
+            new.get("status", {}).pop("config", None)
+
     def validate(self, obj: Json) -> list[FieldError]:
         spec = obj["spec"]
         errors = _validate_taints(spec.get("taints", ()))
-        errors += _validate_amounts(obj)
+        errors += _validate_amounts(obj) + _validate_features(obj)
         networks = spec.get("podCIDRs", [])
         for i, network in enumerate(networks):
             errors += legacy_cidr(network, _SPEC.child("podCIDRs").index(i))
@@ -62,12 +75,10 @@ class Node(Strategy):
         return errors
 
     def validate_update(self, new: Json, old: Json) -> list[FieldError]:
-        return (
-            self.validate(new) + self.validate_status_update(new, old) + _validate_taints(new["spec"].get("taints", ()))
-        )
+        return self.validate(new) + self.validate_status_update(new, old)
 
     def validate_status_update(self, new: Json, old: Json) -> list[FieldError]:
-        errors = _validate_amounts(new)
+        errors = _validate_amounts(new) + _validate_features(new)
         seen: list[Json] = []
         for i, address in enumerate(new.get("status", {}).get("addresses", ())):
             if address in seen:
@@ -77,10 +88,13 @@ class Node(Strategy):
         spec, before = new["spec"], old["spec"]
         networks = before.get("podCIDRs", [])
         detail = 'node updates may not change {} except from "" to valid'
-        if networks and networks != spec.get("podCIDRs", []):
-            errors.append(FieldError.forbidden(_SPEC.child("podCIDRs"), detail.format("podCIDR")))
+        after = spec.get("podCIDRs", [])
+        if networks and networks != after:
+            changed = sum(map(str.__ne__, networks, after)) if len(networks) == len(after) else 1
+            errors += [FieldError.forbidden(_SPEC.child("podCIDRs"), detail.format("podCIDR"))] * changed
         if before.get("providerID") and before["providerID"] != spec.get("providerID"):
             errors.append(FieldError.forbidden(_SPEC.child("providerID"), detail.format("providerID")))
+        errors += _validate_taints(spec.get("taints", ()))
         if spec.get("externalID", "") != before.get("externalID", ""):
             errors.append(FieldError.forbidden(_SPEC.child("externalID"), "may not be updated"))
         return errors
@@ -117,6 +131,25 @@ def _validate_taints(taints: list[Json]) -> list[FieldError]:
                 FieldError(error.type, error.field, error.value, "taints must be unique by key and effect pair")
             )
         seen.add((key, effect))
+    return errors
+
+
+def _validate_features(node: Json) -> list[FieldError]:
+    """What a node says that it can do: well-formed names, sorted."""
+    errors: list[FieldError] = []
+    features, path = node.get("status", {}).get("declaredFeatures", []), Path("status", "declaredFeatures")
+    for i, feature in enumerate(features):
+        wrong = f"invalid feature name {quote(feature)}: must "
+        if names.byte_length(feature) > _LONGEST_FEATURE:
+            detail = f"{wrong}be no more than {_LONGEST_FEATURE} characters"
+            errors.append(FieldError.invalid(path.index(i), feature, detail))
+        elif not _FEATURE.fullmatch(feature):
+            errors.append(FieldError.invalid(path.index(i), feature, wrong + _FEATURE_FORM))
+        following = features[i + 1] if i + 1 < len(features) else None
+        if feature == following:
+            errors.append(FieldError.duplicate(path.index(i + 1), following))
+        elif following is not None and feature > following:
+            errors.append(FieldError.invalid(path.index(i + 1), following, "list must be sorted alphabetically"))
     return errors
 
 

@@ -12,7 +12,7 @@ from ostinato.server.resources.core.service_shape import (
 )
 from ostinato.server.resources.shown import as_shown
 from ostinato.server.resources.strategy import Json
-from ostinato.server.resources.validation import checked, legacy_cidr, legacy_ip, one_of, port_reference
+from ostinato.server.resources.validation import checked, legacy_cidr, legacy_ip, listed, one_of, port_reference
 
 _SPEC = Path("spec")
 _PROTOCOLS = ("SCTP", "TCP", "UDP")
@@ -51,10 +51,11 @@ def validate(service: Json, old: Json | None) -> list[FieldError]:
     errors += _validate_external_traffic(spec)
     if spec["type"] in _TYPES_WITH_PORTS or "internalTrafficPolicy" in spec:
         path = _SPEC.child("internalTrafficPolicy")
-        errors += one_of(spec.get("internalTrafficPolicy", ""), ("Cluster", "Local"), path)
+        policy = spec.get("internalTrafficPolicy")
+        errors += [FieldError.required(path)] if policy is None else listed(policy, ("Cluster", "Local"), path)
     if "trafficDistribution" in spec:
         supported = ("PreferClose", "PreferSameZone", "PreferSameNode")
-        errors += one_of(spec["trafficDistribution"], supported, _SPEC.child("trafficDistribution"))
+        errors += listed(spec["trafficDistribution"], supported, _SPEC.child("trafficDistribution"))
     return errors
 
 
@@ -92,7 +93,7 @@ def _validate_type(spec: Json) -> list[FieldError]:
     errors = [
         FieldError.forbidden(_SPEC.child(field), "may not be set for ExternalName services")
         for field in ("clusterIPs", "ipFamilies", "ipFamilyPolicy")
-        if spec.get(field)
+        if spec.get(field) or (field == "ipFamilyPolicy" and field in spec)
     ]
     path, name = _SPEC.child("externalName"), spec.get("externalName", "").removesuffix(".")
     if not name:
@@ -147,12 +148,12 @@ def validate_cluster_ips(spec: Json, old: Json | None) -> list[FieldError]:
         errors.append(FieldError.invalid(path, ips, "must be empty when `clusterIP` is not specified"))
     for i, family in enumerate(families):
         at = _SPEC.child("ipFamilies").index(i)
-        errors += one_of(family, ("IPv4", "IPv6"), at)
+        errors += listed(family, ("IPv4", "IPv6"), at)
         if family in families[:i]:
             errors.append(FieldError.duplicate(at, family))
     if "ipFamilyPolicy" in spec:
         supported = ("PreferDualStack", "RequireDualStack", "SingleStack")
-        errors += one_of(spec["ipFamilyPolicy"], supported, _SPEC.child("ipFamilyPolicy"))
+        errors += listed(spec["ipFamilyPolicy"], supported, _SPEC.child("ipFamilyPolicy"))
     wrong = _validate_addresses(ips, path, (old or {}).get("clusterIPs", ()))
     errors += wrong
     if len(ips) > 2:

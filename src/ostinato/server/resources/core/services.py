@@ -77,8 +77,8 @@ class Service(Strategy):
             patch_allocated(spec, old["spec"])
         normalize_cluster_ips(spec, None if old is None else old["spec"])
         end = self._allocation.hold(new, old, index, dry=dry)
-        if spec["type"] == "ExternalName":
-            spec.pop("internalTrafficPolicy", None)
+        if spec["type"] == "ExternalName" and spec.get("internalTrafficPolicy") in ("Cluster", "Local"):
+            del spec["internalTrafficPolicy"]
         if "healthCheckNodePort" in spec:
             spec["healthCheckNodePort"] = spec.pop("healthCheckNodePort")  # shown behind the ports
         return end

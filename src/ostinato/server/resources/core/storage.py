@@ -46,6 +46,14 @@ _NOT_SOURCES = frozenset(
         "volumeMode",
     }
 )
+_ATTRIBUTES = "volumeAttributesClassName"
+_RESIZING = (
+    "ControllerResizeInProgress",
+    "ControllerResizeInfeasible",
+    "NodeResizeInProgress",
+    "NodeResizeInfeasible",
+    "NodeResizePending",
+)
 _CLAIM = "core.v1.PersistentVolumeClaimSpec"
 _CLASS = "volume.beta.kubernetes.io/storage-class"
 _MOUNT_OPTIONS = "volume.beta.kubernetes.io/mount-options"
@@ -330,7 +338,8 @@ class PersistentVolumeClaim(Strategy):
             )
             errors.append(FieldError.forbidden(_SPEC, detail))
         errors += _validate_size(spec, before, old.get("status", {}))
-        return errors + unchanged(spec.get("volumeMode"), before.get("volumeMode"), Path("volumeMode"))
+        errors += unchanged(spec.get("volumeMode"), before.get("volumeMode"), Path("volumeMode"))
+        return errors + _validate_attributes_class(spec, before, new.get("status", {}))
 
     def warnings(self, new: Json, old: Json | None) -> list[str]:
         found = []
@@ -339,12 +348,44 @@ class PersistentVolumeClaim(Strategy):
         return found + claim_warnings(new["spec"], _SPEC)
 
     def validate_status_update(self, new: Json, old: Json) -> list[FieldError]:
-        path = Path("status", "capacity")
-        return [
-            FieldError.invalid(path.key(name), Quantity.parse(amount).value(), "must be a valid resource quantity")
-            for name, amount in new.get("status", {}).get("capacity", {}).items()
-            if not_negative_quantity(amount, path)
-        ]
+        status = new.get("status", {})
+        errors = _validate_sizes(status.get("capacity", {}), Path("status", "capacity"))
+        path = Path("status", "allocatedResourceStatuses")
+        for name, resizing in status.get("allocatedResourceStatuses", {}).items():
+            errors += _validate_resource_key(name, path)
+            if resizing not in _RESIZING:
+                errors.append(FieldError.not_supported(path, name, _RESIZING))
+        path = Path("status", "allocatedResources")
+        for name, amount in status.get("allocatedResources", {}).items():
+            errors += _validate_resource_key(name, path) or _validate_sizes({name: amount}, path)
+        return errors
+
+
+def _validate_sizes(amounts: dict[str, str], path: Path) -> list[FieldError]:
+    return [
+        FieldError.invalid(path.key(name), Quantity.parse(amount).value(), "must be a valid resource quantity")
+        for name, amount in amounts.items()
+        if not_negative_quantity(amount, path)
+    ]
+
+
+def _validate_resource_key(name: str, path: Path) -> list[FieldError]:
+    """What a claim can have of: storage, or something of somebody else's."""
+    errors = [FieldError.invalid(path, name, text) for text in names.is_qualified_name(name)]
+    if errors:
+        return errors
+    own = "/" not in name or name.split("/", maxsplit=1)[0].endswith("kubernetes.io")
+    return [FieldError.not_supported(path, name, ["storage"])] if own and name != "storage" else []
+
+
+def _validate_attributes_class(spec: Json, old: Json, status: Json) -> list[FieldError]:
+    """The class of attributes may change, and go only while no class is in use."""
+    name, before, path = (*(s.get(_ATTRIBUTES) for s in (spec, old)), _SPEC.child(_ATTRIBUTES))
+    if name == before or name or "currentVolumeAttributesClassName" not in status:
+        return []
+    what = "nil" if name is None else "empty string"
+    detail = f"update to {what} is forbidden when status.currentVolumeAttributesClassName is not nil"
+    return [FieldError.forbidden(path, detail)]
 
 
 def _link_sources(spec: Json, old: Json | None = None) -> None:
