@@ -8,7 +8,7 @@ import pytest
 from tests.unit.server.asking import Api, asking
 
 from ostinato.server.access.asked import Asked
-from ostinato.server.access.roles import MOST_HELD
+from ostinato.server.access.roles import LONGEST_KEPT, MOST_HELD, MOST_QUESTIONS
 from ostinato.server.request import User
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
@@ -150,3 +150,14 @@ async def test_what_is_kept_of_users_is_bounded(api: Api) -> None:
         authorizer.decide(User(f"u{i}"), asked)
     held = authorizer.roles._held
     assert sum(map(len, held.values())) <= MOST_HELD
+    await role(api, "reader", where=f"{RBAC}/clusterroles")
+    await bind(api, "reader", JANE, kind="ClusterRole", where=f"{RBAC}/clusterrolebindings")
+    jane_, reads = User("jane"), Asked("get", resource="configmaps")
+    for i in range(MOST_QUESTIONS + 1):
+        assert not authorizer.decide(jane_, reads._replace(resource=f"r{i}")).allowed
+        assert not authorizer.decide(jane_, reads._replace(namespace="n" * (64 + i), resource="x")).allowed
+        assert authorizer.decide(jane_, reads._replace(name=f"n{i}", namespace="n" * 64)).allowed
+    assert len(authorizer.roles.held(jane_, "")._concerned) == 1
+    assert held.keys() == {""}
+    assert authorizer.decide(User("jane", groups=("g" * LONGEST_KEPT,)), reads).allowed
+    assert held[""].keys() == {("jane", ())}

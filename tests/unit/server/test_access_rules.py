@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ostinato.server.access.asked import Asked
-from ostinato.server.access.rules import MOST_PARTS, Rule, TooManyParts, uncovered
+from ostinato.server.access.roles import Decision, Held
+from ostinato.server.access.rules import MOST_PARTS, Rule, TooManyParts, missing, uncovered
 
 PODS = {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list"]}
 ALL = {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}
@@ -89,3 +94,53 @@ def test_rules_that_name_too_much_are_not_compared() -> None:
     assert len(many) ** 2 > MOST_PARTS
     with pytest.raises(TooManyParts):
         uncovered([], [Rule({"apiGroups": many, "resources": many, "verbs": ["get"]})])
+
+
+def some(*values: str) -> st.SearchStrategy[list[str]]:
+    return st.lists(st.sampled_from(values), min_size=1, max_size=2)
+
+
+RULES = st.lists(
+    st.one_of(
+        st.fixed_dictionaries(
+            {"verbs": some("get", "*"), "apiGroups": some("", "apps", "*"), "resources": some("pods", "*", "*/log")},
+            optional={"resourceNames": some("x", "")},
+        ),
+        st.fixed_dictionaries({"verbs": some("get", "*"), "nonResourceURLs": some("/x", "/x/*", "*")}),
+    ),
+    max_size=4,
+)
+QUESTIONS = st.lists(
+    st.one_of(
+        st.builds(
+            Asked,
+            st.sampled_from(["get", "list"]),
+            st.sampled_from(["", "apps"]),
+            st.sampled_from(["pods", "nodes"]),
+            st.sampled_from(["", "log"]),
+            name=st.sampled_from(["", "x", "y"]),
+        ),
+        st.builds(Asked, st.just("get"), path=st.sampled_from(["/x", "/x/y", "/y"])),
+    ),
+    min_size=2,
+    max_size=6,
+)
+
+
+@given(RULES, QUESTIONS)
+def test_the_first_rule_that_allows_it_answers_whatever_was_asked_before(raw: Any, questions: list[Asked]) -> None:
+    held = Held()
+    held.rules = [(Rule(each), Decision(allowed=True, reason=str(i))) for i, each in enumerate(raw)]
+    for asked in questions:
+        first = next((decision for rule, decision in held.rules if rule.allows(asked)), None)
+        assert held.decide(asked) == first
+
+
+@given(RULES, RULES, QUESTIONS)
+def test_what_is_covered_allows_nothing_more(raw: Any, other: Any, questions: list[Asked]) -> None:
+    held, wanted = [Rule(each) for each in raw], [Rule(each) for each in other]
+    if not uncovered(held, wanted):
+        for asked in questions:
+            assert not any(rule.allows(asked) for rule in wanted) or any(rule.allows(asked) for rule in held)
+    added = [Rule(each) for each in missing(held, wanted)]
+    assert uncovered([*held, *added], wanted) == []

@@ -26,9 +26,9 @@ class Authorizer:
             return _MASTER
         missing: list[RoleName] = []
         for held in self._held(user, asked.namespace):
-            for rule, decision in held.rules:
-                if rule.allows(asked):
-                    return decision
+            decision = held.decide(asked)
+            if decision is not None:
+                return decision
             missing += held.missing
         return Decision(allowed=False, reason=_reason(missing))
 

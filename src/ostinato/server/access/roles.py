@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from ostinato.api.quoting import quote
+from ostinato.server.access.asked import Asked
 from ostinato.server.access.rules import Rule
 from ostinato.server.request import User
 
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 
 GROUP = "rbac.authorization.k8s.io"
 MOST_HELD = 10_000  # users, in as many namespaces, whose rules are kept
+LONGEST_KEPT = 2048  # letters of the name and the groups of such a user
+MOST_QUESTIONS = 100  # of one of them, for which it is known which rules they concern
+_LONGEST_NAMESPACE = 63  # letters: there is none with a longer name, though it may be asked about
 
 Json = dict[str, Any]
 RoleName = tuple[str, str]  # its kind, in lower case, and its name
@@ -32,11 +36,34 @@ class Decision(NamedTuple):
     reason: str = ""
 
 
-class Held(NamedTuple):
+class Held:
     """What a user has from the bindings of a scope: rules, each with the answer that it gives when it allows."""
 
-    rules: list[tuple[Rule, Decision]]
-    missing: list[RoleName]  # the roles of bindings that are not there
+    __slots__ = ("_concerned", "missing", "rules")
+
+    def __init__(self) -> None:
+        self.rules: list[tuple[Rule, Decision]] = []
+        self.missing: list[RoleName] = []  # the roles of bindings that are not there
+        # Those that a question concerns which was asked before: verb, group, resource, subresource.
+        self._concerned: dict[tuple[str, str, str, str], list[tuple[Rule, Decision]]] = {}
+
+    def decide(self, asked: Asked) -> Decision | None:
+        """The answer of the first rule that allows it."""
+        verb, group, resource, subresource, _, name, path = asked
+        if path is not None:
+            return next((decision for rule, decision in self.rules if rule.concerns(asked)), None)
+        question = (verb, group, resource, subresource)
+        found = self._concerned.get(question)
+        if found is None:
+            found = [each for each in self.rules if each[0].concerns(asked)]
+            if found:  # what is refused anyway may be anything, and as long as it likes
+                if len(self._concerned) >= MOST_QUESTIONS:
+                    self._concerned.clear()
+                self._concerned[question] = found
+        for rule, decision in found:
+            if rule.names(name):
+                return decision
+        return None
 
 
 class _Binding(NamedTuple):
@@ -108,7 +135,9 @@ class Roles:
 
     def _find(self, user: User, namespace: str) -> Held:
         self._listen()
-        found = Held([], [])
+        found = Held()
+        if len(namespace) > _LONGEST_NAMESPACE:
+            return found
         for binding in self._of_scope(namespace):
             subject = binding.subject_of(user)
             if subject is None:
@@ -119,6 +148,8 @@ class Roles:
             else:
                 decision = binding.granting(subject)
                 found.rules.extend((rule, decision) for rule in rules)
+        if len(user.name) + sum(map(len, user.groups)) > LONGEST_KEPT:
+            return found
         if self._count >= MOST_HELD:
             self._forget()
         self._count += 1

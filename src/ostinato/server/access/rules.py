@@ -42,15 +42,21 @@ class Rule:
         self._urls = tuple(urls)
 
     def allows(self, asked: Asked) -> bool:
+        return self.concerns(asked) and (asked.path is not None or self.names(asked.name))
+
+    def concerns(self, asked: Asked) -> bool:
+        """Whether the rule allows what is asked of objects of some names, or of the path."""
         if self._verbs is not None and asked.verb not in self._verbs:
             return False
         if asked.path is not None:
             return any(_begins(url, asked.path) for url in self._urls)
-        return (
-            (self._groups is None or asked.group in self._groups)
-            and (self._resources is None or _has(self._resources, asked.resource, asked.subresource))
-            and (self._names is None or asked.name in self._names)
+        return (self._groups is None or asked.group in self._groups) and (
+            self._resources is None or _has(self._resources, asked.resource, asked.subresource)
         )
+
+    def names(self, name: str) -> bool:
+        """Whether the rule is for objects of a name; "" stands for a request that names none."""
+        return self._names is None or name in self._names
 
     def covers(self, part: Asked, *, named: bool) -> bool:
         """Whether the rule allows a part of another one, of objects that are `named` or of all."""
