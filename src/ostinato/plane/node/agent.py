@@ -1,7 +1,7 @@
 """The agent of a node: makes the Pods that are bound to it run, and writes how they fare.
 
-One reconciler serves all nodes of a process. A Pod is looked at when its spec changes, when it is deleted, and when its
-runtime has news; its own status does not concern it, unless others have a say in it (readiness gates).
+One reconciler serves all nodes of a process. A Pod is looked at when its runtime has news, and when others change
+something in it: what they say of its status holds only where they have a say in it (readiness gates).
 """
 
 from __future__ import annotations
@@ -67,14 +67,8 @@ class PodAgent:
         life = self._lives.get(key)
         if life is None:
             return (key,) if self._node_of(key) in self._hosts else ()
-        if (
-            isinstance(event, Updated)
-            and event.new.uid == life.pod.metadata.uid
-            and event.old.generation == event.new.generation
-            and event.old.deletion_timestamp == event.new.deletion_timestamp
-            and not life.pod.spec.readiness_gates
-        ):
-            return ()
+        if isinstance(event, Updated) and event.new.resource_version == life.pod.metadata.resource_version:
+            return ()  # it is what the agent wrote last
         return (key,)
 
     def tell_statics(self, node: str, pods: Statics) -> None:

@@ -156,7 +156,7 @@ def add_hosts(
         manager.build("kubelet")
         .watches(Pod, handler=ForEvent(agent.keys))
         .watches_source(ChannelSource(agent.news))
-        .with_options(max_concurrent=32, needs_leader_election=False)
+        .with_options(max_concurrent=32, needs_leader_election=False, runs_for_own_writes=False)
         .complete(agent)
     )
 

@@ -1,7 +1,8 @@
 """The heartbeat of nodes: registers them, renews their leases, and repeats their status now and then.
 
 A lease is renewed every ten seconds, the status written every five minutes: that a node lives is told by the lease,
-which is small. Thousands of nodes take turns, so that their heartbeats are spread evenly over the time.
+which is small. One that was given up tells its status at once. Thousands of nodes take turns, so that their heartbeats
+are spread evenly over the time.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from ostinato.world import Clock
 
 RENEW_EVERY: Final = 10.0
 STATUS_EVERY: Final = 300.0
-_AT_ONCE: Final = 32  # registrations
+_AT_ONCE: Final = 32  # registrations, or renewals where the server is slow
 
 
 class Heartbeat:
@@ -38,7 +39,7 @@ class Heartbeat:
         self._machines = machines
 
     async def run(self, surroundings: Surroundings) -> None:
-        client, clock, logger = surroundings.client.live, surroundings.world.clock, surroundings.logger
+        client, clock = surroundings.client.live, surroundings.world.clock
         limit = asyncio.Semaphore(_AT_ONCE)
 
         async def join(machine: Machine) -> None:
@@ -46,21 +47,37 @@ class Heartbeat:
                 await _register(machine, client, clock)
 
         await asyncio.gather(*(join(machine) for machine in self._machines))
-        logger.info("%d nodes have joined", len(self._machines))
-        told = {machine.name: clock.monotonic() for machine in self._machines}
+        surroundings.logger.info("%d nodes have joined", len(self._machines))
         pause = RENEW_EVERY / max(len(self._machines), 1)
-        began, turns = clock.monotonic(), 0
-        while True:
-            for machine in self._machines:
-                turns += 1
-                await clock.sleep(began + turns * pause - clock.monotonic())
-                try:
-                    await _renew(machine, client, clock)
-                    if clock.monotonic() - told[machine.name] >= STATUS_EVERY:
-                        await _register(machine, client, clock)
-                        told[machine.name] = clock.monotonic()
-                except (APIError, TransportError) as error:
-                    logger.warning("node %s: its heartbeat failed: %s", machine.name, error)
+        async with asyncio.TaskGroup() as group:
+            for lane in range(min(_AT_ONCE, len(self._machines))):
+                group.create_task(_beat(self._machines[lane::_AT_ONCE], surroundings, lane * pause))
+
+
+async def _beat(machines: Sequence[Machine], surroundings: Surroundings, offset: float) -> None:
+    """Renew the leases of some nodes, one after the other, for ever."""
+    client, clock = surroundings.client, surroundings.world.clock
+    told = {machine.name: clock.monotonic() for machine in machines}
+    pause = RENEW_EVERY / len(machines)
+    began, turns = clock.monotonic() + offset, 0
+    while True:
+        for machine in machines:
+            turns += 1
+            await clock.sleep(began + turns * pause - clock.monotonic())
+            try:
+                await _renew(machine, client.live, clock)
+                node = await client.get(Node, machine.name, missing=None)
+                is_given_up = node is not None and _is_given_up(node)
+                if is_given_up or clock.monotonic() - told[machine.name] >= STATUS_EVERY:
+                    await _register(machine, client.live, clock)
+                    told[machine.name] = clock.monotonic()
+            except (APIError, TransportError) as error:
+                surroundings.logger.warning("node %s: its heartbeat failed: %s", machine.name, error)
+
+
+def _is_given_up(node: Node) -> bool:
+    """Whether somebody has said that nothing is known of the node."""
+    return any(each.status == "Unknown" for each in node.status.conditions)
 
 
 async def _register(machine: Machine, client: Client, clock: Clock) -> None:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from tests.unit.plane.stage import Stage, on_stage
 
 from ostinato.api.meta import ObjectMeta
-from ostinato.client import MergePatch
+from ostinato.client import MergePatch, StrategicMergePatch
+from ostinato.client.transport import Request, Response, Transport
 from ostinato.kinds.coordination_v1 import Lease
 from ostinato.kinds.core_v1 import Container, Node, Pod, PodReadinessGate, PodSpec
 from ostinato.plane.node import fleet
 from ostinato.plane.node.runtimes.script import Script, ScriptError, parse
+from ostinato.world import Clock
 
 
 def pod(name: str = "p", behaviour: str = "", **spec: object) -> Pod:
@@ -57,6 +61,54 @@ def test_a_deleted_node_comes_back() -> None:
         await stage.client.delete(Node, "node-1")
         await stage.world.clock.sleep(25)
         assert (await stage.client.get(Node, "node-1")).status.conditions
+
+    on_stage(play)
+
+
+def test_a_node_and_its_pods_that_were_given_up_say_that_they_are_well() -> None:
+    async def play(stage: Stage) -> None:
+        await begin(stage)
+        await stage.client.create(pod())
+        await stage.world.clock.sleep(5)
+        unknown = {"conditions": [{"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown"}]}
+        not_ready = {"conditions": [{"type": "Ready", "status": "False"}]}
+        await stage.client.patch(Node, "node-1", StrategicMergePatch({"status": unknown}), subresource="status")
+        await stage.client.patch(Pod, "p", StrategicMergePatch({"status": not_ready}), subresource="status")
+        await stage.world.clock.sleep(1)
+        assert conditions(await get(stage))["Ready"] == ("True", "")
+        await stage.world.clock.sleep(10)
+        node = await stage.client.get(Node, "node-1")
+        assert [(each.status, each.reason) for each in node.status.conditions if each.type == "Ready"] == [
+            ("True", "KubeletReady")
+        ]
+
+    on_stage(play)
+
+
+class Slow:
+    """A transport that takes a second more for each request."""
+
+    def __init__(self, inner: Transport, clock: Clock) -> None:
+        self._inner = inner
+        self._clock = clock
+
+    async def request(self, request: Request) -> Response:
+        await self._clock.sleep(1)
+        return await self._inner.request(request)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+
+def test_leases_are_renewed_in_time_though_the_server_is_slow() -> None:
+    async def play(stage: Stage) -> None:
+        connect = stage.connect
+        stage.connect = lambda purpose: Slow(connect(purpose), stage.world.clock)
+        await begin(stage, 64)
+        await stage.world.clock.sleep(60)
+        now = stage.world.clock.now()
+        leases = await stage.client.list(Lease, namespace="kube-node-lease")
+        assert max((now - each.spec.renew_time).total_seconds() for each in leases if each.spec.renew_time) < 15
 
     on_stage(play)
 
