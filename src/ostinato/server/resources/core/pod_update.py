@@ -7,6 +7,7 @@ from typing import Any
 from ostinato.api import names
 from ostinato.api.field_errors import FieldError, Path
 from ostinato.server.resources.container_validation import validate_image_text
+from ostinato.server.resources.core import pod_status
 from ostinato.server.resources.scheduling_validation import validate_tolerations
 from ostinato.server.resources.shown import as_shown
 from ostinato.server.resources.strategy import Json
@@ -196,12 +197,15 @@ def validate_status_change(pod: Json, old: Json) -> list[FieldError]:
     errors += unchanged(status.get("qosClass", ""), before.get("qosClass", ""), _STATUS.child("qosClass"))
     for field, kind in (("containerStatuses", "containers"), ("initContainerStatuses", "initContainers")):
         errors += _validate_states(status.get(field, []), before.get(field, []), old["spec"], kind, field)
+    errors += pod_status.validate_ended_helpers(status, before)
+    errors += pod_status.validate_claims(status, pod["spec"])
     hosts = status.get("hostIPs", [])
     errors += _validate_addresses("podIPs", status, before)
     if hosts and hosts[0].get("ip", "") != status.get("hostIP", ""):
         path = _STATUS.child("hostIPs").index(0).child("ip")
         errors.append(FieldError.invalid(path, hosts[0].get("ip", ""), "must be equal to `hostIP`"))
-    return errors + _validate_addresses("hostIPs", status, before)
+    errors += _validate_addresses("hostIPs", status, before)
+    return errors + pod_status.validate_containers(status, pod["spec"])
 
 
 def _validate_addresses(field: str, status: Json, old: Json) -> list[FieldError]:
