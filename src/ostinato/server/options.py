@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -17,7 +18,7 @@ from ostinato.api.errors import BadRequest, Invalid
 from ostinato.api.field_errors import FieldError, Path
 from ostinato.api.gvk import GroupKind
 from ostinato.api.quoting import quote
-from ostinato.server.request import Request
+from ostinato.server.request import SHORT_QUERY, Request, parameters
 
 _GROUP = "meta.k8s.io"
 _INTEGER = re.compile(r"[+-]?[0-9]+")
@@ -164,21 +165,27 @@ def _match_with_continue() -> FieldError:
 
 def write_options(request: Request, kind: str) -> WriteOptions:
     """Of CreateOptions, UpdateOptions or PatchOptions; `force` is checked by the one verb that has it."""
-    if not request.query_string:
+    query_string = request.query_string
+    if not query_string:
         return _PLAIN_WRITE
-    manager = request.parameter("fieldManager")
-    validation = request.parameter("fieldValidation")
-    dry_run = request.query.get("dryRun", [])
+    return (_remembered if len(query_string) <= SHORT_QUERY else _write_options)(query_string, kind)
+
+
+def _write_options(query_string: str, kind: str) -> WriteOptions:
+    query = parameters(query_string)
+    manager, validation = (query.get(name, ("",))[0] for name in ("fieldManager", "fieldValidation"))
+    dry_run, force = query.get("dryRun", []), query.get("force")
     faults = names.validate_field_manager(manager, Path("fieldManager"))
     faults += _dry_run_faults(dry_run)
     if validation not in ("", "Ignore", "Warn", "Strict"):
         faults.append(FieldError.not_supported(Path("fieldValidation"), validation, ["", "Ignore", "Strict", "Warn"]))
     if faults:
         raise Invalid.of(GroupKind(_GROUP, kind), "", faults)
-    return WriteOptions(bool(dry_run), manager, validation or "Warn", _boolean(request, "force"))
+    return WriteOptions(bool(dry_run), manager, validation or "Warn", boolean(force[0]) if force else None)
 
 
 _PLAIN_WRITE = WriteOptions()
+_remembered = lru_cache(maxsize=1024)(_write_options)  # a client writes the same way again and again
 
 
 def _dry_run_faults(values: Sequence[str]) -> list[FieldError]:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 MOST_BODY = 3 * 1024 * 1024  # bytes of a body that are read; more is refused
 
+SHORT_QUERY = 512  # characters up to which what a query says is remembered
 _BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
 
@@ -83,7 +84,7 @@ class Request:
     @property
     def query(self) -> Mapping[str, Sequence[str]]:
         """The parameters, each with its values. A pair that is not well formed is left out, as Go does."""
-        return _parameters(self.query_string)
+        return parameters(self.query_string)
 
     def parameter(self, name: str) -> str:
         """The first value of a query parameter, "" if it is absent."""
@@ -93,12 +94,19 @@ class Request:
         return values[0] if values else ""
 
 
-@lru_cache(maxsize=1024)  # clients ask the same way again and again
-def _parameters(query_string: str) -> Mapping[str, Sequence[str]]:
+def parameters(query_string: str) -> Mapping[str, Sequence[str]]:
+    """Of a query: each with its values. A pair that is not well formed is left out, as Go does."""
+    return _remembered(query_string) if len(query_string) <= SHORT_QUERY else _read(query_string)
+
+
+def _read(query_string: str) -> Mapping[str, Sequence[str]]:
     found: dict[str, list[str]] = {}
     for key, value in parse_qsl(_well_formed(query_string), keep_blank_values=True):
         found.setdefault(key, []).append(value)
     return found
+
+
+_remembered = lru_cache(maxsize=1024)(_read)  # clients ask the same way again and again
 
 
 def _well_formed(query: str) -> str:

@@ -71,16 +71,20 @@ def decode(entries: Any) -> Managed:
         managed.as_read[identity] = fields
         managed.times.pop(identity, None)
         if entry.get("time"):
-            managed.times[identity] = _time(entry["time"])
+            text = entry["time"]
+            managed.times[identity] = _usual_time(text) if len(text) <= _USUAL_TIME else _time(text)
     return managed
 
 
-@lru_cache(maxsize=1024)  # many objects are written in one second
 def _time(text: str) -> str:
     try:
         return str(Time.parse(text))
     except TimeError as error:
         raise ManagedFieldsError(str(error)) from None
+
+
+_USUAL_TIME = 40  # characters
+_usual_time = lru_cache(maxsize=1024)(_time)  # many objects are written in one second
 
 
 def encode(managed: Managed) -> list[Entry]:

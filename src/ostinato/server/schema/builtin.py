@@ -21,6 +21,7 @@ from ostinato.api.quantity import Quantity
 from ostinato.api.schema import builtin_schemas
 from ostinato.api.time import MicroTime, Time
 from ostinato.server.schema.base64 import Base64Error, canonical_base64
+from ostinato.server.schema.embedding import told_as
 
 Convert = Callable[[Any], Any]
 
@@ -115,7 +116,7 @@ class Struct:
         except TypeMismatch as error:
             if not error.struct:
                 error.struct = self.name
-            error.path.append(name)
+            error.path.append(told_as(self.name, name))
             raise
         for name, zero in self.always:
             if name not in out:
@@ -360,9 +361,12 @@ def _time(value: Any, _unknown: _Unknown) -> Any:
     if type(value) is not str:
         raise TypeMismatch(json_type(value), "string")
     try:
-        return _canonical_time(value)
+        return _canonical_time(value) if len(value) <= _USUAL_TIME else str(Time.parse(value))
     except ValueError as error:
         raise BadValue(str(error)) from error
+
+
+_USUAL_TIME: Final = 40  # characters
 
 
 @lru_cache(maxsize=1024)  # objects made together say the same seconds
