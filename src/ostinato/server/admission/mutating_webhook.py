@@ -143,6 +143,10 @@ def _operations(match: Match, verdict: Verdict) -> list[Json]:
 
 def _read(match: Match, shown: Json, patched: Any) -> Json:
     """A patched object in the shape of its kind, defaulted; it shares nothing with the patch."""
+    if not isinstance(patched, dict):
+        raise InternalError.of(
+            f"json: cannot unmarshal {json_type(patched)} into Go value of type map[string]interface {{}}"
+        )
     patched = msgspec.json.decode(msgspec.json.encode(patched))
     kind, api_version = patched.get("kind"), patched.get("apiVersion")
     if (kind, api_version) != (shown.get("kind"), shown.get("apiVersion")):

@@ -167,8 +167,14 @@ class _Response(NamedTuple):
             field(raw, "status", dict, _RESPONSE),
             _bytes(field(raw, "patch", str, _RESPONSE) or ""),
             field(raw, "patchType", str, _RESPONSE),
-            [str(text) for text in field(raw, "warnings", list, _RESPONSE) or ()],
+            _texts(field(raw, "warnings", list, _RESPONSE) or []),
         )
+
+
+def _texts(values: list[Any]) -> list[str]:
+    for value in values:
+        field({"warnings": value}, "warnings", str, _RESPONSE)
+    return [value or "" for value in values]
 
 
 def _bytes(text: str) -> bytes:

@@ -54,14 +54,13 @@ def check_kind(review: Json, expected: GroupVersionKind) -> str:
     return f"expected webhook response of {expected}, got {group}/{version}, Kind={kind}"
 
 
-def field(value: Json, name: str, kind: type, where: str) -> Any:
+def field(value: Json, name: str, kind: type, where: str, go_type: str = "") -> Any:
     """A field of an answer, None if it has none; CallError if it is of another type.
 
-    `where` is the Go struct, and the path to the field in it.
+    `where` is the Go struct, and the path to the field in it; `go_type` the type there, if it is no usual one.
     """
     found = value.get(name)
     if found is None or isinstance(found, kind):
         return found
-    raise CallError(
-        f"json: cannot unmarshal {json_type(found)} into Go struct field {where}.{name} of type {_GO_TYPES[kind]}"
-    )
+    wanted = go_type or _GO_TYPES[kind]
+    raise CallError(f"json: cannot unmarshal {json_type(found)} into Go struct field {where}.{name} of type {wanted}")
