@@ -141,3 +141,69 @@ async def test_a_second_default_priority_is_refused(api: Api) -> None:
     await api.post(_ACCOUNTS, {"metadata": {"name": "default"}})
     made = await api.post(_PODS, _pod("p"))
     assert (made.body["spec"]["priority"], made.body["spec"]["priorityClassName"]) == (1, "a")
+
+
+async def _quota(api: Api, name: str, **hard: str) -> str:
+    quotas = "/api/v1/namespaces/default/resourcequotas"
+    await api.post(quotas, {"metadata": {"name": name}, "spec": {"hard": hard}})
+    status = {"hard": hard, "used": dict.fromkeys(hard, "0")}
+    assert (await api.merge(f"{quotas}/{name}/status", {"status": status})).code == 200
+    return f"{quotas}/{name}"
+
+
+@asking
+async def test_what_one_quota_refuses_is_not_counted_in_another(api: Api) -> None:
+    await api.post(_ACCOUNTS, {"metadata": {"name": "default"}})
+    counted, strict = await _quota(api, "a", pods="1"), await _quota(api, "b", cpu="1")
+    asks = {"resources": {"requests": {"cpu": "2"}}}
+    refused = await api.post(_PODS, _pod("p", containers=[{**_CONTAINERS[0], **asks}]))
+    assert "exceeded quota: b, requested: cpu=2, used: cpu=0, limited: cpu=1" in refused.message
+    assert (await api.get(counted)).body["status"]["used"] == {"pods": "0"}
+    asks["resources"]["requests"]["cpu"] = "1"
+    assert (await api.post(_PODS, _pod("p", containers=[{**_CONTAINERS[0], **asks}]))).code == 201
+    assert [(await api.get(path)).body["status"]["used"] for path in (counted, strict)] == [{"pods": "1"}, {"cpu": "1"}]
+
+
+@asking
+async def test_what_grows_is_counted_and_the_count_is_the_servers(api: Api) -> None:
+    await api.post(_ACCOUNTS, {"metadata": {"name": "default"}})
+    quota = await _quota(api, "q", **{"requests.cpu": "1"})
+    asks = {"resources": {"requests": {"cpu": "500m"}}}
+    await api.post(_PODS, _pod("p", containers=[{**_CONTAINERS[0], **asks}]))
+    for cpu, code, used in (("900m", 200, "900m"), ("2", 403, "900m"), ("100m", 200, "900m")):
+        asks["resources"]["requests"]["cpu"] = cpu
+        resize = {"spec": {"containers": [{**_CONTAINERS[0], **asks}]}}
+        assert (await api.merge(f"{_PODS}/p/resize", resize)).code == code
+        assert (await api.get(quota)).body["status"]["used"] == {"requests.cpu": used}
+    owners = (await api.get(quota)).body["metadata"]["managedFields"]
+    server = next(each for each in owners if each["manager"] == "kube-apiserver")
+    assert server["fieldsV1"] == {"f:status": {"f:used": {"f:requests.cpu": {}}}}
+
+
+@asking
+async def test_a_pod_carries_the_zone_of_its_node(api: Api) -> None:
+    await api.post(_ACCOUNTS, {"metadata": {"name": "default"}})
+    zone = "topology.kubernetes.io/zone"
+    await api.post("/api/v1/nodes", {"metadata": {"name": "n", "labels": {zone: "z", "other": "o"}}})
+    assert (await api.post(_PODS, _pod("a", nodeName="n"))).body["metadata"]["labels"] == {zone: "z"}
+    await api.post(_PODS, _pod("b"))
+    await api.post(f"{_PODS}/b/binding", {"metadata": {"name": "b"}, "target": {"kind": "Node", "name": "n"}})
+    assert (await api.get(f"{_PODS}/b")).body["metadata"]["labels"] == {zone: "z"}
+
+
+@asking
+async def test_of_tolerations_of_a_runtime_class_the_wider_ones_stay(api: Api) -> None:
+    await api.post(_ACCOUNTS, {"metadata": {"name": "default"}})
+    wide = {"key": "k", "operator": "Exists"}
+    scheduling = {"tolerations": [wide]}
+    classes = "/apis/node.k8s.io/v1/runtimeclasses"
+    await api.post(classes, {"metadata": {"name": "r"}, "handler": "h", "scheduling": scheduling})
+    narrow = [{"key": "k", "operator": "Exists", "effect": "NoExecute"}, {"key": "z", "operator": "Exists"}]
+    made = await api.post(_PODS, _pod("p", runtimeClassName="r", tolerations=narrow))
+    assert [each for each in made.body["spec"]["tolerations"] if each["key"] in "kz"] == [narrow[1], wide]
+
+
+@asking
+async def test_a_priority_class_of_the_system_is_not_deleted(api: Api) -> None:
+    refused = await api.delete("/apis/scheduling.k8s.io/v1/priorityclasses/system-node-critical")
+    assert "this is a system priority class and cannot be deleted" in refused.message

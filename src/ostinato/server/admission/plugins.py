@@ -16,6 +16,7 @@ from ostinato.server.admission.objects import Kind
 from ostinato.server.admission.owner_references import NAME as OWNER_REFERENCES
 from ostinato.server.admission.owner_references import OwnerReferences
 from ostinato.server.admission.pod_security import PodSecurity
+from ostinato.server.admission.pod_topology import PodTopology
 from ostinato.server.admission.policy_parameters import PolicyParameters
 from ostinato.server.admission.policy_plugins import MutatingPolicy, ValidatingPolicy
 from ostinato.server.admission.priority import Priority
@@ -64,6 +65,7 @@ def plugins(registry: Registry, authorizer: Authorizer, ask: Ask, enabled: Colle
         SignerRights(authorizer),
         CertificateSubject(),
         DefaultIngressClass(Kind(registry, "networking.k8s.io", "v1", "ingressclasses")),
+        PodTopology(Kind(registry, "", "v1", "nodes")),
     ]
     return [
         *of_server,

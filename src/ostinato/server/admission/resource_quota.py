@@ -18,12 +18,14 @@ from ostinato.server.admission.quota_scopes import in_scope, is_terminating
 from ostinato.server.admission.quota_usage import Usage, limited_names, undemanded, usage
 from ostinato.server.resources.strategy import Json
 from ostinato.server.store import index
+from ostinato.server.verbs import write
 
 if TYPE_CHECKING:
     from ostinato.server.store.index import Entry
     from ostinato.server.verbs.context import Context
 
 _ATTEMPTS = 10
+_MANAGER = "kube-apiserver"
 _PODS = GroupResource("", "pods")
 _CLAIMS = GroupResource("", "persistentvolumeclaims")
 _SERVICES = GroupResource("", "services")
@@ -51,8 +53,8 @@ class ResourceQuota(Plugin):
                 quota = msgspec.json.decode(entry.data)
                 used = None if entry.key in charged else _new_use(context, quota, obj, old)
                 if used is not None:
-                    quota["status"]["used"] = used
-                    changed.append((entry, quota))
+                    new = {**quota, "metadata": dict(quota["metadata"]), "status": {**quota["status"], "used": used}}
+                    changed.append((entry, self._owned(context, quota, new)))
             if dry:
                 return
             try:
@@ -63,6 +65,16 @@ class ResourceQuota(Plugin):
                 continue
             return
         raise forbidden(context, obj, "the quotas of the namespace keep changing; try again")
+
+    def _owned(self, context: Context, quota: Json, new: Json) -> Json:
+        """The quota, with its count as the server's."""
+        resource = self._quotas.resource
+        manager = resource.managers.get("status")
+        if manager is None:
+            return new
+        told = {"apiVersion": resource.gvk.api_version, "kind": resource.gvk.kind}
+        owned = manager.update({**told, **quota}, {**told, **new}, _MANAGER, write.now(context.world.clock))
+        return {field: owned[field] for field in new}
 
     async def _store(self, context: Context, quota: Json, current: Entry) -> None:
         entry = index.Entry(current.key, 0, b"", current.labels, current.fields, current.uid)

@@ -1,0 +1,38 @@
+"""Topology: a Pod carries the labels that say in which zone and region its node is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ostinato.server.admission.chain import Plugin
+from ostinato.server.admission.objects import Kind
+from ostinato.server.resources.strategy import Json
+
+if TYPE_CHECKING:
+    from ostinato.server.verbs.context import Context
+
+_LABELS = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
+
+
+class PodTopology(Plugin):
+    def __init__(self, nodes: Kind) -> None:
+        self._nodes = nodes
+
+    async def mutate(self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any) -> None:
+        resource = context.resource.gvr
+        if operation != "CREATE" or resource.resource != "pods" or resource.group or obj is None:
+            return
+        match context.route.subresource:
+            case "":
+                node = obj["spec"].get("nodeName", "")
+            case "binding":
+                target = obj.get("target") or {}
+                node = target.get("name", "") if target.get("kind") == "Node" else ""
+            case _:
+                return
+        entry = self._nodes.collection.newest(node) if node else None
+        if entry is None:
+            return
+        brought = {label: entry.labels[label] for label in _LABELS if label in entry.labels}
+        if brought:
+            obj["metadata"]["labels"] = {**obj["metadata"].get("labels", {}), **brought}
