@@ -55,7 +55,6 @@ _AGAIN: dict[tuple[str, str], tuple[str, ...]] = {
     ("networking.k8s.io", "ipaddresses"): _CHANGE,
     ("networking.k8s.io", "networkpolicies"): _CHANGE,
     ("networking.k8s.io", "servicecidrs"): _CHANGE,
-    ("node.k8s.io", "runtimeclasses"): _CHANGE,
     ("rbac.authorization.k8s.io", "clusterrolebindings"): _ANEW_FIRST,
     ("rbac.authorization.k8s.io", "clusterroles"): _ANEW_FIRST,
     ("rbac.authorization.k8s.io", "rolebindings"): _ANEW_FIRST,
@@ -179,6 +178,7 @@ _LENIENT = frozenset(
         GroupResource("", "events"),
         GroupResource("coordination.k8s.io", "leases"),
         GroupResource("events.k8s.io", "events"),
+        GroupResource("node.k8s.io", "runtimeclasses"),
         GroupResource("policy", "poddisruptionbudgets"),
     }
 )

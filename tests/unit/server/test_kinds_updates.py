@@ -88,3 +88,27 @@ async def test_conditions_of_a_budget_are_complete(api: Api) -> None:
         "status.conditions[0].lastTransitionTime",
         "status.conditions[0].reason",
     ]
+
+
+@asking
+async def test_files_of_a_volume_that_get_in_each_others_way_are_warned_of(api: Api) -> None:
+    items = [{"key": "a", "path": "x"}, {"key": "b", "path": "x/y"}]
+    volumes = [{"name": "v", "configMap": {"name": "c", "items": items}}]
+    template = {"metadata": {"name": "t"}, "template": {"spec": {**POD, "volumes": volumes}}}
+    answer = await api.post(f"{CORE}/podtemplates?dryRun=All", template)
+    assert answer.warnings == (r'299 - "volume \"v\" (ConfigMap \"c\"): overlapping paths: \"x/y\" with \"x\""',)
+
+
+@asking
+async def test_a_wrong_type_is_told_with_the_struct_that_go_has_there(api: Api) -> None:
+    container = {"name": "c", "image": "i", "livenessProbe": {"httpGet": {"port": 80, "path": 7}}}
+    template = {"metadata": {"name": "t"}, "template": {"spec": {"containers": [container]}}}
+    answer = await api.post(f"{CORE}/podtemplates?dryRun=All", template)
+    assert "HTTPGetAction.template.spec.containers.livenessProbe.ProbeHandler.httpGet.path of type" in answer.message
+
+
+@asking
+async def test_a_job_without_a_name_is_refused(api: Api) -> None:
+    spec = {"template": {"spec": {**POD, "restartPolicy": "Never"}}}
+    answer = await api.post("/apis/batch/v1/namespaces/default/jobs", {"metadata": {}, "spec": spec})
+    assert "metadata.name: Required value: name or generateName is required" in answer.message

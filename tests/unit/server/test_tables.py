@@ -30,7 +30,8 @@ async def test_every_row_has_a_cell_for_every_column(api: Api) -> None:
             continue
         for entry in resource.collection.select():
             cells = resource.row(resource.object(entry.data))
-            assert len(cells) == len(resource.columns), resource.gvr
+            too_many = resource.gvr.resource == "ipaddresses"  # a kube-apiserver gives their age, but names no column
+            assert len(cells) == len(resource.columns) + too_many, resource.gvr
 
 
 @asking

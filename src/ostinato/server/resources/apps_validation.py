@@ -217,7 +217,8 @@ def daemon_set(spec: Json) -> list[FieldError]:
     if selector is not None:
         errors += mismatch(selector, template)
     if value is not None and not value.get("matchLabels") and not value.get("matchExpressions"):
-        errors.append(FieldError.invalid(SPEC.child("selector"), value, "empty selector is invalid for daemonset"))
+        given = as_shown("meta.v1.LabelSelector", value)
+        errors.append(FieldError.invalid(SPEC.child("selector"), given, "empty selector is invalid for daemonset"))
     errors += validate_pod_template(template, TEMPLATE) + always_running(template, "DaemonSet")
     errors += counts(spec, SPEC, "minReadySeconds")
     errors += _daemon_strategy(spec.get("updateStrategy") or {}, SPEC.child("updateStrategy"))

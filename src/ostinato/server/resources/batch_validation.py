@@ -55,7 +55,7 @@ def _generated_selector(obj: Json) -> list[FieldError]:
     spec, meta = obj["spec"], obj["metadata"]
     if spec.get("manualSelector") or spec.get("selector") is None:
         return []
-    wanted = {key: meta["uid" if key.endswith("uid") else "name"] for key in _GENERATED}
+    wanted = {key: meta.get("uid" if key.endswith("uid") else "name", "") for key in _GENERATED}
     found, path = template_labels(spec["template"]), TEMPLATE.child("metadata", "labels")
     errors = []
     for key, value in wanted.items():
@@ -65,7 +65,13 @@ def _generated_selector(obj: Json) -> list[FieldError]:
             errors.append(FieldError.invalid(path.key(key), found, f"must be '{value}'"))
     selector = parsed_selector(spec["selector"])
     if selector is not None and not selector.matches(wanted):
-        errors.append(FieldError.invalid(SPEC.child("selector"), spec["selector"], "`selector` not auto-generated"))
+        errors.append(
+            FieldError.invalid(
+                SPEC.child("selector"),
+                as_shown("meta.v1.LabelSelector", spec["selector"]),
+                "`selector` not auto-generated",
+            )
+        )
     return errors
 
 
@@ -217,7 +223,8 @@ def cron_job(spec: Json, old: Json | None) -> list[FieldError]:
     errors += job_spec(template, path)
     if template.get("selector") is not None:
         detail = "`selector` will be auto-generated"
-        errors.append(FieldError.invalid(path.child("selector"), template["selector"], detail))
+        given = as_shown("meta.v1.LabelSelector", template["selector"])
+        errors.append(FieldError.invalid(path.child("selector"), given, detail))
     if template.get("manualSelector"):
         errors.append(
             FieldError.not_supported(path.child("manualSelector"), template["manualSelector"], ["nil", "false"])

@@ -25,7 +25,8 @@ def validate_claim_template(template: Json, path: Path) -> list[FieldError]:
     return errors + validate_claim_spec(template.get("spec", {}), path.child("spec"))
 
 
-def validate_claim_spec(spec: Json, path: Path) -> list[FieldError]:
+def validate_claim_spec(spec: Json, path: Path, *, any_group: bool = False) -> list[FieldError]:
+    """The spec of a claim; `any_group`: the names of the API groups of its sources are not looked at."""
     errors: list[FieldError] = []
     modes = spec.get("accessModes", [])
     if not modes:
@@ -39,7 +40,7 @@ def validate_claim_spec(spec: Json, path: Path) -> list[FieldError]:
     errors += validate_volume_mode(spec, path)
     for field in ("dataSource", "dataSourceRef"):
         if field in spec:
-            errors += _validate_data_source(spec[field], path.child(field))
+            errors += _validate_data_source(spec[field], path.child(field), any_group=any_group)
     errors += _validate_data_sources(spec, path)
     name = spec.get("volumeAttributesClassName")
     return errors + (
@@ -65,13 +66,13 @@ def _validate_storage(requests: dict[str, str], path: Path) -> list[FieldError]:
     return positive_quantity(requests["storage"], path) or validate_amount("storage", requests["storage"], path)
 
 
-def _validate_data_source(source: Json, path: Path) -> list[FieldError]:
+def _validate_data_source(source: Json, path: Path, *, any_group: bool) -> list[FieldError]:
     errors = [FieldError.required(path.child(field)) for field in ("name", "kind") if not source.get(field)]
     group = source.get("apiGroup", "")
     if not group and source.get("kind") != "PersistentVolumeClaim":
         detail = "must be 'PersistentVolumeClaim' when referencing the default apiGroup"
         errors.append(FieldError.invalid(path, source.get("kind", ""), detail))
-    if group:
+    if group and not any_group:
         errors += checked(names.is_dns1123_subdomain, group, path.child("apiGroup"))
     if source.get("namespace"):
         errors += checked(names.name_is_dns_label, source["namespace"], path.child("namespace"))

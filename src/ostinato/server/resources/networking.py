@@ -172,7 +172,7 @@ class ServiceCIDR(Strategy):
         if len(before) == 1 and len(after) == 2:  # the second family may be added
             return unchanged(after[0], before[0], path.index(0)) + self.validate(new)
         if len(before) != len(after):
-            return [FieldError.invalid(path, after or None, IMMUTABLE)]
+            return [FieldError.invalid(path, (new.get("spec") or {}).get("cidrs"), IMMUTABLE)]
         pairs = enumerate(zip(after, before, strict=True))
         return [error for i, (cidr, was) in pairs for error in unchanged(cidr, was, path.index(i))]
 

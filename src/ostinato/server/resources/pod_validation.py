@@ -109,6 +109,7 @@ def validate_pod_spec(spec: Json, pod: str | None, path: Path) -> list[FieldErro
     )
     errors += validate_host_processes(spec, path)
     errors += _validate_host_users(spec, path)
+    errors += _validate_hostname_override(spec, path.child("hostnameOverride"))
     return errors + _validate_names(spec, path) + _validate_rest(spec, path)
 
 
@@ -241,7 +242,7 @@ def _validate_names(spec: Json, path: Path) -> list[FieldError]:
     for field in ("hostname", "subdomain"):
         if spec.get(field):
             errors += checked(names.is_dns1123_label, spec[field], path.child(field))
-    return errors + _validate_hostname_override(spec, path.child("hostnameOverride"))
+    return errors
 
 
 def _validate_hostname_override(spec: Json, path: Path) -> list[FieldError]:

@@ -11,6 +11,7 @@ from ostinato.api.field_errors import Path
 from ostinato.api.quantity import Quantity
 from ostinato.api.quoting import quote
 from ostinato.server.resources.app_armor import app_armor_warnings
+from ostinato.server.resources.path_warnings import path_warnings
 from ostinato.server.resources.strategy import Json
 
 _DEPRECATED_LABELS = {
@@ -92,6 +93,7 @@ def pod_warnings(spec: Json, metadata: Json, path: Path | None = None) -> list[s
         template = volume.get("ephemeral", {}).get("volumeClaimTemplate")
         if template is not None:
             found += claim_warnings(template.get("spec", {}), where.child("ephemeral", "volumeClaimTemplate", "spec"))
+    found += path_warnings(spec.get("volumes", ()))
     found += _repeated(spec.get("hostAliases", ()), "ip", at.child("hostAliases"))
     secrets = spec.get("imagePullSecrets", ())
     found += _repeated(secrets, "name", at.child("imagePullSecrets"))
@@ -233,12 +235,21 @@ def _ports(spec: Json, path: Path) -> Iterator[tuple[Json, Path]]:
             yield port, where.child("ports").index(i)
 
 
+def _port_shown(port: Json) -> str:
+    fields = ("name", "hostPort", "containerPort", "protocol", "hostIP")
+    zeros = {"hostPort": 0, "containerPort": 0}
+    shown = (f"{field[0].upper()}{field[1:]}:{port.get(field, zeros.get(field, ''))}" for field in fields)
+    return f"{{{' '.join(shown)}}}"
+
+
 def _port_warnings(spec: Json, path: Path) -> list[str]:
     found = []
     seen: dict[tuple[int, str], list[tuple[Json, Path]]] = {}
     for port, where in _ports(spec, path):
         others = seen.setdefault((port.get("containerPort", 0), port.get("protocol", "")), [])
         ip, host = port.get("hostIP", ""), port.get("hostPort", 0)
+        if ip and not host:
+            found.append(f"{where}: hostIP set without hostPort: {_port_shown(port)}")
         for other, first in others:
             other_ip, other_host = other.get("hostIP", ""), other.get("hostPort", 0)
             if (ip, host) == (other_ip, other_host):

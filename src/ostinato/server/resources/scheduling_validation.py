@@ -142,9 +142,14 @@ def _validate_pod_term(term: Json, path: Path) -> list[FieldError]:
 
 def _validate_keys(holder: Json, path: Path) -> list[FieldError]:
     """Keys whose values the Pod itself gives to a selector."""
-    detail = "must not be specified when labelSelector is not set"
-    fields = ("matchLabelKeys", "mismatchLabelKeys") if "labelSelector" not in holder else ()
-    return [FieldError.forbidden(path.child(field), detail) for field in fields if holder.get(field)]
+    errors: list[FieldError] = []
+    for field in ("matchLabelKeys", "mismatchLabelKeys"):
+        at, keys = path.child(field), holder.get(field) or ()
+        if keys and "labelSelector" not in holder:
+            errors.append(FieldError.forbidden(at, "must not be specified when labelSelector is not set"))
+        elif keys:
+            errors += [error for i, key in enumerate(keys) for error in checked(names.is_label_key, key, at.index(i))]
+    return errors
 
 
 def validate_spread_constraints(constraints: list[Json], path: Path) -> list[FieldError]:

@@ -21,6 +21,7 @@ from ostinato.server.resources.validation import (
     descending_path,
     file_mode,
     file_path,
+    listed,
     no_backsteps,
     one_of,
 )
@@ -300,7 +301,7 @@ def _validate_propagation(mount: Json, container: Json, path: Path) -> list[Fiel
     errors: list[FieldError] = []
     propagation, where = mount.get("mountPropagation"), path.child("mountPropagation")
     if propagation is not None:
-        errors += one_of(propagation, ("Bidirectional", "HostToContainer", "None"), where)
+        errors += listed(propagation, ("Bidirectional", "HostToContainer", "None"), where)
         if propagation == "Bidirectional" and not container.get("securityContext", {}).get("privileged"):
             detail = "Bidirectional mount propagation is available only to privileged containers"
             errors.append(FieldError.forbidden(where, detail))

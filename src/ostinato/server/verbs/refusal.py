@@ -31,7 +31,7 @@ def invalid(context: Context, obj: Json, name: str, check: Callable[[], list[Fie
 def _restore(obj: Any, sent: Any) -> bool:
     """Put empty lists and maps back where the object has nothing; whether there were any."""
     if isinstance(sent, dict) and isinstance(obj, dict):
-        empty = {key: value for key, value in sent.items() if key not in obj and value in ([], {})}
+        empty = {key: value for key, value in sent.items() if obj.get(key) is None and value in ([], {})}
         obj.update(empty)
         below = [_restore(obj[key], value) for key, value in sent.items() if key in obj and obj[key] is not value]
         return bool(empty) or any(below)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ostinato.api import names
@@ -127,7 +128,7 @@ def _allow_narrower_nodes(kept: Json, old: Json) -> list[FieldError]:
     if selector != before:
         if any(selector.get(key) != value for key, value in before.items()):
             detail = "only additions to spec.nodeSelector are allowed (no mutations or deletions)"
-            errors.append(FieldError.invalid(_SPEC.child("nodeSelector"), selector or None, detail))
+            errors.append(FieldError.invalid(_SPEC.child("nodeSelector"), kept.get("nodeSelector"), detail))
         _take("nodeSelector", kept, old)
     affinity, previous = kept.get("affinity", {}), old.get("affinity", {})
     if affinity.get("nodeAffinity") != previous.get("nodeAffinity"):
@@ -147,11 +148,12 @@ def _validate_node_affinity(new: Json | None, old: Json | None) -> list[FieldErr
     before = ((old or {}).get(required) or {}).get("nodeSelectorTerms") or []
     if not before:
         return []
-    terms = ((new or {}).get(required) or {}).get("nodeSelectorTerms") or []
+    given = ((new or {}).get(required) or {}).get("nodeSelectorTerms")
+    terms = given or []
     path = _SPEC.child("affinity").child("nodeAffinity").child(required).child("nodeSelectorTerms")
     if len(terms) != len(before):
         detail = "no additions/deletions to non-empty NodeSelectorTerms list are allowed"
-        return [FieldError.invalid(path, as_shown(_TERM, terms) or None, detail)]
+        return [FieldError.invalid(path, as_shown(_TERM, given), detail)]
     return [
         FieldError.invalid(path.index(i), as_shown(_TERM, term), _ONLY_MORE)
         for i, (term, previous) in enumerate(zip(terms, before, strict=True))
@@ -199,6 +201,7 @@ def validate_status_change(pod: Json, old: Json) -> list[FieldError]:
         errors += _validate_states(status.get(field, []), before.get(field, []), old["spec"], kind, field)
     errors += pod_status.validate_ended_helpers(status, before)
     errors += pod_status.validate_claims(status, pod["spec"])
+    errors += _validate_claim_statuses(status.get("resourceClaimStatuses", ()), old["spec"])
     hosts = status.get("hostIPs", [])
     errors += _validate_addresses("podIPs", status, before)
     if hosts and hosts[0].get("ip", "") != status.get("hostIP", ""):
@@ -206,6 +209,25 @@ def validate_status_change(pod: Json, old: Json) -> list[FieldError]:
         errors.append(FieldError.invalid(path, hosts[0].get("ip", ""), "must be equal to `hostIP`"))
     errors += _validate_addresses("hostIPs", status, before)
     return errors + pod_status.validate_containers(status, pod["spec"])
+
+
+def _validate_claim_statuses(statuses: Sequence[Json], spec: Json) -> list[FieldError]:
+    """What was made of the claims in the spec, each once."""
+    errors: list[FieldError] = []
+    names_of_claims = {claim.get("name", "") for claim in spec.get("resourceClaims", ())}
+    seen: set[str] = set()
+    for i, status in enumerate(statuses):
+        at, name = _STATUS.child("resourceClaimStatuses").index(i), status.get("name", "")
+        if name not in names_of_claims:
+            detail = "must match the name of an entry in `spec.resourceClaims`"
+            errors.append(FieldError.invalid(at.child("name"), name, detail))
+        if name in seen:
+            errors.append(FieldError.duplicate(at.child("name"), name))
+        seen.add(name)
+        if "resourceClaimName" in status:
+            at = at.child("resourceClaimName")
+            errors += checked(names.name_is_dns_subdomain, status["resourceClaimName"], at)
+    return errors
 
 
 def _validate_addresses(field: str, status: Json, old: Json) -> list[FieldError]:

@@ -85,7 +85,8 @@ class Pod(Strategy):
 
     def prepare_status_update(self, new: Json, old: Json) -> None:
         super().prepare_status_update(new, old)
-        take("ownerReferences", new["metadata"], old["metadata"])
+        for field in ("ownerReferences", "deletionTimestamp"):
+            take(field, new["metadata"], old["metadata"])
         status, before = new.setdefault("status", {}), old.get("status", {})
         for field in ("qosClass", "observedGeneration"):
             if not status.get(field):

@@ -201,7 +201,7 @@ def _validate_volume(volume: Json) -> list[FieldError]:
     if not capacity:
         errors.append(FieldError.required(path))
     if set(capacity) != {"storage"}:
-        errors.append(FieldError.not_supported(path, capacity or None, ("storage",)))
+        errors.append(FieldError.not_supported(path, spec.get("capacity"), ("storage",)))
     for name, amount in capacity.items():
         if Quantity.parse(amount).value() < 0:
             value = Quantity.parse(amount).value()
@@ -312,8 +312,8 @@ class PersistentVolumeClaim(Strategy):
         return validate_claim_spec(obj["spec"], _SPEC)
 
     def validate_update(self, new: Json, old: Json) -> list[FieldError]:
-        errors = self.validate(new)
         spec, before = new["spec"], old["spec"]
+        errors = validate_claim_spec(spec, _SPEC, any_group="dataSource" in before or "dataSourceRef" in before)
         classes = [obj["metadata"].get("annotations", {}).get(_CLASS) for obj in (new, old)]
         masked = dict(spec)
         if _upgrades_class(classes, spec, before):
