@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from ostinato.api.apply.entries import ManagedFieldsError, decode
-from ostinato.api.errors import InternalError
+from ostinato.api.errors import InternalError, Invalid
+from ostinato.api.field_errors import FieldError, Path
+from ostinato.api.gvk import GroupKind
 from ostinato.api.patch import PatchError, json_patch
 from ostinato.api.quoting import quote
 from ostinato.api.wire import DecodeError, decode_json
@@ -149,7 +151,9 @@ def _read(match: Match, shown: Json, patched: Any) -> Json:
         )
     patched = msgspec.json.decode(msgspec.json.encode(patched))
     kind, api_version = patched.get("kind"), patched.get("apiVersion")
-    if (kind, api_version) != (shown.get("kind"), shown.get("apiVersion")):
+    if match.resource.custom and match.kind == match.resource.gvk:
+        _check_custom_kind(match, patched)
+    elif (kind, api_version) != (shown.get("kind"), shown.get("apiVersion")):
         raise InternalError.of(body.not_registered(str(kind or ""), str(api_version or ""), _SCHEME))
     if match.kind != match.resource.gvk:
         obj, _ = builtin.read(builtin.model_of(match.kind), patched)
@@ -157,6 +161,16 @@ def _read(match: Match, shown: Json, patched: Any) -> Json:
     obj, _ = body.typed(match.resource, patched)
     match.resource.strategy.default(obj)
     return obj
+
+
+def _check_custom_kind(match: Match, patched: Json) -> None:
+    """Custom objects stay of their kind; what they say of their version counts for nothing."""
+    kind, expected = patched.get("kind") or "", match.kind
+    if kind != expected.kind:
+        fault = FieldError.invalid(Path("kind"), kind, f"must be {expected.kind}")
+        metadata = patched.get("metadata")
+        name = str(metadata.get("name", "")) if isinstance(metadata, dict) else ""
+        raise Invalid.of(GroupKind(expected.group, str(kind)), name, [fault])
 
 
 def _owners(obj: Json | None) -> Any:

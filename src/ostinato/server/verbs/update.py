@@ -204,7 +204,7 @@ def _validate(context: Context, old: Json, new: Json) -> None:
     def check() -> list[FieldError]:
         return metadata.validate_update(new, old, resource, whole=whole) + validate(new, old)
 
-    refused = invalid(context, new, context.route.name, check)
+    refused = invalid(context, new, new["metadata"].get("name", ""), check)
     if refused is not None:
         raise refused
     if not subresource:
