@@ -96,7 +96,8 @@ def _converted_list(resource: Resource, entries: Sequence[Entry], metadata: Json
         if resource.row_order is not None:
             order = resource.row_order
             entries = sorted(entries, key=lambda entry: order(resource.object(entry.data)))
-        table["rows"] = [row(resource, entry.data, form) for entry in entries]
+        rows = [row(resource, entry.data, form) for entry in entries]
+        table["rows"] = rows if rows or not _is_plain(resource) else None
         return table
     if form.convert == "PartialObjectMetadata":
         raise _not_convertible("PartialObjectMetadata", f"a list ({_go_type(resource, 'List')})")
@@ -106,6 +107,11 @@ def _converted_list(resource: Resource, entries: Sequence[Entry], metadata: Json
         "metadata": metadata,
         "items": [partial(entry.data, form.version) for entry in entries],
     }
+
+
+def _is_plain(resource: Resource) -> bool:
+    """Whether a kind has no rows of its own. Where there are none of these, a kube-apiserver says null."""
+    return not resource.custom and [column["name"] for column in resource.columns] == ["Name", "Created At"]
 
 
 def _not_convertible(asked: str, found: str) -> NotAcceptable:
