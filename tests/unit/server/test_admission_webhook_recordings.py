@@ -20,6 +20,7 @@ STEPS: list[Json] = json.loads(
 VOLATILE = ("uid", "creationTimestamp", "resourceVersion")
 DIFFERENT = {
     "bind": "a Binding has no owners",
+    "pod bind": "the same",
     "token": "a TokenRequest has no owners, and gets its defaults later",
     "ns create": "the phase of a namespace is set later",
     "clusterrole": "an empty list of rules is none",
