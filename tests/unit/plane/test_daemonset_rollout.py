@@ -19,7 +19,7 @@ from ostinato.plane.controllers.daemonset.rollout import (
     surge,
     unavailable,
 )
-from ostinato.plane.scheduler.taints import Taint
+from ostinato.plane.taints import Taint
 from ostinato.world import Simulation
 
 

@@ -23,6 +23,7 @@ from ostinato.manager import Manager
 from ostinato.plane.controllers import Options
 from ostinato.plane.indexes import NODE_NAME, keep
 from ostinato.plane.pods import PodState
+from ostinato.plane.taints import NO_EXECUTE, tolerates
 
 _REASON: Final = "TaintManagerEviction"
 
@@ -83,7 +84,7 @@ class TaintEviction:
             del self._plans[request]
             plan = None
         node = await ctx.client.get(Node, pod.spec.node_name, missing=None)
-        taints = [] if node is None else [each for each in node.spec.taints if each.effect == "NoExecute"]
+        taints = [] if node is None else [each for each in node.spec.taints if each.effect == NO_EXECUTE]
         stays = _stays(taints, pod.spec.tolerations)
         if stays is None:
             if self._plans.pop(request, None) is not None:
@@ -121,18 +122,8 @@ def _stays(taints: list[Taint], tolerations: list[Toleration]) -> float | None:
     """The seconds for which a Pod may stay; None if as long as it likes."""
     seconds: list[float] = []
     for taint in taints:
-        found = [each for each in tolerations if _tolerates(each, taint)]
+        found = [each for each in tolerations if tolerates(each, taint)]
         if not found:
             return 0.0
         seconds += [max(float(each.toleration_seconds), 0.0) for each in found if each.toleration_seconds is not None]
     return min(seconds) if seconds else None
-
-
-def _tolerates(toleration: Toleration, taint: Taint) -> bool:
-    if toleration.effect and toleration.effect != taint.effect:
-        return False
-    if toleration.key and toleration.key != taint.key:
-        return False
-    if toleration.operator == "Exists":
-        return True
-    return (toleration.operator or "Equal") == "Equal" and (toleration.value or "") == (taint.value or "")

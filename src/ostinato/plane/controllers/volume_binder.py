@@ -34,7 +34,7 @@ from ostinato.kinds.storage_v1 import StorageClass
 from ostinato.manager import Manager
 from ostinato.plane.controllers import Options
 from ostinato.plane.indexes import keep
-from ostinato.plane.scheduler.plugins.volume_matching import (
+from ostinato.plane.volume_matching import (
     BIND_COMPLETED,
     SELECTED_NODE,
     best_volume,

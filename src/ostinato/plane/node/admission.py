@@ -10,8 +10,8 @@ import msgspec
 from ostinato.api.codec import to_dict
 from ostinato.api.quantity import Quantity
 from ostinato.kinds.core_v1 import Pod
-from ostinato.plane.scheduler.node_terms import NodeSelector, matcher
-from ostinato.plane.scheduler.resources import Asking, Resources, requests_of
+from ostinato.plane.node_terms import matcher
+from ostinato.plane.resources import Asking, Resources, requests_of
 
 _ANY_ADDRESS: Final = ("", "0.0.0.0", "::")  # noqa: S104 - what is asked for, not what is listened on
 
@@ -74,8 +74,7 @@ def _fits(pod: Pod, room: Room) -> bool:
     required = affinity.node_affinity.required_during_scheduling_ignored_during_execution
     if required is None:
         return True
-    terms = msgspec.convert(to_dict(required), NodeSelector).node_selector_terms
-    return matcher(terms)(room.labels, room.name)
+    return matcher(required.node_selector_terms)(room.labels, room.name)
 
 
 def _ports(pod: Pod) -> list[tuple[str, str, int]]:

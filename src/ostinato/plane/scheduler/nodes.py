@@ -9,9 +9,9 @@ import msgspec
 
 from ostinato.api.struct import Struct
 from ostinato.cache.entry import Entry
+from ostinato.plane.resources import PODS, RawAmounts, Resources, amounts_of
 from ostinato.plane.scheduler.pods import PodInfo
-from ostinato.plane.scheduler.resources import PODS, RawAmounts, Resources, amounts_of
-from ostinato.plane.scheduler.taints import PREFER_NO_SCHEDULE, Taint
+from ostinato.plane.taints import PREFER_NO_SCHEDULE, Taint
 
 ZONE: Final = "topology.kubernetes.io/zone"
 REGION: Final = "topology.kubernetes.io/region"

@@ -17,18 +17,19 @@ import msgspec
 from ostinato.api.gvk import NamespacedName
 from ostinato.api.struct import Struct
 from ostinato.cache.entry import Entry
-from ostinato.plane.scheduler import node_terms
-from ostinato.plane.scheduler.node_terms import Matches, NodeSelector, PreferredNodeTerm
+from ostinato.kinds.core_v1 import NodeSelector, NodeSelectorTerm, PreferredSchedulingTerm
+from ostinato.plane import node_terms
+from ostinato.plane.node_terms import Matches
+from ostinato.plane.resources import Asking, Resources, requests_of, weight_of
 from ostinato.plane.scheduler.pod_terms import PodAffinity, Term, preferred_terms, required_terms
-from ostinato.plane.scheduler.resources import Asking, Resources, requests_of, weight_of
-from ostinato.plane.scheduler.taints import Toleration
+from ostinato.plane.taints import Toleration
 
 _MOST_SHAPES: Final = 2048  # that are remembered; a Pod keeps its own
 
 
 class NodeAffinity(Struct):
     required: NodeSelector | None = msgspec.field(name="requiredDuringSchedulingIgnoredDuringExecution", default=None)
-    preferred: list[PreferredNodeTerm] = msgspec.field(
+    preferred: list[PreferredSchedulingTerm] = msgspec.field(
         name="preferredDuringSchedulingIgnoredDuringExecution", default=[]
     )
 
@@ -163,7 +164,7 @@ class Shape:
         return allowed
 
     @property
-    def required_node_terms(self) -> list[node_terms.NodeTerm] | None:
+    def required_node_terms(self) -> list[NodeSelectorTerm] | None:
         affinity = self.spec.affinity.node_affinity if self.spec.affinity else None
         return affinity.required.node_selector_terms if affinity and affinity.required else None
 

@@ -8,10 +8,10 @@ from tests.unit.plane.scheduler.board import Board, Json, node, pod
 
 from ostinato.kinds.apps_v1 import ReplicaSet
 from ostinato.kinds.core_v1 import Namespace, Service
+from ostinato.plane.resources import Resources
 from ostinato.plane.scheduler import Weighted, score_by
 from ostinato.plane.scheduler.framework import InvalidScore
 from ostinato.plane.scheduler.plugins.balanced_allocation import evenness
-from ostinato.plane.scheduler.resources import Resources
 
 SOFT = {"key": "soft", "effect": "PreferNoSchedule"}
 

@@ -15,8 +15,7 @@ from ostinato.cache.entry import Entry
 from ostinato.kinds.apps_v1 import DaemonSet
 from ostinato.kinds.core_v1 import Affinity, NodeAffinity, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, Pod
 from ostinato.plane.controllers.daemonset.placement import tolerations
-from ostinato.plane.scheduler.node_terms import NAME
-from ostinato.plane.scheduler.node_terms import NodeSelector as Terms
+from ostinato.plane.node_terms import NAME
 from ostinato.plane.templates import pod_from_template
 
 HASH_LABEL: Final = "controller-revision-hash"
@@ -116,7 +115,7 @@ class _Metadata(Struct):
 
 
 class _NodeAffinity(Struct):
-    required_during_scheduling_ignored_during_execution: Terms | None = None
+    required_during_scheduling_ignored_during_execution: NodeSelector | None = None
 
 
 class _Affinity(Struct):

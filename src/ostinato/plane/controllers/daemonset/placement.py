@@ -13,7 +13,6 @@ from typing import Final
 
 import msgspec
 
-from ostinato.api.codec import from_dict, to_dict
 from ostinato.api.labels import from_set
 from ostinato.api.object import Object
 from ostinato.api.struct import Struct
@@ -24,10 +23,9 @@ from ostinato.client.views import View
 from ostinato.controller.handlers import Handler, Keys
 from ostinato.controller.runnable import Surroundings
 from ostinato.kinds.apps_v1 import DaemonSet
-from ostinato.kinds.core_v1 import PodSpec, Toleration
-from ostinato.plane.scheduler.node_terms import NodeTerm, matcher
-from ostinato.plane.scheduler.taints import NO_EXECUTE, Taint, keeps_away
-from ostinato.plane.scheduler.taints import Toleration as Tolerates
+from ostinato.kinds.core_v1 import NodeSelectorTerm, PodSpec, Toleration
+from ostinato.plane.node_terms import matcher
+from ostinato.plane.taints import NO_EXECUTE, Taint, keeps_away
 
 _MOST_PLACEMENTS: Final = 10_000  # that are kept
 
@@ -66,7 +64,7 @@ class Placement:
         self._node = spec.node_name or ""
         self._selector = from_set(spec.node_selector)
         self._affinity = matcher(terms) if (terms := _required_terms(spec)) is not None else None
-        self._tolerations = [from_dict(Tolerates, to_dict(each)) for each in tolerations(spec)]
+        self._tolerations = tolerations(spec)
 
     def fit(self, name: str, labels: Mapping[str, str], taints: Sequence[Taint]) -> Fit:
         """Of a node."""
@@ -90,12 +88,10 @@ def tolerations(spec: PodSpec) -> list[Toleration]:
     return [*(each for each in spec.tolerations if (each.key, each.operator, each.effect) not in same), *wanted]
 
 
-def _required_terms(spec: PodSpec) -> list[NodeTerm] | None:
+def _required_terms(spec: PodSpec) -> list[NodeSelectorTerm] | None:
     affinity = None if spec.affinity is None else spec.affinity.node_affinity
     required = None if affinity is None else affinity.required_during_scheduling_ignored_during_execution
-    if required is None:
-        return None
-    return [from_dict(NodeTerm, to_dict(each)) for each in required.node_selector_terms]
+    return None if required is None else required.node_selector_terms
 
 
 class ForPlacement(Handler):

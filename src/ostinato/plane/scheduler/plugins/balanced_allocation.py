@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
+from ostinato.plane.resources import Resources
 from ostinato.plane.scheduler.nodes import NodeInfo
 from ostinato.plane.scheduler.plugin import MOST, Cycle, Plugin, Scorer
 from ostinato.plane.scheduler.pods import Shape
-from ostinato.plane.scheduler.resources import Resources
 
 
 class BalancedAllocation(Plugin):

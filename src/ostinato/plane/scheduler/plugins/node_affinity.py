@@ -7,9 +7,9 @@ from typing import Final
 
 import msgspec
 
-from ostinato.plane.scheduler import node_terms
+from ostinato.plane import node_terms
+from ostinato.plane.node_terms import Matches
 from ostinato.plane.scheduler.events import NODE, Action, ClusterEvent, Hint
-from ostinato.plane.scheduler.node_terms import Matches
 from ostinato.plane.scheduler.nodes import NodeInfo
 from ostinato.plane.scheduler.plugin import Cycle, Filter, Plugin, Scorer, normalised
 from ostinato.plane.scheduler.pods import PodInfo, Shape
@@ -38,11 +38,7 @@ class NodeAffinity(Plugin):
         affinity = cycle.pod.spec.affinity
         if affinity is None or affinity.node_affinity is None:
             return None
-        terms = [
-            (node_terms.term_matcher(each.preference), each.weight)
-            for each in affinity.node_affinity.preferred
-            if each.preference is not None
-        ]
+        terms = [(node_terms.term_matcher(each.preference), each.weight) for each in affinity.node_affinity.preferred]
         return _Scorer(terms) if terms else None
 
     def hints(self) -> Sequence[Hint]:

@@ -10,7 +10,7 @@ from ostinato.plane.scheduler.nodes import NodeInfo
 from ostinato.plane.scheduler.plugin import Cycle, Filter, Plugin
 from ostinato.plane.scheduler.pods import PodInfo, Shape
 from ostinato.plane.scheduler.status import Status, unresolvable
-from ostinato.plane.scheduler.taints import UNSCHEDULABLE, tolerated
+from ostinato.plane.taints import UNSCHEDULABLE, tolerated
 
 _NAME: Final = "NodeUnschedulable"
 _CORDONED: Final = unresolvable(_NAME, "node(s) were unschedulable")

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import Final
 
+from ostinato.plane.resources import Resources
 from ostinato.plane.scheduler.events import NODE, POD, Action, ClusterEvent, Hint
 from ostinato.plane.scheduler.nodes import NodeFacts, NodeInfo
 from ostinato.plane.scheduler.plugin import MOST, Cycle, Filter, Plugin, Scorer
 from ostinato.plane.scheduler.pods import PodInfo, Shape
-from ostinato.plane.scheduler.resources import Resources
 from ostinato.plane.scheduler.status import Status, unresolvable, unschedulable
 
 _NAME: Final = "NodeResourcesFit"

@@ -10,7 +10,7 @@ from ostinato.plane.scheduler.nodes import NodeInfo
 from ostinato.plane.scheduler.plugin import Cycle, Filter, Plugin, Scorer, normalised
 from ostinato.plane.scheduler.pods import PodInfo, Shape
 from ostinato.plane.scheduler.status import Status, unresolvable
-from ostinato.plane.scheduler.taints import Taint, Toleration, avoided, keeps_away
+from ostinato.plane.taints import Taint, Toleration, avoided, keeps_away
 
 _NAME: Final = "TaintToleration"
 _UNTOLERATED: Final = unresolvable(_NAME, "node(s) had untolerated taint(s)")

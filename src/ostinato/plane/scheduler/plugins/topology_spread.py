@@ -20,8 +20,8 @@ from ostinato.plane.scheduler.plugins.spread_scoring import SpreadScorer
 from ostinato.plane.scheduler.pod_terms import selector_of, with_label_keys
 from ostinato.plane.scheduler.pods import PodInfo, Shape, SpreadConstraint
 from ostinato.plane.scheduler.status import Status, unresolvable, unschedulable
-from ostinato.plane.scheduler.taints import keeps_away
 from ostinato.plane.scheduler.tally import Tally
+from ostinato.plane.taints import keeps_away
 
 _NAME: Final = "PodTopologySpread"
 _UNEVEN: Final = unschedulable(_NAME, "node(s) didn't match pod topology spread constraints")

@@ -22,7 +22,9 @@ from ostinato.kinds.storage_v1 import StorageClass
 from ostinato.plane.scheduler.events import CLAIM, CLASS, NODE, VOLUME, Action, Hint
 from ostinato.plane.scheduler.nodes import NodeInfo
 from ostinato.plane.scheduler.plugin import Cycle, Filter, Plugin
-from ostinato.plane.scheduler.plugins.volume_matching import (
+from ostinato.plane.scheduler.plugins.volume_restrictions import is_its_claim
+from ostinato.plane.scheduler.status import Status, unresolvable
+from ostinato.plane.volume_matching import (
     SELECTED_NODE,
     best_volume,
     can_be_made,
@@ -32,8 +34,6 @@ from ostinato.plane.scheduler.plugins.volume_matching import (
     requested,
     waits_for_consumer,
 )
-from ostinato.plane.scheduler.plugins.volume_restrictions import is_its_claim
-from ostinato.plane.scheduler.status import Status, unresolvable
 
 _NAME: Final = "VolumeBinding"
 _ELSEWHERE: Final = "node(s) didn't match PersistentVolume's node affinity"

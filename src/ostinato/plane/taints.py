@@ -7,12 +7,16 @@ from typing import Final
 
 import msgspec
 
+from ostinato.kinds import core_v1
+
 NO_SCHEDULE: Final = "NoSchedule"
 NO_EXECUTE: Final = "NoExecute"
 PREFER_NO_SCHEDULE: Final = "PreferNoSchedule"
 
 
 class Taint(msgspec.Struct, frozen=True, kw_only=True):
+    """What of a taint decides; it can be a key of a dict, and so can a toleration."""
+
     key: str = ""
     value: str = ""
     effect: str = ""
@@ -24,28 +28,32 @@ class Toleration(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     value: str = ""
     effect: str = ""
 
-    def tolerates(self, taint: Taint) -> bool:
-        if self.effect and self.effect != taint.effect:
-            return False
-        if self.key and self.key != taint.key:
-            return False
-        if self.operator == "Exists":
-            return True
-        return self.operator in ("", "Equal") and self.value == taint.value
 
+AnyTaint = Taint | core_v1.Taint
+AnyToleration = Toleration | core_v1.Toleration
 
 UNSCHEDULABLE: Final = Taint(key="node.kubernetes.io/unschedulable", effect=NO_SCHEDULE)
 
 
-def tolerated(taint: Taint, tolerations: Iterable[Toleration]) -> bool:
-    return any(toleration.tolerates(taint) for toleration in tolerations)
+def tolerates(toleration: AnyToleration, taint: AnyTaint) -> bool:
+    if toleration.effect and toleration.effect != taint.effect:
+        return False
+    if toleration.key and toleration.key != taint.key:
+        return False
+    if toleration.operator == "Exists":
+        return True
+    return (toleration.operator or "Equal") == "Equal" and (toleration.value or "") == (taint.value or "")
 
 
-def keeps_away(taints: Iterable[Taint], tolerations: Sequence[Toleration]) -> bool:
+def tolerated(taint: AnyTaint, tolerations: Iterable[AnyToleration]) -> bool:
+    return any(tolerates(toleration, taint) for toleration in tolerations)
+
+
+def keeps_away(taints: Iterable[AnyTaint], tolerations: Sequence[AnyToleration]) -> bool:
     """Whether a taint forbids a Pod with these tolerations to be put on the node."""
     return any(taint.effect in (NO_SCHEDULE, NO_EXECUTE) and not tolerated(taint, tolerations) for taint in taints)
 
 
-def avoided(taints: Iterable[Taint], tolerations: Sequence[Toleration]) -> int:
+def avoided(taints: Iterable[AnyTaint], tolerations: Sequence[AnyToleration]) -> int:
     """How many taints ask a Pod with these tolerations to rather go elsewhere."""
     return sum(taint.effect == PREFER_NO_SCHEDULE and not tolerated(taint, tolerations) for taint in taints)

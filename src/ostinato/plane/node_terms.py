@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from ostinato.api.labels import Operator, Requirement, Selector, SelectorError
-from ostinato.api.struct import Struct
+from ostinato.kinds.core_v1 import NodeSelectorRequirement, NodeSelectorTerm
 
 Matches = Callable[[Mapping[str, str], str], bool]
 """`matches(labels, name)` of a node."""
@@ -26,33 +26,13 @@ _OPERATORS: Final = {
 }
 
 
-class NodeRequirement(Struct):
-    key: str = ""
-    operator: str = ""
-    values: list[str] = []
-
-
-class NodeTerm(Struct):
-    match_expressions: list[NodeRequirement] = []
-    match_fields: list[NodeRequirement] = []
-
-
-class NodeSelector(Struct):
-    node_selector_terms: list[NodeTerm] = []
-
-
-class PreferredNodeTerm(Struct):
-    weight: int = 0
-    preference: NodeTerm | None = None
-
-
-def matcher(terms: Iterable[NodeTerm]) -> Matches:
+def matcher(terms: Iterable[NodeSelectorTerm]) -> Matches:
     """Whether one of the terms matches a node."""
     compiled = [term_matcher(term) for term in terms]
     return lambda labels, name: any(matches(labels, name) for matches in compiled)
 
 
-def term_matcher(term: NodeTerm) -> Matches:
+def term_matcher(term: NodeSelectorTerm) -> Matches:
     if not term.match_expressions and not term.match_fields:
         return _nothing
     try:
@@ -65,7 +45,7 @@ def term_matcher(term: NodeTerm) -> Matches:
     return lambda labels, name: selector.matches(labels) and all(matches(name) for matches in fields)
 
 
-def names(terms: Sequence[NodeTerm]) -> frozenset[str] | None:
+def names(terms: Sequence[NodeSelectorTerm]) -> frozenset[str] | None:
     """The nodes that the terms name, if every one of them names some; None if there may be others."""
     if not terms:
         return None
@@ -81,7 +61,7 @@ def names(terms: Sequence[NodeTerm]) -> frozenset[str] | None:
     return frozenset(found)
 
 
-def _field(requirement: NodeRequirement) -> Callable[[str], bool]:
+def _field(requirement: NodeSelectorRequirement) -> Callable[[str], bool]:
     (value,) = requirement.values
     if requirement.operator not in ("In", "NotIn"):
         raise ValueError(requirement.operator)
