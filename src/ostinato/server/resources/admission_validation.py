@@ -9,7 +9,7 @@ from ostinato.api.field_errors import FieldError, Path
 from ostinato.api.field_values import validate_fully_qualified_name
 from ostinato.api.gvk import GroupVersion
 from ostinato.server.resources import policy_validation
-from ostinato.server.resources.condition_validation import validate_conditions
+from ostinato.server.resources.conditions import validate_conditions
 from ostinato.server.resources.policy_expressions import Compiler
 from ostinato.server.resources.strategy import Json
 from ostinato.server.resources.validation import checked

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from ostinato.api import names
@@ -201,7 +200,6 @@ def validate_status_change(pod: Json, old: Json) -> list[FieldError]:
         errors += _validate_states(status.get(field, []), before.get(field, []), old["spec"], kind, field)
     errors += pod_status.validate_ended_helpers(status, before)
     errors += pod_status.validate_claims(status, pod["spec"])
-    errors += _validate_claim_statuses(status.get("resourceClaimStatuses", ()), old["spec"])
     hosts = status.get("hostIPs", [])
     errors += _validate_addresses("podIPs", status, before)
     if hosts and hosts[0].get("ip", "") != status.get("hostIP", ""):
@@ -209,25 +207,6 @@ def validate_status_change(pod: Json, old: Json) -> list[FieldError]:
         errors.append(FieldError.invalid(path, hosts[0].get("ip", ""), "must be equal to `hostIP`"))
     errors += _validate_addresses("hostIPs", status, before)
     return errors + pod_status.validate_containers(status, pod["spec"])
-
-
-def _validate_claim_statuses(statuses: Sequence[Json], spec: Json) -> list[FieldError]:
-    """What was made of the claims in the spec, each once."""
-    errors: list[FieldError] = []
-    names_of_claims = {claim.get("name", "") for claim in spec.get("resourceClaims", ())}
-    seen: set[str] = set()
-    for i, status in enumerate(statuses):
-        at, name = _STATUS.child("resourceClaimStatuses").index(i), status.get("name", "")
-        if name not in names_of_claims:
-            detail = "must match the name of an entry in `spec.resourceClaims`"
-            errors.append(FieldError.invalid(at.child("name"), name, detail))
-        if name in seen:
-            errors.append(FieldError.duplicate(at.child("name"), name))
-        seen.add(name)
-        if "resourceClaimName" in status:
-            at = at.child("resourceClaimName")
-            errors += checked(names.name_is_dns_subdomain, status["resourceClaimName"], at)
-    return errors
 
 
 def _validate_addresses(field: str, status: Json, old: Json) -> list[FieldError]:
