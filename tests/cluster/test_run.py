@@ -182,10 +182,14 @@ def test_webhooks_are_asked_without_a_cluster(tmp_path: Path, request: pytest.Fi
         with pytest.raises(APIError, match=r'"validate.v1.gadgets.picky.example.dev" denied the request: it is too la'):
             await client.create({**gadget, "metadata": {"name": "b"}, "spec": {"size": 10}})
 
-    with running(tmp_path / "log", *OSTINATO, "run", "--embedded", str(file)) as program:
+    command = (*OSTINATO, "run", "--embedded", "--state", str(tmp_path / "state"), str(file))
+    with running(tmp_path / "log", *command) as program:
         kubeconfig = Path(program.wait_until_it_says("--kubeconfig").split()[-1])
         program.wait_until_it_says("running ")
         on(kubeconfig, "default", play)
+        program.wait_until_it_says("seen a 3")
+        assert program.stop() == 0, program.log()
+    with running(tmp_path / "log", *command) as program:  # what is stored is converted by webhooks at another port
         program.wait_until_it_says("seen a 3")
         assert program.stop() == 0, program.log()
 

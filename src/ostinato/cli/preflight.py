@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
-from ostinato.api.errors import APIError, Forbidden, NotFound, TooManyRequests, Unauthorized
+from ostinato.api.errors import APIError, Forbidden, NotFound, Unauthorized
 from ostinato.cli.failure import Failure
 from ostinato.cli.program import is_custom
 from ostinato.client import Client, MetadataOf, TransportError
@@ -78,8 +78,6 @@ async def _look(client: Client, watch: Watch, target: str) -> None:
     kind = f"{watch.view.gvk.kind} of {watch.view.gvk.api_version}"
     try:
         await collection.list(ListOptions(limit=1, timeout=_ANSWER_SECONDS))
-    except TooManyRequests:
-        return  # it has the kind, whose objects wait for the webhook that converts them
     except NotFound:
         ours = isinstance(watch.view, Typed) and is_custom(watch.view.cls)
         remedy = "--install-crds installs the definitions of this program" if ours else "is its definition installed?"
@@ -92,11 +90,16 @@ async def _look(client: Client, watch: Watch, target: str) -> None:
 
 
 def _watches(manager: Manager) -> list[Watch]:
+    """What is to be looked at: not what the manager's own webhooks have to convert, which do not serve yet."""
+    converted = {name for each in manager.runnables if isinstance(each, Webhooks) for name in each.definitions}
     found = []
     for each in manager.runnables:
         controller = each.make() if isinstance(each, ControllerFunction) else each
         for source in controller.sources if isinstance(controller, Controller) else ():
-            if isinstance(source, KindSource) and not source.options.optional:
+            if not isinstance(source, KindSource) or source.options.optional:
+                continue
+            info = source.view.info
+            if info is None or f"{info.plural}.{info.gvk.group}" not in converted:
                 settings = source.options.settings or manager.caches.of(source.view)
                 found += [Watch(controller.name, source.view, namespace) for namespace in settings.namespaces]
     return found
