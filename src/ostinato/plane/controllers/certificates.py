@@ -84,7 +84,7 @@ class Approver:
             resource_attributes=attributes,
         )
         review = await ctx.client.live.create(SubjectAccessReview(spec=spec))
-        return review.status is not None and review.status.allowed
+        return review.status.allowed
 
 
 class Signer:

@@ -208,7 +208,7 @@ def _may_help(status: Status | None) -> bool:
 
 def _by_budget(pods: Sequence[PodInfo], budgets: Sequence[PodDisruptionBudget]) -> tuple[list[PodInfo], list[PodInfo]]:
     """Those whose going would violate a budget, if those before them go, and the others."""
-    left = [(each.status.disruptions_allowed or 0) if each.status is not None else 0 for each in budgets]
+    left = [each.status.disruptions_allowed or 0 for each in budgets]
     selectors = [_selector(each) for each in budgets]
     violating: list[PodInfo] = []
     others: list[PodInfo] = []
@@ -218,8 +218,7 @@ def _by_budget(pods: Sequence[PodInfo], budgets: Sequence[PodDisruptionBudget]) 
             selector = selectors[at]
             if not pod.labels or budget.metadata.namespace != pod.namespace or selector.empty:
                 continue
-            gone = (budget.status.disrupted_pods or {}) if budget.status is not None else {}
-            if not selector.matches(pod.labels) or pod.name in gone:
+            if not selector.matches(pod.labels) or pod.name in budget.status.disrupted_pods:
                 continue
             left[at] -= 1
             is_violated = is_violated or left[at] < 0
@@ -228,5 +227,5 @@ def _by_budget(pods: Sequence[PodInfo], budgets: Sequence[PodDisruptionBudget]) 
 
 
 def _selector(budget: PodDisruptionBudget) -> Selector:
-    wanted = budget.spec.selector if budget.spec is not None else None
+    wanted = budget.spec.selector
     return selector_of(None if wanted is None else to_dict(wanted))

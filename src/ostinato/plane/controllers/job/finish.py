@@ -73,7 +73,7 @@ def _failed(reason: str, message: str) -> Finish:
 
 def _is_restarted_too_often(count: Count, limit: int) -> bool:
     """Where containers start anew by themselves, that counts instead of Pods that fail."""
-    if count.job.spec.template.spec is None or count.job.spec.template.spec.restart_policy != "OnFailure":
+    if count.job.spec.template.spec.restart_policy != "OnFailure":
         return False
     return restarts(count.pods) >= max(limit, 1)
 

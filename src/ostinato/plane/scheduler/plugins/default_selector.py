@@ -24,7 +24,7 @@ def default_selector(cycle: Cycle) -> Selector:
     shape = cycle.shape
     labels: dict[str, str] = {}
     for service in cycle.objects.all(Service, shape.namespace):
-        wanted = service.spec.selector if service.spec is not None else None
+        wanted = service.spec.selector
         if wanted and from_set(wanted).matches(shape.labels):
             labels.update(wanted)
     selector = from_set(labels)
@@ -44,13 +44,9 @@ def _selector_of_owner(cycle: Cycle, owner: Owner) -> Selector | None:
     objects, namespace = cycle.objects, cycle.shape.namespace
     if (owner.api_version, owner.kind) == ("v1", "ReplicationController"):
         controller = objects.get(ReplicationController, owner.name, namespace)
-        if controller is None or controller.spec is None:
-            return None
-        return from_set(controller.spec.selector or {})
+        return None if controller is None else from_set(controller.spec.selector)
     if owner.api_version != "apps/v1":
         return Selector()
     kind: type[ReplicaSet | StatefulSet] = ReplicaSet if owner.kind == "ReplicaSet" else StatefulSet
     found = objects.get(kind, owner.name, namespace)
-    if found is None or found.spec is None or found.spec.selector is None:
-        return None
-    return selector_of(to_dict(found.spec.selector))
+    return None if found is None else selector_of(to_dict(found.spec.selector))

@@ -40,7 +40,6 @@ class Constraint(msgspec.Struct, frozen=True):
     max_skew: int
     topology_key: str
     min_domains: int
-    heeds_taints: bool
     selector: Selector
     tally: Tally
     counts_itself: bool
@@ -150,7 +149,6 @@ def _made(
             max_skew=each.max_skew,
             topology_key=each.topology_key,
             min_domains=each.min_domains or 1,
-            heeds_taints=each.node_taints_policy == "Honor",
             selector=selector,
             tally=Tally(_counts(shape, selector), each.topology_key, admits=_admits(shape, each, keys), going=False),
             counts_itself=selector.matches(shape.labels),

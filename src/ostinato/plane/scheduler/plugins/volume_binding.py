@@ -77,7 +77,7 @@ class VolumeBinding(Plugin):
                 return unresolvable(_NAME, why)
             if is_bound(claim):
                 bound.append(claim)
-            elif waits_for_consumer(_class(cycle, claim)) and not (claim.spec and claim.spec.volume_name):
+            elif waits_for_consumer(_class(cycle, claim)) and not claim.spec.volume_name:
                 waiting.append(claim)
             else:
                 return _UNBOUND
@@ -97,7 +97,7 @@ class VolumeBinding(Plugin):
         plan = _Plan(bind=[], provision=[])
         taken: dict[str, object] = {**self._promised}
         for claim in waiting:
-            told = self._told.get(claim.metadata.uid) or (claim.metadata.annotations or {}).get(SELECTED_NODE)
+            told = self._told.get(claim.metadata.uid) or claim.metadata.annotations.get(SELECTED_NODE)
             if told and told != node.name:
                 return None
             volume = None if told else best_volume(claim, cycle.objects.all(PersistentVolume), node, taken)
@@ -153,10 +153,8 @@ class VolumeBinding(Plugin):
             if is_bound(now):
                 continue
             seen = int(now.metadata.resource_version) > int(claim.metadata.resource_version)
-            if claim in plan.provision and seen:
-                told = (now.metadata.annotations or {}).get(SELECTED_NODE, "")
-                if told != node.name:
-                    raise VolumesNotBound(f'provisioning failed for PVC "{claim.metadata.name}"')
+            if seen and claim in plan.provision and now.metadata.annotations.get(SELECTED_NODE) != node.name:
+                raise VolumesNotBound(f'provisioning failed for PVC "{claim.metadata.name}"')
             return False
         return True
 
@@ -174,9 +172,7 @@ class _Filter(Filter):
         self._plugin = plugin
         self._cycle = cycle
         self._waiting = waiting
-        self._volumes = [
-            cycle.objects.get(PersistentVolume, claim.spec.volume_name or "") for claim in bound if claim.spec
-        ]
+        self._volumes = [cycle.objects.get(PersistentVolume, claim.spec.volume_name or "") for claim in bound]
         self._plans: dict[str, _Plan] = {}
         cycle.notes[_NAME] = self._plans
 
@@ -204,8 +200,8 @@ def _why_not(cycle: Cycle, name: str, claim: PersistentVolumeClaim | None) -> st
         if ephemeral:
             return f'waiting for ephemeral volume controller to create the persistentvolumeclaim "{name}"'
         return f'persistentvolumeclaim "{name}" not found'
-    if claim.status is not None and claim.status.phase == "Lost":
-        volume = claim.spec.volume_name if claim.spec else ""
+    if claim.status.phase == "Lost":
+        volume = claim.spec.volume_name or ""
         return f'persistentvolumeclaim "{name}" bound to non-existent persistentvolume "{volume}"'
     if claim.metadata.deletion_timestamp is not None:
         return f'persistentvolumeclaim "{name}" is being deleted'
@@ -239,6 +235,6 @@ def _promise(claim: PersistentVolumeClaim, volume: PersistentVolume) -> dict[str
         "resourceVersion": claim.metadata.resource_version,
     }
     metadata: dict[str, object] = {"resourceVersion": volume.metadata.resource_version}
-    if volume.spec is None or volume.spec.claim_ref is None:
+    if volume.spec.claim_ref is None:
         metadata["annotations"] = {"pv.kubernetes.io/bound-by-controller": "yes"}
     return {"metadata": metadata, "spec": {"claimRef": reference}}

@@ -35,7 +35,7 @@ class VolumeRestrictions(Plugin):
             claim = cycle.objects.get(PersistentVolumeClaim, name, pod.namespace)
             if claim is None:
                 return unresolvable(_NAME, f'persistentvolumeclaim "{name}" not found')
-            if claim.spec is not None and "ReadWriteOncePod" in (claim.spec.access_modes or []):
+            if "ReadWriteOncePod" in claim.spec.access_modes:
                 exclusive.add(name)
         in_use = sum((pod.namespace, name) in cycle.snapshot.claims for name in exclusive)
         return _Filter(pod, frozenset(exclusive), in_use) if in_use or pod.shape.disks else None

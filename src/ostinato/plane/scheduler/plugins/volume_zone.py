@@ -26,13 +26,13 @@ class VolumeZone(Plugin):
         wanted: list[tuple[str, frozenset[str]]] = []
         for name in pod.claims if pod.spec.volumes else ():
             claim = cycle.objects.get(PersistentVolumeClaim, name, pod.namespace)
-            volume_name = claim.spec.volume_name if claim is not None and claim.spec is not None else None
+            volume_name = None if claim is None else claim.spec.volume_name
             if not volume_name:
                 continue
             volume = cycle.objects.get(PersistentVolume, volume_name)
             if volume is None:
                 return unresolvable(_NAME, f'persistentvolume "{volume_name}" not found')
-            labels = volume.metadata.labels or {}
+            labels = volume.metadata.labels
             wanted += [(key, frozenset(labels[key].split("__"))) for key in _KEYS if key in labels]
         return _Filter(wanted) if wanted else None
 

@@ -315,8 +315,8 @@ def _stop_signal(container: Container) -> int:
 def _identity(pod: Pod, container: Container) -> tuple[int | None, int | None, list[int] | None]:
     """User, group and further groups of a container; None is whatever this process has."""
     whole, own = pod.spec.security_context, container.security_context
-    user = own.run_as_user if own is not None and own.run_as_user is not None else None
-    group = own.run_as_group if own is not None and own.run_as_group is not None else None
+    user = None if own is None else own.run_as_user
+    group = None if own is None else own.run_as_group
     groups: list[int] = []
     if whole is not None:
         user = whole.run_as_user if user is None else user
