@@ -277,3 +277,14 @@ async def test_what_follows_from_a_deleted_definition_is_not_asked_about(api: Ap
     assert (await api.delete(f"{definitions}/things.example.com")).code == 200
     assert (await api.get(f"{definitions}/things.example.com")).code == 404
     assert len(hooks.requests) == 1
+
+
+@asking
+async def test_reviews_of_access_are_asked_about(api: Api) -> None:
+    hooks = Hooks(api, v=lambda request: {"allowed": False})
+    rule = {**FOR_MAPS, "apiGroups": ["authorization.k8s.io"], "resources": ["*"]}
+    await configure(api, "validating", hook("v", rules=[rule]))
+    spec = {"nonResourceAttributes": {"path": "/", "verb": "get"}}
+    refused = await api.post("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", {"spec": spec})
+    assert refused.code == 400
+    assert hooks.requests[0]["kind"]["kind"] == "SelfSubjectAccessReview"

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ostinato.server.verbs.context import Context
 
 _NAMESPACES = GroupResource("", "namespaces")
+_REVIEWS = "authorization.k8s.io"  # who asks about a namespace does not learn whether it is there
 _IMMORTAL = frozenset({"default", "kube-system", "kube-public"})
 
 
@@ -26,7 +27,7 @@ class NamespaceLifecycle(Plugin):
         self._namespaces = namespaces
 
     async def mutate(self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any) -> None:
-        if operation != "CREATE" or not context.resource.namespaced:
+        if operation != "CREATE" or not context.resource.namespaced or context.resource.gvr.group == _REVIEWS:
             return
         namespace = context.route.namespace
         entry = self._namespaces.newest(namespace)

@@ -50,6 +50,8 @@ def _verb(answer: Answer) -> Callable[[Context], Awaitable[Response]]:
         obj = body.read(request, resource, data, body_media(request), options)
         write.fit_namespace(context, obj)
         obj = write.owned(context, None, obj, options)
+        await context.admission.mutate(context, "CREATE", obj, None, options)
+        await context.admission.validate(context, "CREATE", obj, None, options)
         obj["status"] = answer(context, obj)
         kind = {"kind": resource.gvk.kind, "apiVersion": resource.gvk.api_version}
         return value_response({**kind, **obj}, form, 201)
