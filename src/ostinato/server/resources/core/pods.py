@@ -22,10 +22,12 @@ from ostinato.server.resources.pod_resources import default_pod_resources, quali
 from ostinato.server.resources.pod_spec import containers_of, default_pod_spec, default_resources, drop_old_annotations
 from ostinato.server.resources.pod_spec import round_up as round_up_amounts
 from ostinato.server.resources.pod_warnings import pod_name_warning, pod_warnings
+from ostinato.server.resources.shown import as_shown
 from ostinato.server.resources.strategy import Json, Strategy
 from ostinato.server.resources.validation import difference
 
 _SPEC = Path("spec")
+_EPHEMERAL = "core.v1.EphemeralContainer"
 _STATUSES = ("initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses")
 _OF_STATUS = without(
     from_paths(
@@ -204,7 +206,7 @@ class EphemeralContainers(Strategy):
                 detail = f'existing ephemeral containers "{name}" may not be removed\n'
                 errors.append(FieldError.forbidden(path, detail))
             elif present[name] != container:
-                changes = difference(container, present[name])
+                changes = difference(*(as_shown(_EPHEMERAL, each) for each in (container, present[name])))
                 detail = f'existing ephemeral containers "{name}" may not be changed\n{changes}'
                 errors.append(FieldError.forbidden(path, detail))
         return errors
