@@ -118,6 +118,22 @@ def test_a_connection_is_used_again(tmp_path: Path) -> None:
     play(tmp_path, peer, test)
 
 
+def test_a_connection_serves_all_paths_of_a_host_but_not_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    peer = Peer(OK, OK, OK)
+
+    async def test(scene: Scene) -> None:
+        await scene.ask(path="/a")
+        await scene.ask(path="/b")
+        assert peer.connections == 1
+        monkeypatch.setattr(client_module, "_IDLE", 0.0)
+        await scene.ask(path="/a")
+        assert peer.connections == 2
+
+    play(tmp_path, peer, test)
+
+
 def test_a_connection_that_has_ended_meanwhile_is_replaced(tmp_path: Path) -> None:
     ended = asyncio.Event()
     counted = 0

@@ -45,7 +45,7 @@ class WebhookClient:
         self._clock = clock
         self._locate = locate
         self._contexts = Contexts()
-        self._idle: dict[Target, list[_Connection]] = {}
+        self._idle: dict[Target, list[_Connection]] = {}  # by whom they are to, the longest idle first
 
     async def ask(self, client: Json, review: bytes, seconds: int) -> bytes:
         target = target_of(client)
@@ -100,10 +100,11 @@ class WebhookClient:
         kept = False
         try:
             head = await _sent(stream, request)
-            body = b""
+            pieces, size = [], 0
             async for piece in body_of(stream, head):
-                body += piece
-                if len(body) > _MOST_BODY:
+                pieces.append(piece)
+                size += len(piece)
+                if size > _MOST_BODY:
                     raise CallError(f"the answer has more than {_MOST_BODY} bytes")
             if _is_chunked(head):
                 await _read_trailers(stream)
@@ -117,22 +118,29 @@ class WebhookClient:
         finally:
             if not kept:
                 stream.close()
-        return _Answer(head, body)
+        return _Answer(head, b"".join(pieces))
 
     # Connections
 
     def _taken(self, target: Target) -> TlsStream | None:
-        connections = self._idle.get(target)
-        while connections:
-            stream, since = connections.pop()
-            if self._clock.monotonic() - since < _IDLE:
-                return stream
-            stream.close()
-        self._idle.pop(target, None)
+        """The connection that has waited for the shortest time, None if there is none."""
+        connections = self._idle.get(target.peer)
+        if connections and self._clock.monotonic() - connections[-1].since < _IDLE:
+            return connections.pop().stream
+        self._end_old()
         return None
 
+    def _end_old(self) -> None:
+        """Close the connections that have waited for too long, whosever they are."""
+        begin = self._clock.monotonic() - _IDLE
+        for peer, connections in list(self._idle.items()):
+            while connections and connections[0].since <= begin:
+                connections.pop(0).stream.close()
+            if not connections:
+                del self._idle[peer]
+
     def _keep(self, target: Target, stream: TlsStream) -> bool:
-        connections = self._idle.setdefault(target, [])
+        connections = self._idle.setdefault(target.peer, [])
         if len(connections) >= _MOST_IDLE:
             return False
         connections.append(_Connection(stream, self._clock.monotonic()))

@@ -36,6 +36,11 @@ class Target(NamedTuple):
     service: Service | None  # which says where to connect to, instead of host and port
     bundle: bytes  # PEM of who signs its certificate; empty: those that this machine trusts
 
+    @property
+    def peer(self) -> Target:
+        """The same for all paths: whom a connection is to."""
+        return self._replace(path="")
+
     def url(self, seconds: int) -> str:
         return f"https://{self.authority}{self.path}?timeout={seconds}s"
 
