@@ -29,6 +29,9 @@ from ostinato.api.status import (
     causes,
 )
 
+NAMESPACE_TERMINATING: Final = "NamespaceTerminating"
+"""The cause of a `Forbidden` that is to be expected: nothing can be made in a namespace that is being deleted."""
+
 _NO_RESOURCE: Final = GroupResource("", "")
 _LONGEST_PLAIN_BODY: Final = 2048  # bytes of a body that is no Status which a message repeats
 

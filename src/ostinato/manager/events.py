@@ -21,7 +21,7 @@ from collections import deque
 from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
-from ostinato.api.errors import AlreadyExists, APIError
+from ostinato.api.errors import NAMESPACE_TERMINATING, AlreadyExists, APIError
 from ostinato.client.client import Client
 from ostinato.client.transport import TransportError
 from ostinato.manager.event_books import Book, Known
@@ -36,8 +36,6 @@ TRIES: Final = 12
 BETWEEN_TRIES: Final = 10.0  # seconds, and up to a quarter more
 REFRESH: Final = 1800.0  # seconds after which the counts of living series are told
 FLUSH: Final = 5.0  # seconds for what is left at the end
-
-_TERMINATING: Final = "NamespaceTerminating"  # the cause of a refusal that is to be expected
 
 _logger = logging.getLogger("ostinato.manager")
 
@@ -187,7 +185,7 @@ class Events:
             _logger.debug("the server rejected event %s: %s", known, error)
             return not known.is_series  # of a series: it has been made in the meantime, and can be patched
         except APIError as error:
-            level = logging.DEBUG if error.has_cause(_TERMINATING) else logging.ERROR
+            level = logging.DEBUG if error.has_cause(NAMESPACE_TERMINATING) else logging.ERROR
             _logger.log(level, "the server rejected event %s: %s", known, error)
             known.forget()
         except TransportError as error:

@@ -19,7 +19,7 @@ from typing import Final
 from zoneinfo import ZoneInfo
 
 from ostinato.api.cron import Schedule, ScheduleError, parse_schedule
-from ostinato.api.errors import AlreadyExists, APIError
+from ostinato.api.errors import NAMESPACE_TERMINATING, AlreadyExists, APIError
 from ostinato.api.meta import ObjectMeta
 from ostinato.api.object import kind_of
 from ostinato.api.owners import controller_reference_to, is_controlled_by
@@ -94,7 +94,7 @@ class _Run:
             error = failed
         if self._cron.status != before:
             self._cron = await self._client.update(self._cron, subresource="status")
-        if error is not None and not error.has_cause("NamespaceTerminating"):
+        if error is not None and not error.has_cause(NAMESPACE_TERMINATING):
             raise error
         return seconds
 
@@ -224,7 +224,7 @@ class _Run:
             if not is_controlled_by(job, cron) or self._is_active(job.metadata.uid):
                 return
         except APIError as error:
-            if not error.has_cause("NamespaceTerminating"):
+            if not error.has_cause(NAMESPACE_TERMINATING):
                 self._tell("FailedCreate", f"Error creating job: {error}", "Warning")
             raise
         cron.status.active = [*cron.status.active, _reference_to(job)]

@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from ostinato.api.errors import Forbidden, NotFound
+from ostinato.api.errors import NAMESPACE_TERMINATING, Forbidden, NotFound
 from ostinato.api.gvk import NamespacedName
 from ostinato.api.meta import ObjectMeta
 from ostinato.cache import Event
@@ -99,7 +99,7 @@ async def _create(endpoints: Endpoints, ctx: Context) -> None:
     try:
         await ctx.client.create(endpoints)
     except Forbidden as error:
-        if not error.has_cause("NamespaceTerminating"):
+        if not error.has_cause(NAMESPACE_TERMINATING):
             raise
 
 

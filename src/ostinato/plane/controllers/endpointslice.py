@@ -15,7 +15,7 @@ from typing import Final
 import msgspec
 
 from ostinato.api.codec import to_dict
-from ostinato.api.errors import Forbidden, NotFound
+from ostinato.api.errors import NAMESPACE_TERMINATING, Forbidden, NotFound
 from ostinato.api.gvk import NamespacedName
 from ostinato.api.meta import ObjectMeta
 from ostinato.api.owners import controller_reference_to
@@ -238,7 +238,7 @@ class _Plan:
             try:
                 await ctx.client.create(each)
             except Forbidden as error:
-                if not error.has_cause("NamespaceTerminating"):
+                if not error.has_cause(NAMESPACE_TERMINATING):
                     raise
         for before, after in self.updated:
             change = {

@@ -12,7 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from ostinato.api.codec import to_dict
-from ostinato.api.errors import Forbidden, NotFound
+from ostinato.api.errors import NAMESPACE_TERMINATING, Forbidden, NotFound
 from ostinato.api.gvk import NamespacedName
 from ostinato.api.meta import ObjectMeta
 from ostinato.api.owners import controller_reference_to
@@ -107,7 +107,7 @@ class Mirroring:
                 try:
                     await ctx.client.create(each)
                 except Forbidden as error:
-                    if not error.has_cause("NamespaceTerminating"):
+                    if not error.has_cause(NAMESPACE_TERMINATING):
                         raise
             elif not _same(current, each):
                 await ctx.client.patch(EndpointSlice, current.metadata, MergePatch(_change(current, each)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Generic, TypeVar
 
-from ostinato.api.errors import AlreadyExists, Forbidden, NotFound
+from ostinato.api.errors import NAMESPACE_TERMINATING, AlreadyExists, Forbidden, NotFound
 from ostinato.api.gvk import NamespacedName
 from ostinato.api.object import Object
 from ostinato.cache import Added, Event, Settings
@@ -51,7 +51,7 @@ class EveryNamespace(Generic[O]):
         except (AlreadyExists, NotFound):
             return  # somebody was faster, or the namespace has gone
         except Forbidden as error:
-            if not error.has_cause("NamespaceTerminating"):
+            if not error.has_cause(NAMESPACE_TERMINATING):
                 raise
 
 

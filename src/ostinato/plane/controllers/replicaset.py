@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import msgspec
 
-from ostinato.api.errors import APIError, Conflict, NotFound
+from ostinato.api.errors import NAMESPACE_TERMINATING, APIError
 from ostinato.api.gvk import NamespacedName
 from ostinato.api.labels import Selector
 from ostinato.api.owners import controller_of
@@ -34,6 +34,7 @@ from ostinato.plane.claims import Claims, index_controllers, managed_by, orphans
 from ostinato.plane.controllers import Options
 from ostinato.plane.controllers.replicaset_pods import ForReplicas, Glances
 from ostinato.plane.controllers.replicaset_ranking import Candidate, ranked
+from ostinato.plane.pod_control import create_pod, delete_pod
 from ostinato.plane.pods import PodState, is_active
 from ostinato.plane.statuses import write_status
 from ostinato.plane.templates import pod_from_template
@@ -43,7 +44,6 @@ _Status = ReplicaSetStatus | ReplicationControllerStatus
 
 _MOST_AT_ONCE: Final = 500
 _FAILURE: Final = "ReplicaFailure"
-_TERMINATING: Final = "NamespaceTerminating"
 
 
 class Family(msgspec.Struct, frozen=True, kw_only=True):
@@ -169,14 +169,11 @@ class ReplicaReconciler:
             if namespace_ends:
                 return
             try:
-                created = await ctx.client.create(pod)
+                await create_pod(ctx, owner, pod)
             except APIError as error:
-                if error.has_cause(_TERMINATING):
-                    namespace_ends = True
-                    return
-                ctx.event(owner, "FailedCreate", f"Error creating: {error}", kind="Warning")
-                raise
-            ctx.event(owner, "SuccessfulCreate", f"Created pod: {created.metadata.name}")
+                if not error.has_cause(NAMESPACE_TERMINATING):
+                    raise
+                namespace_ends = True
 
         await slow_start(range(count), create)
 
@@ -188,17 +185,8 @@ class ReplicaReconciler:
             uids = {pod.metadata.uid for pod in order[:count]}
             chosen = [entry for entry in active if entry.uid in uids]
 
-        async def delete(entry: Entry) -> None:
-            try:
-                await ctx.client.delete(PodState, entry.key, uid=entry.uid)
-            except (NotFound, Conflict):
-                return  # it is gone, or another one by now
-            except APIError as error:
-                ctx.event(owner, "FailedDelete", f"Error deleting: {error}", kind="Warning")
-                raise
-            ctx.event(owner, "SuccessfulDelete", f"Deleted pod: {entry.key.name}")
-
-        for answer in await asyncio.gather(*map(delete, chosen), return_exceptions=True):
+        deletions = [delete_pod(ctx, owner, entry.key, entry.uid) for entry in chosen]
+        for answer in await asyncio.gather(*deletions, return_exceptions=True):
             if isinstance(answer, BaseException):
                 raise answer
 

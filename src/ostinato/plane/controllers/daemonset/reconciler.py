@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
-from ostinato.api.errors import APIError, Conflict, Forbidden, NotFound
+from ostinato.api.errors import NAMESPACE_TERMINATING, APIError, Forbidden
 from ostinato.api.labels import Selector, SelectorError
 from ostinato.cache.reads import Question
 from ostinato.client.views import view_of
@@ -27,6 +27,7 @@ from ostinato.plane.controllers.daemonset.failures import FailureBackoff
 from ostinato.plane.controllers.daemonset.placement import Fit, NodeFacts, NodeState, Placement
 from ostinato.plane.controllers.daemonset.rollout import Judge, Work
 from ostinato.plane.controllers.history import History
+from ostinato.plane.pod_control import create_pod, delete_pod
 from ostinato.plane.pods import PodState
 from ostinato.plane.readings import Readings
 from ostinato.plane.statuses import write_status
@@ -61,7 +62,7 @@ class DaemonSetReconciler:
         try:
             return await self._step(owner, selector, ctx)
         except Forbidden as error:
-            if error.has_cause("NamespaceTerminating"):
+            if error.has_cause(NAMESPACE_TERMINATING):
                 return None  # it goes with its namespace
             raise
 
@@ -241,35 +242,16 @@ class _Step:
         if work.nodes:
             mould = Mould(self._owner, self._hash)
             try:
-                await slow_start(work.nodes[:_MOST], lambda node: self._create(mould, node))
+                await slow_start(work.nodes[:_MOST], lambda node: create_pod(self._ctx, self._owner, mould.cast(node)))
             except APIError as error:
                 failure = error
         for pod in work.pods[:_MOST]:
             try:
-                await self._delete(pod)
+                await delete_pod(self._ctx, self._owner, pod.key, pod.uid)
             except APIError as error:
                 failure = failure or error
         if failure is not None:
             raise failure
-
-    async def _create(self, mould: Mould, node: str) -> None:
-        try:
-            made = await self._ctx.client.create(mould.cast(node))
-        except APIError as error:
-            if not error.has_cause("NamespaceTerminating"):
-                self._tell("FailedCreate", f"Error creating: {error}", kind="Warning")
-            raise
-        self._tell("SuccessfulCreate", f"Created pod: {made.metadata.name}")
-
-    async def _delete(self, pod: Daemon) -> None:
-        try:
-            await self._ctx.client.delete(PodState, pod.key, uid=pod.uid)
-        except (NotFound, Conflict):
-            return  # it is gone, or another one by now
-        except APIError as error:
-            self._tell("FailedDelete", f"Error deleting: {error}", kind="Warning")
-            raise
-        self._tell("SuccessfulDelete", f"Deleted pod: {pod.key.name}")
 
     def _tell(self, reason: str, note: str, kind: str = "Normal") -> None:
         self._ctx.event(self._owner, reason, note, kind=kind)

@@ -14,7 +14,7 @@ at any time, and goes on where it was.
 
 from __future__ import annotations
 
-from ostinato.api.errors import APIError
+from ostinato.api.errors import NAMESPACE_TERMINATING, APIError
 from ostinato.api.gvk import NamespacedName
 from ostinato.controller import Context, Result
 from ostinato.kinds.apps_v1 import Deployment, ReplicaSet
@@ -23,8 +23,6 @@ from ostinato.plane.claimants import ForClaimants, selector_in_spec
 from ostinato.plane.claims import Claims, index_controllers, managed_by, orphans_in
 from ostinato.plane.controllers import Options
 from ostinato.plane.controllers.deployment.rollout import HashCollision, Rollout
-
-_TERMINATING = "NamespaceTerminating"
 
 
 def add_to(manager: Manager, options: Options) -> None:  # noqa: ARG001
@@ -50,7 +48,7 @@ class DeploymentReconciler:
             await rollout.write_status()
             return Result(retry=True)
         except APIError as error:
-            if error.has_cause(_TERMINATING):
+            if error.has_cause(NAMESPACE_TERMINATING):
                 return None  # the Deployment will be gone soon as well
             await rollout.write_status()
             raise

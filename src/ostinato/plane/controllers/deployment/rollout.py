@@ -15,7 +15,7 @@ from __future__ import annotations
 import copy
 from typing import Any, Final
 
-from ostinato.api.errors import AlreadyExists, APIError
+from ostinato.api.errors import NAMESPACE_TERMINATING, AlreadyExists, APIError
 from ostinato.api.owners import is_controlled_by
 from ostinato.client.patching import MergePatch
 from ostinato.controller import Context
@@ -25,7 +25,6 @@ from ostinato.plane.controllers.deployment.scaling import active, by_age, max_su
 from ostinato.plane.statuses import write_status
 
 _UNLIMITED: Final = 2**31 - 1
-_TERMINATING: Final = "NamespaceTerminating"
 
 
 class HashCollision(Exception):  # noqa: N818 - what happened
@@ -157,7 +156,7 @@ class Rollout:
         except AlreadyExists:
             created = await self._existing(name)
         except APIError as error:
-            if not error.has_cause(_TERMINATING):
+            if not error.has_cause(NAMESPACE_TERMINATING):
                 note = f'Failed to create new replica set "{name}": {error}'
                 self._say("False", progress.CREATE_FAILED, note)
                 self._ctx.event(deployment, progress.CREATE_FAILED, note, kind="Warning")

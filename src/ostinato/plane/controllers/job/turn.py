@@ -11,7 +11,7 @@ import copy
 from contextlib import suppress
 from typing import Final
 
-from ostinato.api.errors import APIError, NotFound
+from ostinato.api.errors import NAMESPACE_TERMINATING, APIError, NotFound
 from ostinato.client.patching import StrategicMergePatch
 from ostinato.client.transport import TransportError
 from ostinato.controller import Context
@@ -33,6 +33,7 @@ from ostinato.plane.controllers.job.pods import (
     waits_for_the_end,
 )
 from ostinato.plane.controllers.job.policies import judge
+from ostinato.plane.pod_control import create_pod
 from ostinato.plane.pods import is_ready
 
 MOST: Final = 500  # Pods that are created, deleted or counted in one turn
@@ -165,14 +166,12 @@ class Turn:
     async def _create_one(self, index: int | None) -> None:
         replaced = None if index is None else self._count.to_replace.get(index)
         try:
-            made = await self._client.create(pod_of(self._job, index, replaced))
-        except (APIError, TransportError) as error:
-            if isinstance(error, APIError) and error.has_cause("NamespaceTerminating"):
-                return
-            self._ctx.event(self._job, "FailedCreate", f"Error creating: {error}", kind="Warning")
-            raise
+            await create_pod(self._ctx, self._job, pod_of(self._job, index, replaced))
+        except APIError as error:
+            if not error.has_cause(NAMESPACE_TERMINATING):
+                raise
+            return
         self._active += 1
-        self._ctx.event(self._job, "SuccessfulCreate", f"Created pod: {made.metadata.name}")
 
     async def _delete(self, pods: list[JobPod], *, counted: bool) -> None:
         """`counted`: they count as failed; else they are as if they had never been."""

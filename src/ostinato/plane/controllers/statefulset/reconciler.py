@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from typing import Final, TypeVar
 
-from ostinato.api.errors import AlreadyExists, APIError, Forbidden
+from ostinato.api.errors import NAMESPACE_TERMINATING, AlreadyExists, APIError, Forbidden
 from ostinato.api.labels import SelectorError
 from ostinato.cache.entry import Entry
 from ostinato.client.patching import StrategicMergePatch
@@ -55,7 +55,7 @@ class StatefulSetReconciler:
         try:
             return await _Step(ctx, owner, pods, history).take()
         except Forbidden as error:
-            if error.has_cause("NamespaceTerminating"):
+            if error.has_cause(NAMESPACE_TERMINATING):
                 return None  # it goes with its namespace
             raise
 
