@@ -35,6 +35,7 @@ _MANAGER = "kube-apiserver"
 _RANGE_MANAGER = "kubernetes-service-cidr-controller"
 _RANGE_READY = "Kubernetes default Service CIDR is ready"
 _FLOW_MANAGER = "api-priority-and-fairness-config-producer-v1"
+_FLOW_CONSUMER = "api-priority-and-fairness-config-consumer-v1"
 
 
 async def bootstrap(
@@ -85,8 +86,7 @@ def _kept_whole(world: World, index: Index, resource: Resource, current: Entry, 
 
 def _new(world: World, resource: Resource, obj: Json) -> Json:
     now = write.now(world.clock)
-    obj = body.shaped(resource, obj)
-    obj = resource.managers[""].update(None, obj, _MANAGER if resource.gvk.group != _FLOW_GROUP else _FLOW_MANAGER, now)
+    obj = _owned(resource, body.shaped(resource, obj), now)
     meta = obj["metadata"]
     meta["uid"], meta["creationTimestamp"] = world.ids.uid(), now
     if resource.strategy.generation:
@@ -94,13 +94,32 @@ def _new(world: World, resource: Resource, obj: Json) -> Json:
     resource.strategy.prepare_create(obj)
     if resource.gvk.kind == "ServiceCIDR":
         ready = {"type": "Ready", "status": "True", "lastTransitionTime": now, "message": _RANGE_READY}
-        config = {"apiVersion": obj["apiVersion"], "kind": "ServiceCIDR", "metadata": {"name": meta["name"]}}
-        config["status"] = {"conditions": [ready]}
-        obj = resource.managers["status"].apply(obj, config, _RANGE_MANAGER, now)
+        obj = _with_condition(resource, obj, ready, _RANGE_MANAGER, now)
         obj["status"]["conditions"][0]["reason"] = ""
     if resource.gvk.kind == "FlowSchema":
-        obj["status"] = {"conditions": [_served(obj["spec"]["priorityLevelConfiguration"]["name"], now)]}
+        served = _served(obj["spec"]["priorityLevelConfiguration"]["name"], now)
+        obj = _with_condition(resource, obj, served, _FLOW_CONSUMER, now)
     return obj
+
+
+def _owned(resource: Resource, obj: Json, now: str) -> Json:
+    """An object with who owns its fields: nobody does those that the server fills in by itself."""
+    manager = _FLOW_MANAGER if resource.gvk.group == _FLOW_GROUP else _MANAGER
+    filled_in = _FILLED_IN.get(obj["kind"], ())
+    if not filled_in:
+        return resource.managers[""].update(None, obj, manager, now)
+    spec = {field: value for field, value in obj["spec"].items() if field not in filled_in}
+    asked = {**obj, "spec": spec} if spec else {field: value for field, value in obj.items() if field != "spec"}
+    owners = resource.managers[""].update(None, asked, manager, now)["metadata"]["managedFields"]
+    return {**obj, "metadata": {**obj["metadata"], "managedFields": owners}}
+
+
+_FILLED_IN = {"Namespace": ("finalizers",), "Service": ("clusterIPs", "ipFamilies")}
+
+
+def _with_condition(resource: Resource, obj: Json, condition: Json, manager: str, now: str) -> Json:
+    config = {"apiVersion": obj["apiVersion"], "kind": obj["kind"], "metadata": {"name": obj["metadata"]["name"]}}
+    return resource.managers["status"].apply(obj, {**config, "status": {"conditions": [condition]}}, manager, now)
 
 
 _FLOW_GROUP = "flowcontrol.apiserver.k8s.io"
