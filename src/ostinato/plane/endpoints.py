@@ -13,15 +13,18 @@ from typing import Any, Final
 
 import msgspec
 
+from ostinato.api.errors import NAMESPACE_TERMINATING, Forbidden
 from ostinato.api.gvk import NamespacedName
 from ostinato.api.labels import Selector, from_set
 from ostinato.api.object import Object
 from ostinato.api.struct import Struct
 from ostinato.cache import Entry, Event, Updated
 from ostinato.client.views import View
+from ostinato.controller.context import Context
 from ostinato.controller.handlers import Handler, Keys
 from ostinato.controller.runnable import Surroundings
-from ostinato.kinds.core_v1 import ObjectReference, Service, ServicePort
+from ostinato.kinds.core_v1 import Endpoints, ObjectReference, Service, ServicePort
+from ostinato.kinds.discovery_v1 import EndpointSlice
 from ostinato.plane.claimants import Selectors
 from ostinato.plane.pods import PodCondition
 
@@ -157,6 +160,15 @@ class ForServices(Handler):
 
 def _version(entry: Entry) -> str:
     return entry.resource_version  # a Service has no generation
+
+
+async def create(instance: Endpoints | EndpointSlice, ctx: Context) -> None:
+    """A namespace that is being deleted takes no more of them, and needs none."""
+    try:
+        await ctx.client.create(instance)
+    except Forbidden as error:
+        if not error.has_cause(NAMESPACE_TERMINATING):
+            raise
 
 
 class Triggers:

@@ -11,11 +11,8 @@ from typing import Final
 
 import msgspec
 
-from ostinato.api.errors import NAMESPACE_TERMINATING, Forbidden, NotFound
-from ostinato.api.gvk import NamespacedName
 from ostinato.api.meta import ObjectMeta
-from ostinato.cache import Event
-from ostinato.controller import Context, ForEvent, Request
+from ostinato.controller import Context, ForObject, Request
 from ostinato.kinds.core_v1 import EndpointAddress, EndpointPort, Endpoints, EndpointSubset, Service
 from ostinato.manager import Manager
 from ostinato.plane.controllers import Options
@@ -26,6 +23,7 @@ from ostinato.plane.endpoints import (
     ServedPod,
     Triggers,
     addresses,
+    create,
     families_of,
     hostname_of,
     is_headless,
@@ -43,17 +41,12 @@ _MOST: Final = 1000
 def add_to(manager: Manager, options: Options) -> None:  # noqa: ARG001
     (
         manager.build("endpoint-controller")
-        .watches(Service, handler=ForEvent(_itself))
+        .watches(Service, handler=ForObject())
         .watches(ServedPod, handler=ForServices())
-        .watches(Endpoints, handler=ForEvent(_itself))
+        .watches(Endpoints, handler=ForObject())  # which has the name of its Service
         .with_options(max_concurrent=5)
         .complete(EndpointsReconciler())
     )
-
-
-def _itself(event: Event) -> Iterable[NamespacedName]:
-    """A Service and its Endpoints have one name."""
-    return (event.key,)
 
 
 class EndpointsReconciler:
@@ -66,7 +59,7 @@ class EndpointsReconciler:
         if service is None:
             self._triggers.forget(request)
             if current is not None and current.metadata.labels.get(MANAGED_BY) == MANAGER:
-                await _delete(current, ctx)
+                await ctx.client.delete(current, missing_ok=True)
             return
         if service.spec.type == "ExternalName" or not service.spec.selector:
             return
@@ -89,25 +82,10 @@ class EndpointsReconciler:
             metadata = ObjectMeta(
                 name=request.name, namespace=request.namespace, labels=labels, annotations=annotations
             )
-            await _create(Endpoints(metadata=metadata, subsets=subsets), ctx)
+            await create(Endpoints(metadata=metadata, subsets=subsets), ctx)
             return
         current.metadata.labels, current.metadata.annotations, current.subsets = labels, annotations, subsets
         await ctx.client.update(current)
-
-
-async def _create(endpoints: Endpoints, ctx: Context) -> None:
-    try:
-        await ctx.client.create(endpoints)
-    except Forbidden as error:
-        if not error.has_cause(NAMESPACE_TERMINATING):
-            raise
-
-
-async def _delete(endpoints: Endpoints, ctx: Context) -> None:
-    try:
-        await ctx.client.delete(endpoints)
-    except NotFound:
-        return
 
 
 def _labels(service: Service) -> dict[str, str]:

@@ -15,12 +15,8 @@ from typing import Final
 import msgspec
 
 from ostinato.api.codec import to_dict
-from ostinato.api.errors import NAMESPACE_TERMINATING, Forbidden, NotFound
-from ostinato.api.gvk import NamespacedName
 from ostinato.api.meta import ObjectMeta
 from ostinato.api.owners import controller_reference_to
-from ostinato.cache import Entry, Event
-from ostinato.cache import by as indexed_by
 from ostinato.client.patching import MergePatch
 from ostinato.controller import Context, ForEvent, Request
 from ostinato.kinds.core_v1 import Node, Service
@@ -34,6 +30,7 @@ from ostinato.plane.endpoints import (
     ServedPod,
     Triggers,
     addresses,
+    create,
     families_of,
     hostname_of,
     is_headless,
@@ -42,22 +39,12 @@ from ostinato.plane.endpoints import (
     target_port,
 )
 from ostinato.plane.indexes import keep
+from ostinato.plane.slices import MANAGED_BY, OF_SERVICE, SERVICE_NAME, OwnSlices
 
-NAME_LABEL: Final = "kubernetes.io/service-name"
-MANAGED_BY: Final = "endpointslice.kubernetes.io/managed-by"
-MANAGER: Final = "endpointslice-controller.k8s.io"
-_RESERVED: Final = frozenset({NAME_LABEL, MANAGED_BY, HEADLESS_LABEL})
+_OWN: Final = OwnSlices("endpointslice-controller.k8s.io")
+_RESERVED: Final = frozenset({SERVICE_NAME, MANAGED_BY, HEADLESS_LABEL})
 _MOST: Final = 100  # endpoints of a slice
 _ZONE: Final = "topology.kubernetes.io/zone"
-
-
-def _service_of(entry: Entry) -> str | None:
-    labels = entry.labels
-    name = labels.get(NAME_LABEL)
-    return f"{entry.key.namespace}/{name}" if name and labels.get(MANAGED_BY) == MANAGER else None
-
-
-OF_SERVICE: Final = indexed_by("service", _service_of)
 
 
 def add_to(manager: Manager, options: Options) -> None:  # noqa: ARG001
@@ -66,15 +53,10 @@ def add_to(manager: Manager, options: Options) -> None:  # noqa: ARG001
         manager.build("endpoint-slice-controller")
         .watch_for(Service)
         .watches(ServedPod, handler=ForServices())
-        .watches(EndpointSlice, handler=ForEvent(_whose))
+        .watches(EndpointSlice, handler=ForEvent(_OWN.services))
         .with_options(max_concurrent=5)
         .complete(EndpointSlices())
     )
-
-
-def _whose(event: Event) -> Iterable[NamespacedName]:
-    name = event.object.labels.get(NAME_LABEL) if _service_of(event.object) else None
-    return (NamespacedName(event.key.namespace, name),) if name else ()
 
 
 class EndpointSlices:
@@ -89,11 +71,7 @@ class EndpointSlices:
         if service.spec.type == "ExternalName" or not service.spec.selector:
             return
         pods = await ctx.client.list(ServedPod, namespace=request.namespace, labels=selector_of_service(service))
-        existing = [
-            each
-            for each in await ctx.client.list(EndpointSlice, index=(OF_SERVICE.name, str(request)))
-            if each.metadata.deletion_timestamp is None
-        ]
+        existing = [each for each in await _OWN.of(request, ctx.client) if each.metadata.deletion_timestamp is None]
         trigger = self._triggers.look(service, pods)
         zones = await _zones(pods, ctx)
         plan = _Plan(service, trigger)
@@ -235,11 +213,7 @@ class _Plan:
 
     async def carry_out(self, ctx: Context) -> None:
         for each in self.created:
-            try:
-                await ctx.client.create(each)
-            except Forbidden as error:
-                if not error.has_cause(NAMESPACE_TERMINATING):
-                    raise
+            await create(each, ctx)
         for before, after in self.updated:
             change = {
                 "metadata": {
@@ -252,17 +226,14 @@ class _Plan:
             }
             await ctx.client.patch(EndpointSlice, before.metadata, MergePatch(change))
         for each in self.deleted:
-            try:
-                await ctx.client.delete(each)
-            except NotFound:
-                continue
+            await ctx.client.delete(each, missing_ok=True)
 
 
 def _labels(service: Service) -> dict[str, str]:
     labels = {name: value for name, value in service.metadata.labels.items() if name not in _RESERVED}
     if is_headless(service):
         labels[HEADLESS_LABEL] = ""
-    return labels | {NAME_LABEL: service.metadata.name, MANAGED_BY: MANAGER}
+    return labels | _OWN.labels(service.metadata.name)
 
 
 def _identity(endpoint: Endpoint) -> Hashable:

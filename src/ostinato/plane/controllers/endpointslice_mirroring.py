@@ -6,68 +6,45 @@ Each set of ports has a slice of its own, of up to a thousand addresses. Endpoin
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any, Final
 
 import msgspec
 
 from ostinato.api.codec import to_dict
-from ostinato.api.errors import NAMESPACE_TERMINATING, Forbidden, NotFound
-from ostinato.api.gvk import NamespacedName
 from ostinato.api.meta import ObjectMeta
 from ostinato.api.owners import controller_reference_to
-from ostinato.cache import Entry, Event, by
 from ostinato.client.patching import MergePatch
-from ostinato.controller import Context, ForEvent, Request
+from ostinato.controller import Context, ForEvent, ForObject, Request
 from ostinato.kinds.core_v1 import EndpointAddress, Endpoints, EndpointSubset, Service
 from ostinato.kinds.discovery_v1 import Endpoint, EndpointConditions, EndpointPort, EndpointSlice
 from ostinato.manager import Manager
 from ostinato.plane.controllers import Options
-from ostinato.plane.controllers.endpointslice import MANAGED_BY, NAME_LABEL
-from ostinato.plane.endpoints import TRIGGER_ANNOTATION, family_of
+from ostinato.plane.endpoints import TRIGGER_ANNOTATION, create, family_of
 from ostinato.plane.indexes import keep
+from ostinato.plane.slices import OF_SERVICE, OwnSlices
 
-MANAGER: Final = "endpointslicemirroring-controller.k8s.io"
+_OWN: Final = OwnSlices("endpointslicemirroring-controller.k8s.io")
 _SKIP: Final = "endpointslice.kubernetes.io/skip-mirror"
 _LEADER: Final = "control-plane.alpha.kubernetes.io/leader"
 _APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 _MOST: Final = 1000
 
 
-def _endpoints_of(entry: Entry) -> str | None:
-    labels = entry.labels
-    name = labels.get(NAME_LABEL)
-    return f"{entry.key.namespace}/{name}" if name and labels.get(MANAGED_BY) == MANAGER else None
-
-
-MIRRORED: Final = by("mirrored", _endpoints_of)
-
-
 def add_to(manager: Manager, options: Options) -> None:  # noqa: ARG001
-    keep(manager.informers.of(EndpointSlice), MIRRORED)
+    keep(manager.informers.of(EndpointSlice), OF_SERVICE)
     (
         manager.build("endpoint-slice-mirroring-controller")
-        .watches(Endpoints, handler=ForEvent(_itself))
-        .watches(Service, handler=ForEvent(_itself))
-        .watches(EndpointSlice, handler=ForEvent(_whose))
+        .watches(Endpoints, handler=ForObject())
+        .watches(Service, handler=ForObject())
+        .watches(EndpointSlice, handler=ForEvent(_OWN.services))
         .with_options(max_concurrent=5)
         .complete(Mirroring())
     )
 
 
-def _itself(event: Event) -> Iterable[NamespacedName]:
-    return (event.key,)
-
-
-def _whose(event: Event) -> Iterable[NamespacedName]:
-    if _endpoints_of(event.object) is None:
-        return ()
-    return (NamespacedName(event.key.namespace, event.object.labels[NAME_LABEL]),)
-
-
 class Mirroring:
     async def reconcile(self, request: Request, ctx: Context) -> None:
-        existing = await ctx.client.list(EndpointSlice, index=(MIRRORED.name, str(request)))
+        existing = await _OWN.of(request, ctx.client)
         endpoints = await ctx.client.get(Endpoints, request, missing=None)
         service = await ctx.client.get(Service, request, missing=None)
         wanted: list[EndpointSlice] = []
@@ -104,20 +81,12 @@ class Mirroring:
             if current is not None:
                 kept.add(current.metadata.name)
             if current is None:
-                try:
-                    await ctx.client.create(each)
-                except Forbidden as error:
-                    if not error.has_cause(NAMESPACE_TERMINATING):
-                        raise
+                await create(each, ctx)
             elif not _same(current, each):
                 await ctx.client.patch(EndpointSlice, current.metadata, MergePatch(_change(current, each)))
         for each in existing:
-            if each.metadata.name in kept:
-                continue
-            try:
-                await ctx.client.delete(each)
-            except NotFound:
-                continue
+            if each.metadata.name not in kept:
+                await ctx.client.delete(each, missing_ok=True)
 
 
 def _is_mirrored(endpoints: Endpoints) -> bool:
@@ -150,7 +119,7 @@ def _slice(endpoints: Endpoints, subset: EndpointSubset, family: str, chosen: li
         metadata=ObjectMeta(
             generate_name=f"{metadata.name}-",
             namespace=metadata.namespace,
-            labels=metadata.labels | {NAME_LABEL: metadata.name, MANAGED_BY: MANAGER},
+            labels=metadata.labels | _OWN.labels(metadata.name),
             annotations=annotations,
             owner_references=[controller_reference_to(endpoints)],
         ),

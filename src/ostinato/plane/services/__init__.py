@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from ostinato.api.gvk import NamespacedName
-from ostinato.cache import Entry, Event, Updated, by
-from ostinato.cache.indexes import IndexBy
+from ostinato.cache import Event, Updated
 from ostinato.controller import Context, ForEvent, Request
 from ostinato.kinds.core_v1 import Service
 from ostinato.kinds.discovery_v1 import EndpointSlice
@@ -29,19 +28,10 @@ from ostinato.plane.services.annex import Annex
 from ostinato.plane.services.network import Network
 from ostinato.plane.services.proxy import Proxy
 from ostinato.plane.services.table import table_of
+from ostinato.plane.slices import OF_SERVICE, service_of
 
 SERVICES: Final = "services"
 """The name of this part of a plane."""
-
-_NAME_LABEL: Final = "kubernetes.io/service-name"
-
-
-def _service_of(entry: Entry) -> list[str]:
-    name = entry.labels.get(_NAME_LABEL)
-    return [f"{entry.key.namespace}/{name}"] if name else []
-
-
-SLICES: Final[IndexBy] = by("service-name", _service_of)
 
 
 def add_to(manager: Manager, state: Path, network: Network | None = None) -> None:
@@ -51,7 +41,7 @@ def add_to(manager: Manager, state: Path, network: Network | None = None) -> Non
     - `network`: where their addresses are. Defaults to an annex of this machine's.
     """
     proxy = Proxy(manager.world, network or Annex(state))
-    keep(manager.informers.of(EndpointSlice), SLICES)
+    keep(manager.informers.of(EndpointSlice), OF_SERVICE)
     manager.add(proxy)
     (
         manager.build("services")
@@ -64,7 +54,7 @@ def add_to(manager: Manager, state: Path, network: Network | None = None) -> Non
 
 def _whose(event: Event) -> Iterable[NamespacedName]:
     entries = (event.old, event.new) if isinstance(event, Updated) else (event.object,)
-    return {NamespacedName.parse(each) for entry in entries for each in _service_of(entry)}
+    return {found for entry in entries if (found := service_of(entry)) is not None}
 
 
 class Services:
@@ -76,5 +66,5 @@ class Services:
         if service is None:
             await self._proxy.have(request, {})
             return
-        slices = await ctx.client.list(EndpointSlice, index=(SLICES.name, str(request)))
+        slices = await ctx.client.list(EndpointSlice, index=(OF_SERVICE.name, str(request)))
         await self._proxy.have(request, table_of(service, slices))
