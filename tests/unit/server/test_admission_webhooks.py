@@ -12,6 +12,7 @@ import pytest
 from tests.unit.server.asking import APPLY, Api, Json, asking
 
 from ostinato.server.core import Server
+from ostinato.server.request import Request, Response
 from ostinato.server.webhooks import CallError
 
 GROUP = "/apis/admissionregistration.k8s.io/v1"
@@ -288,3 +289,32 @@ async def test_reviews_of_access_are_asked_about(api: Api) -> None:
     refused = await api.post("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", {"spec": spec})
     assert refused.code == 400
     assert hooks.requests[0]["kind"]["kind"] == "SelfSubjectAccessReview"
+
+
+@asking
+async def test_a_command_can_be_changed_or_refused_before_it_runs(api: Api) -> None:
+    Hooks(api, m=lambda request: patch({"op": "replace", "path": "/command", "value": ["true"]}))
+    pods = "/api/v1/namespaces/default/pods"
+    await api.post("/api/v1/namespaces/default/serviceaccounts", {"metadata": {"name": "default"}})
+    await api.post("/api/v1/nodes", {"metadata": {"name": "n"}})
+    spec = {"nodeName": "n", "containers": [{"name": "c", "image": "c:1"}]}
+    assert (await api.post(pods, {"metadata": {"name": "p"}, "spec": spec})).code == 201
+    asked: list[str] = []
+
+    async def agent(request: Request) -> Response:
+        asked.append(f"{request.path}?{request.query_string}")
+        return Response(200, b"{}")
+
+    api.server.nodes.add("n", agent)
+    rule = {**FOR_MAPS, "operations": ["CONNECT"], "resources": ["pods/exec"]}
+    await configure(api, "mutating", hook("m", rules=[rule]))
+    answer = await api.post(f"{pods}/p/exec?command=rm&command=-rf&stdout=1", None, upgrade="websocket")
+    assert answer.code == 200, answer.message
+    assert asked == ["/exec/default/p/c?output=1&command=true"]
+    Hooks(api, m=lambda request: patch({"op": "replace", "path": "/command", "value": [1]}))
+    refused = await api.post(f"{pods}/p/exec?command=rm", None, upgrade="websocket")
+    assert refused.message == (
+        "Internal error occurred: json: cannot unmarshal number into Go struct field PodExecOptions.command of type "
+        "[]string"
+    )
+    assert len(asked) == 1

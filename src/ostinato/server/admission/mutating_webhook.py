@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import logging
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -19,6 +19,7 @@ from ostinato.api.field_errors import FieldError, Path
 from ostinato.api.gvk import GroupKind
 from ostinato.api.patch import PatchError, json_patch
 from ostinato.api.quoting import quote
+from ostinato.api.schema import builtin_schemas
 from ostinato.api.wire import DecodeError, decode_json
 from ostinato.server import body
 from ostinato.server.admission.chain import Plugin
@@ -37,6 +38,15 @@ if TYPE_CHECKING:
 
 _logger = logging.getLogger(__name__)
 _SCHEME = "pkg/runtime/scheme.go:111"
+_OPTIONS: Final = {  # of connections: the type of a value, or of each, and what Go calls it
+    "stdin": (bool, "bool"),
+    "stdout": (bool, "bool"),
+    "stderr": (bool, "bool"),
+    "tty": (bool, "bool"),
+    "container": (str, "string"),
+    "command": (str, "[]string"),
+    "ports": (int, "[]int32"),
+}
 _INVALID_OWNERS = (
     ".metadata.managedFields was in an invalid state after admission; this could be caused by an outdated mutating "
     "admission controller; please fix your requests: "
@@ -155,12 +165,27 @@ def _read(match: Match, shown: Json, patched: Any) -> Json:
         _check_custom_kind(match, patched)
     elif (kind, api_version) != (shown.get("kind"), shown.get("apiVersion")):
         raise InternalError.of(body.not_registered(str(kind or ""), str(api_version or ""), _SCHEME))
+    if match.kind != match.resource.gvk and builtin_schemas().of(match.kind) is None:
+        return {"kind": kind, "apiVersion": api_version, **_connect_options(match, patched)}
     if match.kind != match.resource.gvk:
         obj, _ = builtin.read(builtin.model_of(match.kind), patched)
         return {"kind": kind, "apiVersion": api_version, **obj}
     obj, _ = body.typed(match.resource, patched)
     match.resource.strategy.default(obj)
     return obj
+
+
+def _connect_options(match: Match, patched: Json) -> Json:
+    """What is asked of a connection, which has no schema; InternalError if something is of another type."""
+    for name, (item, go_type) in _OPTIONS.items():
+        value = patched.get(name)
+        many = go_type.startswith("[]")
+        values = value if many and isinstance(value, list) else [value]
+        wrong = [each for each in values if each is not None and (type(each) is not item or (many and each is value))]
+        if wrong:
+            where = f"Go struct field {match.kind.kind}.{name} of type {go_type}"
+            raise InternalError.of(f"json: cannot unmarshal {json_type(wrong[0])} into {where}")
+    return {name: patched[name] for name in _OPTIONS if patched.get(name)}
 
 
 def _check_custom_kind(match: Match, patched: Json) -> None:

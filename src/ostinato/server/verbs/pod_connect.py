@@ -39,8 +39,8 @@ def connects(
     async def connect(context: Context) -> Answer:
         if what == "log":
             _check_log_options(context)
-        else:
-            options = _options(what, context)
+        options = _options(what, context)
+        if what != "log":
             await context.admission.mutate(context, "CONNECT", options, None, None)
             await context.admission.validate(context, "CONNECT", options, None, None)
             _check_create(context, authorizer)
@@ -48,7 +48,7 @@ def connects(
         if entry is None:
             raise NotFound.of(context.resource.group_resource, context.route.name)
         pod = context.resource.object(entry.data)
-        container = "" if what == "portforward" else _container(pod, context.request.parameter("container"))
+        container = "" if what == "portforward" else _container(pod, options.get("container", ""))
         node = pod["spec"].get("nodeName", "")
         if not node:
             if what == "log":
@@ -60,7 +60,7 @@ def connects(
             raise NotFound.of(context.resource.group_resource, node)  # a kube-apiserver says so, of the node
         if what != "log" and not context.request.headers.get("upgrade"):
             raise BadRequest.of("Upgrade request required")
-        answer = await nodes.ask(resource.object(host.data), _to_node(what, context, container))
+        answer = await nodes.ask(resource.object(host.data), _to_node(what, context, options, container))
         if isinstance(answer, Response) and not 200 <= answer.status < 300:
             return _refusal(what, context, answer)
         return answer
@@ -80,7 +80,7 @@ def _check_create(context: Context, authorizer: Authorizer) -> None:
 
 
 def _options(what: str, context: Context) -> Json:
-    """What is asked for, as admission sees it."""
+    """What is asked for, as admission sees it, and may change it."""
     asked = context.request
     told: Json = {"kind": context.resource.subresources[what].kind.kind, "apiVersion": "v1"}
     if what == "portforward":
@@ -94,7 +94,7 @@ def _options(what: str, context: Context) -> Json:
     return told
 
 
-def _to_node(what: str, context: Context, container: str) -> Request:
+def _to_node(what: str, context: Context, options: Json, container: str) -> Request:
     """The request as an agent understands it."""
     asked, route = context.request, context.route
     query: list[tuple[str, str]] = []
@@ -104,10 +104,8 @@ def _to_node(what: str, context: Context, container: str) -> Request:
         ports = [port for text in asked.query.get("ports", ()) for port in text.split(",")]
         query = [("port", ",".join(ports))] if ports else []
     else:
-        query = [
-            (short, "1") for name, short in _FLAGS.items() if name in asked.query and boolean(asked.parameter(name))
-        ]
-        query += [("command", word) for word in asked.query.get("command", ())] if what == "exec" else []
+        query = [(short, "1") for name, short in _FLAGS.items() if options.get(name)]
+        query += [("command", word) for word in options.get("command") or ()] if what == "exec" else []
     path = "/".join(["", _PATHS[what], route.namespace, route.name, *([container] if container else [])])
     headers = {name: asked.headers[name] for name in _HEADERS if name in asked.headers}
     request = Request(asked.method, path, urlencode(query), headers)
