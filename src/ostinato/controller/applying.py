@@ -86,20 +86,18 @@ class Applier:
         self._remember(place, document, answer)
         return answer
 
-    async def prune(self, owner: AnyObject, keep: Iterable[AnyObject], kinds: Iterable[View[Any]]) -> list[AnyObject]:
-        """Delete the objects of these kinds that the owner manages, but for those to keep. Those that were deleted."""
+    async def prune(self, owner: AnyObject, keep: Iterable[AnyObject], kinds: Iterable[View[Any]]) -> None:
+        """Delete the objects of these kinds that the owner manages, but for those to keep."""
         kept = {(view_like(each).gvk.group_kind, access.name(each)) for each in keep}
-        uid, gone = access.uid(owner), list[AnyObject]()
+        uid = access.uid(owner)
         for view in kinds:
             for found in await self._managed(view, owner):
                 controller = controller_of(found)
                 if controller is None or controller.uid != uid or access.is_being_deleted(found):
                     continue
                 if (view.gvk.group_kind, access.name(found)) not in kept:
-                    await self._client.delete(found, uid=access.uid(found), propagation="Background", missing_ok=True)
+                    await self._client.delete(found, propagation="Background", missing_ok=True)
                     self._applied.pop((view.gvk, access.key(found)), None)
-                    gone.append(found)
-        return gone
 
     async def _managed(self, view: View[Any], owner: AnyObject) -> list[PartialObjectMetadata]:
         metadata = MetadataOf(view)

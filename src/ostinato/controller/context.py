@@ -79,11 +79,10 @@ class Context:
     ) -> list[A]:
         """Have just these objects: apply them, in order, and delete the others that the owner manages.
 
-        `kinds` are those of which others are looked for, besides those that the controller owns and those given.
+        `kinds` are those of which others are looked for, besides those that the controller owns.
         """
         applied = [await self.apply(each, owner=owner, force=force) for each in instances]
-        views = {view.gvk: view for view in (*self._owned, *(view_of(kind) for kind in kinds))}
-        await self._applier.prune(owner, applied, views.values())
+        await self.prune(owner, keep=applied, kinds=kinds)
         return applied
 
     async def prune(self, owner: AnyObject, *, keep: Iterable[AnyObject] = (), kinds: Iterable[AnyKind] = ()) -> None:

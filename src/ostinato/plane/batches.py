@@ -14,8 +14,8 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-async def slow_start(pieces: Sequence[T], work: Callable[[T], Awaitable[object]], *, most: int = 500) -> int:
-    """Do the work for each piece, in batches of 1, 2, 4, … up to `most`; how many pieces were tried.
+async def slow_start(pieces: Sequence[T], work: Callable[[T], Awaitable[object]], *, most: int = 500) -> None:
+    """Do the work for each piece, in batches of 1, 2, 4, … up to `most`.
 
     If some of a batch fail, the first error is raised when the whole batch is done, and the rest is not tried.
     """
@@ -28,4 +28,3 @@ async def slow_start(pieces: Sequence[T], work: Callable[[T], Awaitable[object]]
             if isinstance(answer, BaseException):
                 raise answer
         size = min(2 * size, most)
-    return begun

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from ostinato.api.codec import to_dict
-from ostinato.api.errors import NotFound
 from ostinato.api.time import Time
 from ostinato.client.patching import MergePatch
 from ostinato.controller import Context, Request, Result
@@ -148,10 +147,7 @@ class Cleaner:
         left = _time_left(asked, ctx.world.clock.now())
         if left > 0:
             return Result(requeue_after=left)
-        try:
-            await ctx.client.delete(asked)
-        except NotFound:
-            return None
+        await ctx.client.delete(asked, missing_ok=True)
         return None
 
 

@@ -17,6 +17,7 @@ from typing import Any, Final
 import msgspec
 
 from ostinato.api.codec import to_dict
+from ostinato.api.conditions import is_condition_true
 from ostinato.api.errors import NotFound
 from ostinato.api.gvk import NamespacedName
 from ostinato.api.time import Time
@@ -91,7 +92,7 @@ class NodeLifecycle:
             self._health.pop(name, None)
             return ()
         node = event.object.read(Node)
-        self._zones.setdefault(_zone(node), {})[name] = _is_ready(node)
+        self._zones.setdefault(_zone(node), {})[name] = is_condition_true(node, "Ready")
         return (event.key,)
 
     def renewed(self, event: Event) -> Iterable[NamespacedName]:
@@ -238,11 +239,6 @@ class NodeLifecycle:
 
 def _condition(node: Node, name: str) -> NodeCondition | None:
     return next((each for each in node.status.conditions if each.type == name), None)
-
-
-def _is_ready(node: Node) -> bool:
-    ready = _condition(node, "Ready")
-    return ready is not None and ready.status == "True"
 
 
 def _drives_off(ready: NodeCondition | None) -> Taint | None:

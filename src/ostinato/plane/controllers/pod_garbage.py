@@ -13,6 +13,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Any, Final
 
+from ostinato.api.conditions import is_condition_true
 from ostinato.api.errors import NotFound
 from ostinato.api.gvk import NamespacedName
 from ostinato.cache import Entry, Informers
@@ -101,7 +102,7 @@ class PodGarbage:
         node = await ctx.client.get(Node, NamespacedName("", bound[0]), missing=None)
         if node is None or all(each.key != _OUT_OF_SERVICE for each in node.spec.taints):
             return False
-        return not any(each.type == "Ready" and each.status == "True" for each in node.status.conditions)
+        return not is_condition_true(node, "Ready")
 
     async def _remove(self, entry: Entry, ctx: Context, condition: dict[str, str] | None = None) -> None:
         """Remove a Pod at once; whoever counts Pods sees before that it has failed."""

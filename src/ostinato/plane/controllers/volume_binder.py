@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
 
-from ostinato.api.errors import AlreadyExists, NotFound
+from ostinato.api.errors import AlreadyExists
 from ostinato.api.gvk import NamespacedName
 from ostinato.api.meta import ObjectMeta
 from ostinato.api.quantity import Quantity
@@ -225,10 +225,7 @@ class VolumeReleaser:
         host = volume.spec.host_path
         if host is not None and Path(host.path) == path:  # never anything but what was made here
             await ctx.world.executor.run(_remove_directory, path)
-        try:
-            await ctx.client.delete(volume)
-        except NotFound:
-            return
+        await ctx.client.delete(volume, missing_ok=True)
 
     async def _unbind(self, volume: PersistentVolume, ctx: Context) -> None:
         change = {

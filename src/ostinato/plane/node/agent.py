@@ -232,7 +232,7 @@ class PodAgent:
             return
         self._lives.pop(NamespacedName(pod.metadata.namespace, pod.metadata.name), None)
         try:
-            await ctx.client.delete(pod, grace_period=0, uid=pod.metadata.uid)
+            await ctx.client.delete(pod, grace_period=0)
         except (NotFound, Conflict):
             return
         finally:

@@ -156,14 +156,7 @@ def _remember(record: Record, known: ContainerStatus) -> None:
 
 def asks_for_all(record: Record) -> bool:
     """Whether a container has ended in a way that has all of its Pod begin anew."""
-    ended = record.exit
-    if ended is None:
-        return False
-    for rule in record.spec.restart_policy_rules:
-        codes = rule.exit_codes
-        if codes is not None and (ended.code in codes.values) == (codes.operator == "In"):
-            return rule.action == "RestartAllContainers"
-    return False
+    return record.exit is not None and _action(record, record.exit) == "RestartAllContainers"
 
 
 def restarts(record: Record, policy: str) -> bool:
@@ -176,11 +169,18 @@ def restarts(record: Record, policy: str) -> bool:
         return True
     if record.role == "sidecar":
         return True
-    for rule in record.spec.restart_policy_rules:
-        codes = rule.exit_codes
-        if codes is not None and (ended.code in codes.values) == (codes.operator == "In"):
-            return rule.action == "Restart"
+    if action := _action(record, ended):
+        return action == "Restart"
     policy = record.spec.restart_policy or policy
     if record.role == "init" and ended.code == 0:
         return False
     return policy == "Always" or (policy == "OnFailure" and ended.code != 0)
+
+
+def _action(record: Record, ended: Exit) -> str:
+    """What the first of the container's own rules that is about this end says, "" if none is."""
+    for rule in record.spec.restart_policy_rules:
+        codes = rule.exit_codes
+        if codes is not None and (ended.code in codes.values) == (codes.operator == "In"):
+            return rule.action
+    return ""

@@ -14,7 +14,6 @@ from typing import Final
 import msgspec
 
 from ostinato.api.codec import from_dict
-from ostinato.api.errors import NotFound
 from ostinato.api.gvk import NamespacedName
 from ostinato.api.owners import reference_to
 from ostinato.api.wire.yaml import decode_yaml
@@ -119,7 +118,7 @@ async def mirror_of(static: Pod, client: Client, seen: str) -> Pod:
     if found is not None:
         if found.metadata.annotations.get(MIRROR) == known.uid and found.metadata.deletion_timestamp is None:
             return found
-        await client.delete(found, grace_period=0, uid=found.metadata.uid)
+        await client.delete(found, grace_period=0)
     node = await client.get(Node, static.spec.node_name or "")
     owner = reference_to(node)
     owner.controller = True
@@ -132,10 +131,7 @@ async def remove_mirror(static: Pod, client: Client) -> None:
     known = static.metadata
     found = await client.get(Pod, known.name, namespace=known.namespace, missing=None)
     if found is not None and MIRROR in found.metadata.annotations:
-        try:
-            await client.delete(found, grace_period=0, uid=found.metadata.uid)
-        except NotFound:
-            return
+        await client.delete(found, grace_period=0, missing_ok=True)
 
 
 def as_run(pod: Pod) -> Pod:
