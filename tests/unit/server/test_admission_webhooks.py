@@ -318,3 +318,24 @@ async def test_a_command_can_be_changed_or_refused_before_it_runs(api: Api) -> N
         "[]string"
     )
     assert len(asked) == 1
+
+
+@pytest.mark.parametrize(("policy", "seen"), [("Never", "early"), ("IfNeeded", "late")])
+def test_a_policy_is_asked_again_after_a_webhook_if_it_wants_to_be(policy: str, seen: str) -> None:
+    @asking
+    async def test(api: Api) -> None:
+        Hooks(api, m=lambda request: patch({"op": "add", "path": "/data/x", "value": "y"}))
+        expression = "Object{metadata: Object.metadata{labels: {'seen': 'x' in object.data ? 'late' : 'early'}}}"
+        spec = {
+            "matchConstraints": {"resourceRules": [FOR_MAPS]},
+            "reinvocationPolicy": policy,
+            "mutations": [{"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": expression}}],
+        }
+        made = await api.post(f"{GROUP}/mutatingadmissionpolicies", {"metadata": {"name": "p"}, "spec": spec})
+        assert made.code == 201, made.message
+        bound = {"metadata": {"name": "p"}, "spec": {"policyName": "p"}}
+        await api.post(f"{GROUP}/mutatingadmissionpolicybindings", bound)
+        await configure(api, "mutating", hook("m"))
+        assert (await api.post(MAPS, config_map())).body["metadata"]["labels"] == {"seen": seen}
+
+    test()

@@ -23,6 +23,12 @@ class Plugin:
     async def mutate(self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any) -> None:
         """May change the object in place, or raise an APIError."""
 
+    async def mutate_again(
+        self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any
+    ) -> None:
+        """The same, when a webhook has changed the object since."""
+        await self.mutate(context, operation, obj, old, options)
+
     async def validate(
         self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any
     ) -> None:

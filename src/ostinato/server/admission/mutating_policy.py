@@ -74,8 +74,11 @@ class MutatingPolicies:
         self._authorizer = authorizer
         self._policies = Policies(kinds, self._matcher, registry, _Compiled)
 
-    def ask(self, attributes: Attributes) -> None:
-        """Let policies change the object of a write in place; raise an APIError if one cannot."""
+    def ask(self, attributes: Attributes, *, again: bool = False) -> None:
+        """Let policies change the object of a write in place; raise an APIError if one cannot.
+
+        `again`: somebody else has changed it since, and only those are asked who want to know of that.
+        """
         context, obj = attributes.context, attributes.obj
         if obj is None:
             return
@@ -83,7 +86,7 @@ class MutatingPolicies:
         if not asked:
             return
         faults = [_Fault(one.policy, one.binding, one.why) for one in asked if isinstance(one, Failure)]
-        invocations = [one for one in asked if isinstance(one, Invocation)]
+        invocations = [one for one in asked if isinstance(one, Invocation) and (one.compiled.again or not again)]
         last_change = -1
         for i, invocation in enumerate(invocations):
             before = copy.deepcopy(obj)

@@ -93,7 +93,7 @@ class MutatingWebhooks:
         if rounds.changed:
             after = copy.deepcopy(attributes.obj)
             for plugin in self._before:
-                await plugin.mutate(*attributes)
+                await plugin.mutate_again(*attributes)
             rounds.second = True
             if attributes.obj != after:
                 rounds.note_change()

@@ -45,7 +45,7 @@ def plugins(registry: Registry, authorizer: Authorizer, ask: Ask, enabled: Colle
     namespaces = Kind(registry, "", "v1", "namespaces")
     storage_classes = Kind(registry, "storage.k8s.io", "v1", "storageclasses")
     webhooks = Parts(registry, namespaces, authorizer, ask)
-    of_server: list[Plugin] = [
+    before_webhooks: list[Plugin] = [
         PolicyParameters(registry, authorizer),
         CreateByUpdate(authorizer),
         TerminatingDefinition(),
@@ -66,11 +66,11 @@ def plugins(registry: Registry, authorizer: Authorizer, ask: Ask, enabled: Colle
         CertificateSubject(),
         DefaultIngressClass(Kind(registry, "networking.k8s.io", "v1", "ingressclasses")),
         PodTopology(Kind(registry, "", "v1", "nodes")),
+        MutatingPolicy(registry, _policies(registry, "mutating"), namespaces, authorizer),
     ]
     return [
-        *of_server,
-        MutatingPolicy(registry, _policies(registry, "mutating"), namespaces, authorizer),
-        MutatingWebhook(_configurations(registry, "mutating"), webhooks, of_server),
+        *before_webhooks,
+        MutatingWebhook(_configurations(registry, "mutating"), webhooks, before_webhooks),
         RoleEscalation(authorizer),
         ValidatingPolicy(registry, _policies(registry, "validating"), namespaces, authorizer),
         ValidatingWebhook(_configurations(registry, "validating"), webhooks),

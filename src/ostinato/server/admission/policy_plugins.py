@@ -26,13 +26,21 @@ class MutatingPolicy(Plugin):
         self._policies: MutatingPolicies | None = None
 
     async def mutate(self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any) -> None:
-        if _none(self._parts[1]) or exempt(context):
-            return
+        if not _none(self._parts[1]) and not exempt(context):
+            self._loaded().ask(Attributes(context, operation, obj, old, options))
+
+    async def mutate_again(
+        self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any
+    ) -> None:
+        if not _none(self._parts[1]) and not exempt(context):
+            self._loaded().ask(Attributes(context, operation, obj, old, options), again=True)
+
+    def _loaded(self) -> MutatingPolicies:
         if self._policies is None:
             from ostinato.server.admission.mutating_policy import MutatingPolicies  # noqa: PLC0415 - see above
 
             self._policies = MutatingPolicies(*self._parts)
-        self._policies.ask(Attributes(context, operation, obj, old, options))
+        return self._policies
 
 
 class ValidatingPolicy(Plugin):
