@@ -47,11 +47,8 @@ class APIError(Exception):
         self.status = status
 
     @classmethod
-    def _make(
-        cls, message: str, details: StatusDetails | None = None, *, code: int = 0, reason: str | None = None
-    ) -> Self:
-        reason = cls._reason if reason is None else reason
-        return cls(Status(message=message, reason=reason, details=details, code=code or cls._code))
+    def _make(cls, message: str, details: StatusDetails | None = None, *, code: int = 0) -> Self:
+        return cls(Status(message=message, reason=cls._reason, details=details, code=code or cls._code))
 
     @property
     def code(self) -> int:

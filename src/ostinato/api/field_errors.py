@@ -167,12 +167,12 @@ class FieldError(msgspec.Struct, frozen=True):
     @classmethod
     def too_long(cls, path: Path, maximum: int) -> FieldError:
         """A text has more bytes than `maximum`; negative: no number is named. The text itself is not repeated."""
-        return cls(ErrorType.TOO_LONG, str(path), OMIT, _at_most(maximum, "byte", "value is too long"))
+        return cls(ErrorType.TOO_LONG, str(path), OMIT, _too_long(maximum, "byte"))
 
     @classmethod
     def too_long_characters(cls, path: Path, maximum: int) -> FieldError:
         """A text has more characters than `maximum`; negative: no number is named."""
-        return cls(ErrorType.TOO_LONG, str(path), OMIT, _at_most(maximum, "character", "value is too long"))
+        return cls(ErrorType.TOO_LONG, str(path), OMIT, _too_long(maximum, "character"))
 
     @classmethod
     def too_short(cls, path: Path, value: str, minimum: int) -> FieldError:
@@ -225,8 +225,8 @@ def _shown(value: Any) -> str:
             return json_text(value)
 
 
-def _at_most(maximum: int, unit: str, otherwise: str) -> str:
-    return f"may not be more than {_count(maximum, unit)}" if maximum >= 0 else otherwise
+def _too_long(maximum: int, unit: str) -> str:
+    return f"may not be more than {_count(maximum, unit)}" if maximum >= 0 else "value is too long"
 
 
 def _count(number: int, unit: str) -> str:

@@ -39,7 +39,6 @@ from ostinato.client.list_watch import (
     DELETED,
     ERROR,
     MODIFIED,
-    QUIET,
     EventStream,
     ListOptions,
     RawEvent,
@@ -73,14 +72,11 @@ class Event(msgspec.Struct, Generic[T], frozen=True):
 class Watch(Closable, Generic[T]):
     """What `client.watch` gives. It can be iterated once."""
 
-    def __init__(
-        self, collection: Collection, view: View[T], world: World, *, since: str | None, quiet: float | None = QUIET
-    ) -> None:
+    def __init__(self, collection: Collection, view: View[T], world: World, *, since: str | None) -> None:
         self.resource_version = since or ""
         self._collection = collection
         self._view = view
         self._world = world
-        self._quiet = quiet
         self._backoff = WATCHES.start(world.rng)
         self._next_page = ListOptions(limit=PAGE_SIZE) if since is None else None  # of what was there at the beginning
         self._page: Iterator[T] = iter(())  # what of it is still to be told
@@ -141,7 +137,6 @@ class Watch(Closable, Generic[T]):
         options = WatchOptions(
             resource_version=self.resource_version,
             timeout_seconds=int(rng.uniform(SHORTEST, 2 * SHORTEST)),
-            quiet=self._quiet,
         )
         self._stream = await self._collection.watch(options)
         self._opened, self._told = clock.monotonic(), False

@@ -52,16 +52,14 @@ class Book(Protocol):
 class SpamFilter:
     """A bucket of tokens for each source."""
 
-    def __init__(self, clock: Clock, *, burst: int = BURST, refill: float = REFILL) -> None:
+    def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._burst = burst
-        self._refill = refill
         self._buckets: OrderedDict[Hashable, tuple[float, float]] = OrderedDict()  # tokens, and as of when
 
     def admits(self, source: Hashable) -> bool:
         now = self._clock.monotonic()
-        tokens, since = self._buckets.pop(source, (float(self._burst), now))
-        tokens = min(tokens + (now - since) * self._refill, self._burst)
+        tokens, since = self._buckets.pop(source, (float(BURST), now))
+        tokens = min(tokens + (now - since) * REFILL, BURST)
         admitted = tokens >= 1
         self._buckets[source] = (tokens - 1 if admitted else tokens, now)
         if len(self._buckets) > MOST_REMEMBERED:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 
 _CLOCKS_BEHIND = timedelta(minutes=5)  # of callers
+_MOST_TRUSTED = 3  # authorities of former certificates
 
 
 class Facts(NamedTuple):
@@ -62,8 +63,8 @@ def facts_of(certificate: bytes) -> Facts:
         raise CertificateError(f"not a certificate of a server: {error}") from None
 
 
-def still_trusted(authorities: bytes, now: datetime, most: int = 3) -> list[bytes]:
-    """The authorities that have not ended, the first `most` of them, one PEM each. Nonsense counts as none."""
+def still_trusted(authorities: bytes, now: datetime) -> list[bytes]:
+    """The authorities that have not ended, the first few of them, one PEM each. Nonsense counts as none."""
     x509 = _x509()
     from cryptography.hazmat.primitives.serialization import Encoding  # noqa: PLC0415
 
@@ -71,7 +72,7 @@ def still_trusted(authorities: bytes, now: datetime, most: int = 3) -> list[byte
         found = x509.load_pem_x509_certificates(authorities)
     except ValueError:
         return []
-    return [each.public_bytes(Encoding.PEM) for each in found if each.not_valid_after_utc > now][:most]
+    return [each.public_bytes(Encoding.PEM) for each in found if each.not_valid_after_utc > now][:_MOST_TRUSTED]
 
 
 def _x509() -> ModuleType:

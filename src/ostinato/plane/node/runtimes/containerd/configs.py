@@ -167,12 +167,12 @@ def resources(pod: Pod, container: Container, memory: int) -> dict[str, Any]:
     limits = {**whole.limits, **asked.limits}
     requests = asked.requests or {name: limits[name] for name in ("cpu",) if name in limits}
     said: dict[str, Any] = {
-        "cpu_shares": _shares(_milli(requests, "cpu")),
+        "cpu_shares": _shares(_milli_cpu(requests)),
         "cpu_period": _PERIOD,
         "oom_score_adj": _oom_score(pod, asked, memory),
     }
-    if _milli(limits, "cpu"):
-        said["cpu_quota"] = max(_milli(limits, "cpu") * _PERIOD // 1000, 1000)
+    if limit := _milli_cpu(limits):
+        said["cpu_quota"] = max(limit * _PERIOD // 1000, 1000)
     if "memory" in limits:
         said["memory_limit_in_bytes"] = limits["memory"].value()
     return said
@@ -182,8 +182,8 @@ def machine_memory() -> int:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
-def _milli(amounts: Mapping[str, Quantity], name: str) -> int:
-    return amounts[name].milli_value() if name in amounts else 0
+def _milli_cpu(amounts: Mapping[str, Quantity]) -> int:
+    return amounts["cpu"].milli_value() if "cpu" in amounts else 0
 
 
 def _shares(milli: int) -> int:

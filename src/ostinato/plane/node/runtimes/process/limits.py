@@ -36,7 +36,7 @@ class Limits(msgspec.Struct, frozen=True):
     memory_events: list[str]
 
 
-def limits_of(container: Container, container_id: str, root: Path = _ROOT) -> Limits:
+def limits_of(container: Container, container_id: str) -> Limits:
     """Make what limits a container."""
     asked: Mapping[str, Quantity] = {} if container.resources is None else container.resources.limits
     wished: Mapping[str, Quantity] = {} if container.resources is None else container.resources.requests
@@ -46,8 +46,8 @@ def limits_of(container: Container, container_id: str, root: Path = _ROOT) -> Li
     groups, events = [], []
     processes: dict[str, int] = {}
     own = _own_groups()
-    if (root / "cgroup.controllers").exists():
-        parent = _below(root, own.get("", "/"))
+    if (_ROOT / "cgroup.controllers").exists():
+        parent = _below(_ROOT, own.get("", "/"))
         settings = {"pids.max": str(PROCESSES), "cpu.weight": str(1 + (shares - 2) * 9999 // 262142)}
         if memory is not None:
             settings |= {"memory.max": str(memory), "memory.swap.max": "0"}
@@ -67,7 +67,7 @@ def limits_of(container: Container, container_id: str, root: Path = _ROOT) -> Li
             wanted["cpu"] |= {"cpu.cfs_period_us": str(_PERIOD), "cpu.cfs_quota_us": quota}
         for controller, values in wanted.items():
             with suppress(OSError):
-                group = _group(_below(root / controller, own.get(controller, "/")) / _NAME, container_id, values)
+                group = _group(_below(_ROOT / controller, own.get(controller, "/")) / _NAME, container_id, values)
                 groups.append(str(group))
                 if controller == "memory":
                     events.append(str(group / "memory.oom_control"))
