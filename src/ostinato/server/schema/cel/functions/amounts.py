@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from ostinato.api.quantity import Quantity as Amount
 from ostinato.api.quantity import QuantityError
+from ostinato.server.schema.cel.functions.version_faults import version_fault
 from ostinato.server.schema.cel.values import CelError, Library
 
 _MOST: Final = (1 << 63) - 1
@@ -83,21 +84,27 @@ class Semver(Library):
 
 
 def semver(text: str, normalize: bool = False) -> Semver:
-    found = _VERSION.fullmatch(_normal(text) if normalize else text) if len(text) <= _LONGEST else None
+    text = _normal(text) if normalize else text
+    found = _VERSION.fullmatch(text) if len(text) <= _LONGEST else None
     if found is None or any(int(part) > _MOST_PART for part in found.groups()[:3]):
-        raise CelError("No Major.Minor.Patch elements found" if text.count(".") < 2 else f"invalid semver {text!r}")
+        raise CelError(version_fault(text))
     major, minor, patch = (int(part) for part in found.groups()[:3])
     return Semver((major, minor, patch), found[4] or "")
 
 
 def _normal(text: str) -> str:
     """Without a leading v, with three parts, and without leading zeros."""
-    match = re.match(r"v?([0-9.]*)", text)
-    numbers = (match[1] if match else "").split(".")
-    rest = text[match.end() :] if match else text
-    if len(numbers) > 3 or not all(numbers):
-        return text
-    return ".".join([*(number.lstrip("0") or "0" for number in numbers), *["0"] * (3 - len(numbers))]) + rest
+    parts = [_stripped(part) for part in text.removeprefix("v").split(".", 2)]
+    if len(parts) < 3 and ("+" in parts[-1] or "-" in parts[-1]):
+        raise CelError("short version cannot contain PreRelease/Build meta data")
+    return ".".join([*parts, *["0"] * (3 - len(parts))])
+
+
+def _stripped(part: str) -> str:
+    if len(part) < 2:
+        return part
+    part = part.lstrip("0")
+    return part if part[:1] in tuple("0123456789") else f"0{part}"
 
 
 def _is_semver(text: str, normalize: bool = False) -> bool:

@@ -100,7 +100,10 @@ def _float_of_text(text: str) -> float:
     try:
         if "_" in text or text != text.strip() or not text.isascii():
             raise ValueError
-        value = float.fromhex(text) if text.lower().lstrip("+-").startswith("0x") else float(text)
+        hexadecimal = text.lower().lstrip("+-").startswith("0x")
+        if hexadecimal and "p" not in text.lower():
+            raise ValueError  # in Go it has an exponent
+        value = float.fromhex(text) if hexadecimal else float(text)
     except (ValueError, OverflowError):
         raise _unconverted("double") from None
     if math.isinf(value) and "inf" not in text.lower():
