@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ostinato.api.errors import Forbidden
-from ostinato.api.gvk import GroupVersionKind
+from ostinato.api.gvk import GroupVersionKind, GroupVersionResource
 from ostinato.server.admission.policies import (
     ConfigurationError,
     Invocation,
@@ -73,6 +73,8 @@ class WebhookMatcher:
         self._matcher = Matcher(parts.registry, parts.namespaces)
         self._read: list[Json] | None = None  # the configurations that the webhooks are of
         self._webhooks: list[Webhook] = []
+        self._known: dict[tuple[GroupVersionResource, str], list[Resource]] = {}  # equivalents, until these change
+        self._generation = -1  # of the registry that they are of
 
     def webhooks(self, attributes: Attributes) -> list[Webhook]:
         """All there are, in their order; none for what configures admission itself."""
@@ -110,14 +112,15 @@ class WebhookMatcher:
 
     def _equivalents(self, own: Resource, subresource: str) -> list[Resource]:
         """The same objects under other names: other versions, or other groups."""
-        return [
-            other
-            for other in self._registry
-            if other is not own
-            and other.gvr.resource == own.gvr.resource
-            and (other.collection is own.collection if own.collection is not None else other.gvr.group == own.gvr.group)
-            and (not subresource or subresource in other.subresources)
-        ]
+        if self._generation != self._registry.generation:
+            self._generation = self._registry.generation
+            self._known.clear()
+        found = self._known.get((own.gvr, subresource))
+        if found is None:
+            found = self._known[own.gvr, subresource] = [
+                other for other in self._registry if _is_equivalent(own, other, subresource)
+            ]
+        return found
 
     def holds(self, match: Match, attributes: Attributes) -> bool:
         """Whether the conditions of a webhook hold for a write as it is shown to it; Forbidden if nobody can tell."""
@@ -133,3 +136,10 @@ class WebhookMatcher:
                 return False
             group_resource = attributes.context.resource.group_resource
             raise Forbidden.of(group_resource, attributes.name, error) from None
+
+
+def _is_equivalent(own: Resource, other: Resource, subresource: str) -> bool:
+    if other is own or other.gvr.resource != own.gvr.resource:
+        return False
+    same = other.gvr.group == own.gvr.group if own.collection is None else other.collection is own.collection
+    return same and (not subresource or subresource in other.subresources)
