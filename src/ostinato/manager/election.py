@@ -22,9 +22,9 @@ from ostinato.manager.elector import Elector, LeadershipLost
 from ostinato.manager.fence import Fence
 from ostinato.manager.leader_election import LeaderElection
 from ostinato.manager.lease import LeaseLock
-from ostinato.manager.on_this_loop import OnThisLoop
 from ostinato.queue import Family, Sample
 from ostinato.world import Thread, World
+from ostinato.world.on_this_loop import OnThisLoop
 
 MASTER_STATUS: Final = "leader_election_master_status"
 SLOW_PATHS: Final = "leader_election_slowpath_total"

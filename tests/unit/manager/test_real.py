@@ -26,12 +26,12 @@ from ostinato.manager import LeaderElection, Manager, run, serve_together
 from ostinato.manager.election import Election
 from ostinato.manager.endpoints import Endpoint, parse_address
 from ostinato.manager.fence import Fence
-from ostinato.manager.on_this_loop import OnThisLoop
 from ostinato.manager.signals import stop_on_signals
 from ostinato.server.core import Server
 from ostinato.server.store.log_memory import MemoryLog
 from ostinato.server.transport import InProcessTransport
 from ostinato.world import World
+from ostinato.world.on_this_loop import OnThisLoop
 
 
 class Unreachable:

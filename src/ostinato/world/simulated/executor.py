@@ -15,6 +15,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, NamedTuple, TypeVar, TypeVarTuple
 
 from ostinato.world.executor import Executor, Load, NotInWorkerError, Thread, call_as_future
+from ostinato.world.on_this_loop import OnThisLoop
 from ostinato.world.simulated.loop import SimulatedLoop
 
 T = TypeVar("T")
@@ -64,7 +65,7 @@ class SimulatedExecutor(Executor):
             asyncio._set_running_loop(None)
 
     def thread(self, name: str, main: Callable[[], Coroutine[Any, Any, T]]) -> Thread[T]:
-        return _SimulatedThread(self._loop, name, main)
+        return OnThisLoop(name, main, self._loop)
 
     def load(self) -> Load:
         waiting = [call for call in self._queue if not call.outcome.done()]
@@ -107,22 +108,3 @@ class SimulatedExecutor(Executor):
             asyncio._set_running_loop(self._loop)
             self._busy -= 1
             self._start()
-
-
-class _SimulatedThread(Thread[T]):
-    def __init__(self, loop: SimulatedLoop, name: str, main: Callable[[], Coroutine[Any, Any, T]]) -> None:
-        self.name = name
-        self._loop = loop
-        self._task: asyncio.Task[T] = loop.create_task(main(), name=name, context=contextvars.Context())
-
-    def stop(self) -> None:
-        self._task.cancel()
-
-    def call_soon(self, callback: Callable[[*Ts], object], *args: *Ts) -> None:
-        if self._task.done():
-            raise RuntimeError(f"thread {self.name} has ended")
-        self._loop.call_soon(callback, *args)
-
-    async def join(self) -> T | None:
-        await asyncio.wait([self._task])
-        return None if self._task.cancelled() else self._task.result()

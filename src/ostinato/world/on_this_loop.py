@@ -1,22 +1,31 @@
-"""What would have a thread, as a task on the running loop: for a server in this process, which has only this loop."""
+"""What would have a thread, as a task on a loop that is there: for a server in this process, which has only this loop,
+and for simulations, whose one loop nothing can block.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import contextvars
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar, TypeVarTuple
 
-from ostinato.world import Thread
+from ostinato.world.executor import Thread
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
 
 class OnThisLoop(Thread[T]):
-    def __init__(self, name: str, main: Callable[[], Coroutine[Any, Any, T]]) -> None:
+    def __init__(
+        self,
+        name: str,
+        main: Callable[[], Coroutine[Any, Any, T]],
+        loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        """`loop` defaults to the one that is running."""
         self.name = name
-        self._loop = asyncio.get_running_loop()
-        self._task = self._loop.create_task(main(), name=name)
+        self._loop = loop or asyncio.get_running_loop()
+        self._task = self._loop.create_task(main(), name=name, context=contextvars.Context())  # empty, as a thread's
 
     def stop(self) -> None:
         self._task.cancel()
