@@ -47,6 +47,7 @@ CONTROLLERS: Final = {
     "statefulset-controller": "statefulset",
     "taint-eviction-controller": "taint_eviction",
     "ttl-after-finished-controller": "ttl_after_finished",
+    "validatingadmissionpolicy-status-controller": "policy_status",
 }
 """The module of each controller."""
 

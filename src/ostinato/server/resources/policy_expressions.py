@@ -40,9 +40,13 @@ class OutOfBudgetError(Exception):
 
 
 class Compiler:
-    """Compiles the expressions of one policy; the variables that it defines are added as they are compiled."""
+    """Compiles the expressions of one policy; the variables that it defines are added as they are compiled.
 
-    def __init__(self, spec: Json) -> None:
+    `types` are those of objects and parameters, where they are known; else these may be anything.
+    """
+
+    def __init__(self, spec: Json, types: Mapping[str, Type] | None = None) -> None:
+        self._types = types or {}
         self._params = spec.get("paramKind") is not None
         self._variables: Declaration | None = None
         if spec.get("variables"):
@@ -89,6 +93,16 @@ class Compiler:
     def patch(self, text: str) -> Expression:
         return self._compiled(text, self._known(authorizer=True), (list_of(PATCH_TYPES["JSONPatch"]),), PATCH_TYPES)
 
+    def issues(self, text: str) -> str:
+        """What is wrong with an expression, whatever it gives; "" if nothing is."""
+        try:
+            Expression(text, self._known(authorizer=True))
+        except CompileError as error:
+            return str(error)
+        except ProgramError:
+            return ""
+        return ""
+
     def compile(self, text: str, *wanted: Type) -> Expression:
         return self._compiled(text, self._known(authorizer=True), wanted)
 
@@ -96,6 +110,7 @@ class Compiler:
         known = {"object": DYN, "oldObject": DYN, "namespaceObject": NAMESPACE.type, "request": REQUEST.type}
         if self._params:
             known["params"] = DYN
+        known |= self._types
         if authorizer:
             known |= {"authorizer": _AUTHORIZER, "authorizer.requestResource": _RESOURCE_CHECK}
         if variables and self._variables is not None:
