@@ -136,7 +136,7 @@ def _through(location: str, place: Place, before: str) -> str:
 
 
 def _head(request: Request, place: Place, path: str, size: int) -> bytes:
-    target = f"{path}?{request.query_string}" if request.query_string else path
+    target = clean(f"{path}?{request.query_string}" if request.query_string else path).replace(" ", "%20")
     fields = [(name, value) for name, value in request.headers.items() if name not in _NOT_FORWARDED]
     fields += [("host", f"{place.host}:{place.port}"), ("connection", "close"), ("x-forwarded-uri", request.path)]
     if size or request.method in ("POST", "PUT", "PATCH"):
