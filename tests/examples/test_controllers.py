@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.unit.controller.stage import Stage
+from tests.unit.controller.stage import Stage, staged_with
 
 from ostinato.api.meta import ObjectMeta
 from ostinato.api.owners import is_controlled_by
@@ -16,9 +16,6 @@ from ostinato.cli.loading import find, load
 from ostinato.crd import crd_of
 from ostinato.kinds.apps_v1 import Deployment
 from ostinato.manager.hosting import Host
-from ostinato.server.core import Server
-from ostinato.server.store.log_memory import MemoryLog
-from ostinato.world import Simulation
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
@@ -29,29 +26,6 @@ def example(name: str) -> Any:
 
 sample = example("sample_controller")
 widget = example("widget")
-
-
-def on_a_server_with(kind: Any) -> Callable[[Callable[[Stage], Coroutine[Any, Any, None]]], Callable[[], None]]:
-    def decorate(play: Callable[[Stage], Coroutine[Any, Any, None]]) -> Callable[[], None]:
-        def run() -> None:
-            world = Simulation(seed=1)
-
-            async def main() -> None:
-                server = Server(world, MemoryLog())
-                await server.start()
-                stage = Stage(world, server)
-                await stage.people.create(crd_of(kind))
-                await stage.settle()
-                await play(stage)
-                await stage.informers.stop()
-                await server.close()
-
-            world.run(main())
-
-        run.__name__ = play.__name__
-        return run
-
-    return decorate
 
 
 @asynccontextmanager
@@ -66,7 +40,7 @@ def foo(name: str = "test", replicas: int | None = 1, deployment_name: str = "")
     return sample.Foo(metadata=ObjectMeta(name=name, namespace="default"), spec=spec)
 
 
-@on_a_server_with(sample.Foo)
+@staged_with(crd_of(sample.Foo))
 async def test_creates_deployment(stage: Stage) -> None:
     owner = await stage.people.create(foo())
     async with controlling(stage, sample.foos):
@@ -80,7 +54,7 @@ async def test_creates_deployment(stage: Stage) -> None:
         assert ("Normal", "Synced", "Foo synced successfully") in stage.recorder.events
 
 
-@on_a_server_with(sample.Foo)
+@staged_with(crd_of(sample.Foo))
 async def test_do_nothing(stage: Stage) -> None:
     await stage.people.create(foo())
     async with controlling(stage, sample.foos):
@@ -92,7 +66,7 @@ async def test_do_nothing(stage: Stage) -> None:
         assert len(stage.transport.writes()) == before
 
 
-@on_a_server_with(sample.Foo)
+@staged_with(crd_of(sample.Foo))
 async def test_update_deployment(stage: Stage) -> None:
     await stage.people.create(foo())
     async with controlling(stage, sample.foos):
@@ -103,7 +77,7 @@ async def test_update_deployment(stage: Stage) -> None:
         assert (await stage.people.get(Deployment, "test-deployment")).spec.replicas == 2
 
 
-@on_a_server_with(sample.Foo)
+@staged_with(crd_of(sample.Foo))
 async def test_not_controlled_by_us(stage: Stage) -> None:
     theirs = sample.deployment_for(foo())
     theirs.metadata.namespace = "default"
@@ -118,7 +92,7 @@ async def test_not_controlled_by_us(stage: Stage) -> None:
         assert "exists and is not managed by Foo default/test" in stage.log.texts()[0]
 
 
-@on_a_server_with(sample.Foo)
+@staged_with(crd_of(sample.Foo))
 async def test_a_foo_without_a_name_for_its_deployment_is_not_tried_again(stage: Stage) -> None:
     odd = foo()
     odd.spec.deployment_name = ""
@@ -129,7 +103,7 @@ async def test_a_foo_without_a_name_for_its_deployment_is_not_tried_again(stage:
         assert "spec.deploymentName must be specified" in text
 
 
-@on_a_server_with(sample.Foo)
+@staged_with(crd_of(sample.Foo))
 async def test_the_status_follows_the_deployment(stage: Stage) -> None:
     await stage.people.create(foo())
     async with controlling(stage, sample.foos):
@@ -145,7 +119,7 @@ def test_the_sample_controller_is_short() -> None:
     assert len((EXAMPLES / "sample_controller.py").read_text().splitlines()) <= 60
 
 
-@on_a_server_with(widget.Widget)
+@staged_with(crd_of(widget.Widget))
 async def test_the_widget_of_the_tutorial_makes_its_deployment(stage: Stage) -> None:
     made = widget.Widget(
         metadata=ObjectMeta(name="a", namespace="default"), spec=widget.WidgetSpec(replicas=3, image="busybox")

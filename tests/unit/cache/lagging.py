@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from typing import Any
 
-from tests.unit.client.stage import Recording
+from tests.unit.on_a_server import Recording, on_a_server
 
 from ostinato.cache import CachedClient, Informers, Settings
 from ostinato.client import Client
 from ostinato.client.transport import Request
 from ostinato.server.core import Server
-from ostinato.server.store.log_memory import MemoryLog
 from ostinato.server.transport import InProcessTransport
 from ostinato.world import Simulation
 
@@ -84,21 +83,12 @@ class Scene:
 def played(play: Callable[[Scene], Coroutine[Any, Any, None]]) -> Callable[[], None]:
     """Run a test against a fresh server, in virtual time."""
 
-    def run() -> None:
-        world = Simulation(seed=1)
+    async def whole(world: Simulation, server: Server) -> None:
+        scene = Scene(world, server)
+        await play(scene)
+        await scene.informers.stop()
 
-        async def main() -> None:
-            server = Server(world, MemoryLog())
-            await server.start()
-            scene = Scene(world, server)
-            await play(scene)
-            await scene.informers.stop()
-            await server.close()
-
-        world.run(main())
-
-    run.__name__ = play.__name__
-    return run
+    return on_a_server(play.__name__, whole)
 
 
 __all__ = ["Scene", "Settings", "played"]

@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Any, Self
 
 import msgspec
+from tests.unit.on_a_server import Recording, on_a_server
 
 from ostinato.api.meta import ObjectMeta
 from ostinato.api.object import CustomResource
@@ -16,7 +17,6 @@ from ostinato.client import Client
 from ostinato.client.transport import ConnectionLost, Request, WebSocket
 from ostinato.kinds.core_v1 import ConfigMap
 from ostinato.server.core import Server
-from ostinato.server.store.log_memory import MemoryLog
 from ostinato.server.transport import InProcessTransport
 from ostinato.world import Simulation
 
@@ -78,46 +78,9 @@ class Stage:
         return Client(self.transport, world=self.world, warn=self.warnings.append, **options)
 
 
-class Recording:
-    """A transport that remembers what was asked of another."""
-
-    def __init__(self, inner: Any) -> None:
-        self.inner = inner
-        self.host = inner.host
-        self.requests: list[Request] = []
-
-    async def request(self, request: Request) -> Any:
-        self.requests.append(request)
-        return await self.inner.request(request)
-
-    async def websocket(self, request: Request, protocols: Sequence[str]) -> Any:
-        self.requests.append(request)
-        return await self.inner.websocket(request, protocols)
-
-    async def close(self) -> None:
-        await self.inner.close()
-
-    @property
-    def asked(self) -> list[str]:
-        return [f"{request.method} {request.target}" for request in self.requests]
-
-
 def staged(play: Callable[[Stage], Coroutine[Any, Any, None]]) -> Callable[[], None]:
     """Run a test against a fresh server, in virtual time."""
-
-    def run() -> None:
-        world = Simulation(seed=1)
-
-        async def main() -> None:
-            server = Server(world, MemoryLog())
-            await server.start()
-            await play(Stage(world, server))
-            await server.close()
-
-        world.run(main())
-
-    run.__name__ = play.__name__
-    return run
+    return on_a_server(play.__name__, lambda world, server: play(Stage(world, server)))
 
 
 def config_map(name: str, **data: str) -> ConfigMap:

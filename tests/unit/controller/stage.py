@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import Annotated, Any
 
 import msgspec
+from tests.unit.on_a_server import Recording, on_a_server
 
 from ostinato.api.access import AnyObject
 from ostinato.api.markers import ListMap
@@ -17,12 +18,10 @@ from ostinato.api.object import CustomResource
 from ostinato.api.struct import Struct
 from ostinato.cache import CachedClient, Informers
 from ostinato.client import Client
-from ostinato.client.transport import Request
 from ostinato.controller import Channel, ChannelSource, Controller, ControllerOptions, Surroundings
 from ostinato.kinds.core_v1 import ConfigMap
 from ostinato.queue import Family
 from ostinato.server.core import Server
-from ostinato.server.store.log_memory import MemoryLog
 from ostinato.server.transport import InProcessTransport
 from ostinato.world import Simulation
 
@@ -124,34 +123,12 @@ class Heard(logging.Handler):
         return [record.getMessage() for record in self.records if record.levelno >= level]
 
 
-class Counting:
-    """A transport that remembers what was asked of another, and may be slow."""
-
-    def __init__(self, inner: InProcessTransport) -> None:
-        self.inner = inner
-        self.host = inner.host
-        self.requests: list[Request] = []
-
-    async def request(self, request: Request) -> Any:
-        self.requests.append(request)
-        return await self.inner.request(request)
-
-    async def websocket(self, request: Request, protocols: Any) -> Any:
-        return await self.inner.websocket(request, protocols)
-
-    async def close(self) -> None:
-        await self.inner.close()
-
-    def writes(self) -> list[str]:
-        return [f"{each.method} {each.path}" for each in self.requests if each.method != "GET"]
-
-
 class Stage:
     def __init__(self, world: Simulation, server: Server) -> None:
         self.world = world
         self.server = server
         self.people = Client(InProcessTransport(server), world=world, namespace="default", field_manager="people")
-        self.transport = Counting(InProcessTransport(server))
+        self.transport = Recording(InProcessTransport(server))
         live = Client(self.transport, world=world, namespace="default", field_manager="test", warn=lambda _: None)
         self.informers = Informers(live)
         self.client = CachedClient(live, self.informers)
@@ -185,30 +162,32 @@ class Stage:
         await self.world.clock.sleep(seconds)
 
 
-def staged(play: Callable[[Stage], Coroutine[Any, Any, None]]) -> Callable[[], None]:
+Play = Callable[[Stage], Coroutine[Any, Any, None]]
+
+
+def staged(play: Play) -> Callable[[], None]:
     """Run a test against a fresh server that knows Widgets, in virtual time."""
+    return staged_with(definition())(play)
 
-    def run() -> None:
-        world = Simulation(seed=1)
 
-        async def main() -> None:
-            server = Server(world, MemoryLog())
-            await server.start()
+def staged_with(kind: Any) -> Callable[[Play], Callable[[], None]]:
+    """The same, on a server that knows another kind, by its definition."""
+
+    def decorate(play: Play) -> Callable[[], None]:
+        async def whole(world: Simulation, server: Server) -> None:
             stage = Stage(world, server)
-            await stage.people.create(definition())
+            await stage.people.create(kind)
             await stage.settle()
             try:
                 await play(stage)
             finally:
                 await stage.informers.stop()
-                await server.close()
             leftover = [each for each in asyncio.all_tasks() if "controller" in each.get_name()]
             assert not leftover, "a controller leaves nothing behind"
 
-        world.run(main())
+        return on_a_server(play.__name__, whole)
 
-    run.__name__ = play.__name__
-    return run
+    return decorate
 
 
 class Light:

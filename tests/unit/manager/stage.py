@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+from tests.unit.on_a_server import on_a_server
+
 from ostinato.client import Client
 from ostinato.client.transport import Request
 from ostinato.kinds.coordination_v1 import Lease
@@ -13,7 +15,6 @@ from ostinato.manager.fence import Fence
 from ostinato.manager.leader_election import LeaderElection
 from ostinato.manager.lease import LeaseLock
 from ostinato.server.core import Server
-from ostinato.server.store.log_memory import MemoryLog
 from ostinato.server.transport import InProcessTransport
 from ostinato.world import Simulation
 
@@ -79,17 +80,4 @@ class Candidate:
 
 def staged(play: Callable[[Stage], Coroutine[Any, Any, None]]) -> Callable[[], None]:
     """Run a test against a fresh server, in virtual time."""
-
-    def run() -> None:
-        world = Simulation(seed=1)
-
-        async def main() -> None:
-            server = Server(world, MemoryLog())
-            await server.start()
-            await play(Stage(world, server))
-            await server.close()
-
-        world.run(main())
-
-    run.__name__ = play.__name__
-    return run
+    return on_a_server(play.__name__, lambda world, server: play(Stage(world, server)))

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from tests.unit.manager.stage import Stage, staged
+from tests.unit.manager.told import Told
 
 from ostinato.api.meta import ObjectMeta
 from ostinato.client import Client, Unstructured
@@ -24,23 +25,9 @@ from ostinato.world import Simulation, World
 A = ConfigMap(metadata=ObjectMeta(name="a", namespace="default", uid="u1", resource_version="7"))
 
 
-class Told:
-    """Events on a stage, and what the server knows of them."""
-
-    def __init__(self, stage: Stage) -> None:
-        self.stage = stage
-        self.events = Events(stage.client, stage.world)
-        self.recorder = self.events.core_recorder("deployment-controller")
-        self.events.start()
-
-    async def settled(self, seconds: float = 1.0) -> list[Event]:
-        await self.stage.clock.sleep(seconds)
-        return [event async for event in self.stage.client.list(Event) if event.reason != "Ready"]
-
-
 @staged
 async def test_an_event_has_all_that_describe_shows(stage: Stage) -> None:
-    told = Told(stage)
+    told = Told(stage, Event)
     told.recorder.event(A, "ScalingReplicaSet", "Scaled up replica set a-1 from 0 to 3", kind="Warning")
     [event] = await told.settled()
     about = event.involved_object
@@ -65,7 +52,7 @@ async def test_an_event_has_all_that_describe_shows(stage: Stage) -> None:
 
 @staged
 async def test_different_words_are_different_events_and_the_same_words_are_counted(stage: Stage) -> None:
-    told = Told(stage)
+    told = Told(stage, Event)
     for message in ("from 0 to 1", "from 1 to 2", "from 0 to 1", "from 0 to 1"):
         told.recorder.event(A, "ScalingReplicaSet", message)
         await stage.clock.sleep(10)
@@ -81,7 +68,7 @@ async def test_different_words_are_different_events_and_the_same_words_are_count
 
 @staged
 async def test_from_the_tenth_message_of_one_reason_on_they_are_combined(stage: Stage) -> None:
-    told = Told(stage)
+    told = Told(stage, Event)
     for number in range(14):
         told.recorder.event(A, "Failed", f"attempt {number}")
     told.recorder.event(A, "Failed", "attempt 3")
@@ -98,7 +85,7 @@ async def test_from_the_tenth_message_of_one_reason_on_they_are_combined(stage: 
 
 @staged
 async def test_spam_is_not_written_but_counted(stage: Stage) -> None:
-    told = Told(stage)
+    told = Told(stage, Event)
     for _ in range(40):
         told.recorder.event(A, "Failed", "x")
         await stage.clock.sleep(0.1)
@@ -114,7 +101,7 @@ async def test_spam_is_not_written_but_counted(stage: Stage) -> None:
 
 @staged
 async def test_an_event_that_is_gone_is_made_again_with_its_count(stage: Stage) -> None:
-    told = Told(stage)
+    told = Told(stage, Event)
     told.recorder.event(A, "Failed", "x")
     [event] = await told.settled()
     await stage.client.delete(event)
@@ -126,7 +113,7 @@ async def test_an_event_that_is_gone_is_made_again_with_its_count(stage: Stage) 
 
 @staged
 async def test_a_reference_may_name_a_part_of_an_object_and_a_host(stage: Stage) -> None:
-    told = Told(stage)
+    told = Told(stage, Event)
     kubelet = told.events.core_recorder("kubelet", host="node-1")
     part = ObjectReference(
         api_version="v1", kind="Pod", namespace="default", name="p", field_path="spec.containers{main}"
@@ -144,7 +131,7 @@ async def test_a_reference_may_name_a_part_of_an_object_and_a_host(stage: Stage)
 
 @staged
 async def test_events_of_both_groups_are_seen_through_the_other(stage: Stage) -> None:
-    told = Told(stage)
+    told = Told(stage, Event)
     told.recorder.event(A, "Old", "old words")
     for _ in range(2):
         told.events.recorder("scheduler").event(A, "New", "new words", action="Binding", kind="Warning")
@@ -173,7 +160,7 @@ def test_a_namespace_that_goes_takes_its_events_without_a_fuss(caplog: pytest.Lo
     async def play(stage: Stage) -> None:
         await stage.client.create(Namespace(metadata=ObjectMeta(name="going")))
         await stage.client.delete(Namespace, "going")
-        told = Told(stage)
+        told = Told(stage, Event)
         lost = ConfigMap(metadata=ObjectMeta(name="a", namespace="going"))
         told.recorder.event(lost, "Killing", "x")
         told.events.recorder("widgets").event(lost, "Killing", "x")
@@ -195,7 +182,7 @@ def test_a_namespace_that_goes_takes_its_events_without_a_fuss(caplog: pytest.Lo
 
 @staged
 async def test_spam_takes_no_place_from_others_and_what_waits_is_told_once_as_it_stands(stage: Stage) -> None:
-    told = Told(stage)
+    told = Told(stage, Event)
     stage.wire.before = lambda _: stage.clock.sleep(0.1)  # a slow server
     told.recorder.event(A, "First", "x")
     await stage.clock.sleep(0.01)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from tests.unit.manager.stage import Stage, staged
+from tests.unit.manager.told import Told
 
 from ostinato.api.meta import ObjectMeta
 from ostinato.client.transport import ConnectionLost, Request
@@ -21,23 +22,9 @@ from ostinato.world import Simulation
 A = ConfigMap(metadata=ObjectMeta(name="a", namespace="default", uid="u1"))
 
 
-class Told:
-    """Events on a stage, and what the server knows of them."""
-
-    def __init__(self, stage: Stage) -> None:
-        self.stage = stage
-        self.events = Events(stage.client, stage.world)
-        self.recorder = self.events.recorder("widgets")
-        self.events.start()
-
-    async def settled(self, seconds: float = 1.0) -> list[Event]:
-        await self.stage.clock.sleep(seconds)
-        return [event async for event in self.stage.client.list(Event) if event.reason != "Ready"]
-
-
 @staged
 async def test_an_event_says_who_did_what_to_which_object(stage: Stage) -> None:
-    told = Told(stage)
+    told = Told(stage, Event)
     node = Node(metadata=ObjectMeta(name="n", uid="u2"))
     told.recorder.event(A, "Scaled", "3 now", kind="Warning", action="Scale", related=node)
     [event] = await told.settled()
@@ -63,7 +50,7 @@ async def test_an_event_says_who_did_what_to_which_object(stage: Stage) -> None:
 
 @staged
 async def test_events_of_objects_without_a_namespace_are_in_the_default_one(stage: Stage) -> None:
-    told = Told(stage)
+    told = Told(stage, Event)
     told.recorder.event({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}, "Slow", "x")
     [event] = await told.settled()
     assert event.metadata.namespace == "default"
@@ -73,7 +60,7 @@ async def test_events_of_objects_without_a_namespace_are_in_the_default_one(stag
 
 @staged
 async def test_what_two_processes_say_of_one_name_in_the_same_moment_is_two_events(stage: Stage) -> None:
-    one, other = Told(stage), Told(stage)
+    one, other = Told(stage, Event), Told(stage, Event)
     one.recorder.event(A, "Scaled", "x")
     other.recorder.event(A, "Refused", "y")
     assert {event.reason for event in await one.settled()} == {"Scaled", "Refused"}
@@ -83,7 +70,7 @@ async def test_what_two_processes_say_of_one_name_in_the_same_moment_is_two_even
 
 @staged
 async def test_the_second_makes_a_series_and_further_ones_are_only_counted(stage: Stage) -> None:
-    told = Told(stage)
+    told = Told(stage, Event)
     for number in range(5):
         told.recorder.event(A, "Scaled", f"{number} now")
         await stage.clock.sleep(1)
@@ -102,7 +89,7 @@ async def test_the_second_makes_a_series_and_further_ones_are_only_counted(stage
 
 @staged
 async def test_a_long_series_is_told_every_half_hour(stage: Stage) -> None:
-    told = Told(stage)
+    told = Told(stage, Event)
     for _ in range(40):
         told.recorder.event(A, "Scaled", "x")
         await stage.clock.sleep(60)
@@ -114,7 +101,7 @@ async def test_a_long_series_is_told_every_half_hour(stage: Stage) -> None:
 
 @staged
 async def test_a_series_whose_event_is_gone_is_made_again(stage: Stage) -> None:
-    told = Told(stage)
+    told = Told(stage, Event)
     told.recorder.event(A, "Scaled", "x")
     [event] = await told.settled()
     await stage.client.delete(event)
@@ -127,7 +114,7 @@ async def test_a_series_whose_event_is_gone_is_made_again(stage: Stage) -> None:
 
 @staged
 async def test_spam_about_one_object_is_cut_and_others_are_told(stage: Stage) -> None:
-    told = Told(stage)
+    told = Told(stage, Event)
     for number in range(100):
         told.recorder.event(A, f"Reason{number}", "x")
     told.recorder.event(ConfigMap(metadata=ObjectMeta(name="b", namespace="default")), "Other", "x")
@@ -141,7 +128,7 @@ async def test_spam_about_one_object_is_cut_and_others_are_told(stage: Stage) ->
 
 @staged
 async def test_what_is_left_is_told_at_the_end_with_the_counts_of_series(stage: Stage) -> None:
-    told = Told(stage)
+    told = Told(stage, Event)
     for _ in range(3):
         told.recorder.event(A, "Scaled", "x")
     await stage.clock.sleep(1)
@@ -164,7 +151,7 @@ async def test_recorded_but_never_started_is_no_error(stage: Stage) -> None:
 
 @staged
 async def test_a_server_that_cannot_be_reached_is_asked_again_twelve_times(stage: Stage) -> None:
-    told = Told(stage)
+    told = Told(stage, Event)
     times: list[float] = []
 
     def cut(request: Request) -> None:
@@ -186,7 +173,7 @@ async def test_a_server_that_cannot_be_reached_is_asked_again_twelve_times(stage
 
 @staged
 async def test_an_event_under_way_at_the_end_is_told_once_more(stage: Stage) -> None:
-    told = Told(stage)
+    told = Told(stage, Event)
     fails = [ConnectionLost("cut off")]
 
     def once(request: Request) -> None:
@@ -203,7 +190,7 @@ async def test_an_event_under_way_at_the_end_is_told_once_more(stage: Stage) -> 
 
 @staged
 async def test_a_lost_answer_makes_no_second_event(stage: Stage) -> None:
-    told = Told(stage)
+    told = Told(stage, Event)
     fails = [ConnectionLost("lost")]
 
     def once(request: Request) -> None:
@@ -219,7 +206,7 @@ async def test_a_lost_answer_makes_no_second_event(stage: Stage) -> None:
 
 @staged
 async def test_the_end_does_not_wait_for_a_slow_server(stage: Stage) -> None:
-    told = Told(stage)
+    told = Told(stage, Event)
     stage.wire.before = lambda _: stage.clock.sleep(100)
     told.recorder.event(A, "Scaled", "x")
     await stage.clock.sleep(1)
@@ -231,7 +218,7 @@ async def test_the_end_does_not_wait_for_a_slow_server(stage: Stage) -> None:
 
 @staged
 async def test_what_a_server_refuses_is_dropped_and_the_next_is_told(stage: Stage) -> None:
-    told = Told(stage)
+    told = Told(stage, Event)
     told.recorder.event(ConfigMap(metadata=ObjectMeta(name="a", namespace="missing")), "Scaled", "x")
     told.recorder.event(A, "Scaled", "x")
     [event] = await told.settled(60)
@@ -240,14 +227,14 @@ async def test_what_a_server_refuses_is_dropped_and_the_next_is_told(stage: Stag
     await told.events.stop()
 
 
-def scaled(told: Told, times: int) -> None:
+def scaled(told: Told[Event], times: int) -> None:
     for number in range(times):
         told.recorder.event(ConfigMap(metadata=ObjectMeta(name=f"c{number}", namespace="default")), "Scaled", "x")
 
 
 @staged
 async def test_a_burst_is_told_several_at_once_and_nobody_waits(stage: Stage) -> None:
-    told = Told(stage)
+    told = Told(stage, Event)
     stage.wire.before = lambda _: stage.clock.sleep(0.01)
     began = stage.clock.monotonic()
     scaled(told, 1500)
@@ -264,7 +251,7 @@ def test_too_many_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
 
     @staged
     async def play(stage: Stage) -> None:
-        told = Told(stage)
+        told = Told(stage, Event)
         scaled(told, 150)
         assert len(await told.settled(5)) == 100
         await told.events.stop()
@@ -274,7 +261,7 @@ def test_too_many_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @staged
 async def test_what_happens_again_while_it_is_told_is_told_after_that(stage: Stage) -> None:
-    told = Told(stage)
+    told = Told(stage, Event)
     recorder = told.events.core_recorder("widgets")
     under_way: set[str] = set()
 
@@ -303,7 +290,7 @@ async def test_what_happens_again_while_it_is_told_is_told_after_that(stage: Sta
 def test_recording_never_raises(about: Any, caplog: pytest.LogCaptureFixture) -> None:
     @staged
     async def play(stage: Stage) -> None:
-        told = Told(stage)
+        told = Told(stage, Event)
         told.recorder.event(about, "Scaled", "x")
         told.recorder.event(A, "Scaled", "x", kind="Odd")
         assert await told.settled() == []
@@ -316,7 +303,7 @@ def test_recording_never_raises(about: Any, caplog: pytest.LogCaptureFixture) ->
 
 @staged
 async def test_long_texts_and_odd_names_are_made_to_fit(stage: Stage) -> None:
-    told = Told(stage)
+    told = Told(stage, Event)
     recorder = told.events.recorder("my controllers/of many: things" + "x" * 100)
     recorder.event(A, "R" * 200, "é" * 2000, action="A" * 200)
     odd = {"apiVersion": "v1", "kind": "Odd", "metadata": {"name": "Not_A:Name", "namespace": "default"}}
