@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from ostinato.api.gvk import GroupVersion
-from ostinato.server import body
+from ostinato.server import body, flow_schemas
 from ostinato.server.access import roles
 from ostinato.server.access.reconcile import reconciled
 from ostinato.server.resources.apiregistration import local_services
@@ -35,7 +35,6 @@ _MANAGER = "kube-apiserver"
 _RANGE_MANAGER = "kubernetes-service-cidr-controller"
 _RANGE_READY = "Kubernetes default Service CIDR is ready"
 _FLOW_MANAGER = "api-priority-and-fairness-config-producer-v1"
-_FLOW_CONSUMER = "api-priority-and-fairness-config-consumer-v1"
 
 
 async def bootstrap(
@@ -94,17 +93,19 @@ def _new(world: World, resource: Resource, obj: Json) -> Json:
     resource.strategy.prepare_create(obj)
     if resource.gvk.kind == "ServiceCIDR":
         ready = {"type": "Ready", "status": "True", "lastTransitionTime": now, "message": _RANGE_READY}
-        obj = _with_condition(resource, obj, ready, _RANGE_MANAGER, now)
+        config = {"apiVersion": obj["apiVersion"], "kind": "ServiceCIDR", "metadata": {"name": meta["name"]}}
+        config["status"] = {"conditions": [ready]}
+        obj = resource.managers["status"].apply(obj, config, _RANGE_MANAGER, now)
         obj["status"]["conditions"][0]["reason"] = ""
     if resource.gvk.kind == "FlowSchema":
-        served = _served(obj["spec"]["priorityLevelConfiguration"]["name"], now)
-        obj = _with_condition(resource, obj, served, _FLOW_CONSUMER, now)
+        level = obj["spec"]["priorityLevelConfiguration"]["name"]
+        obj = flow_schemas.with_dangling(resource, obj, flow_schemas.dangling(level, now, found=True), now)
     return obj
 
 
 def _owned(resource: Resource, obj: Json, now: str) -> Json:
     """An object with who owns its fields: nobody does those that the server fills in by itself."""
-    manager = _FLOW_MANAGER if resource.gvk.group == _FLOW_GROUP else _MANAGER
+    manager = _FLOW_MANAGER if resource.gvk.group == flow_schemas.GROUP else _MANAGER
     filled_in = _FILLED_IN.get(obj["kind"], ())
     if not filled_in:
         return resource.managers[""].update(None, obj, manager, now)
@@ -115,25 +116,6 @@ def _owned(resource: Resource, obj: Json, now: str) -> Json:
 
 
 _FILLED_IN = {"Namespace": ("finalizers",), "Service": ("clusterIPs", "ipFamilies")}
-
-
-def _with_condition(resource: Resource, obj: Json, condition: Json, manager: str, now: str) -> Json:
-    config = {"apiVersion": obj["apiVersion"], "kind": obj["kind"], "metadata": {"name": obj["metadata"]["name"]}}
-    return resource.managers["status"].apply(obj, {**config, "status": {"conditions": [condition]}}, manager, now)
-
-
-_FLOW_GROUP = "flowcontrol.apiserver.k8s.io"
-
-
-def _served(priority_level: str, now: str) -> Json:
-    return {
-        "type": "Dangling",
-        "status": "False",
-        "lastTransitionTime": now,
-        "reason": "Found",
-        "message": f'This FlowSchema references the PriorityLevelConfiguration object named "{priority_level}" '
-        "and it exists",
-    }
 
 
 def _follow(index: Index, resource: Resource, current: Entry, wanted: Json) -> Any:

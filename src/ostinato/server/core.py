@@ -11,6 +11,7 @@ from collections.abc import Collection
 
 from ostinato.api.errors import APIError, BadRequest, InternalError, ServiceUnavailable, Timeout
 from ostinato.api.time import Duration, TimeError
+from ostinato.server import flow_schemas
 from ostinato.server.access.asked import asked_by
 from ostinato.server.access.authenticate import Authenticator
 from ostinato.server.access.authorize import MASTERS, Authorizer
@@ -65,6 +66,7 @@ class Server:
         self.nodes = Nodes()
         pod_handlers.install(self.registry, self.nodes, self.authorizer)
         proxy.install(self.registry, self.nodes, world)
+        flow_schemas.install(self.registry, self.index, world)
         events = self.registry.get("", "v1", "events")
         assert events is not None
         assert events.collection is not None

@@ -772,3 +772,21 @@ async def test_an_autoscaler_of_the_old_version_keeps_what_it_does_not_know(api:
     assert (await api.put(f"{HPA.format('v1')}/a", old)).body["spec"]["targetCPUUtilizationPercentage"] == 80
     assert (await api.cells(HPA.format("v1")))[0][2] == "cpu: <unknown>/80%"
     assert (await api.merge(f"{HPA.format('v2')}/a", {"spec": {"minReplicas": 9}})).code == 422
+
+
+@asking
+async def test_a_flow_schema_tells_whether_its_priority_level_is_there(api: Api) -> None:
+    flow = "/apis/flowcontrol.apiserver.k8s.io/v1"
+    level = {"priorityLevelConfiguration": {"name": "mine"}, "matchingPrecedence": 5}
+    assert (await api.post(f"{flow}/flowschemas", named(spec=level))).body["status"] == {}
+
+    async def told() -> tuple[str, str]:
+        condition = (await api.get(f"{flow}/flowschemas/a")).body["status"]["conditions"][0]
+        return condition["status"], condition["reason"]
+
+    assert await told() == ("True", "NotFound")
+    limited = {"type": "Limited", "limited": {"nominalConcurrencyShares": 1}}
+    await api.post(f"{flow}/prioritylevelconfigurations", named("mine", spec=limited))
+    assert await told() == ("False", "Found")
+    await api.delete(f"{flow}/prioritylevelconfigurations/mine")
+    assert await told() == ("True", "NotFound")

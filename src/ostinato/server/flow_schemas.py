@@ -1,0 +1,67 @@
+"""FlowSchemas say in their status whether the priority level that they name is there.
+
+They say so after every write of a FlowSchema or of a priority level, before the next request of the same client.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from ostinato.api.quoting import quote
+from ostinato.server.resources.registry import Registry
+from ostinato.server.resources.resource import Resource
+from ostinato.server.resources.strategy import Json
+from ostinato.server.store.index import Conflict, Entry, Index
+from ostinato.server.verbs import write
+from ostinato.world import World
+
+GROUP = "flowcontrol.apiserver.k8s.io"
+_MANAGER = "api-priority-and-fairness-config-consumer-v1"
+
+
+def install(registry: Registry, index: Index, world: World) -> None:
+    """Let the FlowSchemas of a server tell."""
+    schemas, levels = (_resource(registry, name) for name in ("flowschemas", "prioritylevelconfigurations"))
+
+    async def settle() -> None:
+        assert schemas.collection is not None
+        for entry in list(schemas.collection.entries.values()):
+            with suppress(Conflict):  # who changed it meanwhile settles it
+                await _tell(schemas, levels, entry, index, world)
+
+    schemas.settle = levels.settle = settle
+
+
+async def _tell(schemas: Resource, levels: Resource, entry: Entry, index: Index, world: World) -> None:
+    assert levels.collection is not None
+    schema, now = schemas.object(entry.data), write.now(world.clock)
+    level = schema["spec"]["priorityLevelConfiguration"].get("name", "")
+    condition = dangling(level, now, found=levels.collection.newest(level) is not None)
+    conditions = (schema.get("status") or {}).get("conditions") or ()
+    before: Json = next((each for each in conditions if each.get("type") == condition["type"]), {})
+    if any(before.get(field) != condition[field] for field in ("status", "reason", "message")):
+        await write.put_object(index, schemas, with_dangling(schemas, schema, condition, now), entry)
+
+
+def with_dangling(schemas: Resource, schema: Json, condition: Json, now: str) -> Json:
+    """A FlowSchema that tells a condition."""
+    config = {"apiVersion": schema["apiVersion"], "kind": schema["kind"]}
+    config |= {"metadata": {"name": schema["metadata"]["name"]}, "status": {"conditions": [condition]}}
+    return schemas.managers["status"].apply(schema, config, _MANAGER, now, force=True)
+
+
+def dangling(level: str, now: str, *, found: bool) -> Json:
+    what = f"This FlowSchema references the PriorityLevelConfiguration object named {quote(level)}"
+    return {
+        "type": "Dangling",
+        "status": "False" if found else "True",
+        "lastTransitionTime": now,
+        "reason": "Found" if found else "NotFound",
+        "message": f"{what} and it exists" if found else f"{what} but there is no such object",
+    }
+
+
+def _resource(registry: Registry, name: str) -> Resource:
+    found = registry.get(GROUP, "v1", name)
+    assert found is not None
+    return found
