@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from typing import Any, Final
 
@@ -19,9 +20,13 @@ _WORDS: Final = {
     "invalid perl operator": "invalid or unsupported Perl syntax",
 }
 
+_ANY_BYTE: Final = re.compile(r"(?<!\\)(?:\\\\)*\\C")  # RE2 has it, Go has not
+
 
 @lru_cache(maxsize=4096)
 def _compiled(text: str) -> tuple[Any, str]:
+    if _ANY_BYTE.search(text):
+        return None, "error parsing regexp: invalid escape sequence: `\\C`"
     options = re2.Options()
     options.log_errors = False
     try:

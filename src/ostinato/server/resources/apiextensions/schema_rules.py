@@ -152,9 +152,16 @@ def _word_faults(schema: Schema, path: Path, place: _Place, *, root: bool = Fals
     for junctor in ("allOf", "oneOf", "anyOf"):
         for i, below in enumerate(schema.get(junctor) or ()):
             errors += _word_faults(below, path.child(junctor).index(i), place)
+    for name, below in (schema.get("definitions") or {}).items():
+        errors += _word_faults(below, path.child("definitions").key(name), place)
     items = schema.get("items")
     if isinstance(items, Mapping):
         errors += _word_faults(items, path.child("items"), place)
+    for i, below in enumerate(items if isinstance(items, list) else ()):
+        errors += _word_faults(below, path.child("items").index(i), place)
+    for name, below in (schema.get("dependencies") or {}).items():
+        if isinstance(below, Mapping):
+            errors += _word_faults(below, path.child("dependencies").key(name), place)
     return errors + _extension_faults(schema, path) + text_faults(schema, path)
 
 
