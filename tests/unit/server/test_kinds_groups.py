@@ -785,7 +785,7 @@ async def test_a_flow_schema_tells_whether_its_priority_level_is_there(api: Api)
         return condition["status"], condition["reason"]
 
     assert await told() == ("True", "NotFound")
-    limited = {"type": "Limited", "limited": {"nominalConcurrencyShares": 1}}
+    limited = {"type": "Limited", "limited": {"limitResponse": {"type": "Reject"}}}
     await api.post(f"{flow}/prioritylevelconfigurations", named("mine", spec=limited))
     assert await told() == ("False", "Found")
     await api.delete(f"{flow}/prioritylevelconfigurations/mine")
