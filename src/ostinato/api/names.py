@@ -26,7 +26,6 @@ DNS_SUBDOMAIN_LENGTH: Final = 253
 FIELD_MANAGER_LENGTH: Final = 128
 ANNOTATIONS_SIZE: Final = 256 * 1024
 GENERATED_SUFFIX_LENGTH: Final = 5
-GENERATED_SUFFIX_ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"  # no vowels and look-alikes: no words by chance
 
 # The patterns stand in messages as they are here.
 _LABEL_1123 = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"

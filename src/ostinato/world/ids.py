@@ -1,6 +1,6 @@
-"""Ids: object uids, suffixes of generated names, secret tokens.
+"""Ids: object uids, suffixes of generated names, secret tokens; and hashes, written as those suffixes are.
 
-In the real world all of them come from the operating system's entropy. In a simulation they come from the seed, so
+In the real world all ids come from the operating system's entropy. In a simulation they come from the seed, so
 that a run can be repeated; nothing there is worth keeping secret.
 """
 
@@ -54,3 +54,8 @@ class Ids:
         if size < 0:
             raise ValueError(f"a token cannot have {size} bytes")
         return self._entropy(size)
+
+
+def hash_text(number: int) -> str:
+    """A hash as it stands in names and labels: digits turned into letters of which no word comes by chance."""
+    return "".join(ALPHABET[ord(digit) % len(ALPHABET)] for digit in str(number))

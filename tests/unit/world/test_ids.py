@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ostinato.world import Ids, Rng
+from ostinato.world.ids import hash_text
 
 makers = pytest.mark.parametrize("ids", [Ids.real(), Ids.simulated(Rng(3))], ids=["real", "simulated"])
 
@@ -68,3 +69,7 @@ def test_a_negative_size_is_an_error(ids: Ids) -> None:
 def test_the_same_seed_gives_the_same_ids() -> None:
     first, second = Ids.simulated(Rng(3)), Ids.simulated(Rng(3))
     assert [first.uid(), first.suffix(), first.token()] == [second.uid(), second.suffix(), second.token()]
+
+
+def test_a_hash_is_written_as_kubernetes_writes_it() -> None:
+    assert hash_text(1234567890) == "56789bcdf4"

@@ -14,12 +14,11 @@ from ostinato.api.apply.check import TypedError, check
 from ostinato.api.apply.fieldset import FieldSet, difference
 from ostinato.api.apply.rules import Rules
 from ostinato.api.apply.typed import compare, fields_of
+from ostinato.api.names import ANNOTATIONS_SIZE
 from ostinato.api.quoting import json_text
 
 LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 KUBECTL: Final = "kubectl"
-
-_MAX_ANNOTATIONS = 256 * 1024  # bytes of all annotations of an object together
 
 
 def vouched_fields(live: dict[str, Any], api_version: str, rules: Rules) -> FieldSet | None:
@@ -49,7 +48,7 @@ def refreshed(applied: dict[str, Any], config: dict[str, Any]) -> dict[str, Any]
     after = {name: value for name, value in annotations.items() if name != LAST_APPLIED}
     text = _configuration(config)
     size = sum(len(str(part).encode(errors="replace")) for name, value in after.items() for part in (name, value))
-    if text is not None and size + len(LAST_APPLIED) + len(text.encode(errors="replace")) <= _MAX_ANNOTATIONS:
+    if text is not None and size + len(LAST_APPLIED) + len(text.encode(errors="replace")) <= ANNOTATIONS_SIZE:
         after[LAST_APPLIED] = text
     return {**applied, "metadata": {**applied["metadata"], "annotations": after}}
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from ostinato.api.protobuf import odd
 from ostinato.api.protobuf.tables import Field, fields_of, is_wrapper
-from ostinato.api.protobuf.varint import BYTES, FIXED64, VARINT, varint, write_varint
+from ostinato.api.protobuf.varint import BYTES, FIXED64, VARINT, delimited, varint, write_varint
 from ostinato.api.wire.json import encode_json
 
 Writer = Callable[[Any], bytes]
@@ -88,15 +88,11 @@ def _step(field: Field) -> _Step:
         return what, field.name, key, write, _empty
     if field.type == "string":
         return what, field.name, key, write, nothing or (lambda: key + b"\x00")
-    return what, field.name, key, write, nothing or cache(lambda: _delimited(key, write(None)))
+    return what, field.name, key, write, nothing or cache(lambda: delimited(key, write(None)))
 
 
 def _empty() -> bytes:
     return b""
-
-
-def _delimited(key: bytes, data: bytes) -> bytes:
-    return key + varint(len(data)) + data
 
 
 def _integer(value: Any) -> bytes:
@@ -143,10 +139,10 @@ def _write_fields(steps: tuple[_Step, ...], value: Any) -> bytes:
                 out += write(number)
         else:
             for name_in_map in sorted(item):
-                out += _delimited(key, _entry(name_in_map, item[name_in_map], write))
+                out += delimited(key, _entry(name_in_map, item[name_in_map], write))
     return bytes(out)
 
 
 def _entry(key: str, value: Any, write: Writer) -> bytes:
-    out = _delimited(_FIRST_BYTES, key.encode())
-    return out if value is None else out + _delimited(_SECOND_BYTES, write(value))
+    out = delimited(_FIRST_BYTES, key.encode())
+    return out if value is None else out + delimited(_SECOND_BYTES, write(value))

@@ -9,7 +9,7 @@ from typing import Any, Final
 from ostinato.api.protobuf.decoding import read_message, read_object
 from ostinato.api.protobuf.encoding import write_message
 from ostinato.api.protobuf.tables import MAGIC, META, message_of
-from ostinato.api.protobuf.varint import varint
+from ostinato.api.protobuf.varint import delimited
 from ostinato.api.wire.json import DecodeError
 
 CONTENT_TYPE: Final = "application/vnd.kubernetes.protobuf"
@@ -34,13 +34,13 @@ def encode(obj: Mapping[str, Any]) -> bytes:
     if message is None:
         raise EncodeError(f"{api_version} {kind} has no protobuf form")
     raw = _write(message, obj)
-    meta = _delimited(b"\x0a", api_version.encode()) + _delimited(b"\x12", kind.encode())
-    return MAGIC + _delimited(b"\x0a", meta) + _delimited(b"\x12", raw) + _NO_ENCODING
+    meta = delimited(b"\x0a", api_version.encode()) + delimited(b"\x12", kind.encode())
+    return MAGIC + delimited(b"\x0a", meta) + delimited(b"\x12", raw) + _NO_ENCODING
 
 
 def watch_event(kind: str, encoded: bytes) -> bytes:
     """A frame of a watch: what happened (ADDED, MODIFIED...), and the object as `encode` wrote it."""
-    return frame(_delimited(b"\x0a", kind.encode()) + _delimited(b"\x12", _delimited(b"\x0a", encoded)))
+    return frame(delimited(b"\x0a", kind.encode()) + delimited(b"\x12", delimited(b"\x0a", encoded)))
 
 
 def decode_watch_event(data: bytes) -> dict[str, Any]:
@@ -76,7 +76,3 @@ def _write(message: str, obj: Mapping[str, Any]) -> bytes:
         return write_message(message, obj)
     except (AttributeError, TypeError, ValueError, struct.error, RecursionError) as error:
         raise EncodeError(f"{obj.get('kind')} has no protobuf form: {error}") from error
-
-
-def _delimited(key: bytes, data: bytes) -> bytes:
-    return key + varint(len(data)) + data

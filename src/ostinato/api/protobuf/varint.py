@@ -43,6 +43,11 @@ def varint(number: int) -> bytes:
     return bytes(out)
 
 
+def delimited(key: bytes, data: bytes) -> bytes:
+    """A field of the type `BYTES`."""
+    return key + varint(len(data)) + data
+
+
 def signed(number: int, bits: int) -> int:
     """A number as the two's complement that its lowest bits are."""
     number &= (1 << bits) - 1

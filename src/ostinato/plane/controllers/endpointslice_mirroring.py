@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
+from ostinato.api.apply.lastapplied import LAST_APPLIED
 from ostinato.api.codec import to_dict
 from ostinato.api.meta import ObjectMeta
 from ostinato.api.owners import controller_reference_to
@@ -26,7 +27,6 @@ from ostinato.plane.slices import OF_SERVICE, OwnSlices
 _OWN: Final = OwnSlices("endpointslicemirroring-controller.k8s.io")
 _SKIP: Final = "endpointslice.kubernetes.io/skip-mirror"
 _LEADER: Final = "control-plane.alpha.kubernetes.io/leader"
-_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 _MOST: Final = 1000
 
 
@@ -113,7 +113,7 @@ def _endpoints(subset: EndpointSubset) -> list[Endpoint]:
 def _slice(endpoints: Endpoints, subset: EndpointSubset, family: str, chosen: list[Endpoint]) -> EndpointSlice:
     metadata = endpoints.metadata
     annotations = {
-        name: value for name, value in metadata.annotations.items() if name not in (TRIGGER_ANNOTATION, _APPLIED)
+        name: value for name, value in metadata.annotations.items() if name not in (TRIGGER_ANNOTATION, LAST_APPLIED)
     }
     return EndpointSlice(
         metadata=ObjectMeta(

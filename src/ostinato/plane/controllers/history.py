@@ -28,9 +28,9 @@ from ostinato.client.patching import MergePatch
 from ostinato.kinds.apps_v1 import ControllerRevision, DaemonSet, StatefulSet
 from ostinato.kinds.core_v1 import PodTemplateSpec
 from ostinato.plane.claims import claimed
+from ostinato.world.ids import hash_text
 
 _LONGEST_PREFIX: Final = 223  # of a name, so that the hash fits
-_SAFE: Final = "bcdfghjklmnpqrstvwxz2456789"  # no vowels: no words
 
 
 class History:
@@ -108,7 +108,7 @@ def hash_of(patch: Mapping[str, Any], collisions: int) -> str:
     value = 0x811C9DC5
     for byte in msgspec.json.encode(patch, order="sorted") + str(collisions).encode():
         value = (value * 0x01000193) & 0xFFFFFFFF ^ byte
-    return "".join(_SAFE[ord(digit) % len(_SAFE)] for digit in str(value))
+    return hash_text(value)
 
 
 def _age(revision: ControllerRevision) -> tuple[int, str, str]:

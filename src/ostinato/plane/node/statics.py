@@ -23,8 +23,8 @@ from ostinato.kinds.core_v1 import Node, Pod
 
 MIRROR: Final = "kubernetes.io/config.mirror"
 _HASH: Final = "kubernetes.io/config.hash"
-_SEEN: Final = "kubernetes.io/config.seen"
-_SOURCE: Final = "kubernetes.io/config.source"
+SEEN: Final = "kubernetes.io/config.seen"
+SOURCE: Final = "kubernetes.io/config.source"
 _LOOK_EVERY: Final = 20.0  # seconds
 _LARGEST: Final = 10 << 20  # bytes of a manifest
 _GRACE: Final = 30
@@ -102,7 +102,7 @@ def _parsed(path: Path, node: str) -> Pod:
     known.name = f"{known.name}-{node}"
     known.namespace = known.namespace or "default"
     known.uid = digest
-    known.annotations = {**known.annotations, _HASH: digest, _SOURCE: "file"}
+    known.annotations = {**known.annotations, _HASH: digest, SOURCE: "file"}
     spec.node_name = node
     spec.restart_policy = spec.restart_policy or "Always"
     spec.automount_service_account_token = False  # nobody vouches for it
@@ -122,7 +122,7 @@ async def mirror_of(static: Pod, client: Client, seen: str) -> Pod:
     node = await client.get(Node, static.spec.node_name or "")
     owner = reference_to(node)
     owner.controller = True
-    annotations = {**known.annotations, MIRROR: known.uid, _SEEN: seen}
+    annotations = {**known.annotations, MIRROR: known.uid, SEEN: seen}
     metadata = msgspec.structs.replace(known, uid="", annotations=annotations, owner_references=[owner])
     return await client.create(msgspec.structs.replace(static, metadata=metadata))
 

@@ -32,6 +32,7 @@ from ostinato.plane.node.expansion import expand
 from ostinato.plane.node.logs import directory_of, log_of
 from ostinato.plane.node.runtimes import Launch, Mount, StartError
 from ostinato.plane.node.service_variables import service_variables
+from ostinato.plane.node.statics import SEEN, SOURCE
 from ostinato.plane.node.volumes import Mounted, SubPathError, VolumeMounter, within
 from ostinato.plane.node.volumes.contents import ContentError, Contents
 from ostinato.world import World
@@ -42,8 +43,6 @@ _HOUR: Final = 3600
 _LEAST_FREE: Final = 0.05  # of a disk, below which those go that have written much
 _MUCH: Final = 100 << 20  # bytes
 _RENEW_AT: Final = 0.8  # of a token's life
-_SEEN: Final = "kubernetes.io/config.seen"
-_SOURCE: Final = "kubernetes.io/config.source"
 
 
 class Larder(msgspec.Struct, frozen=True):
@@ -221,7 +220,7 @@ def _marked(pod: Pod, seen: Time) -> Pod:
     """The Pod as its node has it: with when and from where it came."""
     if not pod.spec.volumes:
         return pod
-    annotations = {**pod.metadata.annotations, _SEEN: str(seen), _SOURCE: pod.metadata.annotations.get(_SOURCE, "api")}
+    annotations = {**pod.metadata.annotations, SEEN: str(seen), SOURCE: pod.metadata.annotations.get(SOURCE, "api")}
     return msgspec.structs.replace(pod, metadata=msgspec.structs.replace(pod.metadata, annotations=annotations))
 
 

@@ -20,6 +20,7 @@ from ostinato.api.meta import LabelSelector, ObjectMeta
 from ostinato.api.owners import controller_reference_to
 from ostinato.kinds.apps_v1 import Deployment, ReplicaSet, ReplicaSetSpec
 from ostinato.kinds.core_v1 import PodTemplateSpec
+from ostinato.world.ids import hash_text
 
 HASH: Final = "pod-template-hash"
 REVISION: Final = "deployment.kubernetes.io/revision"
@@ -39,7 +40,6 @@ OWN_ANNOTATIONS: Final = frozenset(
 )
 _LONGEST_HISTORY: Final = 2000
 _LONGEST_NAME: Final = 253
-_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"  # no vowels, no look-alikes: no words come of it
 _INT32: Final = 2**31
 _INT64: Final = 2**63
 
@@ -125,8 +125,7 @@ def template_hash(template: PodTemplateSpec, collisions: int) -> str:
     digest = blake2b(msgspec.json.encode(to_dict(template), order="deterministic"), digest_size=4)
     if collisions:
         digest.update(collisions.to_bytes(4, "little"))
-    number = str(int.from_bytes(digest.digest(), "little"))
-    return "".join(_LETTERS[ord(digit) % len(_LETTERS)] for digit in number)
+    return hash_text(int.from_bytes(digest.digest(), "little"))
 
 
 def _extended(history: str, revision: str) -> str:

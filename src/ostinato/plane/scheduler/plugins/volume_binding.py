@@ -24,6 +24,7 @@ from ostinato.plane.scheduler.nodes import NodeInfo
 from ostinato.plane.scheduler.plugin import Cycle, Filter, Plugin
 from ostinato.plane.scheduler.plugins.volume_restrictions import is_its_claim
 from ostinato.plane.scheduler.status import Status, unresolvable
+from ostinato.plane.scheduler.writes import FIELD_MANAGER
 from ostinato.plane.volume_matching import (
     SELECTED_NODE,
     best_volume,
@@ -42,7 +43,6 @@ _GONE: Final = "node(s) unavailable due to one or more pvc(s) bound to non-exist
 _UNBOUND: Final = unresolvable(_NAME, "pod has unbound immediate PersistentVolumeClaims")
 _PATIENCE: Final = 600.0  # seconds for claims to be bound
 _BETWEEN_LOOKS: Final = 1.0
-_FIELD_MANAGER: Final = "kube-scheduler"
 
 
 class VolumesNotBound(Exception):  # noqa: N818 - what is the matter
@@ -131,10 +131,10 @@ class VolumeBinding(Plugin):
         client, clock = surroundings.client, surroundings.world.clock
         for claim, volume in plan.bind:
             change = MergePatch(_promise(claim, volume))
-            await client.patch(PersistentVolume, volume.metadata.name, change, field_manager=_FIELD_MANAGER)
+            await client.patch(PersistentVolume, volume.metadata.name, change, field_manager=FIELD_MANAGER)
         for claim in plan.provision:
             told = {"metadata": {"uid": claim.metadata.uid, "annotations": {SELECTED_NODE: node.name}}}
-            await client.patch(PersistentVolumeClaim, _key(claim), MergePatch(told), field_manager=_FIELD_MANAGER)
+            await client.patch(PersistentVolumeClaim, _key(claim), MergePatch(told), field_manager=FIELD_MANAGER)
         until = clock.monotonic() + _PATIENCE
         claims = [*(claim for claim, _ in plan.bind), *plan.provision]
         while not self._are_bound(cycle, claims, plan, node):
