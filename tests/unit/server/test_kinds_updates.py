@@ -112,3 +112,21 @@ async def test_a_job_without_a_name_is_refused(api: Api) -> None:
     spec = {"template": {"spec": {**POD, "restartPolicy": "Never"}}}
     answer = await api.post("/apis/batch/v1/namespaces/default/jobs", {"metadata": {}, "spec": spec})
     assert "metadata.name: Required value: name or generateName is required" in answer.message
+
+
+@asking
+async def test_labels_that_a_job_was_given_stay_as_they_are(api: Api) -> None:
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": {**POD, "restartPolicy": "Never"}}
+    path = "/apis/batch/v1/namespaces/default/jobs?dryRun=All"
+    given = await api.post(path, {"metadata": {"name": "j", "labels": {"a": "b"}}, "spec": {"template": template}})
+    assert given.body["metadata"]["labels"] == {"a": "b"}
+    taken = await api.post(path, {"metadata": {"name": "j"}, "spec": {"template": template}})
+    assert taken.body["metadata"]["labels"]["job-name"] == "j"
+
+
+@asking
+async def test_a_patch_is_refused_with_the_empty_list_that_it_makes(api: Api) -> None:
+    path, meta = f"{NETWORK}/servicecidrs", {"name": "x"}
+    await api.post(path, {"metadata": meta, "spec": {"cidrs": ["192.168.0.0/24"]}})
+    answer = await api.merge(f"{path}/x", {"spec": {"cidrs": []}})
+    assert answer.message.endswith("spec.cidrs: Invalid value: []: field is immutable")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ostinato.api.field_errors import FieldError, Path
-from ostinato.api.names import is_dns1123_label
+from ostinato.api.names import is_dns1123_label, validate_annotations, validate_labels
 from ostinato.server.resources.claim_validation import validate_claim_spec
 from ostinato.server.resources.pod_validation import validate_pod_template
 from ostinato.server.resources.shown import as_shown
@@ -141,6 +141,9 @@ def stateful_set(spec: Json, *, new: bool) -> list[FieldError]:
     else:
         errors += [] if selector.empty else mismatch(selector, template)
         errors += validate_pod_template(_as_made(spec, template), TEMPLATE)
+        made = template.get("metadata") or {}  # its labels and annotations are told twice, as a kube-apiserver does
+        errors += validate_labels(made.get("labels") or {}, TEMPLATE.child("labels"))
+        errors += validate_annotations(made.get("annotations") or {}, TEMPLATE.child("annotations"))
     return errors + always_running(template, "StatefulSet")
 
 

@@ -78,7 +78,7 @@ def _take_labels(obj: Json) -> None:
     """A Job without labels has those of its Pods."""
     found = template_labels(obj["spec"]["template"])
     if found and not obj["metadata"].get("labels"):
-        obj["metadata"]["labels"] = dict(found)
+        obj["metadata"]["labels"] = found  # the same, so that what is added to the one is in the other
 
 
 def _generate_selector(obj: Json) -> None:
@@ -92,7 +92,7 @@ def _generate_selector(obj: Json) -> None:
     for key in _UID_LABELS:
         labels.setdefault(key, meta["uid"])
     made["labels"] = labels
-    if before and meta.get("labels") == before:  # they were taken from the template
+    if before and meta.get("labels") is before:  # they were taken from the template
         meta["labels"] = dict(labels)
     selector = spec["selector"] = dict(spec.get("selector") or {})
     selector["matchLabels"] = {_UID_LABELS[1]: meta["uid"], **(selector.get("matchLabels") or {})}

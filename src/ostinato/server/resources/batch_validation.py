@@ -34,20 +34,23 @@ _GENERATED = ("controller-uid", "job-name", "batch.kubernetes.io/controller-uid"
 
 def job(obj: Json) -> list[FieldError]:
     spec, name = obj["spec"], obj["metadata"].get("name", "")
-    errors = _generated_selector(obj) + job_spec(spec, SPEC)
-    selector = spec.get("selector")
-    if selector is None:
-        errors.append(FieldError.required(SPEC.child("selector")))
-    else:
-        errors += labels.validate_label_selector(selector, SPEC.child("selector"))
-    parsed = parsed_selector(selector)
-    if parsed is not None:
-        errors += mismatch(parsed, spec["template"])
+    errors = _generated_selector(obj) + _selecting_spec(spec)
     last = spec.get("completions", 0) - 1
     if spec.get("completionMode") == "Indexed" and last >= 0 and names.is_dns1123_label(f"{name}-{last}"):
         detail = f"will not able to create pod with invalid DNS label: {name}-{last}"
         errors.append(FieldError.invalid(Path("metadata", "name"), name, detail))
     return errors
+
+
+def _selecting_spec(spec: Json) -> list[FieldError]:
+    """The spec, with the selector of what its template makes."""
+    errors, selector = job_spec(spec, SPEC), spec.get("selector")
+    if selector is None:
+        errors.append(FieldError.required(SPEC.child("selector")))
+    else:
+        errors += labels.validate_label_selector(selector, SPEC.child("selector"))
+    parsed = parsed_selector(selector)
+    return errors if parsed is None else errors + mismatch(parsed, spec["template"])
 
 
 def _generated_selector(obj: Json) -> list[FieldError]:
@@ -165,7 +168,8 @@ _FIXED = {  # and the model of what is in them
 
 def job_changes(new: Json, old: Json) -> list[FieldError]:
     spec, before = new["spec"], old["spec"]
-    errors = _completions_change(spec, before)
+    errors = _selecting_spec(spec)  # again, as a kube-apiserver does
+    errors += _completions_change(spec, before)
     errors += unchanged(spec.get("selector"), before.get("selector"), SPEC.child("selector"), "meta.v1.LabelSelector")
     errors += _template_change(spec, before, old.get("status") or {})
     for field, model in _FIXED.items():
@@ -208,7 +212,7 @@ def _fixed(pod: Json) -> Json:
     if affinity:
         kept["affinity"] = affinity
     for field in ("containers", "initContainers"):
-        if field in kept:
+        if kept.get(field):
             kept[field] = [{k: v for k, v in c.items() if k != "resources"} for c in kept[field]]
     return kept
 

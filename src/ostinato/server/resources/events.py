@@ -28,7 +28,7 @@ _CORE_NAMES = {new: core for core, new in _NAMES.items()}
 _ABOUT = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
 _LONGEST = 128
 _LONGEST_NOTE = 1024
-_FIXED = ("involvedObject", "reason", "message", "source", "firstTimestamp", "lastTimestamp", "count", "type")
+_FIXED = ("involvedObject", "reason", "message", "source", "firstTimestamp", "lastTimestamp", "count", "reason", "type")
 _FIXED_TOO = ("eventTime", "action", "related", "reportingComponent", "reportingInstance")
 
 

@@ -170,6 +170,7 @@ class PatchChange:
             if self._kind != STRATEGIC_PATCH:  # which cannot change what an object is
                 _check_kind(new, self._context)
             obj, unknown = body.typed(resource, new)
+            self._context.request.sent = new
         except (TypeMismatch, BadValue) as error:
             raise self._invalid(new, restore_error(error) if self._kind == STRATEGIC_PATCH else str(error)) from error
         except _OtherKind as error:
