@@ -108,6 +108,7 @@ class UpgradedSocket:
             f"POST {target} HTTP/1.1\r\nHost: {parts.netloc}\r\nContent-Length: 0\r\n"
             f"Connection: Upgrade\r\nUpgrade: {SPDY}\r\nX-Stream-Protocol-Version: {protocol}\r\n\r\n"
         )
+        socket: UpgradedSocket | None = None
         try:
             async with clock.timeout(_PATIENCE):
                 reader, writer = await asyncio.open_connection(parts.hostname, parts.port, limit=_LONGEST_HEAD)
@@ -115,7 +116,9 @@ class UpgradedSocket:
                 writer.write(head.encode())
                 answer = await reader.readuntil(b"\r\n\r\n")
         except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError) as error:
-            raise ExecError(f"the runtime's streams cannot be reached: {error or 'no answer'}") from None
+            if socket is not None:
+                socket.close()
+            raise ExecError(f"the runtime's streams cannot be reached: {str(error) or 'no answer'}") from None
         status = answer.split(b"\r\n", 1)[0].decode(errors="replace")
         if status.split(" ")[1:2] != ["101"]:
             socket.close()

@@ -1,0 +1,33 @@
+"""The streams of containerd, where its side does not behave."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from ostinato.plane.node.runtimes import ExecError
+from ostinato.plane.node.runtimes.containerd import streams
+from ostinato.plane.node.runtimes.containerd.streams import UpgradedSocket
+from ostinato.world import World
+
+
+def test_a_runtime_that_says_nothing_is_left_and_the_message_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streams, "_PATIENCE", 0.01)
+
+    async def main() -> None:
+        left = asyncio.Event()
+
+        async def say_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.read()  # until the other side has closed
+            writer.close()
+            await writer.wait_closed()
+            left.set()
+
+        async with await asyncio.start_server(say_nothing, "127.0.0.1", 0) as silent:
+            port = silent.sockets[0].getsockname()[1]
+            with pytest.raises(ExecError, match=r"cannot be reached: no answer$"):
+                await UpgradedSocket.open(f"http://127.0.0.1:{port}/exec", "v4.channel.k8s.io", World.real().clock)
+            await left.wait()
+
+    asyncio.run(main())
