@@ -74,9 +74,6 @@ def test_all_problems_are_told_at_once() -> None:
     assert str(caught.value).startswith("2 problems:\n- code: server:")
 
 
-SECRETS = ("token-s3cret", "password-s3cret", "key-s3cret", "env-s3cret", "arg-s3cret", "proxy-s3cret", "exec-s3cret")
-
-
 def secretive_config() -> Config:
     return Config(
         server="https://h",

@@ -7,7 +7,7 @@ from tests.unit.plane.stage import Stage, on_stage
 
 from ostinato.api.codec import from_dict, to_dict
 from ostinato.api.time import Time
-from ostinato.client import MergePatch, Unstructured
+from ostinato.client import Unstructured
 from ostinato.kinds.apiextensions_v1 import CustomResourceDefinition
 from ostinato.kinds.apps_v1 import ReplicaSet
 from ostinato.kinds.autoscaling_v2 import HorizontalPodAutoscaler
@@ -81,10 +81,6 @@ async def use(stage: Stage, cpu: str, *names: str) -> None:
 
 async def replicas(stage: Stage) -> int | None:
     return (await stage.client.get(ReplicaSet, "web")).spec.replicas
-
-
-async def set_replicas(stage: Stage, number: int) -> None:
-    await stage.client.patch(ReplicaSet, "web", MergePatch({"spec": {"replicas": number}}))
 
 
 async def status(stage: Stage, name: str = "web") -> dict[str, Any]:
