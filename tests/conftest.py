@@ -18,12 +18,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling
 
 GO = Path(__file__).resolve().parent / "cluster" / "go"
 ALONE = ("test_conversations.py", "test_transcripts.py")  # each of their tests is for itself
 VERSION = "v1.36.4"  # of the modules that go.mod names there
 ADMIN_TOKEN = "admin-token-for-tests"
+
+# How long an example takes says more of the machine than of the test.
+settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any machine")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
