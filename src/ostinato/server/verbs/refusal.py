@@ -33,7 +33,11 @@ def _restore(obj: Any, sent: Any) -> bool:
     if isinstance(sent, dict) and isinstance(obj, dict):
         empty = {key: value for key, value in sent.items() if obj.get(key) is None and value in ([], {})}
         obj.update(empty)
-        below = [_restore(obj[key], value) for key, value in sent.items() if key in obj and obj[key] is not value]
+        below = [
+            _restore(obj[key], value)
+            for key, value in sent.items()
+            if key in obj and obj[key] is not value and key != "managedFields"  # whose parts many objects share
+        ]
         return bool(empty) or any(below)
     if isinstance(sent, list) and isinstance(obj, list) and len(sent) == len(obj):
         found = [_restore(*pair) for pair in zip(obj, sent, strict=True)]
