@@ -127,6 +127,19 @@ def _negotiated(accept: str, offer: _Offer) -> Form:
     return protobuf
 
 
+def check_text(request: Request) -> None:
+    """Refuse who accepts nothing that an error could be told in, for answers that are streams of text: as odd as that
+    is, a kube-apiserver does.
+    """
+    accept = request.headers.get("accept", "")
+    if not accept:
+        return
+    _check_routed(accept, ("text/plain", *TYPES))
+    plain = {clause.partition(";")[0].strip() for clause in accept.split(",") if ";as=" not in clause.replace(" ", "")}
+    if plain.isdisjoint((*TYPES, "*/*", "application/*")):
+        raise NotAcceptable.of(TYPES)
+
+
 def _check_routed(accept: str, produced: tuple[str, ...]) -> None:
     named = {clause.partition(";")[0].strip(" ") for clause in accept.split(",")}
     if "*/*" not in named and named.isdisjoint(produced):

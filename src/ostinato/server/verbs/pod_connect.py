@@ -15,6 +15,7 @@ from ostinato.api.gvk import GroupKind
 from ostinato.api.status import Status
 from ostinato.server.access.asked import Asked
 from ostinato.server.access.authorize import Authorizer
+from ostinato.server.negotiate import check_text
 from ostinato.server.nodes import Nodes
 from ostinato.server.options import boolean, integer
 from ostinato.server.request import Answer, Request, Response
@@ -38,6 +39,7 @@ def connects(
 
     async def connect(context: Context) -> Answer:
         if what == "log":
+            check_text(context.request)
             _check_log_options(context)
         options = _options(what, context)
         if what != "log":
