@@ -86,7 +86,8 @@ class NoRecorder:
     def event(self, regarding: Subject, reason: str, note: str, /, **options: Unpack[EventOptions]) -> None: ...
 
 
-def _no_span(name: str, attributes: Mapping[str, str]) -> AbstractContextManager[object]:  # noqa: ARG001
+def no_span(name: str, attributes: Mapping[str, str]) -> AbstractContextManager[object]:  # noqa: ARG001
+    """A `Span` that no trace shows."""
     return nullcontext()
 
 
@@ -107,7 +108,7 @@ class Surroundings:
     metrics: Metrics = field(default_factory=NoMetrics)
     recorder: Recorder = field(default_factory=NoRecorder)
     logger: Logger = field(default_factory=lambda: getLogger("ostinato.controller"))
-    span: Span = _no_span
+    span: Span = no_span
     controllers: ControllerOptions = field(default_factory=ControllerOptions)
 
 

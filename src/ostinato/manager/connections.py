@@ -62,7 +62,6 @@ class Connections:
         self._connect = connect
         self._world = world
         self._identity = identity
-        self._fence = fence
         self.live = self._client(connect(Purpose(metrics=self.tallies)))
         self._clients = [self.live]
         settings = {kind: self._measured(each) for kind, each in caches.settings.items()}

@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from importlib import import_module
 from typing import Any
 
-from ostinato.controller.runnable import Span
+from ostinato.controller.runnable import Span, no_span
 
 
-def spans(name: str = "ostinato") -> Span:
+def spans() -> Span:
     """How to make spans in this process. The exporter is the program's to configure, as OpenTelemetry has it."""
     try:
         trace: Any = import_module("opentelemetry.trace")  # Any: the package is not a dependency
     except ImportError:
-        return _no_span
-    tracer = trace.get_tracer(name)
+        return no_span
+    tracer = trace.get_tracer("ostinato")
 
     def span(name: str, attributes: Mapping[str, str]) -> AbstractContextManager[object]:
         started: AbstractContextManager[object] = tracer.start_as_current_span(name, attributes=dict(attributes))
         return started
 
     return span
-
-
-def _no_span(name: str, attributes: Mapping[str, str]) -> AbstractContextManager[object]:  # noqa: ARG001
-    return nullcontext()

@@ -130,7 +130,7 @@ class Preemption:
         potential = [each for each in node.pods.values() if each.priority < pod.priority]
         if not potential:
             return _NO_VICTIMS
-        trial = _Trial(pod, filters, node, [*self._nominator.before(pod).get(node.name, ())])
+        trial = _Trial(filters, node, [*self._nominator.before(pod).get(node.name, ())])
         for each in potential:
             trial.remove(each)
         status = trial.refuses()
@@ -173,8 +173,7 @@ class Preemption:
 class _Trial:
     """A node on which it is tried out what happens without some Pods."""
 
-    def __init__(self, pod: PodInfo, filters: Sequence[Filter], node: NodeInfo, promised: list[PodInfo]) -> None:
-        self._pod = pod
+    def __init__(self, filters: Sequence[Filter], node: NodeInfo, promised: list[PodInfo]) -> None:
         self._node = node.copy()
         self._filters = [each.copy() for each in filters]
         self._promised = promised
