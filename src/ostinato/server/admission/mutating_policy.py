@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
 from ostinato.api.apply import TypedError
 from ostinato.api.errors import InternalError
+from ostinato.api.gvk import GroupVersionKind
 from ostinato.api.patch import PatchError, TestFailed, json_patch
 from ostinato.server import body
 from ostinato.server.admission.objects import forbidden
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
     from ostinato.server.admission.objects import Kind
     from ostinato.server.resources.registry import Registry
     from ostinato.server.verbs.context import Context
+
+_SCALE: Final = GroupVersionKind("autoscaling", "v1", "Scale")
 
 
 class _Mutation(NamedTuple):
@@ -87,15 +90,13 @@ class MutatingPolicies:
             return
         faults = [_Fault(one.policy, one.binding, one.why) for one in asked if isinstance(one, Failure)]
         invocations = [one for one in asked if isinstance(one, Invocation) and (one.compiled.again or not again)]
-        last_change = -1
-        for i, invocation in enumerate(invocations):
-            before = copy.deepcopy(obj)
+        before = copy.deepcopy(obj)
+        for invocation in invocations:
             faults += self._invoke(attributes, obj, invocation)
-            if obj != before:
-                last_change = i
-        for invocation in invocations[: max(last_change, 0)]:  # what comes after the last change has seen it
-            if invocation.compiled.again:
-                faults += self._invoke(attributes, obj, invocation)
+        if obj != before and not again:  # whoever wants it is asked once more, those too who made the change
+            for invocation in invocations:
+                if invocation.compiled.again:
+                    faults += self._invoke(attributes, obj, invocation)
         faults = [fault for fault in faults if not ignores_failures(fault.policy)]
         if faults:
             _refuse(context, obj, faults)
@@ -182,6 +183,11 @@ def _laid(context: Context, obj: Json, config: Json) -> Json:
     manager = context.resource.managers.get("")
     if manager is None:
         raise _MutationError("error applying patch: type converter must not be nil")
+    if obj["kind"] == _SCALE.kind and obj["apiVersion"] == _SCALE.api_version:
+        raise _MutationError(
+            "error applying patch: failed to convert patch object to typed object: "
+            f"no corresponding type for {_SCALE.api_version}, Kind={_SCALE.kind}"
+        )
     config = {**config, "kind": obj["kind"], "apiVersion": obj["apiVersion"]}
     try:
         return manager.lay(obj, config)
