@@ -34,11 +34,11 @@ async def test_an_empty_map_in_a_value_is_shown_too(api: Api) -> None:
 
 @asking
 async def test_a_refusal_leaves_who_owns_what_in_other_objects_alone(api: Api) -> None:
-    path, body = "/api/v1/namespaces/default/configmaps", {"metadata": {"name": "a"}, "data": {"k": "v"}}
+    path, container = "/api/v1/namespaces/default/podtemplates", {"name": "c", "image": "i"}
+    limited = {**container, "resources": {"limits": {"cpu": "1"}}}
+    body = {"metadata": {"name": "a"}, "template": {"spec": {"containers": [limited]}}}
     before = (await api.post(path, body)).body["metadata"]["managedFields"][0]["fieldsV1"]
-    entry = {"manager": "m", "operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1"}
-    owned = {"f:data": {".": {".": {}}, "f:k": {".": {}}}}
-    meta = {"name": "a", "labels": {"Bad!": ""}, "managedFields": [{**entry, "fieldsV1": owned}]}
-    assert (await api.put(f"{path}/a", {"metadata": meta, "data": {"k": "w"}})).code == 422
+    change = {"template": {"spec": {"containers": [container], "restartPolicy": "Never!"}}}
+    assert (await api.merge(f"{path}/a", change)).code == 422
     after = await api.post(path, {**body, "metadata": {"name": "b"}})
     assert after.body["metadata"]["managedFields"][0]["fieldsV1"] == before

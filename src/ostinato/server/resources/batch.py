@@ -50,6 +50,10 @@ class Job(Strategy):
             _generate_selector(obj)
         _take_labels(obj)
 
+    def prepare_status_update(self, new: Json, old: Json) -> None:
+        super().prepare_status_update(new, old)
+        _take_labels(new)
+
     def validate(self, obj: Json) -> list[FieldError]:
         return validation.job(obj)
 
