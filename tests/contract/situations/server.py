@@ -69,6 +69,15 @@ _LONGEST_LINE: Final = 2**24
 _NEW_KIND_SECONDS: Final = 5.0  # a new CRD is not served at once
 
 
+class _Answer(aiohttp.ClientResponse):
+    """Closed before its end, it waits for no farewell as TLS does: the loop may end before it comes."""
+
+    def close(self) -> None:
+        if self.connection is not None and self.connection.transport is not None:
+            self.connection.transport.abort()
+        super().close()
+
+
 class Server:
     def __init__(self, session: aiohttp.ClientSession, url: str) -> None:
         self._session = session
@@ -88,6 +97,7 @@ class Server:
             headers=headers,
             timeout=aiohttp.ClientTimeout(total=30),
             read_bufsize=_LONGEST_LINE,
+            response_class=_Answer,
         ) as session:
             yield cls(session, config.url)
 
@@ -120,8 +130,7 @@ class Server:
                 async for line in response.content:
                     yield json.loads(line)
             finally:
-                if response.connection is not None and response.connection.transport is not None:
-                    response.connection.transport.abort()  # TLS would wait for a farewell, and the loop may end before
+                response.close()
 
     async def path(self, kind: str, namespace: str | None, name: str = "", sub: str = "", version: str = "") -> str:
         """Where objects of a kind are; the kind is one of those known here, or `group/version/Kind`."""

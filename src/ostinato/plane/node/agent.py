@@ -18,6 +18,7 @@ from ostinato.api.errors import Conflict, NotFound
 from ostinato.api.gvk import NamespacedName
 from ostinato.api.time import Time
 from ostinato.cache import Event, Updated
+from ostinato.cache.versions import reached
 from ostinato.client.patching import StrategicMergePatch
 from ostinato.controller import Channel, Context, Request, Result
 from ostinato.kinds.core_v1 import Pod, PodStatus
@@ -70,6 +71,14 @@ class PodAgent:
         if isinstance(event, Updated) and event.new.resource_version == life.pod.metadata.resource_version:
             return ()  # it is what the agent wrote last
         return (key,)
+
+    def latest(self, cached: Pod) -> Pod:
+        """A Pod as the agent wrote it last, where the cache has not seen that yet."""
+        life = self._lives.get(NamespacedName(cached.metadata.namespace, cached.metadata.name))
+        if life is None or life.pod.metadata.uid != cached.metadata.uid:
+            return cached
+        has_seen = reached(cached.metadata.resource_version, life.pod.metadata.resource_version)
+        return cached if has_seen else life.pod
 
     def tell_statics(self, node: str, pods: Statics) -> None:
         """These are the static Pods of a node, from now on."""

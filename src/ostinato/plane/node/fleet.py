@@ -166,7 +166,7 @@ def add_hosts(
 
     async def find(key: NamespacedName) -> Pod | None:
         found = await manager.client.get(Pod, key, missing=None)
-        return None if found is None else as_run(found)
+        return None if found is None else as_run(agent.latest(found))
 
     async def pods_of(node: str) -> Sequence[Pod]:
         keys = informer.store.index_keys(NODE_NAME.name, node)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import io
 import json
@@ -16,6 +17,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
+
+from ostinato.plane.node.runtimes.containerd import connect
+from ostinato.plane.node.runtimes.containerd.images import Images
+from ostinato.world import World
 
 IMAGE = "docker.io/library/busybox:1"
 _PLUGINS = Path("/usr/lib/cni")
@@ -65,6 +70,7 @@ def containerd(directory: Path) -> Iterator[Path]:
     try:
         _wait_for([*ctr, "version"], directory / "log")
         subprocess.run([*ctr, "images", "import", _image(directory)], check=True, capture_output=True)
+        asyncio.run(_image_is_known(socket))
         yield socket
     finally:
         _end(process, ctr, socket, bridge, directory)
@@ -91,6 +97,16 @@ def _wait_for(command: list[Path | str], log: Path) -> None:
         if time.monotonic() > until:
             pytest.skip(f"containerd does not run here: {log.read_text()[-500:]}")
         time.sleep(0.05)
+
+
+async def _image_is_known(socket: Path) -> None:
+    """The part of containerd that runs Pods hears of new images a bit later."""
+    world = World.real()
+    found = await connect(world, socket)
+    async with asyncio.timeout(_PATIENCE):
+        while await Images(found.cri, world.clock).find(IMAGE) is None:  # noqa: ASYNC110 - it tells nobody
+            await asyncio.sleep(0.05)
+    await found.close()
 
 
 def _image(directory: Path) -> Path:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import pytest
 from tests.unit.plane.node.fake import FakeContainer, NodeStage, container, on_node, pod
 
+from ostinato.api.gvk import NamespacedName
 from ostinato.api.meta import ObjectMeta
 from ostinato.api.quantity import Quantity
 from ostinato.client import MergePatch, StrategicMergePatch
@@ -31,6 +34,7 @@ from ostinato.kinds.core_v1 import (
     VolumeMount,
 )
 from ostinato.plane.node import supplies
+from ostinato.plane.node.agent import PodAgent
 from ostinato.plane.node.runtimes import ExecError, StartError
 
 
@@ -560,3 +564,16 @@ def test_a_static_pod_runs_has_a_mirror_and_goes_with_its_manifest(tmp_path: Pat
         assert node.runtime.started[-1].exit is not None
 
     on_node(play, tmp_path)
+
+
+def test_who_asks_for_a_pod_is_told_what_the_agent_wrote_last_though_the_cache_has_not_seen_it() -> None:
+    def seen(version: str, uid: str = "u") -> Pod:
+        metadata = ObjectMeta(name="p", namespace="default", uid=uid, resource_version=version)
+        return msgspec.structs.replace(pod(), metadata=metadata)
+
+    agent = PodAgent({}, lambda _: "")
+    life: Any = SimpleNamespace(pod=seen("10"))
+    agent._lives[NamespacedName("default", "p")] = life
+    assert agent.latest(seen("9")) is life.pod
+    for cached in (seen("10"), seen("11"), seen("9", uid="another")):
+        assert agent.latest(cached) is cached
