@@ -5,8 +5,8 @@
     python scripts/import_kubernetes.py DIRECTORY scripts/go_facts/facts.json scripts/go_internal/internal.json
 
 DIRECTORY holds definitions.json, discovery.json, protobuf.json, tables.json and bootstrap.json of one Kubernetes
-version; facts.json is what its Go types say besides, internal.json how its server shows values in messages. What the published definitions leave out, and server-side apply
-needs, is added here. Afterwards run scripts/generate_kinds.py.
+version; facts.json is what its Go types say besides, internal.json how its server shows values in messages. What the
+published definitions leave out, and server-side apply needs, is added here. Afterwards run scripts/generate_kinds.py.
 """
 
 import json
