@@ -21,7 +21,7 @@ from ostinato.api.field_errors import FieldError, Path
 from ostinato.api.gvk import GroupResource, GroupVersionKind, GroupVersionResource
 from ostinato.api.quoting import quote
 from ostinato.api.schema import builtin_schemas
-from ostinato.server import body
+from ostinato.server import body, metadata
 from ostinato.server.admission.chain import Admission
 from ostinato.server.negotiate import body_media, form_of
 from ostinato.server.options import write_options
@@ -138,7 +138,7 @@ def _of_parent(fields: ScaleFields, context: Context, change: Change) -> Change:
         ownership = _ownership(fields, resource, meta.get("managedFields"))
         scale = change(_owned_scale(fields, resource, parent))
         replicas = scale["spec"].get("replicas", 0)
-        _check(fields, resource, name, replicas)
+        _check(fields, context, scale, replicas)
         uid = scale["metadata"].get("uid")
         if uid and uid != meta["uid"]:
             raise Conflict.of(
@@ -156,12 +156,16 @@ def _of_parent(fields: ScaleFields, context: Context, change: Change) -> Change:
     return changed
 
 
-def _check(fields: ScaleFields, resource: Resource, name: str, replicas: int) -> None:
+def _check(fields: ScaleFields, context: Context, scale: Json, replicas: int) -> None:
     if replicas == _UNSET:
         raise BadRequest.of(f"the spec replicas field {quote(_dotted(fields.replicas))} cannot be empty")
-    if replicas < 0 and not resource.custom:
-        fault = FieldError.invalid(Path("spec", "replicas"), replicas, "must be greater than or equal to 0")
-        raise Invalid.of(SCALE.group_kind, name, [fault])
+    if context.resource.custom:
+        return
+    errors = metadata.validate(scale, _view(context))
+    if replicas < 0:
+        errors.append(FieldError.invalid(Path("spec", "replicas"), replicas, "must be greater than or equal to 0"))
+    if errors:
+        raise Invalid.of(SCALE.group_kind, context.route.name, errors)
 
 
 def _owned_scale(fields: ScaleFields, resource: Resource, parent: Json) -> Json:

@@ -58,13 +58,14 @@ async def update(context: Context) -> Response:
 def uid_mismatch(context: Context, wanted: str, found: str) -> APIError:
     """The answer to who means another object of the same name; `found` is "" if there is none."""
     resource, route = context.resource, context.route
+    root = "" if context.request.query.get("dryRun") else "/registry"
     plural = resource.gvr.resource
     kind = f"{resource.gvr.group}/{plural}" if resource.custom else _PLACES.get(plural, plural)
     place = "/".join(part for part in (kind, route.namespace if resource.namespaced else "", route.name) if part)
     return Conflict.of(
         resource.group_resource,
         route.name,
-        f"StorageError: invalid object, Code: 4, Key: /registry/{place}, ResourceVersion: 0, AdditionalErrorMsg: "
+        f"StorageError: invalid object, Code: 4, Key: {root}/{place}, ResourceVersion: 0, AdditionalErrorMsg: "
         f"Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}",
     )
 

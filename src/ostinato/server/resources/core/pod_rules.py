@@ -9,7 +9,7 @@ from ostinato.server.resources.pod_validation import validate_pod_annotations, v
 from ostinato.server.resources.strategy import Json
 
 _SPEC = Path("spec")
-_METADATA = ("labels", "annotations", "finalizers", "ownerReferences")
+_METADATA = ("labels", "annotations", "finalizers", "ownerReferences", "deletionTimestamp")
 
 
 def take(field: str, to: Json, old: Json) -> None:
