@@ -22,11 +22,25 @@ _WORDS: Final = {
 
 _ANY_BYTE: Final = re.compile(r"(?<!\\)(?:\\\\)*\\C")  # RE2 has it, Go has not
 
+_DEEPEST: Final = 1000  # groups within groups
+_GROUPS: Final = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|[()]", re.DOTALL)
+
+
+def _depth(text: str) -> int:
+    """How deep groups are nested."""
+    deepest = depth = 0
+    for found in _GROUPS.finditer(text):
+        depth += {"(": 1, ")": -1}.get(found.group(), 0)
+        deepest = max(deepest, depth)
+    return deepest
+
 
 @lru_cache(maxsize=4096)
 def _compiled(text: str) -> tuple[Any, str]:
     if _ANY_BYTE.search(text):
         return None, "error parsing regexp: invalid escape sequence: `\\C`"
+    if text.count("(") >= _DEEPEST and _depth(text) >= _DEEPEST:
+        return None, f"error parsing regexp: expression nests too deeply: `{text}`"
     options = re2.Options()
     options.log_errors = False
     try:
