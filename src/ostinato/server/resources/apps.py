@@ -159,6 +159,8 @@ class DaemonSet(Strategy):
             update["rollingUpdate"] = {"maxUnavailable": 0, "maxSurge": 0} | update["rollingUpdate"]
         spec.setdefault("revisionHistoryLimit", 10)
         default_pod_template(spec.setdefault("template", {}))
+        if _TEMPLATE_GENERATION not in obj["metadata"].get("annotations", {}):
+            _set_template_generation(obj, 0)  # a field of old, which every client is taken to write
 
     def prepare_create(self, obj: Json) -> None:
         super().prepare_create(obj)
