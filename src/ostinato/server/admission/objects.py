@@ -56,7 +56,9 @@ class Kind:
 
 
 def forbidden(context: Context, obj: Json | None, why: object) -> Forbidden:
-    """A refusal, in the name of the object as far as it has one yet."""
+    """A refusal, in the name of the object as far as it has one yet; where many are deleted, none is named."""
+    if context.route.verb == "deletecollection":
+        return Forbidden.of(context.resource.group_resource, "Unknown", why)
     metadata: Json = (obj or {}).get("metadata", {})
     name = context.route.name or metadata.get("name") or metadata.get("generateName") or "Unknown"
     return Forbidden.of(context.resource.group_resource, name, why)

@@ -51,6 +51,9 @@ class Attributes(NamedTuple):
 
     @property
     def name(self) -> str:
+        """As the request names the object; where many are deleted, it does not."""
+        if self.context.route.verb == "deletecollection":
+            return ""
         meta: Json = (self.obj or {}).get("metadata", {})
         return self.context.route.name or meta.get("name") or ""
 
