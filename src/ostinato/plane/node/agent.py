@@ -68,14 +68,14 @@ class PodAgent:
         life = self._lives.get(key)
         if life is None:
             return (key,) if self._node_of(key) in self._hosts else ()
-        if isinstance(event, Updated) and event.new.resource_version == life.pod.metadata.resource_version:
-            return ()  # it is what the agent wrote last
+        if isinstance(event, Updated) and reached(life.pod.metadata.resource_version, event.new.resource_version):
+            return ()  # it is what the agent wrote last, or older
         return (key,)
 
     def latest(self, cached: Pod) -> Pod:
         """A Pod as the agent wrote it last, where the cache has not seen that yet."""
         life = self._lives.get(NamespacedName(cached.metadata.namespace, cached.metadata.name))
-        if life is None or life.pod.metadata.uid != cached.metadata.uid:
+        if life is None or life.is_at_rest or life.pod.metadata.uid != cached.metadata.uid:
             return cached
         has_seen = reached(cached.metadata.resource_version, life.pod.metadata.resource_version)
         return cached if has_seen else life.pod

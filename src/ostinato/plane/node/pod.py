@@ -96,11 +96,20 @@ class PodLife:
         self._task = None  # it remembers what was written where it began
         metadata, spec = self.pod.metadata, self.pod.spec
         self.pod = Pod(
-            metadata=ObjectMeta(name=metadata.name, namespace=metadata.namespace, uid=metadata.uid),
+            metadata=ObjectMeta(
+                name=metadata.name,
+                namespace=metadata.namespace,
+                uid=metadata.uid,
+                resource_version=metadata.resource_version,
+            ),
             spec=PodSpec(containers=[], node_name=spec.node_name, readiness_gates=spec.readiness_gates),
         )
         for record in self.records.values():
             record.spec = _outline(record.name, record.spec.image, record.spec.restart_policy)
+
+    @property
+    def is_at_rest(self) -> bool:
+        return not self.pod.spec.containers
 
     async def tend(self) -> float | None:
         """Keep the Pod's volumes up to date and within their bounds; the seconds after which to do that again."""

@@ -572,8 +572,11 @@ def test_who_asks_for_a_pod_is_told_what_the_agent_wrote_last_though_the_cache_h
         return msgspec.structs.replace(pod(), metadata=metadata)
 
     agent = PodAgent({}, lambda _: "")
-    life: Any = SimpleNamespace(pod=seen("10"))
+    life: Any = SimpleNamespace(pod=seen("10"), is_at_rest=False)
     agent._lives[NamespacedName("default", "p")] = life
     assert agent.latest(seen("9")) is life.pod
     for cached in (seen("10"), seen("11"), seen("9", uid="another")):
         assert agent.latest(cached) is cached
+    life.is_at_rest = True
+    cached = seen("9")
+    assert agent.latest(cached) is cached, "nothing more is held of it"

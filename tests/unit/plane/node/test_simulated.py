@@ -9,10 +9,13 @@ from tests.unit.plane.stage import Stage, on_stage
 
 from ostinato.api.meta import ObjectMeta
 from ostinato.client import MergePatch, StrategicMergePatch
-from ostinato.client.transport import Request, Response, Transport
+from ostinato.client.transport import Request as Asked
+from ostinato.client.transport import Response, Transport
+from ostinato.controller import Context, Request, Result
 from ostinato.kinds.coordination_v1 import Lease
 from ostinato.kinds.core_v1 import Container, Node, Pod, PodReadinessGate, PodSpec
 from ostinato.plane.node import fleet
+from ostinato.plane.node.agent import PodAgent
 from ostinato.plane.node.runtimes.script import Script, ScriptError, parse
 from ostinato.world import Clock
 
@@ -85,6 +88,26 @@ def test_a_node_and_its_pods_that_were_given_up_say_that_they_are_well() -> None
     on_stage(play)
 
 
+def test_what_an_agent_wrote_itself_is_no_reason_to_look_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    runs: list[str] = []
+    reconcile = PodAgent.reconcile
+
+    async def counted(agent: PodAgent, request: Request, ctx: Context) -> Result | None:
+        runs.append(request.name)
+        return await reconcile(agent, request, ctx)
+
+    monkeypatch.setattr(PodAgent, "reconcile", counted)
+
+    async def play(stage: Stage) -> None:
+        await begin(stage)
+        await stage.client.create(pod())
+        await stage.world.clock.sleep(5)
+        assert conditions(await get(stage))["Ready"] == ("True", "")
+        assert len(runs) == 2, "when it came, and when its container ran"
+
+    on_stage(play)
+
+
 class Slow:
     """A transport that takes a second more for each request."""
 
@@ -92,7 +115,7 @@ class Slow:
         self._inner = inner
         self._clock = clock
 
-    async def request(self, request: Request) -> Response:
+    async def request(self, request: Asked) -> Response:
         await self._clock.sleep(1)
         return await self._inner.request(request)
 
