@@ -49,6 +49,7 @@ _AGAIN: dict[tuple[str, str], tuple[str, ...]] = {
     ("autoscaling", "horizontalpodautoscalers"): _CHANGE,
     ("batch", "cronjobs"): _CHANGE,
     ("batch", "jobs"): _ANEW_FIRST,
+    ("certificates.k8s.io", "certificatesigningrequests"): _ANEW_FIRST,
     ("coordination.k8s.io", "leases"): _CHANGE,
     ("discovery.k8s.io", "endpointslices"): _ANEW,
     ("events.k8s.io", "events"): _CHANGE,
@@ -71,6 +72,15 @@ _AGAIN: dict[tuple[str, str], tuple[str, ...]] = {
 }
 
 
+# The same for updates through a subresource.
+_AGAIN_THROUGH: dict[tuple[str, str, str], tuple[str, ...]] = {
+    ("admissionregistration.k8s.io", "validatingadmissionpolicies", "status"): (),
+    ("batch", "cronjobs", "status"): (),
+    ("certificates.k8s.io", "certificatesigningrequests", "status"): _ANEW_FIRST,
+    ("policy", "poddisruptionbudgets", "status"): (),
+}
+
+
 def validate(obj: Json, resource: Resource) -> list[FieldError]:
     """What is wrong with the metadata of a new object."""
     meta = obj["metadata"]
@@ -78,11 +88,10 @@ def validate(obj: Json, resource: Resource) -> list[FieldError]:
     return errors + _validate_finalizers_of_kind(meta, resource)
 
 
-def validate_update(new: Json, old: Json, resource: Resource, *, whole: bool) -> list[FieldError]:
-    """What is wrong with a change of metadata.
+def validate_update(new: Json, old: Json, resource: Resource, subresource: str = "") -> list[FieldError]:
+    """What is wrong with a change of metadata, through a subresource ("": through none).
 
-    The rules for all objects tell it first, then those of the kind tell it again, as a kube-apiserver does; `whole`:
-    those look at the new object as if it were made anew.
+    The rules for all objects tell it first, then those of the kind tell it again, as a kube-apiserver does.
     """
     meta, before = new["metadata"], old["metadata"]
     parts = _Parts(meta)
@@ -91,7 +100,9 @@ def validate_update(new: Json, old: Json, resource: Resource, *, whole: bool) ->
     of_kind = _validate_finalizers_of_kind(meta, resource)
     if not (anew or change or of_kind or "generateName" in meta):
         return []
-    again = _AGAIN.get((resource.gvr.group, resource.gvr.resource), _BOTH) if whole else _CHANGE
+    kind = (resource.gvr.group, resource.gvr.resource)
+    whole = not (resource.custom or subresource)
+    again = _AGAIN.get(kind, _BOTH) if whole else _AGAIN_THROUGH.get((*kind, subresource), _CHANGE)
     told = {
         "change": [*change, *of_kind],
         "anew": [*_validate(meta, resource, resource.strategy.name_rule, parts), *of_kind],

@@ -22,7 +22,6 @@ DIFFERENT = {
     "bind": "a Binding has no owners",
     "pod bind": "the same",
     "token": "a TokenRequest has no owners, and gets its defaults later",
-    "ns create": "the phase of a namespace is set later",
     "clusterrole": "an empty list of rules is none",
     "scale put": "a Scale is completed from its parent before it is shown",
 }

@@ -130,9 +130,9 @@ def _pod_errors(now: _State, before: _State) -> list[FieldError]:
     if (finishes or _changed(now, before, "terminating")) and now.finished and status.get("terminating", 0) > 0:
         detail = "terminating>0 is invalid for finished job"
         errors.append(FieldError.invalid(STATUS.child("terminating"), status["terminating"], detail))
-    if _changed(now, before, "ready", "active") and status.get("ready", 0) > status.get("active", 0):
-        detail = "cannot set more ready pods than active"
-        errors.append(FieldError.invalid(STATUS.child("ready"), status["ready"], detail))
+    ready = status.get("ready")
+    if _changed(now, before, "ready", "active") and ready is not None and ready > status.get("active", 0):
+        errors.append(FieldError.invalid(STATUS.child("ready"), ready, "cannot set more ready pods than active"))
     return errors
 
 

@@ -200,10 +200,9 @@ def _validate(context: Context, old: Json, new: Json) -> None:
     resource, subresource = context.resource, context.route.subresource
     strategy = resource.strategy.subresources.get(subresource, resource.strategy)
     validate = strategy.validate_status_update if subresource == "status" else strategy.validate_update
-    whole = not (resource.custom or subresource)
 
     def check() -> list[FieldError]:
-        return metadata.validate_update(new, old, resource, whole=whole) + validate(new, old)
+        return metadata.validate_update(new, old, resource, subresource) + validate(new, old)
 
     refused = invalid(context, new, new["metadata"].get("name", ""), check)
     if refused is not None:

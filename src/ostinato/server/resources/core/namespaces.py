@@ -35,6 +35,7 @@ class Namespace(Strategy):
     def default(self, obj: Json) -> None:
         if obj["metadata"].get("name"):
             _label(obj)
+        obj.setdefault("status", {}).setdefault("phase", "Active")
 
     def prepare_create(self, obj: Json) -> None:
         _label(obj)

@@ -337,7 +337,7 @@ def validate_load_balancer(service: Json, old: Json) -> list[FieldError]:
         elif mode is not None and not ip:
             errors.append(FieldError.forbidden(at.child("ipMode"), "may not be specified when `ip` is not set"))
         elif mode is not None:
-            errors += one_of(mode, ("Proxy", "VIP"), at.child("ipMode"))
+            errors += listed(mode, ("Proxy", "VIP"), at.child("ipMode"))
         if host:
             errors += checked(names.is_dns1123_subdomain, host, at.child("hostname"))
             if addresses.parse_ip(host) is not None:
