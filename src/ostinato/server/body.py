@@ -29,7 +29,7 @@ def read(request: Request, resource: Resource, data: bytes, media: Media, option
 
     Unknown and doubled fields are told as the client asked.
     """
-    value = decode(data, media, resource.gvk.kind)
+    value = _decoded(data, media, resource)
     if resource.custom:
         _check_custom_kind(value, resource, data)
     else:
@@ -52,6 +52,15 @@ def read(request: Request, resource: Resource, data: bytes, media: Media, option
             _tell(request, resource, problems, options)
     resource.strategy.default(obj)
     return obj
+
+
+def _decoded(data: bytes, media: Media, resource: Resource) -> Json:
+    try:
+        return decode_value(data, media)
+    except DecodeError as error:
+        if resource.custom and str(error).startswith(_BAD_NUMBER):  # the kind could be read
+            raise cannot_be_handled(resource, str(error).removeprefix(_NO_KIND)) from error
+        raise _unrecognized(resource.gvk.kind, str(error), data) from error
 
 
 def decode(data: bytes, media: Media, kind: str) -> Json:
@@ -89,6 +98,7 @@ def decode_value(data: bytes, media: Media) -> Json:
 
 
 _NO_KIND = "couldn't get version/kind; json parse error: "
+_BAD_NUMBER = f"{_NO_KIND}json: cannot unmarshal number "
 _KIND_STRUCT = (
     'Go value of type struct { APIVersion string "json:\\"apiVersion,omitempty\\""; '
     'Kind string "json:\\"kind,omitempty\\"" }'
