@@ -31,8 +31,8 @@ def normal_path(text: str, schema: Mapping[str, Any]) -> str:
             if name not in properties:
                 raise FieldPathError(f"{text}: does not refer to a valid field")
             found, schema = f"{found}.{name}", properties[name]
-        elif isinstance(additional, Mapping):
-            found, schema = f"{found}[{name}]", additional
+        elif additional is not None:
+            found, schema = f"{found}[{name}]", additional if isinstance(additional, Mapping) else {}
         else:
             raise FieldPathError(f"{text}: does not refer to a valid field")
     return found.removeprefix(".")

@@ -25,8 +25,11 @@ _BREAKS: Final = re.compile(r"[\n\r]")
 _MOST_NAMED: Final = 4  # rules that are named when all of them cost too much
 
 
-def text_faults(schema: Schema, path: Path) -> list[FieldError]:
-    """What is wrong with the rules right at a schema, but for their expressions."""
+def text_faults(schema: Schema, path: Path, readable: Callable[[Schema], bool]) -> list[FieldError]:
+    """What is wrong with the rules right at a schema, but for their expressions.
+
+    Paths are followed in schemas that are readable.
+    """
     errors: list[FieldError] = []
     for i, rule in enumerate(schema.get("x-kubernetes-validations") or ()):
         at = path.child("x-kubernetes-validations").index(i)
@@ -38,7 +41,7 @@ def text_faults(schema: Schema, path: Path) -> list[FieldError]:
         reason = rule.get("reason")
         if reason is not None and reason not in _REASONS:
             errors.append(FieldError.not_supported(at.child("reason"), reason, _REASONS))
-        errors += _path_faults(rule, schema, at.child("fieldPath"))
+        errors += _path_faults(rule, schema, at.child("fieldPath"), readable)
     return errors
 
 
@@ -56,7 +59,7 @@ def _message_faults(rule: Schema, at: Path) -> list[FieldError]:
     return []
 
 
-def _path_faults(rule: Schema, schema: Schema, at: Path) -> list[FieldError]:
+def _path_faults(rule: Schema, schema: Schema, at: Path, readable: Callable[[Schema], bool]) -> list[FieldError]:
     text = rule.get("fieldPath") or ""
     if not text:
         return []
@@ -68,7 +71,8 @@ def _path_faults(rule: Schema, schema: Schema, at: Path) -> list[FieldError]:
     try:
         normal_path(text, schema)
     except FieldPathError:
-        errors.append(FieldError.invalid(at, text, "must be a valid path"))
+        if readable(schema):
+            errors.append(FieldError.invalid(at, text, "must be a valid path"))
     return errors
 
 

@@ -80,7 +80,8 @@ def schema_faults(schema: Schema, path: Path, *, status: bool) -> list[FieldErro
 
 def _root_faults(schema: Schema, path: Path) -> list[FieldError]:
     errors = []
-    if schema.get("type") and schema["type"] != "object":
+    first = any(schema.get(name) for name in ("id", "$schema", "$ref"))  # come before the type, and may not be there
+    if schema.get("type") and schema["type"] != "object" and not first:
         why = 'only "object" is allowed as the type at the root of the schema if the status subresource is enabled'
         errors.append(FieldError.invalid(path.child("openAPIV3Schema.type"), schema["type"], why))
     elif any(name not in _AT_ROOT for name in schema):
@@ -162,7 +163,7 @@ def _word_faults(schema: Schema, path: Path, place: _Place, *, root: bool = Fals
     for name, below in (schema.get("dependencies") or {}).items():
         if isinstance(below, Mapping):
             errors += _word_faults(below, path.child("dependencies").key(name), place)
-    return errors + _extension_faults(schema, path) + text_faults(schema, path)
+    return errors + _extension_faults(schema, path) + text_faults(schema, path, lambda at: not _unreadable(at))
 
 
 def _own_faults(schema: Schema, path: Path, place: _Place) -> list[FieldError]:

@@ -145,7 +145,7 @@ def _nested(schema: Schema, path: Path, *, skip_any: bool = False) -> list[Field
         errors += _nested(below, path.child("properties").key(name))
     if schema.get("type"):
         errors.append(FieldError.forbidden(path.child("type"), "must be empty to be structural"))
-    if schema.get("additionalProperties"):
+    if schema.get("additionalProperties") not in (None, False):
         errors.append(FieldError.forbidden(path.child("additionalProperties"), "must be undefined to be structural"))
     if schema.get("default") is not None:
         errors.append(FieldError.forbidden(path.child("default"), "must be undefined to be structural"))
