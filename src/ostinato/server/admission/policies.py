@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 P = TypeVar("P")
 PER_REQUEST: Final = 10_000_000  # what the expressions of a policy may cost for one write
 _FOR_CONDITIONS: Final = 2_500_000
-_VERBS: Final = {"CREATE": "create", "UPDATE": "update", "DELETE": "delete", "CONNECT": "connect"}
 
 
 class ConfigurationError(Exception):

@@ -35,7 +35,6 @@ class Program:
     def __init__(self, node: Node, variables: Sequence[str]) -> None:
         compiler = _Compiler(variables)
         self._run = charged(compiler.compile(node))
-        self._count = len(variables)
         self._extra = compiler.most - len(variables)
 
     def evaluate(self, values: Sequence[Any], limit: int) -> tuple[Any, int]:
