@@ -130,3 +130,13 @@ async def test_a_patch_is_refused_with_the_empty_list_that_it_makes(api: Api) ->
     await api.post(path, {"metadata": meta, "spec": {"cidrs": ["192.168.0.0/24"]}})
     answer = await api.merge(f"{path}/x", {"spec": {"cidrs": []}})
     assert answer.message.endswith("spec.cidrs: Invalid value: []: field is immutable")
+
+
+@asking
+async def test_conditions_of_an_api_service_are_true_false_or_unknown(api: Api) -> None:
+    path = "/apis/apiregistration.k8s.io/v1/apiservices"
+    spec = {"group": "g.example.com", "version": "v1", "groupPriorityMinimum": 1, "versionPriority": 1}
+    made = (await api.post(path, {"metadata": {"name": "v1.g.example.com"}, "spec": spec})).body
+    made["status"] = {"conditions": [{"type": "Available", "status": "Perhaps"}]}
+    answer = await api.put(f"{path}/v1.g.example.com/status", made)
+    assert 'Unsupported value: "Perhaps": supported values: "True", "False", "Unknown"' in answer.message

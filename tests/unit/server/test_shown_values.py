@@ -60,3 +60,8 @@ def test_metadata_of_a_template_stands_among_its_fields() -> None:
 def test_a_difference_names_the_fields_as_they_are_shown() -> None:
     old, new = (as_shown("core.v1.Taint", {"key": key, "effect": "NoSchedule"}) for key in "ab")
     assert difference(old, new).startswith('@@ -1,5 +1,5 @@\n {\n- "Key": "a",\n+ "Key": "b",\n')
+
+
+def test_a_number_that_was_given_is_shown_even_if_it_is_zero() -> None:
+    template = {"metadata": {"deletionGracePeriodSeconds": 0, "labels": {}}, "spec": {"containers": []}}
+    assert list(as_shown("core.v1.PodTemplateSpec", template)) == ["deletionGracePeriodSeconds", "Spec"]

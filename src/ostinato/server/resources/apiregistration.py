@@ -8,10 +8,11 @@ from ostinato.api import field_values, names
 from ostinato.api.field_errors import FieldError, Path
 from ostinato.api.quoting import quote
 from ostinato.server.resources.strategy import Json, NameRule, Strategy
-from ostinato.server.resources.validation import checked
+from ostinato.server.resources.validation import checked, listed
 from ostinato.world import Clock, World
 
 _SPEC = Path("spec")
+_STATUSES = ("True", "False", "Unknown")
 
 
 class APIService(Strategy):
@@ -63,6 +64,14 @@ class APIService(Strategy):
                 detail = f"must be positive and less than {most}"
                 errors.append(FieldError.invalid(_SPEC.child(field), value, detail))
         return errors + _service_errors(spec)
+
+    def validate_status_update(self, new: Json, old: Json) -> list[FieldError]:
+        path = Path("status", "conditions")
+        return [
+            error
+            for i, condition in enumerate((new.get("status") or {}).get("conditions") or ())
+            for error in listed(condition.get("status", ""), _STATUSES, path.index(i).child("status"))
+        ]
 
 
 def _service_errors(spec: Json) -> list[FieldError]:

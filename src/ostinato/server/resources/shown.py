@@ -40,7 +40,7 @@ def _struct(model: str, value: Json) -> GoStruct:
         if found is None:
             if not omit:
                 out[name] = _struct(zero[1:], {}) if zero[0] == "@" else msgspec.json.decode(zero)
-        elif omit and not found:
+        elif omit and found in ("", [], {}):
             continue
         elif inner and isinstance(found, dict | list):
             out[name] = as_shown(inner, found)
