@@ -71,6 +71,7 @@ class own_writes:  # noqa: N801 - it is used like a function: `with own_writes()
 
     def __exit__(self, *_: object) -> None:
         _recording.reset(self._token)
+        self._writes.tell = None  # who waits for the writes does not hold what was told
 
 
 def tell(write: OwnWrite) -> None:

@@ -236,7 +236,12 @@ class _Loop:
         return {source: ready for source, ready in self._starting.items() if not ready.done()}
 
     def _add(self, key: Hashable, reason: str, priority: int, cause: Cause | None) -> None:
-        if self._stopping or (cause is not None and self._echoes is not None and self._echoes.is_one(key, cause)):
+        if self._stopping:
+            return
+        if cause is not None and self._echoes is not None and self._echoes.is_one(key, cause):
+            writes = self._unseen.get(key)
+            if writes is not None and writes.have_been_seen:
+                del self._unseen[key]
             return
         self._reasons.add(key, reason, cause)
         self._queue.add(key, priority)

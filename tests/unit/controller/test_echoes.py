@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 from tests.unit.controller.stage import Stage, Widget, config_map, staged, widget
 
 from ostinato.client import MergePatch
@@ -61,6 +63,23 @@ async def test_a_change_among_echoes_is_not_lost(stage: Stage) -> None:
         await stage.people.create(widget("a"))
         await stage.settle(60)
         assert seen[-1] == 7
+
+
+@staged
+async def test_what_was_written_is_not_held_for_keys_that_do_not_run_again(stage: Stage) -> None:
+    @controller(Widget, owns=[ConfigMap], runs_for_own_writes=False)
+    async def once(each: Widget, ctx: Context) -> None:
+        wanted = config_map(each.metadata.name)
+        wanted.metadata.namespace = each.metadata.namespace
+        await ctx.client.create(wanted)
+        await ctx.status(note="made")
+
+    async with stage.running(once):
+        await stage.people.create(widget("a"))
+        await stage.settle(60)
+        gc.collect()
+        assert (await stage.people.get(Widget, "a")).status.note == "made"
+        assert not [each for each in gc.get_objects() if isinstance(each, ConfigMap)]
 
 
 @staged
