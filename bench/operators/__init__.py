@@ -10,6 +10,8 @@ server.
 - The server is an `ostinato apiserver`, started here. With `--real` it is kube-apiserver and etcd in a first run, and
   ours in a second: `PROGRAM up DIR --bare` leaves `admin.kubeconfig` in DIR, `PROGRAM down DIR` ends them. With
   `--kubeconfig` it is that one, in its namespaces `operators-N`.
+- "creating" sends the requests that controller-runtime's operator sends; "posting" does just what kopf's does, and
+  watches no ConfigMaps either.
 - "one process" is our operator with our server in its own process, which finds the Gadgets on the disk: the time counts
   from its start, that of the server included. The others talk to the server over HTTPS, as kopf must.
 - kopf runs in an environment of its own, which is made at first use: as people write it, with the official client for

@@ -16,7 +16,12 @@ KOPF = CACHE / "kopf-venv"
 BYTECODE = CACHE / "bench-bytecode"
 
 OSTINATO, CREATING, RUNTIME = "ostinato", "ostinato, creating", "controller-runtime"
-EMBEDDED, EMBEDDED_CREATING = "ostinato, one process", "ostinato, creating, one process"  # with the server
+POSTING = "ostinato, posting"
+EMBEDDED = {  # in one process with the server, by what it does
+    "apply": "ostinato, one process",
+    "create": "ostinato, creating, one process",
+    "post": "ostinato, posting, one process",
+}
 KOPF_NAME, KOPF_QUIET = "kopf", "kopf, bare"
 KOPF_NEEDS = ("kopf", "kubernetes_asyncio", "uvloop")
 WORKERS = (1, 16)
@@ -40,9 +45,9 @@ def commands(directory: Path) -> tuple[Commands, dict[str, str]]:
         ours = [sys.executable, "-m", "bench.operators.ostinato_operator", "{kubeconfig}", "{namespace}", str(count)]
         found[named(CREATING, count)] = [*ours, "create"]
         found[named(OSTINATO, count)] = [*ours, "apply"]
+        found[named(POSTING, count)] = [*ours, "post"]
     embedded = [sys.executable, "-m", "bench.operators.embedded_operator", "{state}", "{namespace}", str(AT_ONCE)]
-    found[EMBEDDED] = [*embedded, "apply"]
-    found[EMBEDDED_CREATING] = [*embedded, "create"]
+    found |= {name: [*embedded, way] for way, name in EMBEDDED.items()}
     python, reason = _kopf()
     if reason:
         reasons[KOPF_NAME] = reason

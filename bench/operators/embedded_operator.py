@@ -1,6 +1,6 @@
 """Ostinato's operator and its API server in one process.
 
-    python -m bench.operators.embedded_operator STATE NAMESPACE WORKERS apply|create
+    python -m bench.operators.embedded_operator STATE NAMESPACE WORKERS apply|create|post
 
 This is what `ostinato run --embedded` is, without the rest of a control plane. The server keeps its objects on the
 disk, in the state directory, and listens with HTTPS for others; the operator talks to it without HTTP.
@@ -12,11 +12,9 @@ import asyncio
 import sys
 from pathlib import Path
 
-from bench.operators.gadget import Gadget
-from bench.operators.ostinato_operator import apply, create
-from ostinato import Manager, controller
+from bench.operators.ostinato_operator import gadgets_controller
+from ostinato import Manager
 from ostinato.cache.informers import Settings as CacheSettings
-from ostinato.kinds.core_v1 import ConfigMap
 from ostinato.manager import CacheOptions
 from ostinato.manager.connecting import Purpose
 from ostinato.manager.running import loop_factory, serve_together
@@ -35,11 +33,10 @@ async def main(state: Path, namespace: str, workers: int, way: str) -> None:
     def connect(purpose: Purpose) -> InProcessTransport:
         return InProcessTransport(core, user_agent=purpose.name, deadline=purpose.deadline)
 
-    reconcile = {"apply": apply, "create": create}[way]
-    gadgets = controller(Gadget, name="gadgets", owns=[ConfigMap], max_concurrent=workers, runs_for_own_writes=False)
+    gadgets = gadgets_controller(way, workers)
     caches = CacheOptions(defaults=CacheSettings(namespaces=(namespace,)))
     try:
-        await serve_together(Manager(connect=connect, caches=caches, world=world).add(gadgets(reconcile)))
+        await serve_together(Manager(connect=connect, caches=caches, world=world).add(gadgets))
     finally:
         await server.stop()
         world.executor.close()

@@ -1,18 +1,22 @@
-"""Ostinato's operator: `python -m bench.operators.ostinato_operator KUBECONFIG NAMESPACE WORKERS apply|create`.
+"""Ostinato's operator: `python -m bench.operators.ostinato_operator KUBECONFIG NAMESPACE WORKERS apply|create|post`.
 
 It applies what it wants, which is our way; or it looks, and creates or updates, which is what controller-runtime's
-`CreateOrUpdate` does: then both send the same requests.
+`CreateOrUpdate` does: then both send the same requests. Or it does no more than kopf's operator: it creates, whatever
+there is, and watches no ConfigMaps.
 """
 
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 
 from bench.operators.gadget import Gadget
 from ostinato import Context, Manager, ObjectMeta, controller
+from ostinato.api.errors import AlreadyExists
 from ostinato.api.owners import set_controller_reference
 from ostinato.cache.informers import Settings
 from ostinato.client import Config
+from ostinato.controller.controller import Controller
 from ostinato.kinds.core_v1 import ConfigMap
 from ostinato.manager import CacheOptions
 
@@ -39,12 +43,25 @@ async def create(gadget: Gadget, ctx: Context) -> None:
     await ctx.status(config_map=found.metadata.name)
 
 
+async def post(gadget: Gadget, ctx: Context) -> None:
+    made = wanted(gadget)
+    made.metadata.namespace = gadget.metadata.namespace
+    set_controller_reference(gadget, made)
+    with suppress(AlreadyExists):
+        await ctx.client.create(made)
+    await ctx.status(config_map=made.metadata.name)
+
+
+def gadgets_controller(way: str, workers: int) -> Controller:
+    reconcile = {"apply": apply, "create": create, "post": post}[way]
+    owns = [] if way == "post" else [ConfigMap]
+    made = controller(Gadget, name="gadgets", owns=owns, max_concurrent=workers, runs_for_own_writes=False)
+    return made(reconcile)
+
+
 def main() -> None:
     kubeconfig, namespace, workers, way = sys.argv[1:]
-    reconcile = {"apply": apply, "create": create}[way]
-    gadgets = controller(
-        Gadget, name="gadgets", owns=[ConfigMap], max_concurrent=int(workers), runs_for_own_writes=False
-    )(reconcile)
+    gadgets = gadgets_controller(way, int(workers))
     caches = CacheOptions(defaults=Settings(namespaces=(namespace,)))
     Manager(Config.load(path=kubeconfig), caches=caches).add(gadgets).run()
 
