@@ -12,8 +12,8 @@ server.
   `--kubeconfig` it is that one, in its namespaces `operators-N`.
 - "creating" sends the requests that controller-runtime's operator sends; "posting" does just what kopf's does, and
   watches no ConfigMaps either.
-- "one process" is our operator with our server in its own process, which finds the Gadgets on the disk: the time counts
-  from its start, that of the server included. The others talk to the server over HTTPS, as kopf must.
+- "one process" is our operator in one process with a server of its own, which runs and has the Gadgets before the
+  operator starts, as it is with the others. Those talk to the server over HTTPS, as kopf must.
 - kopf runs in an environment of its own, which is made at first use: as people write it, with the official client for
   asyncio; and bare, without the logs and events that it writes of each handler, and with HTTP by hand. It watches no
   ConfigMaps, which the others do. controller-runtime's client does not hold itself back. Where there is no Go, or kopf

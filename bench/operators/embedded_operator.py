@@ -4,6 +4,9 @@
 
 This is what `ostinato run --embedded` is, without the rest of a control plane. The server keeps its objects on the
 disk, in the state directory, and listens with HTTPS for others; the operator talks to it without HTTP.
+
+The server starts at once. The operator starts, and loads what it needs, when a line comes on standard input: as the
+others start when their server runs and the objects are there.
 """
 
 from __future__ import annotations
@@ -12,14 +15,9 @@ import asyncio
 import sys
 from pathlib import Path
 
-from bench.operators.ostinato_operator import gadgets_controller
-from ostinato import Manager
-from ostinato.cache.informers import Settings as CacheSettings
-from ostinato.manager import CacheOptions
-from ostinato.manager.connecting import Purpose
-from ostinato.manager.running import loop_factory, serve_together
+from ostinato.manager.running import loop_factory
+from ostinato.server.core import Server
 from ostinato.server.standalone import Settings, Standalone
-from ostinato.server.transport import InProcessTransport
 from ostinato.world import World
 
 
@@ -27,19 +25,29 @@ async def main(state: Path, namespace: str, workers: int, way: str) -> None:
     world = World.real()
     server = Standalone(world, Settings(state=state, port=0))
     await server.start()
-    core = server.core
-    assert core is not None
+    assert server.core is not None
+    try:
+        await asyncio.get_running_loop().run_in_executor(None, sys.stdin.readline)
+        await operate(server.core, world, namespace, workers, way)
+    finally:
+        await server.stop()
+        world.executor.close()
+
+
+async def operate(core: Server, world: World, namespace: str, workers: int, way: str) -> None:
+    from bench.operators.ostinato_operator import gadgets_controller
+    from ostinato import Manager
+    from ostinato.cache.informers import Settings as CacheSettings
+    from ostinato.manager import CacheOptions
+    from ostinato.manager.connecting import Purpose
+    from ostinato.manager.running import serve_together
+    from ostinato.server.transport import InProcessTransport
 
     def connect(purpose: Purpose) -> InProcessTransport:
         return InProcessTransport(core, user_agent=purpose.name, deadline=purpose.deadline)
 
-    gadgets = gadgets_controller(way, workers)
     caches = CacheOptions(defaults=CacheSettings(namespaces=(namespace,)))
-    try:
-        await serve_together(Manager(connect=connect, caches=caches, world=world).add(gadgets))
-    finally:
-        await server.stop()
-        world.executor.close()
+    await serve_together(Manager(connect=connect, caches=caches, world=world).add(gadgets_controller(way, workers)))
 
 
 if __name__ == "__main__":

@@ -38,9 +38,14 @@ class OperatorProcess:
     async def __aenter__(self) -> Self:
         with self._log.open("wb") as log:
             self._process = await asyncio.create_subprocess_exec(
-                *self._command, cwd=ROOT, env=self._environment, stdout=log, stderr=log
+                *self._command, cwd=ROOT, env=self._environment, stdin=asyncio.subprocess.PIPE, stdout=log, stderr=log
             )
         return self
+
+    def tell(self) -> None:
+        """A line for an operator that waits for one."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(b"\n")
 
     async def __aexit__(self, *_: object) -> None:
         with contextlib.suppress(ProcessLookupError):

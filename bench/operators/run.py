@@ -9,7 +9,7 @@ import itertools
 import sys
 import tempfile
 import time
-from collections.abc import Coroutine, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +30,9 @@ from bench.operators.contenders import (
 )
 from bench.operators.filling import Filling
 from bench.operators.process import Figures, OperatorProcess
-from ostinato.client import ConfigError
+from ostinato.client import Client, Config, ConfigError
 from ostinato.client.transport import TransportError
+from ostinato.kinds.core_v1 import Namespace
 
 LONGEST = 900  # seconds that an operator may take
 
@@ -132,53 +133,61 @@ async def _beside(kubeconfig: Path, command: list[str], namespace: str, count: i
     async with Filling(kubeconfig, namespace) as filling:
         await filling.fill(count)
         try:
-            process = OperatorProcess(command, environment(kubeconfig, namespace), log)
-            return await _measured(process, filling.converged(count), kubeconfig, namespace, count)
+            converged = asyncio.create_task(filling.converged(count))
+            began = time.monotonic()
+            async with OperatorProcess(command, environment(kubeconfig, namespace), log) as operator:
+                return await _measured(operator, converged, began, filling, count)
         finally:
             await filling.empty()
 
 
 async def _embedded(home: Path, command: list[str], namespace: str, count: int, log: Path) -> Figures:
-    """Of an operator in one process with the server, which finds what a server before it has left on the disk."""
-    state, kubeconfig = home / "state", home / "state" / "admin.kubeconfig"
-    home.mkdir()  # noqa: ASYNC240 - nothing else happens meanwhile
-    with ours(home, home.parent / "bytecode"):
-        async with Filling(kubeconfig, namespace) as filling:
-            await filling.fill(count)
-    kubeconfig.unlink()
-    filled = [each.format(state=state, namespace=namespace) for each in command]
-    process = OperatorProcess(filled, environment(kubeconfig, namespace), log)
-    return await _measured(process, _converged_soon(kubeconfig, namespace, count), kubeconfig, namespace, count)
+    """Of an operator in one process with the server; both run, but the operator starts when the objects are there."""
+    kubeconfig = home / "admin.kubeconfig"
+    filled = [each.format(state=home, namespace=namespace) for each in command]
+    async with (
+        OperatorProcess(filled, environment(kubeconfig, namespace), log) as operator,
+        Filling(await _listening(kubeconfig), namespace) as filling,
+    ):
+        await filling.fill(count)
+        converged = asyncio.create_task(filling.converged(count))
+        used, began = operator.processor_seconds(), time.monotonic()
+        operator.tell()
+        return await _measured(operator, converged, began, filling, count, used)
 
 
-async def _converged_soon(kubeconfig: Path, namespace: str, count: int) -> None:
-    """The same of a server that is about to come."""
-    while True:
-        with contextlib.suppress(OSError, ConfigError, TransportError):
-            async with Filling(kubeconfig, namespace) as filling:
-                await filling.converged(count)
-                return
-        await asyncio.sleep(0.01)
+async def _listening(kubeconfig: Path) -> Path:
+    """The kubeconfig, when its server answers."""
+    async with asyncio.timeout(30):
+        while True:
+            with contextlib.suppress(OSError, ConfigError, TransportError):
+                async with Client.connect(Config.load(path=kubeconfig)) as client:
+                    await client.get(Namespace, "default")
+                    return kubeconfig
+            await asyncio.sleep(0.05)
 
 
 async def _measured(
-    process: OperatorProcess, done: Coroutine[Any, Any, None], kubeconfig: Path, namespace: str, count: int
+    operator: OperatorProcess,
+    converged: asyncio.Task[None],
+    began: float,
+    filling: Filling,
+    count: int,
+    used: float = 0.0,
 ) -> Figures:
-    converged = asyncio.create_task(done)
-    began = time.monotonic()
-    async with process as operator:
-        ended = asyncio.create_task(operator.ended())
-        tasks: list[asyncio.Task[object]] = [converged, ended]
-        await asyncio.wait(tasks, timeout=LONGEST, return_when=asyncio.FIRST_COMPLETED)
-        seconds = time.monotonic() - began
-        if not converged.done():
-            converged.cancel()
-            raise OperatorFailed(ended.result() if ended.done() else f"it was not done after {LONGEST} s")
-        ended.cancel()
-        converged.result()
-        figures = Figures(count / seconds, operator.processor_seconds() * 1000 / count, operator.most_memory())
-        async with Filling(kubeconfig, namespace) as filling:
-            await filling.check(count)
+    """`used`: what its process had used of the processor before it began."""
+    ended = asyncio.create_task(operator.ended())
+    tasks: list[asyncio.Task[Any]] = [converged, ended]
+    await asyncio.wait(tasks, timeout=LONGEST, return_when=asyncio.FIRST_COMPLETED)
+    seconds = time.monotonic() - began
+    if not converged.done():
+        converged.cancel()
+        raise OperatorFailed(ended.result() if ended.done() else f"it was not done after {LONGEST} s")
+    ended.cancel()
+    converged.result()
+    processor = (operator.processor_seconds() - used) * 1000 / count
+    figures = Figures(count / seconds, processor, operator.most_memory())
+    await filling.check(count)
     return figures
 
 

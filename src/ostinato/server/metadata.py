@@ -202,16 +202,21 @@ _LENIENT_GROUPS = frozenset({"admissionregistration.k8s.io", "apiextensions.k8s.
 def _validate_managed_fields(entries: Any) -> list[FieldError]:
     errors: list[FieldError] = []
     for i, entry in enumerate(entries):
-        at = _MANAGED_FIELDS.index(i)
         operation, fields_type = entry.get("operation", ""), entry.get("fieldsType", "")
+        manager, subresource = entry.get("manager", ""), entry.get("subresource", "")
+        is_usual = (
+            operation in ("Apply", "Update") and fields_type == "FieldsV1" and len(subresource) <= _LONGEST_SUBRESOURCE
+        )
+        if is_usual and len(manager) <= _SHORT_MANAGER and manager.isprintable():
+            continue
+        at = _MANAGED_FIELDS.index(i)
         if operation not in ("Apply", "Update"):
             errors.append(FieldError.invalid(at.child("operation"), operation, "must be `Apply` or `Update`"))
         if fields_type and fields_type != "FieldsV1":
             errors.append(FieldError.invalid(at.child("fieldsType"), fields_type, "must be `FieldsV1`"))
-        manager = entry.get("manager", "")
         if len(manager) > _SHORT_MANAGER or not manager.isprintable():
             errors += names.validate_field_manager(manager, at.child("manager"))
-        if len(entry.get("subresource", "")) > _LONGEST_SUBRESOURCE:
+        if len(subresource) > _LONGEST_SUBRESOURCE:
             errors.append(FieldError.too_long(at.child("subresource"), _LONGEST_SUBRESOURCE))
     return errors
 

@@ -62,4 +62,5 @@ class ValidatingPolicy(Plugin):
 
 def _none(kinds: tuple[Kind, Kind]) -> bool:
     """Whether there are no policies, or none that is bound."""
-    return any(not kind.collection.entries and not kind.collection.pending for kind in kinds)
+    policies, bindings = kinds[0].collection, kinds[1].collection
+    return not (bindings.entries or bindings.pending) or not (policies.entries or policies.pending)

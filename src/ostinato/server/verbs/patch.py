@@ -114,7 +114,7 @@ class PatchChange:
             new = self._applied(old)
         except PatchError as error:
             raise _refused(error) from error
-        obj = self._shaped(new)
+        obj = self._shaped(new, old)
         resource.strategy.default(obj)
         write.fit_namespace(context, obj)
         write.check_name(context, obj)
@@ -163,13 +163,17 @@ class PatchChange:
             return merge_patch(old, self._patch)
         return strategic_merge(old, self._patch, self._context.resource.schema)
 
-    def _shaped(self, new: Any) -> Json:
+    def _shaped(self, new: Any, old: Json) -> Json:
         """The result as an object of its kind; Invalid if it is none."""
         resource = self._context.resource
+        # Metadata that the patch says nothing of is as it was stored: it need not be read again.
+        is_known = resource.custom and isinstance(new, dict) and new.get("metadata") is old["metadata"]
         try:
             if self._kind != STRATEGIC_PATCH:  # which cannot change what an object is
                 _check_kind(new, self._context)
-            obj, unknown = body.typed(resource, new)
+            obj, unknown = body.typed(resource, {**new, "metadata": {}} if is_known else new)
+            if is_known:
+                obj["metadata"] = _copied(old["metadata"])
             self._context.request.sent = new
         except (TypeMismatch, BadValue) as error:
             raise self._invalid(new, restore_error(error) if self._kind == STRATEGIC_PATCH else str(error)) from error
@@ -186,6 +190,14 @@ class PatchChange:
     def _invalid(self, new: Any, why: str) -> APIError:
         shown = go_value(self._patch) if self._kind == STRATEGIC_PATCH else _json(new)
         return Invalid.of(GroupKind("", ""), "", [FieldError.invalid(Path("patch"), shown, why)])
+
+
+def _copied(metadata: Json) -> Json:
+    """The metadata of a stored object, for one that may change."""
+    return {
+        name: dict(value) if type(value) is dict else list(value) if type(value) is list else value
+        for name, value in metadata.items()
+    }
 
 
 def _operation_problems(data: bytes, operations: list[Json]) -> list[str]:
