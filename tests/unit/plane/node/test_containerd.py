@@ -57,6 +57,12 @@ class Node:
     def log(self, pod: Pod, attempt: int = 0, container: str = "c") -> Path:
         return self.directory / "logs" / pod.metadata.uid / container / f"{attempt}.log"
 
+    async def said_something(self, pod: Pod, attempt: int = 0) -> None:
+        """The script is past its first words: what it does about signals is settled."""
+        log = self.log(pod, attempt)
+        while not (log.exists() and log.stat().st_size):
+            await asyncio.sleep(0.01)
+
     async def start(self, pod: Pod, script: str, attempt: int = 0, **launch: Any) -> CriContainer:
         given = {"container": pod.spec.containers[0], "command": ["sh", "-c", script], **launch}
         log = self.log(pod, attempt, given["container"].name)
@@ -118,11 +124,13 @@ def test_a_container_runs_writes_its_log_and_ends_with_its_code(on_node: Callabl
 def test_a_container_that_is_stopped_may_end_by_itself_before_it_is_killed(on_node: Callable[[Play], None]) -> None:
     async def play(node: Node) -> None:
         pod = node.pod()
-        polite = await node.start(pod, FOREVER)
+        polite = await node.start(pod, "trap 'exit 3' TERM; echo ready; while :; do sleep 0.05; done")
+        await node.said_something(pod)
         await polite.stop(30)
         assert polite.exit is not None
         assert polite.exit.code == 3
-        deaf = await node.start(pod, "trap '' TERM; while :; do sleep 0.05; done", attempt=1)
+        deaf = await node.start(pod, "trap '' TERM; echo ready; while :; do sleep 0.05; done", attempt=1)
+        await node.said_something(pod, attempt=1)
         await deaf.stop(1)
         assert deaf.exit is not None
         assert deaf.exit.code == 137
