@@ -61,7 +61,7 @@ class Node:
         """The script is past its first words: what it does about signals is settled."""
         log = self.log(pod, attempt)
         while not (log.exists() and log.stat().st_size):
-            await asyncio.sleep(0.01)
+            await self.world.clock.sleep(0.01)
 
     async def start(self, pod: Pod, script: str, attempt: int = 0, **launch: Any) -> CriContainer:
         given = {"container": pod.spec.containers[0], "command": ["sh", "-c", script], **launch}
