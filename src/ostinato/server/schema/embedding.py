@@ -10,6 +10,21 @@ from typing import Final
 
 _REFERENCE: Final = "LocalObjectReference"
 
+# Of the spec of a PersistentVolume, beside its source.
+VOLUME_FIELDS: Final = frozenset(
+    {
+        "accessModes",
+        "capacity",
+        "claimRef",
+        "mountOptions",
+        "nodeAffinity",
+        "persistentVolumeReclaimPolicy",
+        "storageClassName",
+        "volumeAttributesClassName",
+        "volumeMode",
+    }
+)
+
 # By the name of the outer struct: that of the inner one, and the fields that are the outer one's own.
 _EMBEDDED: Final[dict[str, tuple[str, frozenset[str]]]] = {
     "ConfigMapEnvSource": (_REFERENCE, frozenset({"optional"})),
@@ -21,19 +36,7 @@ _EMBEDDED: Final[dict[str, tuple[str, frozenset[str]]]] = {
     "NamedRuleWithOperations": ("RuleWithOperations", frozenset({"resourceNames"})),
     "PersistentVolumeSpec": (
         "PersistentVolumeSource",
-        frozenset(
-            {
-                "accessModes",
-                "capacity",
-                "claimRef",
-                "mountOptions",
-                "nodeAffinity",
-                "persistentVolumeReclaimPolicy",
-                "storageClassName",
-                "volumeAttributesClassName",
-                "volumeMode",
-            }
-        ),
+        VOLUME_FIELDS,
     ),
     "Probe": (
         "ProbeHandler",

@@ -27,25 +27,13 @@ from ostinato.server.resources.validation import (
     unchanged,
 )
 from ostinato.server.resources.volume_validation import validate_host_path, validate_nfs
+from ostinato.server.schema.embedding import VOLUME_FIELDS
 
 if TYPE_CHECKING:
     from ostinato.world import Clock, World
 
 _SPEC = Path("spec")
 _POLICIES = ("Delete", "Recycle", "Retain")
-_NOT_SOURCES = frozenset(
-    {
-        "accessModes",
-        "capacity",
-        "claimRef",
-        "mountOptions",
-        "nodeAffinity",
-        "persistentVolumeReclaimPolicy",
-        "storageClassName",
-        "volumeAttributesClassName",
-        "volumeMode",
-    }
-)
 _ATTRIBUTES = "volumeAttributesClassName"
 _RESIZING = (
     "ControllerResizeInProgress",
@@ -182,12 +170,12 @@ def _volume_warnings(volume: Json) -> list[str]:
 
 
 def _source(spec: Json) -> Json:
-    return {key: value for key, value in spec.items() if key not in _NOT_SOURCES}
+    return {key: value for key, value in spec.items() if key not in VOLUME_FIELDS}
 
 
 def _source_shown(source: Json) -> Json:
     """A source as messages show it: all that there are, and which of them it is."""
-    others = {f"{name[0].upper()}{name[1:]}" for name in _NOT_SOURCES}
+    others = {f"{name[0].upper()}{name[1:]}" for name in VOLUME_FIELDS}
     fields = as_shown("core.v1.PersistentVolumeSpec", source)
     return {name: value for name, value in fields.items() if name not in others}
 
