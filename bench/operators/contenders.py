@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 import subprocess
@@ -15,21 +16,30 @@ CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "ostina
 KOPF = CACHE / "kopf-venv"
 BYTECODE = CACHE / "bench-bytecode"
 
-OSTINATO, CREATING, RUNTIME = "ostinato", "ostinato, creating", "controller-runtime"
-POSTING = "ostinato, posting"
-EMBEDDED = {  # in one process with the server, by what it does
-    "apply": "ostinato, one process",
-    "create": "ostinato, creating, one process",
-    "post": "ostinato, posting, one process",
-}
+OSTINATO, CREATING, POSTING = "ostinato", "ostinato, creating", "ostinato, posting"
+WAYS = {OSTINATO: "apply", CREATING: "create", POSTING: "post"}
+RUNTIME = "controller-runtime"
 KOPF_NAME, KOPF_QUIET = "kopf", "kopf, bare"
 KOPF_NEEDS = ("kopf", "kubernetes_asyncio", "uvloop")
 WORKERS = (1, 16)
-AT_ONCE = 64  # workers of ours with the server in their process; kopf has as many as there are objects
+AT_ONCE = 64  # workers of ours beside kopf, which has as many as there are objects
 
 Commands = dict[
     str, list[str]
 ]  # by contender; the kubeconfig, the namespace and the state directory are put in for {…}
+
+
+def named(name: str, workers: int) -> str:
+    return f"{name}, {workers} worker{'s' if workers > 1 else ''}"
+
+
+def one_process(name: str) -> str:
+    """With the server in its own process."""
+    return f"{name}, one process"
+
+
+EMBEDDED = frozenset(one_process(way) for way in WAYS)
+ON_OURS = EMBEDDED | {named(way, AT_ONCE) for way in WAYS}  # are measured on our own server alone
 
 
 def commands(directory: Path) -> tuple[Commands, dict[str, str]]:
@@ -42,12 +52,12 @@ def commands(directory: Path) -> tuple[Commands, dict[str, str]]:
     for count in WORKERS:
         if program:
             found[named(RUNTIME, count)] = [program, "{kubeconfig}", "{namespace}", str(count)]
-        ours = [sys.executable, "-m", "bench.operators.ostinato_operator", "{kubeconfig}", "{namespace}", str(count)]
-        found[named(CREATING, count)] = [*ours, "create"]
-        found[named(OSTINATO, count)] = [*ours, "apply"]
-        found[named(POSTING, count)] = [*ours, "post"]
-    embedded = [sys.executable, "-m", "bench.operators.embedded_operator", "{state}", "{namespace}", str(AT_ONCE)]
-    found |= {name: [*embedded, way] for way, name in EMBEDDED.items()}
+    for count, (name, way) in itertools.product((*WORKERS, AT_ONCE), WAYS.items()):
+        ours = [sys.executable, "-m", "bench.operators.ostinato_operator", "{kubeconfig}", "{namespace}"]
+        found[named(name, count)] = [*ours, str(count), way]
+    for name, way in WAYS.items():
+        ours = [sys.executable, "-m", "bench.operators.embedded_operator", "{state}", "{namespace}"]
+        found[one_process(name)] = [*ours, str(AT_ONCE), way]
     python, reason = _kopf()
     if reason:
         reasons[KOPF_NAME] = reason
@@ -56,10 +66,6 @@ def commands(directory: Path) -> tuple[Commands, dict[str, str]]:
         found[KOPF_NAME] = [python, "-m", "kopf", "run", "--standalone", "--namespace", "{namespace}", program]
         found[KOPF_QUIET] = [python, program]
     return found, reasons
-
-
-def named(name: str, workers: int) -> str:
-    return f"{name}, {workers} worker{'s' if workers > 1 else ''}"
 
 
 def environment(kubeconfig: Path, namespace: str) -> dict[str, str]:
