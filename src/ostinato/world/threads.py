@@ -14,6 +14,7 @@ from typing import Any, TypeVar, TypeVarTuple
 
 from ostinato.world.clock import Clock
 from ostinato.world.executor import Executor, Load, NotInWorkerError, Thread, call_as_future
+from ostinato.world.workers import Workers
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -29,7 +30,7 @@ class ThreadExecutor(Executor):
             raise ValueError(f"an executor needs at least one worker, not {workers}")
         self._clock = clock
         self._workers = workers or min(32, (os.cpu_count() or 1) + 4)
-        self._pool = concurrent.futures.ThreadPoolExecutor(self._workers, thread_name_prefix="ostinato-worker")
+        self._pool = Workers(self._workers, "ostinato-worker")
         self._numbers = itertools.count()
         self._lock = threading.Lock()  # guards the two below, which the loop's thread and the workers change
         self._queued: dict[int, float] = {}  # the number of each call that waits, and since when, oldest first
@@ -76,7 +77,7 @@ class ThreadExecutor(Executor):
         return Load(self._workers, busy, queued, 0.0 if oldest is None else self._clock.monotonic() - oldest)
 
     def close(self) -> None:
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        self._pool.close()
 
 
 class _LoopThread(Thread[T]):

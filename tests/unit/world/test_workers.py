@@ -1,0 +1,111 @@
+"""Workers: bounded, in order, and no reason for a process to go on."""
+
+from __future__ import annotations
+
+import gc
+import subprocess
+import sys
+import threading
+import weakref
+from concurrent.futures import CancelledError, Future
+
+import pytest
+
+from ostinato.world.workers import Workers
+
+SECONDS = 10.0  # after which a test that hangs fails
+
+STUCK = """
+import asyncio, threading
+from ostinato.world import World
+
+async def main():
+    world = World.real()
+    begun = threading.Event()
+    def stuck():
+        begun.set()
+        threading.Event().wait()
+    call = asyncio.create_task(world.executor.run(stuck))
+    while not begun.is_set():
+        await asyncio.sleep(0.01)
+    call.cancel()
+    world.executor.close()
+
+asyncio.run(main())
+print("over")
+"""
+
+
+def test_a_process_ends_though_a_call_never_returns() -> None:
+    done = subprocess.run([sys.executable, "-c", STUCK], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "over\n", "")
+
+
+def test_no_more_threads_begin_than_there_may_be_and_idle_ones_are_used_again() -> None:
+    workers, gate = Workers(3, "test-bounded"), threading.Event()
+    names: Future[str] = workers.submit(lambda: threading.current_thread().name)
+    assert names.result(SECONDS) == "test-bounded_0"
+    calls = [workers.submit(lambda: (gate.wait(SECONDS), threading.current_thread().name)[1]) for _ in range(9)]
+    assert len([each for each in threading.enumerate() if each.name.startswith("test-bounded_")]) == 3
+    gate.set()
+    assert {call.result(SECONDS) for call in calls} <= {f"test-bounded_{number}" for number in range(3)}
+    workers.close()
+
+
+def test_calls_are_made_in_order_by_one_worker() -> None:
+    workers = Workers(1, "test-order")
+    made: list[int] = []
+    calls = [workers.submit(lambda number=number: made.append(number)) for number in range(100)]  # type: ignore[misc]
+    for call in calls:
+        call.result(SECONDS)
+    assert made == list(range(100))
+    workers.close()
+
+
+def test_what_a_call_raises_is_handed_over_and_the_worker_goes_on() -> None:
+    workers = Workers(1, "test-errors")
+    with pytest.raises(ZeroDivisionError):
+        workers.submit(lambda: 1 // 0).result(SECONDS)
+    assert workers.submit(lambda: 1).result(SECONDS) == 1
+    workers.close()
+
+
+def test_closing_drops_what_waits_and_takes_no_more() -> None:
+    workers, begun, gate = Workers(1, "test-close"), threading.Event(), threading.Event()
+
+    def wait() -> bool:
+        begun.set()
+        return gate.wait(SECONDS)
+
+    running = workers.submit(wait)
+    assert begun.wait(SECONDS)
+    waiting = workers.submit(lambda: True)
+    workers.close()
+    with pytest.raises(CancelledError):
+        waiting.result(SECONDS)
+    with pytest.raises(RuntimeError, match="after shutdown"):
+        workers.submit(lambda: True)
+    gate.set()
+    assert running.result(SECONDS) is True
+
+
+def test_threads_end_when_the_workers_are_closed_or_forgotten() -> None:
+    def threads() -> list[threading.Thread]:
+        return [each for each in threading.enumerate() if each.name.startswith("test-end_")]
+
+    for forget in (False, True):
+        workers, barrier = Workers(2, "test-end"), threading.Barrier(2)
+        for call in [workers.submit(lambda: barrier.wait(SECONDS)) for _ in range(2)]:  # noqa: B023 - made in this round
+            call.result(SECONDS)
+        alive = threads()
+        assert len(alive) == 2
+        if forget:
+            gone = weakref.ref(workers)
+            del workers
+            gc.collect()
+            assert gone() is None
+        else:
+            workers.close()
+        for thread in alive:
+            thread.join(SECONDS)
+        assert threads() == []
