@@ -16,7 +16,7 @@ import msgspec
 from ostinato.api.leaves import decode_leaf, encode_leaf
 from ostinato.api.lenient import Mismatch, fit
 from ostinato.api.meta import ListMeta
-from ostinato.api.object import KindInfo, Object, ObjectList, kind_of, remember
+from ostinato.api.object import KindInfo, Object, ObjectList, kind_of
 from ostinato.api.shape import Shape
 from ostinato.api.sparse import sparse
 
@@ -40,7 +40,7 @@ def to_json(instance: msgspec.Struct) -> bytes:
     data = _encoder.encode(sparse(instance))
     if not isinstance(instance, Object):
         return data
-    head = _Head.of(kind_of(instance)).written
+    head = _head(type(instance))
     return head + data[1:] if len(data) > 2 else head[:-1] + b"}"
 
 
@@ -54,10 +54,8 @@ def to_dict(instance: msgspec.Struct) -> dict[str, Any]:
 
 def from_json(cls: type[S], data: bytes) -> S:
     """Read an object, or any struct, from bytes; an object remembers them."""
-    if issubclass(cls, Object) and cls.__kind__ is not None:
-        head = _Head.of(cls.__kind__)
-        if not data.startswith(head.usual):
-            _check_said_kind(cls.__kind__, cls, data)
+    if not data.startswith(_usual_heads(cls)):
+        _check_said_kind(cls, data)
     return _read(cls, data)
 
 
@@ -109,27 +107,32 @@ class _ListAnswer(msgspec.Struct, rename="camel"):
     items: list[msgspec.Raw] | None = None
 
 
-class _Head(msgspec.Struct, frozen=True):
-    """The first bytes of an object of a kind: as we write them, and as they usually come."""
-
-    written: bytes
-    usual: tuple[bytes, ...]  # of which one shows the kind without a look at the rest
-
-    @staticmethod
-    @cache
-    def of(info: KindInfo) -> _Head:
-        version = b'"apiVersion":' + _encoder.encode(info.gvk.api_version)
-        kind = b'"kind":' + _encoder.encode(info.gvk.kind)
-        written = b"{" + version + b"," + kind + b","
-        return _Head(written, (written, b"{" + kind + b"," + version + b","))
+@cache
+def _head(cls: type[Object]) -> bytes:
+    """The first bytes of an object, as we write them."""
+    version, kind = _said_kind(kind_of(cls))
+    return b"{" + version + b"," + kind + b","
 
 
-def _check_said_kind(info: KindInfo, cls: type[Any], data: bytes) -> None:
+@cache
+def _usual_heads(cls: type[Any]) -> tuple[bytes, ...]:
+    """As they usually come: one of them shows the kind without a look at the rest. What has none shows nothing."""
+    if not issubclass(cls, Object) or cls.__kind__ is None:
+        return (b"",)
+    version, kind = _said_kind(cls.__kind__)
+    return b"{" + kind + b"," + version + b",", b"{" + version + b"," + kind + b","
+
+
+def _said_kind(info: KindInfo) -> tuple[bytes, bytes]:
+    return b'"apiVersion":' + _encoder.encode(info.gvk.api_version), b'"kind":' + _encoder.encode(info.gvk.kind)
+
+
+def _check_said_kind(cls: type[Any], data: bytes) -> None:
     try:
         found = _parsed(_decoder(_TypeMeta), cls, data)
     except msgspec.ValidationError:
         return  # no JSON object at all: reading it as one says so
-    _check_kind(info, found.api_version, found.kind)
+    _check_kind(kind_of(cls), found.api_version, found.kind)
 
 
 def _check_kind(info: KindInfo, api_version: Any, kind: Any) -> None:
@@ -147,11 +150,11 @@ def _decoder(cls: type[S]) -> msgspec.json.Decoder[S]:
 
 def _read(cls: type[S], data: bytes) -> S:
     try:
-        instance: S = _parsed(_decoder(cls), cls, data)
-    except msgspec.ValidationError:
+        instance: S = _decoder(cls).decode(data)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         instance = _fitted(cls, _parsed(_untyped, cls, data))
     if isinstance(instance, Object):
-        remember(instance, data)
+        instance.__origin__ = data
     return instance
 
 

@@ -120,8 +120,8 @@ class Client(Reader, AsyncClosable):
         check_whole(instance, "create")
         query = create_query({**self._defaults, **options})
         view = view_like(instance)
-        info = await self._requests.resolve(view)
-        key = self._requests.target_of(info, instance).key
+        info = view.info or await self._requests.resolve(view)
+        key = self._requests.key_of(info, instance)
         if info.namespaced and not key.namespace:
             raise ValueError(f"{describe(instance)}: a namespace is needed; give it, or a client that has one")
         call = Call(
@@ -189,14 +189,14 @@ class Client(Reader, AsyncClosable):
             if not isinstance(patch, Patch):
                 raise TypeError(f"{patch!r} is no patch: say which kind it is, e.g. MergePatch({patch!r})")
             view = view_of(target)
-            info = await self._requests.resolve(view)
+            info = view.info or await self._requests.resolve(view)
             where = self._requests.target(info, name, namespace, subresource)
         else:
             patch = difference(target, original, optimistic_lock=optimistic_lock)
             if not patch.content:
                 return target
             view = view_like(target)
-            info = await self._requests.resolve(view)
+            info = view.info or await self._requests.resolve(view)
             where = self._requests.target_of(info, target, subresource)
         content = Content(
             query=query,
@@ -239,7 +239,7 @@ class Client(Reader, AsyncClosable):
         """
         if name is None:
             view = view_like(target)
-            info = await self._requests.resolve(view)
+            info = view.info or await self._requests.resolve(view)
             where = self._requests.target_of(info, target)
             options = {"uid": uid(target), **options}
         else:
@@ -291,7 +291,7 @@ class Client(Reader, AsyncClosable):
     ) -> A:
         query = [*write_query({**self._defaults, **options}), *parameters]
         view = view_like(instance)
-        info = await self._requests.resolve(view)
+        info = view.info or await self._requests.resolve(view)
         target = self._requests.target_of(info, instance, options.get("subresource", ""))
         content = Content(
             query=query,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 
 import msgspec
 
@@ -54,9 +55,9 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     subresource: str = ""
 
     def request(self) -> Request:
-        headers = [("Accept", self.accept), *self.headers]
-        if self.body:
-            headers.append(("Content-Type", self.content_type))
+        headers: Sequence[tuple[str, str]] = _headers(self.accept, self.content_type if self.body else "")
+        if self.headers:
+            headers = (*headers, *self.headers)
         query = self.query
         if self.timeout is not None and not self.stream:  # the server need not go on when nobody waits
             query = [*query, ("timeout", f"{self.timeout:.3f}s")]
@@ -79,8 +80,12 @@ class Exchange:
 
     async def send(self, call: Call) -> bytes:
         """The body of the answer."""
-        response = await self.open(call)
+        response = await self.transport.request(call.request())
+        for warning in response.warnings:
+            self._warn(warning)
         body = await response.read()
+        if not 200 <= response.status < 300:
+            raise refused(call, response.status, response.headers, body)
         if b'"kind":"Status"' in body[:64]:
             _check_success(call, response, body)
         elif not body:
@@ -99,6 +104,13 @@ class LogWarnings:
             if len(self._told) < _MOST_REMEMBERED:
                 self._told.add(text)
             _logger.warning("%s", text)
+
+
+@lru_cache(maxsize=256)
+def _headers(accept: str, content_type: str) -> tuple[tuple[str, str], ...]:
+    """Of a request, whose body is of that type if it has one. There are few of them, and every request has one."""
+    accepted = ("Accept", accept)
+    return (accepted, ("Content-Type", content_type)) if content_type else (accepted,)
 
 
 def refused(call: Call, code: int, headers: Mapping[str, str], body: bytes) -> APIError:

@@ -168,6 +168,5 @@ def _text_of(selector: label_selectors.Selector | field_selectors.Selector) -> s
 
 
 def _check_names(given: Mapping[str, object], known: frozenset[str]) -> None:
-    unknown = given.keys() - known
-    if unknown:
-        raise TypeError(f"unknown option {min(unknown)!r}; there are {', '.join(sorted(known))}")
+    if not known.issuperset(given):
+        raise TypeError(f"unknown option {min(given.keys() - known)!r}; there are {', '.join(sorted(known))}")

@@ -46,7 +46,7 @@ class Reader:
         """One object; `missing` instead of NotFound if it does not exist. A kind that does not is an error always."""
         query = read_query(options)
         view = view_of(kind)
-        info = await self._requests.resolve(view)
+        info = view.info or await self._requests.resolve(view)
         target = self._requests.target(info, name, options.get("namespace"), options.get("subresource", ""))
         try:
             data = await self._requests.send(
@@ -126,7 +126,7 @@ class Reader:
         `WaitTimedOut` after `timeout` seconds.
         """
         view = view_of(kind)
-        info = await self._requests.resolve(view)
+        info = view.info or await self._requests.resolve(view)
         found = self._requests.target(info, name, namespace).key
         selection = Selection(found.namespace, fields={"metadata.name": found.name})
         waiting = Waiting(self._requests.collection(view, selection), view, self.world, condition)

@@ -5,11 +5,13 @@ Kinds are resolved to resources, names completed with the client's namespace, an
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from typing import Any
 
 import msgspec
 
-from ostinato.api.access import AnyObject, gvk, key
+from ostinato.api import access
+from ostinato.api.access import AnyObject
 from ostinato.api.gvk import NamespacedName
 from ostinato.api.object import KindInfo
 from ostinato.api.scheme import Scheme
@@ -61,7 +63,7 @@ class Requests:
         self._scheme = scheme or builtin_scheme()
 
     async def resolve(self, view: View[Any]) -> KindInfo:
-        """The resource of a kind: as its class says, as the scheme knows, or as discovery tells."""
+        """The resource of a kind: as its class says (`view.info`), as the scheme knows, or as discovery tells."""
         if view.info is not None:
             return view.info
         if self._scheme.recognizes(view.gvk):
@@ -76,17 +78,23 @@ class Requests:
         if not isinstance(name, str):
             if namespace is not None and namespace != name.namespace:
                 raise ValueError(f"{info.gvk.kind} {name.name}: in namespace {name.namespace!r}, or in {namespace!r}?")
-            return Target(info, NamespacedName(name.namespace, name.name), subresource)
+            key = name if isinstance(name, NamespacedName) else NamespacedName(name.namespace, name.name)
+            return Target(info, key, subresource)
         if namespace is None:
             namespace = self.namespace if info.namespaced else ""
         return Target(info, NamespacedName(namespace, name), subresource)
 
     def target_of(self, info: KindInfo, instance: AnyObject, subresource: str = "") -> Target:
-        found = key(instance)
-        namespace = (found.namespace or self.namespace) if info.namespaced else ""
-        return Target(info, NamespacedName(namespace, found.name), subresource)
+        return Target(info, self.key_of(info, instance), subresource)
 
-    async def send(self, method: str, target: Target, content: Content = _NOTHING) -> bytes:
+    def key_of(self, info: KindInfo, instance: AnyObject) -> NamespacedName:
+        """An object that names no namespace is one in the client's own."""
+        found = access.key(instance)
+        namespace = (found.namespace or self.namespace) if info.namespaced else ""
+        return found if namespace == found.namespace else NamespacedName(namespace, found.name)
+
+    def send(self, method: str, target: Target, content: Content = _NOTHING) -> Awaitable[bytes]:
+        """The body of the answer."""
         call = Call(
             method=method,
             path=target.path,
@@ -99,7 +107,7 @@ class Requests:
             name=target.key.name,
             subresource=target.subresource,
         )
-        return await self.exchange.send(call)
+        return self.exchange.send(call)
 
 
 def view_like(instance: AnyObject) -> View[Any]:
@@ -112,7 +120,7 @@ def view_like(instance: AnyObject) -> View[Any]:
 
 
 def _kind_of_dict(instance: dict[str, Any]) -> Any:
-    found = gvk(instance)
+    found = access.gvk(instance)
     if not found.kind or not found.version:
         raise ValueError("an object that is a dict must say its apiVersion and kind")
     return found
