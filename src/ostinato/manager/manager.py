@@ -121,6 +121,7 @@ class Manager:
         self._fence = None if self._election_options is None else Fence(self.world.clock)
         self._grace = graceful_shutdown
         self._added: list[Runnable] = []  # before the start
+        self._worlds: list[World] = []  # of the runnables, a part of this one each
         self._more_caches: list[Informers] = []
         self._groups: Groups | None = None
         self._parts: Parts | None = None
@@ -274,8 +275,8 @@ class Manager:
                 self._announcer.ended()
             await connections.events.stop()
             await connections.close()
-            if self._owns_world:
-                self.world.executor.close()
+            for world in (*self._worlds, *([self.world] if self._owns_world else ())):
+                world.executor.close()
 
     def stop(self) -> None:
         """Ask for a graceful end. Harmless when it is under way; a manager that has not started yet ends as it does."""
@@ -297,10 +298,14 @@ class Manager:
 
     def _surroundings(self, runnable: Runnable) -> Surroundings:
         connections = self._connections
+        # A function that blocks a worker may wait for a request, which may need a worker to read a token, or to be
+        # answered by a webhook of this manager: with workers in common, all of them would wait for each other.
+        world = self.world.apart()
+        self._worlds.append(world)
         return Surroundings(
             client=connections.leaders if needs_leader_election(runnable) else connections.everybodys,
             informers=connections.informers,
-            world=self.world,
+            world=world,
             metrics=self.metrics,
             recorder=self.recorder(runnable.name),
             logger=logging.getLogger(f"ostinato.{runnable.name}"),

@@ -76,6 +76,9 @@ class ThreadExecutor(Executor):
             busy, queued = self._busy, len(self._queued)
         return Load(self._workers, busy, queued, 0.0 if oldest is None else self._clock.monotonic() - oldest)
 
+    def apart(self) -> ThreadExecutor:
+        return ThreadExecutor(self._clock, self._workers)
+
     def close(self) -> None:
         self._pool.close()
 

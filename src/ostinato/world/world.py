@@ -17,6 +17,10 @@ class World:
         self.ids = ids
         self.executor = executor
 
+    def apart(self) -> World:
+        """The same world, with workers of its own: blocking calls here and there do not wait for each other."""
+        return World(self.clock, self.rng, self.ids, self.executor.apart())
+
     @staticmethod
     def real(*, workers: int | None = None) -> World:
         """This machine. Starts no thread until one is needed; `workers` bounds those of the executor."""

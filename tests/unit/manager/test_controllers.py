@@ -114,3 +114,24 @@ async def test_the_same_function_runs_under_several_managers(stage: Stage) -> No
     for manager, task in zip(managers, tasks, strict=True):
         manager.stop()
         await task
+
+
+@staged
+async def test_blocked_threads_of_one_part_keep_neither_requests_nor_other_parts_waiting(stage: Stage) -> None:
+    workers = stage.world.executor.load().workers
+    # As a client in a cluster has to read its token, now and then.
+    stage.wire.before = lambda _: stage.world.executor.run(lambda: None)
+
+    @controller(ConfigMap, name="blocked", max_concurrent=workers)
+    def blocked(source: ConfigMap, ctx: Any) -> None:
+        if source.data:
+            ctx.apply(Secret(metadata=ObjectMeta(name=source.metadata.name)), owner=source)
+
+    names = {f"a{number}" for number in range(workers)}
+    for name in names:
+        await stage.client.create(config_map(name, copy="yes"))
+    manager = Manager(connect=lambda _: stage.wire, world=stage.world).add(blocked)
+    serving = await settled(stage, manager)
+    assert {secret.metadata.name async for secret in stage.client.list(Secret, namespace="default")} == names
+    manager.stop()
+    await serving

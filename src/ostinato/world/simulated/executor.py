@@ -43,6 +43,7 @@ class SimulatedExecutor(Executor):
         self._queue: deque[_Call] = deque()  # calls that wait for a worker; some may be cancelled
         self._busy = 0
         self._closed = False
+        self._others: list[SimulatedExecutor] = []  # made by `apart`
 
     async def run(self, func: Callable[[*Ts], T], *args: *Ts) -> T:
         if self._closed:
@@ -72,6 +73,11 @@ class SimulatedExecutor(Executor):
         longest = self._loop.time() - waiting[0].since if waiting else 0.0
         return Load(self._workers, self._busy, len(waiting), longest)
 
+    def apart(self) -> SimulatedExecutor:
+        other = SimulatedExecutor(self._loop, self._workers, self._latency)
+        self._others.append(other)
+        return other
+
     def close(self) -> None:
         self._closed = True
         for call in self._queue:
@@ -82,6 +88,8 @@ class SimulatedExecutor(Executor):
         """Forget all calls: the run that made them is over, and its loop has forgotten them too."""
         self._queue.clear()
         self._busy = 0
+        for other in self._others:
+            other.abandon()
 
     def _start(self) -> None:
         while self._queue and self._busy < self._workers:
