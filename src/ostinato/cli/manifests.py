@@ -24,6 +24,7 @@ from ostinato.crd import (
     electing_leaders,
     keeping_certificates,
     manifest_files,
+    namespaces_of_events,
     recording_events,
     roles_of,
     write_manifests,
@@ -84,16 +85,18 @@ def _files(options: ManifestsOptions) -> dict[str, str]:
 def _roles(program: Program, options: ManifestsOptions) -> list[Json]:
     name = options.name or Path(options.files[0]).stem.rpartition(".")[2].replace("_", "-").lower()
     account = _account(options.account, name)
-    rules: list[Access] = [recording_events(options.namespace)]
+    rules: list[Access] = []
     for controller in program.controllers:
         rules += access_of(controller, namespace=options.namespace)
     for webhooks in program.webhooks:
         rules += keeping_certificates(webhooks)
     for manager in program.managers:
-        if manager.core_events:
-            rules.append(recording_events(options.namespace, core=True))
-        if manager.leader_election is not None:
-            rules.append(electing_leaders(manager.leader_election.namespace or account.namespace))
+        about = namespaces_of_events(program.controllers, options.namespace)
+        if (election := manager.leader_election) is not None:
+            lease = election.namespace or options.namespace or account.namespace  # as a manager chooses it, with -n
+            rules.append(electing_leaders(lease))
+            about |= {lease} if options.namespace else set()
+        rules += [recording_events(each, core=core) for each in about for core in {False, manager.core_events}]
     metadata = {"name": account.name, "namespace": account.namespace}
     return [
         {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata},

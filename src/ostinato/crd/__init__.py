@@ -18,6 +18,7 @@ from ostinato.crd.rbac import (
     access_of,
     electing_leaders,
     keeping_certificates,
+    namespaces_of_events,
     recording_events,
     roles_of,
 )
@@ -35,6 +36,7 @@ __all__ = [
     "electing_leaders",
     "keeping_certificates",
     "manifest_files",
+    "namespaces_of_events",
     "recording_events",
     "resource",
     "roles_of",

@@ -20,7 +20,6 @@ import msgspec
 from ostinato.api.gvk import GroupVersionKind, NamespacedName
 from ostinato.api.object import KindInfo, plural_of
 from ostinato.client.views import View
-from ostinato.webhook.configuration import ServiceEndpoint
 from ostinato.webhook.webhooks import Webhooks
 
 Json = dict[str, Any]
@@ -86,6 +85,12 @@ def recording_events(namespace: str = "", *, core: bool = False) -> Access:
     return Access(groups=(group,), resources=("events",), verbs=("create", "patch", "update"), namespace=namespace)
 
 
+def namespaces_of_events(controllers: Iterable[Uses], namespace: str) -> set[str]:
+    """Where events about what is in a namespace are, and about what is in none: the server has those in `default`."""
+    nowhere = any(not _info(kind).namespaced for each in controllers for kind in each.reconciles)
+    return {namespace, "default"} if namespace and nowhere else {namespace}
+
+
 def electing_leaders(namespace: str) -> Access:
     """To hold the lease of a leader."""
     return Access(
@@ -109,9 +114,12 @@ def keeping_certificates(webhooks: Webhooks) -> list[Access]:
         )
         for place in webhooks.places
     ]
-    if webhooks.makes_certificates and isinstance(webhooks.endpoint, ServiceEndpoint):
-        verbs = ("create", "get", "update")
-        found.append(Access(groups=("",), resources=("secrets",), verbs=verbs, namespace=webhooks.endpoint.namespace))
+    if (secret := webhooks.secret) is not None:
+        # What is created has no name yet as far as roles go; but no other Secret is read.
+        for verbs, names in ((("create",), ()), (("get", "update"), (secret.name,))):
+            found.append(
+                Access(groups=("",), resources=("secrets",), verbs=verbs, names=names, namespace=secret.namespace)
+            )
     return found
 
 

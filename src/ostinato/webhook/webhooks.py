@@ -12,6 +12,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from ostinato.api.gvk import NamespacedName
 from ostinato.api.object import kind_of
 from ostinato.controller.runnable import Surroundings
 from ostinato.webhook.bundles import CaBundles, Place
@@ -101,9 +102,11 @@ class Webhooks:
         return sorted({f"{kind.plural}.{kind.gvk.group}" for kind in kinds})
 
     @property
-    def makes_certificates(self) -> bool:
-        """Whether it makes its certificates itself, and needs to be allowed to keep them."""
-        return self._certificates is None
+    def secret(self) -> NamespacedName | None:
+        """The Secret in which it keeps the certificates that it makes; None if it does not."""
+        if self._certificates is not None or not isinstance(self.endpoint, ServiceEndpoint):
+            return None
+        return NamespacedName(self.endpoint.namespace, f"{self.name}-certificates")
 
     @property
     def makes_known(self) -> bool:
@@ -160,7 +163,6 @@ class Webhooks:
             return CertificateFiles(world, self._certificates)
         if self._certificates is not None:
             return self._certificates
-        keeper: Keeper = MemoryKeeper()
-        if isinstance(self.endpoint, ServiceEndpoint):
-            keeper = SecretKeeper(objects, self.endpoint.namespace, f"{self.name}-certificates")
+        secret = self.secret
+        keeper: Keeper = MemoryKeeper() if secret is None else SecretKeeper(objects, secret.namespace, secret.name)
         return MadeCertificates(world, self.endpoint.hosts, keeper)

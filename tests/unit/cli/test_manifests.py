@@ -50,7 +50,12 @@ def objects(text: str) -> dict[str, Any]:
 
 
 def rules(role: dict[str, Any]) -> dict[str, list[str]]:
-    return {resource: rule["verbs"] for rule in role["rules"] for resource in rule["resources"]}
+    """Verbs by resource; behind a colon, of the only object that they are for."""
+    return {
+        ":".join([resource, *rule.get("resourceNames", ())]): rule["verbs"]
+        for rule in role["rules"]
+        for resource in rule["resources"]
+    }
 
 
 def test_everything_is_printed(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -72,7 +77,7 @@ def test_the_roles_allow_what_the_program_does(place: Path, capsys: pytest.Captu
     found = objects(capsys.readouterr().out)
     assert rules(found["ClusterRole/shop"]) == {
         "pods/exec": ["create"],
-        "validatingwebhookconfigurations": ["get", "patch"],
+        "validatingwebhookconfigurations:webhooks": ["get", "patch"],
         "deployments": ["create", "delete", "get", "list", "patch", "watch"],
         "events": ["create", "patch", "update"],
         "widgets": ["get", "list", "patch", "watch"],
@@ -81,7 +86,8 @@ def test_the_roles_allow_what_the_program_does(place: Path, capsys: pytest.Captu
     }
     assert rules(found["Role/shop"]) == {
         "leases": ["create", "get", "patch", "update"],
-        "secrets": ["create", "get", "update"],
+        "secrets": ["create"],
+        "secrets:webhooks-certificates": ["get", "update"],
     }
     assert found["Role/shop"]["metadata"]["namespace"] == "shop"
     assert found["ServiceAccount/seller"]["metadata"]["namespace"] == "shop"
@@ -108,6 +114,28 @@ def test_one_namespace_needs_roles_in_it(place: Path, capsys: pytest.CaptureFixt
     assert rules(found["ClusterRole/simple-one"]) == {"pods/exec": ["create"]}
     assert run(["manifests", "simple_one.py", "--leader-election", "lease"]) == 0
     assert "leases" in rules(objects(capsys.readouterr().out)["Role/simple-one"])
+
+
+def test_leader_and_events_are_allowed_where_a_program_in_one_namespace_has_them(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def roles(file: str, *arguments: str) -> dict[str, set[str]]:
+        assert run(["manifests", file, "-n", "team", "--account", "ops/simple", *arguments]) == 0
+        found = [each for each in yaml.safe_load_all(capsys.readouterr().out) if each["kind"] == "Role"]
+        return {role["metadata"]["namespace"]: rules(role).keys() & {"leases", "events"} for role in found}
+
+    (place / "in_team.py").write_text(PROGRAM.split("@validator")[0])
+    assert roles("in_team.py", "--leader-election", "lease") == {"team": {"leases", "events"}}, "as run -n has it"
+    (place / "elsewhere.py").write_text(
+        PROGRAM.split("@validator")[0]
+        + "from ostinato.manager import LeaderElection\n"
+        + "Manager(leader_election=LeaderElection(name='a', namespace='leases')).add(widgets).run()\n"
+    )
+    assert roles("elsewhere.py") == {"leases": {"leases", "events"}, "team": {"events"}}
+    (place / "everywhere.py").write_text(
+        PROGRAM.split("@validator")[0].replace('version="v1"', 'version="v1", namespaced=False')
+    )
+    assert roles("everywhere.py") == {"team": {"events"}, "default": {"events"}}, "there are those of what is nowhere"
 
 
 def test_files_are_written_once_and_checked(place: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -140,7 +140,7 @@ def test_a_webhook_server_may_keep_and_make_known_what_it_makes() -> None:
         webhooks = Webhooks(check, endpoint=endpoint, name="widgets", certificates=certificates)
         return sorted(resource for access in keeping_certificates(webhooks) for resource in access.resources)
 
-    assert resources(None) == ["secrets", "validatingwebhookconfigurations"]
+    assert resources(None) == ["secrets", "secrets", "validatingwebhookconfigurations"]
     assert resources(Own()) == ["validatingwebhookconfigurations"], "it keeps them where it likes"
     assert resources("/etc/webhook") == [], "whoever writes the files makes them known"
 
