@@ -14,6 +14,7 @@ from ostinato.client.config import Config
 from ostinato.client.config_error import ConfigError
 from ostinato.manager import configure_logging
 from ostinato.plane.node.joined import JoinedNode, JoinSettings
+from ostinato.plane.node.runtimes import UnusableRuntime
 from ostinato.plane.services import SERVICES
 
 
@@ -40,4 +41,7 @@ def node(options: argparse.Namespace) -> None:
     except ValueError as error:
         raise Failure(str(error)) from None
     configure_logging(level=logging.WARNING)
-    run(lambda world: JoinedNode(world, config, settings), f"ostinato node {name}", options.listen)
+    try:
+        run(lambda world: JoinedNode(world, config, settings), f"ostinato node {name}", options.listen)
+    except UnusableRuntime as error:
+        raise Failure(str(error)) from error

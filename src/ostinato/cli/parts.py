@@ -6,24 +6,26 @@ import argparse
 from pathlib import Path
 
 from ostinato.cli.failure import Failure
+from ostinato.cli.telling import check_addresses, told
 from ostinato.client.config import Config
-from ostinato.client.config_error import ConfigError
 from ostinato.manager import LeaderElection, Manager
 from ostinato.plane import scheduler
 from ostinato.plane.controllers import FIELD_MANAGER, Options, add_controllers, unheard
 
 
 def run(options: argparse.Namespace) -> None:
-    """Work until SIGTERM or SIGINT; a Failure if that cannot begin."""
-    try:
-        config = Config.load(context=options.context, path=options.kubeconfig)
-    except ConfigError as error:
-        raise Failure(str(error)) from None
+    """Work until SIGTERM or SIGINT; a Failure if that cannot begin, or comes to an end by itself."""
+    check_addresses(health=options.health, metrics=options.metrics)
+    with told():
+        _manager(options).run()
+
+
+def _manager(options: argparse.Namespace) -> Manager:
     is_scheduler = options.part == "scheduler"
     name = "kube-scheduler" if is_scheduler else FIELD_MANAGER
     election = None if options.no_leader_election else LeaderElection(name=name, namespace="kube-system")
     manager = Manager(
-        config,
+        Config.load(context=options.context, path=options.kubeconfig),
         leader_election=election,
         health=options.health,
         metrics=options.metrics,
@@ -35,7 +37,7 @@ def run(options: argparse.Namespace) -> None:
         scheduler.add_to(manager)
     else:
         _add_controllers(manager, options)
-    manager.run()
+    return manager
 
 
 def _add_controllers(manager: Manager, options: argparse.Namespace) -> None:

@@ -13,37 +13,22 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
 
-from ostinato.api.errors import APIError
-from ostinato.cache.syncing import SyncError
 from ostinato.cli.failure import Failure
 from ostinato.cli.loading import find, load
 from ostinato.cli.preflight import install_webhooks, prepare
 from ostinato.cli.program import Program, definitions_of, program_of
-from ostinato.client import TransportError
+from ostinato.cli.telling import check_addresses, told
 from ostinato.client.config import Config
-from ostinato.client.config_error import ConfigError, NoConfig
-from ostinato.controller.controller import ControllerError
-from ostinato.manager import LeadershipLost, ShutdownTimedOut, configure_logging, serve_together
-from ostinato.manager.endpoints import parse_address
+from ostinato.client.config_error import NoConfig
+from ostinato.manager import configure_logging, serve_together
 from ostinato.manager.hosting import Choices, Host
 from ostinato.manager.running import Served, loop_factory
-from ostinato.webhook.certificate import CertificateError
 from ostinato.world import World
 
 if TYPE_CHECKING:
     from ostinato.cli.embedded import Embedded
 
 _HERE = "127.0.0.1"
-_TOLD = (
-    APIError,
-    CertificateError,
-    ControllerError,
-    LeadershipLost,
-    OSError,
-    ShutdownTimedOut,
-    SyncError,
-    TransportError,
-)
 
 
 class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,12 +69,7 @@ def _check(options: RunOptions) -> None:
         raise Failure("--embedded is a cluster of its own: it goes without --kubeconfig and --context")
     if options.state and not options.embedded:
         raise Failure("--state is where --embedded keeps its objects: it goes with that alone")
-    for word, address in (("--health", options.health), ("--metrics", options.metrics)):
-        try:
-            if address:
-                parse_address(address)
-        except ValueError as error:
-            raise Failure(f"{word}: {error}") from None
+    check_addresses(health=options.health, metrics=options.metrics)
 
 
 @contextmanager
@@ -176,21 +156,9 @@ def _installs(options: RunOptions) -> bool:
 
 @contextmanager
 def _told() -> Iterator[None]:
-    """What a user can mend is told without a traceback."""
-    try:
-        yield
-    except NoConfig as error:
-        raise Failure(f"{error}: --embedded needs no cluster") from None
-    except ConfigError as error:
-        raise Failure(str(error)) from None
-    except BaseExceptionGroup as group:
-        mine, others = group.split(_TOLD)
-        if others is not None or mine is None:
-            raise
-        raise Failure("; ".join(map(_text, mine.exceptions))) from None
-    except _TOLD as error:
-        raise Failure(_text(error)) from None
-
-
-def _text(error: BaseException) -> str:
-    return (error.strerror if isinstance(error, OSError) else None) or str(error)
+    """As other commands tell it; but here is a way to do without a cluster."""
+    with told():
+        try:
+            yield
+        except NoConfig as error:
+            raise Failure(f"{error}: --embedded needs no cluster") from None

@@ -53,6 +53,8 @@ class PlaneSettings(msgspec.Struct, frozen=True, kw_only=True):
             raise ValueError(f"there is no part {unknown[0]!r}; there are {', '.join(PARTS)}")
         if self.nodes < 0:
             raise ValueError(f"{self.nodes} nodes: there cannot be fewer than none")
+        if self.runtime not in fleet.RUNTIMES:
+            raise ValueError(f"there is no runtime {self.runtime!r}; there are {', '.join(fleet.RUNTIMES)}")
 
 
 class Plane:

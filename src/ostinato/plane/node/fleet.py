@@ -66,13 +66,11 @@ async def find_containerd(world: World, socket: Path) -> Containerd:
 def add_to(
     manager: Manager, count: int, runtime: str, state: Path | None = None, containerd: Containerd | None = None
 ) -> dict[str, Endpoint]:
-    """Have so many nodes in a manager's process; a ValueError for a runtime that there is not.
+    """Have so many nodes in a manager's process, with one of the `RUNTIMES`.
 
     `state`: the directory in which nodes with real containers keep what is theirs; `containerd`: for that runtime.
     What is returned answers for each of them, by name: logs, commands, ports, measurements.
     """
-    if runtime not in RUNTIMES:
-        raise ValueError(f"there is no runtime {runtime!r}; there are {', '.join(RUNTIMES)}")
     names = [f"node-{number}" for number in range(1, count + 1)]
     if runtime == "simulated":
         return add_hosts(manager, *_simulated(manager.world, names), logs=None)
