@@ -87,21 +87,24 @@ Fact = Written | Gone | BeingDeleted | Outdated
 class Expectation:
     """Something that is the case on the server, and that the store is to see."""
 
-    __slots__ = ("_come", "about", "fact")
+    __slots__ = ("_come", "about", "fact", "has_come")
 
     def __init__(self, about: object, fact: Fact) -> None:
         self.about = about
         self.fact = fact
-        self._come = asyncio.Event()
-
-    @property
-    def has_come(self) -> bool:
-        return self._come.is_set()
+        self.has_come = False
+        self._come: asyncio.Event | None = None  # when somebody waits for it, which few do
 
     def release(self) -> None:
-        self._come.set()
+        self.has_come = True
+        if self._come is not None:
+            self._come.set()
 
     async def wait(self) -> None:
+        if self.has_come:
+            return
+        if self._come is None:
+            self._come = asyncio.Event()
         await self._come.wait()
 
 

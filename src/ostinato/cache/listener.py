@@ -117,7 +117,9 @@ class Listener:
             if isinstance(event, _Marker):
                 self._pass(event)
                 continue
-            await self._tell(event)
+            answer = self._told(event)
+            if answer is not None:
+                await self._awaited(answer, event)
             told += 1
             if told % _TURN == 0:
                 await self._clock.sleep(0)
@@ -134,16 +136,24 @@ class Listener:
         else:
             self._resyncing -= 1
 
-    async def _tell(self, event: Event) -> None:
+    def _told(self, event: Event) -> Awaitable[object] | None:
+        """Tell the handler; what is to be awaited."""
         try:
             seen = event if self._wanted is None else filtered(event, self._wanted)
-            if seen is None:
-                return
-            answer = self._handler(seen)
-            if answer is not None and isawaitable(answer):
-                await answer
-        except Exception:  # whatever the user's function does
-            _logger.exception("handler %s failed on %s of %s", self.name, type(event).__name__, event.object)
+            answer = None if seen is None else self._handler(seen)
+            return answer if answer is not None and isawaitable(answer) else None
+        except Exception:  # noqa: BLE001 - whatever the user's function does
+            self._failed(event)
+            return None
+
+    async def _awaited(self, answer: Awaitable[object], event: Event) -> None:
+        try:
+            await answer
+        except Exception:  # noqa: BLE001
+            self._failed(event)
+
+    def _failed(self, event: Event) -> None:
+        _logger.exception("handler %s failed on %s of %s", self.name, type(event).__name__, event.object)
 
     async def _wait(self) -> None:
         self._waiter = asyncio.get_running_loop().create_future()

@@ -14,7 +14,7 @@ from ostinato.cache.freshness import BeingDeleted, Fact, Gone, Outdated, Written
 from ostinato.cache.informer import Informer
 from ostinato.cache.informers import Informers
 from ostinato.cache.lister import selected, selector_of
-from ostinato.cache.own_writes import OwnWrite, record, tell
+from ostinato.cache.own_writes import OwnWrite, recording
 from ostinato.client.options import LabelSelection
 from ostinato.world import Clock
 
@@ -27,14 +27,16 @@ class Noting:
     def written(self, instance: AnyObject) -> None:
         """The server answered a write with this object."""
         write = OwnWrite.of(instance)
-        tell(write)
-        gvk, key, version, _ = write
+        writes = recording()
+        if writes is not None and writes.tell is not None:
+            writes.tell(write)
+        key = write.key
         if _has_gone(instance):
-            self._expect(gvk, Gone(key, access.uid(instance)))
-        elif version:
-            for informer in self._watching(gvk):
-                if _will_see(informer, key, instance):
-                    self._tell(informer, Written(key, version))
+            self._expect(write.gvk, Gone(key, access.uid(instance)))
+        elif write.resource_version:
+            for informer in self._informers.all(write.gvk):
+                if informer.is_running and _will_see(informer, key, instance):
+                    self._tell(informer, Written(key, write.resource_version))
 
     def deleted(self, informer: Informer, key: NamespacedName, uid: str) -> None:
         """The server agreed to delete the object with this uid, or (""), whichever there was."""
@@ -63,7 +65,10 @@ class Noting:
     def _tell(self, informer: Informer, fact: Fact) -> None:
         feed = informer.feed_of(fact.key.namespace)
         if feed is not None:
-            record(feed.fresh.expect(fact), self._clock)
+            expectation = feed.fresh.expect(fact)
+            writes = recording()
+            if writes is not None:
+                writes.add(expectation, self._clock)
 
 
 def _will_see(informer: Informer, key: NamespacedName, instance: AnyObject) -> bool:

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextvars import ContextVar
-from typing import NamedTuple
+
+import msgspec
 
 from ostinato.api import access
 from ostinato.api.access import AnyObject
@@ -24,7 +25,7 @@ from ostinato.world import Clock
 _recording: ContextVar[OwnWrites | None] = ContextVar("ostinato.cache.own_writes", default=None)
 
 
-class OwnWrite(NamedTuple):
+class OwnWrite(msgspec.Struct, frozen=True):
     """One write: the object as the server answered with it, and which one it is."""
 
     gvk: GroupVersionKind
@@ -41,20 +42,25 @@ class OwnWrites:
     def __init__(self, tell: Callable[[OwnWrite], object] | None = None) -> None:
         """`tell` is called with each write. Defaults to nobody."""
         self.tell = tell
-        self._expectations: list[tuple[Expectation, Clock]] = []
+        self._expectations: list[Expectation] = []
+        self._clock: Clock | None = None  # on which they are waited for; known when there are any
 
     def add(self, expectation: Expectation, clock: Clock) -> None:
         if not expectation.has_come:
-            self._expectations.append((expectation, clock))
+            self._expectations.append(expectation)
+            self._clock = clock
 
     @property
     def have_been_seen(self) -> bool:
-        return all(expectation.has_come for expectation, _ in self._expectations)
+        for expectation in self._expectations:  # noqa: SIM110 - asked after every reconcile
+            if not expectation.has_come:
+                return False
+        return True
 
     async def seen(self, timeout: float) -> None:  # noqa: ASYNC109 - the error says what was waited for
         """Return when the caches have seen all of them; `StaleCache` after `timeout` seconds."""
-        if not self.have_been_seen:
-            await wait_for([each for each, _ in self._expectations], timeout, self._expectations[0][1])
+        if self._clock is not None and not self.have_been_seen:
+            await wait_for(self._expectations, timeout, self._clock)
 
 
 class own_writes:  # noqa: N801 - it is used like a function: `with own_writes() as writes:`
@@ -74,15 +80,6 @@ class own_writes:  # noqa: N801 - it is used like a function: `with own_writes()
         self._writes.tell = None  # who waits for the writes does not hold what was told
 
 
-def tell(write: OwnWrite) -> None:
-    """Tell of a write to the block that is running, if there is one that wants to know."""
-    writes = _recording.get()
-    if writes is not None and writes.tell is not None:
-        writes.tell(write)
-
-
-def record(expectation: Expectation, clock: Clock) -> None:
-    """Note a write in the block that is running, if there is one."""
-    writes = _recording.get()
-    if writes is not None:
-        writes.add(expectation, clock)
+def recording() -> OwnWrites | None:
+    """The writes of the block that is running, if there is one."""
+    return _recording.get()

@@ -29,7 +29,11 @@ class Echoes:
     def wrote(self, key: Hashable, write: OwnWrite) -> None:
         """The key has written an object."""
         cause = Cause(write.gvk, write.key, write.resource_version)
-        self._written.setdefault(key, set()).add(cause)
+        written = self._written.get(key)
+        if written is not None:
+            written.add(cause)
+            return
+        self._written[key] = {cause}
         if len(self._written) > _MOST:
             self._written.popitem(last=False)
 
@@ -40,7 +44,9 @@ class Echoes:
 
     def are_all(self, key: Hashable, why: Why) -> bool:
         """Whether there is no other reason for a run than what the key itself wrote."""
-        return bool(why.causes) and all(self.is_one(key, cause) for cause in why.causes or ())
+        if not why.causes or key not in self._written:
+            return False
+        return all(self.is_one(key, cause) for cause in why.causes)
 
     def _is_there(self, cause: Cause) -> bool:
         for informer in self._informers.all(cause.gvk):

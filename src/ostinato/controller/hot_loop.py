@@ -17,7 +17,7 @@ as each step is another state; nor a status that follows something that goes up 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Sequence
 from typing import Final
 
 import msgspec
@@ -89,9 +89,10 @@ class _History:
 
     __slots__ = ("repeats", "streak")
 
-    def __init__(self) -> None:
-        self.streak = 0  # runs in a row that wrote it, and ran for nothing but their own writes
-        self.repeats: list[tuple[float, bytes]] = []  # when, and what; b"" was not looked at
+    def __init__(self, now: float) -> None:
+        """It has written it for the first time."""
+        self.streak = 1  # runs in a row that wrote it, and ran for nothing but their own writes
+        self.repeats: list[tuple[float, bytes]] = [(now, b"")]  # when, and what; b"" was not looked at
 
 
 class HotLoopGuard:
@@ -110,31 +111,36 @@ class HotLoopGuard:
 
     def wrote(self, write: OwnWrite) -> Write | None:
         """A reconcile has written an object. None if that changed nothing. To be called before the cache sees it."""
-        gvk, key, version, instance = write
-        target = (gvk, key)
+        target, version = (write.gvk, write.key), write.resource_version
         before = self._cached(target)
         known = self._versions.get(target)
         if (before is not None and before.resource_version == version) or (known is not None and version in known):
             return None
-        others_wrote = before is not None and known is not None and before.resource_version not in known
-        self._versions[target] = (*(known or ())[-_MOST_VERSIONS + 1 :], version)
+        if known is None:
+            self._versions[target] = (version,)
+            if len(self._versions) > self._most:
+                self._versions.popitem(last=False)
+            return Write(target, before, write.instance, others_wrote=False)
+        others_wrote = before is not None and before.resource_version not in known
+        self._versions[target] = (*known[-_MOST_VERSIONS + 1 :], version)
         self._versions.move_to_end(target)
-        if len(self._versions) > self._most:
-            self._versions.popitem(last=False)
-        return Write(target, before, instance, others_wrote)
+        return Write(target, before, write.instance, others_wrote)
 
-    def finished(self, key: Hashable, why: Why, writes: Iterable[Write]) -> Loop | None:
+    def finished(self, key: Hashable, why: Why, writes: Sequence[Write]) -> Loop | None:
         """A reconcile is over, in which these writes were made. The loop that it is in, if it is in one."""
-        last = {write.target: write for write in writes}
         histories = self._histories.get(key)
-        if not last:
+        if not writes:
             if histories is not None:
                 self._rested(key, histories)
             return None
+        now = self._clock.monotonic()
         if histories is None:
-            histories = self._histories[key] = {}
+            self._histories[key] = {write.target: _History(now) for write in writes}
             if len(self._histories) > self._most:
                 self._histories.popitem(last=False)
+            self._held.pop(key, None)  # it was forgotten, and so is what it was held for
+            return None
+        last = {write.target: write for write in writes}
         for target in [each for each in histories if each not in last]:
             histories[target].streak = 0
             if len(histories) > _MOST_TARGETS:
@@ -142,9 +148,12 @@ class HotLoopGuard:
         woke_itself = self._woke_itself(why)
         found: Loop | None = None
         for target, write in last.items():
-            history = histories.setdefault(target, _History())
+            history = histories.get(target)
+            if history is None:
+                histories[target] = _History(now)
+                continue
             history.streak = history.streak + 1 if woke_itself else 1
-            repeats = self._count_repeats(history, write)
+            repeats = self._count_repeats(history, write, now)
             if history.streak > RUNS or repeats >= RUNS:
                 times = max(history.streak, repeats)
                 found = Loop(write, times, fights=history.streak <= RUNS, wait=self._hold(key))
@@ -158,9 +167,8 @@ class HotLoopGuard:
     def _is_own(self, cause: Cause) -> bool:
         return cause.resource_version in self._versions.get((cause.gvk, cause.key), ())
 
-    def _count_repeats(self, history: _History, write: Write) -> int:
+    def _count_repeats(self, history: _History, write: Write, now: float) -> int:
         """How often this very state was written lately, over what somebody else had written."""
-        now = self._clock.monotonic()
         recent = [each for each in history.repeats[-_MOST_REPEATS + 1 :] if each[0] >= now - WINDOW]
         state = digest(_json(write.after)) if write.others_wrote and len(recent) >= _SUSPICIOUS else b""
         recent.append((now, state))

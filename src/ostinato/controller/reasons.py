@@ -7,7 +7,9 @@ are as many as there are kinds that are watched and things that happen to them, 
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Final, NamedTuple
+from typing import Final
+
+import msgspec
 
 from ostinato.api.gvk import GroupVersionKind, NamespacedName
 
@@ -22,7 +24,7 @@ STARTUP: Final = "startup"
 CHANNEL: Final = "channel"
 
 
-class Cause(NamedTuple):
+class Cause(msgspec.Struct, frozen=True, gc=False):
     """The state of an object that somebody was told of."""
 
     gvk: GroupVersionKind
@@ -30,7 +32,7 @@ class Cause(NamedTuple):
     resource_version: str
 
 
-class Why(NamedTuple):
+class Why(msgspec.Struct, frozen=True):
     """The reasons of one run; `causes` is None if it was not only for changes of objects, or for too many of them."""
 
     reasons: tuple[str, ...]
@@ -40,27 +42,22 @@ class Why(NamedTuple):
         return ", ".join(self.reasons)
 
 
-_NO_REASON = Why((), None)
+_NO_REASON: Final = Why((), None)
+_NO_CAUSE_YET: Final = Why((), ())
 
 
 class Reasons:
     def __init__(self) -> None:
-        self._known: dict[Hashable, tuple[dict[str, None], list[Cause] | None]] = {}  # of keys that are to run
+        self._known: dict[Hashable, Why] = {}  # of keys that are to run
 
     def add(self, key: Hashable, reason: str, cause: Cause | None = None) -> None:
-        reasons, causes = self._known.get(key, ({}, []))
-        if len(reasons) < MOST:
-            reasons[reason] = None
-        if cause is None or causes is None or len(causes) >= MOST:
-            causes = None
-        else:
-            causes.append(cause)
-        self._known[key] = (reasons, causes)
+        known = self._known.get(key, _NO_CAUSE_YET)
+        reasons, causes = known.reasons, known.causes
+        if reason not in reasons and len(reasons) < MOST:
+            reasons = (*reasons, reason)
+        causes = None if cause is None or causes is None or len(causes) >= MOST else (*causes, cause)
+        self._known[key] = Why(reasons, causes)
 
     def take(self, key: Hashable) -> Why:
         """Why the key runs now; the next time will have other reasons."""
-        known = self._known.pop(key, None)
-        if known is None:
-            return _NO_REASON
-        reasons, causes = known
-        return Why(tuple(reasons), None if causes is None else tuple(causes))
+        return self._known.pop(key, _NO_REASON)

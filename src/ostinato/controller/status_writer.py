@@ -9,7 +9,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from typing import Any, TypeVar
 
 import msgspec
@@ -22,7 +23,7 @@ from ostinato.api.leaves import encode_leaf
 from ostinato.api.meta import Condition
 from ostinato.api.object import Object, origin
 from ostinato.api.patch import create_merge_patch
-from ostinato.api.shape import Field, fields_of
+from ostinato.api.shape import fields_of
 from ostinato.api.sparse import sparse
 from ostinato.api.struct import wire_name
 from ostinato.api.time import Time
@@ -39,98 +40,115 @@ _OBSERVED = "observedGeneration"
 class StatusWriter:
     """The writes of one reconcile."""
 
-    def __init__(self, client: CachedClient, field_manager: str) -> None:
+    def __init__(self, client: CachedClient, field_manager: str, now: Callable[[], Time]) -> None:
+        """`now` is asked where a condition changes."""
         self._client = client
         self._manager = field_manager
-        self._written: dict[str, tuple[str, bytes]] = {}  # by uid: the version and the status, after a write
+        self._now = now
+        self._written: dict[str, tuple[str, bytes]] = {}  # by uid: the version and the document, after a write
 
-    async def write(self, instance: A, fields: Mapping[str, Any], conditions: Iterable[Condition], now: Time) -> A:
+    async def write(self, instance: A, fields: Mapping[str, Any], conditions: Iterable[Condition]) -> A:
         """The object as it is then; the status of the one that was given is changed as well."""
-        version, status = self._written.get(access.uid(instance)) or (
-            access.resource_version(instance),
-            _status_as_read(instance),
-        )
-        before, after = _decoded(status), _decoded(status)
+        uid = access.uid(instance)
+        version, document = self._written.get(uid) or (access.resource_version(instance), _document(instance))
+        before = _status_in(document)
+        after = _status_in(document) if conditions else before.copy()  # conditions are changed where they are
         known = _known_fields(instance)
         for name, value in fields.items():
             _set(after, _wire(name, known, instance), value)
         generation = access.generation(instance)
-        holder: Json = {"status": after}
+        if conditions:
+            self._set_conditions(after, conditions, generation)
+        if generation and (_OBSERVED in before if known is None else _OBSERVED in known.values()):
+            after[_OBSERVED] = generation
+        change: Json = create_merge_patch(before, after)
+        if not change:
+            return instance
+        patch: Json = {"status": change}
+        if "conditions" in change and version:
+            patch["metadata"] = {"resourceVersion": version}
+        answer: A = await self._client.patch(
+            view_like(instance),
+            access.key(instance),
+            MergePatch(patch),
+            subresource="status",
+            field_manager=self._manager,
+        )
+        document = _document(answer)
+        self._written[uid] = (access.resource_version(answer), document)
+        if isinstance(instance, Object):
+            instance.status = answer.status  # type: ignore[attr-defined,union-attr]  # _known_fields has looked
+        else:
+            instance["status"] = _status_in(document)
+        return answer
+
+    def _set_conditions(self, status: Json, conditions: Iterable[Condition], generation: int) -> None:
+        holder: Json = {"status": status}
+        now = self._now()
         for condition in conditions:
             said = condition
             if condition.observed_generation is None and generation:
                 said = msgspec.structs.replace(condition, observed_generation=generation)
             set_condition(holder, said, now)
-        if generation and (_OBSERVED in before if known is None else _OBSERVED in known):
-            after[_OBSERVED] = generation
-        change: Json = create_merge_patch({"status": before}, {"status": after})
-        if not change:
-            return instance
-        if "conditions" in change["status"] and version:
-            change["metadata"] = {"resourceVersion": version}
-        answer: A = await self._client.patch(
-            view_like(instance),
-            access.key(instance),
-            MergePatch(change),
-            subresource="status",
-            field_manager=self._manager,
-        )
-        status = _status_as_read(answer)
-        self._written[access.uid(instance)] = (access.resource_version(answer), status)
-        if isinstance(instance, Object):
-            instance.status = answer.status  # type: ignore[attr-defined,union-attr]  # _known_fields has looked
-        else:
-            instance["status"] = _decoded(status)
-        return answer
 
 
 class _StatusAlone(msgspec.Struct):
     """Of an object."""
 
-    status: msgspec.Raw = msgspec.Raw(b"{}")
+    status: Any = None  # Any: what a server sends
 
 
 _alone = msgspec.json.Decoder(_StatusAlone)
 
 
-def _status_as_read(instance: AnyObject) -> bytes:
-    """From the JSON that the object was read from: a class leaves out what is at its default."""
+def _document(instance: AnyObject) -> bytes:
+    """The JSON that the object was read from, as a class leaves out what is at its default; or one of its status."""
     data = origin(instance) if isinstance(instance, Object) else None
     if data is not None:
-        return bytes(_alone.decode(data).status)
+        return data
     document = to_dict(instance) if isinstance(instance, Object) else instance
-    return msgspec.json.encode(document.get("status"), enc_hook=encode_leaf)
+    return msgspec.json.encode({"status": document.get("status")}, enc_hook=encode_leaf)
 
 
-def _decoded(status: bytes) -> Json:
-    found = msgspec.json.decode(status)
+def _status_in(document: bytes) -> Json:
+    """One's own."""
+    found = _alone.decode(document).status
     return found if isinstance(found, dict) else {}
 
 
-def _known_fields(instance: AnyObject) -> dict[str, Field] | None:
-    """The fields of the status by their names on the wire; None if anything goes."""
+def _known_fields(instance: AnyObject) -> dict[str, str] | None:
+    """The names on the wire of the fields of the status, by their names here; None if anything goes."""
     if not isinstance(instance, Object):
         return None
-    for field in fields_of(type(instance)):
-        if field.attribute == "status":
-            shape = field.shape
-            return {each.wire: each for each in shape.fields} if shape.form == "struct" else None
-    raise TypeError(f"{access.describe(instance)}: the class {type(instance).__name__} has no status")
+    cls = type(instance)
+    if "status" not in cls.__struct_fields__:
+        raise TypeError(f"{access.describe(instance)}: the class {cls.__name__} has no status")
+    return _wire_names(cls)
 
 
-def _wire(name: str, known: dict[str, Field] | None, instance: AnyObject) -> str:
+@cache
+def _wire_names(cls: type[Object]) -> dict[str, str] | None:
+    shape = next(field.shape for field in fields_of(cls) if field.attribute == "status")
+    return {each.attribute: each.wire for each in shape.fields} if shape.form == "struct" else None
+
+
+def _wire(name: str, known: dict[str, str] | None, instance: AnyObject) -> str:
     if known is None:
         return wire_name(name)
-    for wire, field in known.items():
-        if name == field.attribute:
-            return wire
-    names = ", ".join(sorted(field.attribute for field in known.values()))
-    raise TypeError(f"{access.describe(instance)}: its status has no field {name!r}; there are {names}")
+    wire = known.get(name)
+    if wire is None:
+        raise TypeError(
+            f"{access.describe(instance)}: its status has no field {name!r}; there are {', '.join(sorted(known))}"
+        )
+    return wire
 
 
 def _set(status: Json, wire: str, value: Any) -> None:
     if value is None:
         status.pop(wire, None)
+        return
+    if isinstance(value, str):
+        status[wire] = value
         return
     plain = sparse(value) if isinstance(value, msgspec.Struct) else value
     status[wire] = msgspec.to_builtins(plain, enc_hook=encode_leaf)

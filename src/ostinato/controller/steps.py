@@ -28,19 +28,19 @@ class Measured(Generic[T]):
         self._slow = slow
 
     def __await__(self) -> Generator[Any, Any, T]:
-        coroutine, clock = self._coroutine, self._clock
+        coroutine, monotonic, limit = self._coroutine, self._clock.monotonic, self._limit
         sent: Any = None
         raised: BaseException | None = None
         while True:
-            began = clock.monotonic()
+            began = monotonic()
             try:
                 awaited = coroutine.send(sent) if raised is None else coroutine.throw(raised)
             except StopIteration as end:
                 value: T = end.value
                 return value
             finally:
-                took = clock.monotonic() - began
-                if took > self._limit:
+                took = monotonic() - began
+                if took > limit:
                     self._slow(took)
             sent = raised = None
             try:

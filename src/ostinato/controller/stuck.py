@@ -33,8 +33,9 @@ class StuckDeletions:
     def reconciled(self, key: Hashable) -> None:
         """A reconcile of the key was successful."""
         entry = self._entry(key)
-        if entry is None or not entry.is_being_deleted:
-            self._forget(key)
+        if entry is None or entry.deletion_timestamp is None:
+            if key in self._watched:
+                self._forget(key)
             return
         known = self._watched.get(key)
         if known is not None and known[0] == entry.uid:
@@ -63,8 +64,11 @@ class StuckDeletions:
     def _entry(self, key: Hashable) -> Entry | None:
         if not isinstance(key, NamespacedName):
             return None
-        found = (each.store.get(key) for each in self._informers.all(self._gvk))
-        return next((entry for entry in found if entry is not None), None)
+        for informer in self._informers.all(self._gvk):
+            entry = informer.store.get(key)
+            if entry is not None:
+                return entry
+        return None
 
 
 def _own(entry: Entry) -> tuple[str, ...]:

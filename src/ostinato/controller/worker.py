@@ -31,7 +31,7 @@ from ostinato.controller.metrics import ControllerStatistics, Outcome
 from ostinato.controller.options import ControllerOptions
 from ostinato.controller.reasons import Why
 from ostinato.controller.result import Result, TerminalError, is_terminal
-from ostinato.controller.runnable import Surroundings
+from ostinato.controller.runnable import Surroundings, no_span
 from ostinato.controller.steps import Measured
 
 if TYPE_CHECKING:
@@ -94,11 +94,20 @@ class Worker:
         self._statistics = statistics
         self._applier = applier
         self._guard = guard
+        self._span = None if surroundings.span is no_span else surroundings.span
+        self._series = surroundings.world.ids.uid()[:24]  # how the ids of all runs begin
+        self._runs = 0
 
     async def reconcile(self, key: Hashable, why: Why, attempt: int, echoes: Echoes | None = None) -> Verdict:
         """Run the reconciler, and tell of what it writes. Raises only what must end the controller."""
+        self._runs += 1
         reconcile = Reconcile(
-            id=self._world.ids.uid(), controller=self._name, request=key, gvk=self._gvk, why=why, attempt=attempt
+            id=f"{self._series}{self._runs:012x}",
+            controller=self._name,
+            request=key,
+            gvk=self._gvk,
+            why=why,
+            attempt=attempt,
         )
         changes: list[Write] = []
         context = Context(reconcile, self._surroundings, self._applier, self._controller.owned)
@@ -107,12 +116,14 @@ class Worker:
         with running(reconcile), own_writes(self._watch(key, changes, echoes)) as writes:
             if self._logger.isEnabledFor(logging.DEBUG):
                 self._logger.debug("%s: reconcile, for %s", self._about(key), why)
-            with self._surroundings.span("reconcile", _attributes(reconcile)):
+            if self._span is None:
                 outcome = await self._run(context)
+            else:
+                with self._span("reconcile", _attributes(reconcile)):
+                    outcome = await self._run(context)
             verdict = self._judge(key, outcome, attempt, writes)
             self._statistics.ran(_label(verdict, outcome), clock.monotonic() - began, why.reasons)
             self._look_for_loop(key, why, changes)
-            self._warn_of_ignored(key, outcome)
         return verdict
 
     async def _run(self, context: Context) -> Result | Exception:
@@ -153,6 +164,10 @@ class Worker:
     def _judge(self, key: Hashable, outcome: Result | Exception, attempt: int, writes: OwnWrites) -> Verdict:
         if isinstance(outcome, Result):
             if outcome.delay is not None:
+                if outcome.retry:
+                    self._logger.warning(
+                        "%s: the result has requeue_after and retry; retry is ignored", self._about(key)
+                    )
                 return Verdict(
                     writes=writes,
                     succeeded=True,
@@ -222,10 +237,6 @@ class Worker:
             self._surroundings.recorder.event(
                 loop.write.after, "HotLoop", f"controller {self._name} {loop}", kind="Warning"
             )
-
-    def _warn_of_ignored(self, key: Hashable, outcome: Result | Exception) -> None:
-        if isinstance(outcome, Result) and outcome.delay is not None and outcome.retry:
-            self._logger.warning("%s: the result has requeue_after and retry; retry is ignored", self._about(key))
 
     def _slow(self, context: Context, seconds: float) -> None:
         self._logger.warning(

@@ -6,7 +6,7 @@ from tests.unit.controller.stage import Light, lightly
 
 from ostinato.api.gvk import GroupVersionKind, NamespacedName
 from ostinato.controller import Request, StartupSource
-from ostinato.controller.reasons import MOST, Cause, Reasons
+from ostinato.controller.reasons import MOST, Cause, Reasons, Why
 
 KEY = Request("default", "a")
 
@@ -85,7 +85,7 @@ def test_reasons_are_merged_bounded_and_taken_once() -> None:
     why = reasons.take(KEY)
     assert (why.reasons, why.causes) == (("one", "two"), (CAUSE, CAUSE, CAUSE))
     assert str(why) == "one, two"
-    assert reasons.take(KEY) == ((), None)
+    assert reasons.take(KEY) == Why((), None)
     for number in range(100):
         reasons.add(KEY, str(number), CAUSE)
     why = reasons.take(KEY)
