@@ -108,7 +108,8 @@ class Manager:
         self.core_events = core_events
         self._caches = choices.caches or CacheOptions()
         self._controllers = controllers or ControllerOptions()
-        self._health = {"healthz": Checks(), "readyz": Checks()}
+        self._worlds: list[World] = []  # parts of this one, with workers of their own
+        self._health = {endpoint: Checks(self._apart().executor) for endpoint in ("healthz", "readyz")}
         self._endpoints = [
             Endpoint(name, address, handler)
             for name, address, handler in (
@@ -121,7 +122,6 @@ class Manager:
         self._fence = None if self._election_options is None else Fence(self.world.clock)
         self._grace = graceful_shutdown
         self._added: list[Runnable] = []  # before the start
-        self._worlds: list[World] = []  # of the runnables, a part of this one each
         self._more_caches: list[Informers] = []
         self._groups: Groups | None = None
         self._parts: Parts | None = None
@@ -298,20 +298,26 @@ class Manager:
 
     def _surroundings(self, runnable: Runnable) -> Surroundings:
         connections = self._connections
-        # A function that blocks a worker may wait for a request, which may need a worker to read a token, or to be
-        # answered by a webhook of this manager: with workers in common, all of them would wait for each other.
-        world = self.world.apart()
-        self._worlds.append(world)
         return Surroundings(
             client=connections.leaders if needs_leader_election(runnable) else connections.everybodys,
             informers=connections.informers,
-            world=world,
+            world=self._apart(),
             metrics=self.metrics,
             recorder=self.recorder(runnable.name),
             logger=logging.getLogger(f"ostinato.{runnable.name}"),
             span=spans(),
             controllers=self._controllers,
         )
+
+    def _apart(self) -> World:
+        """The world, with other workers.
+
+        A function that blocks a worker may wait for a request, which may need a worker to read a token, or to be
+        answered by a webhook of this manager: with workers in common, all of them would wait for each other.
+        """
+        world = self.world.apart()
+        self._worlds.append(world)
+        return world
 
     def _completed(self, given: str | LeaderElection | None) -> LeaderElection | None:
         if given is None or given == "":

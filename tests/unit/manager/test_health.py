@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,11 @@ from ostinato.manager.endpoints import clean
 from ostinato.manager.health import Check, Checks, Report
 from ostinato.world import Simulation
 
+WORLD = Simulation(1)
+
 
 def ask(checks: Checks, name: str = "", **query: list[str]) -> Report:
-    return Simulation(1).run(checks.report(name, query))
+    return WORLD.run(checks.report(name, query))
 
 
 def bad() -> None:
@@ -30,7 +33,7 @@ async def slow_and_bad() -> None:
 
 @pytest.fixture
 def checks() -> Checks:
-    made = Checks()
+    made = Checks(WORLD.executor)
     made.add("good", lambda: None)
     made.add("bad", bad)
     made.add("awaited", slow_and_good)
@@ -38,7 +41,7 @@ def checks() -> Checks:
 
 
 def test_without_checks_there_is_one_that_passes() -> None:
-    checks = Checks()
+    checks = Checks(WORLD.executor)
     assert ask(checks) == (200, "ok")
     assert ask(checks, "ping") == (200, "ok")
     assert ask(checks, verbose=[""]) == (200, "[+]ping ok\nhealthz check passed\n")
@@ -58,9 +61,40 @@ def test_one_check_tells_its_reason_and_ignores_the_others(checks: Checks) -> No
 
 
 def test_a_reason_without_words_is_the_kind_of_error() -> None:
-    checks = Checks()
+    checks = Checks(WORLD.executor)
     checks.add("bad", slow_and_bad)
     assert ask(checks, "bad") == (500, "internal server error: ValueError\n")
+
+
+def test_a_plain_function_runs_in_a_worker_and_what_it_gives_to_await_on_the_loop() -> None:
+    def where() -> None:
+        with pytest.raises(RuntimeError, match="no running event loop"):
+            asyncio.get_running_loop()
+        called.append("plain")
+
+    async def awaited() -> None:
+        asyncio.get_running_loop()
+        called.append("awaited")
+
+    called: list[str] = []
+    checks = Checks(WORLD.executor)
+    checks.add("a", where)
+    checks.add("b", lambda: awaited())  # noqa: PLW0108 - it is no coroutine function
+    checks.add("c", awaited)
+    assert ask(checks, verbose=[""]) == (200, "[+]a ok\n[+]b ok\n[+]c ok\nhealthz check passed\n")
+    assert called == ["plain", "awaited", "awaited"]
+
+
+def test_the_log_says_why_a_check_fails_once_and_when_it_passes_again(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    checks, wrong = Checks(WORLD.executor), ["no disk"]
+    checks.add("disk", lambda: bad() if wrong else None)
+    for _ in range(3):
+        assert ask(checks).status == 500
+    wrong.clear()
+    for _ in range(3):
+        assert ask(checks).status == 200
+    assert caplog.messages == ["check disk fails: no disk", "check disk passes again"]
 
 
 def test_what_is_excluded_cannot_fail(checks: Checks) -> None:
@@ -87,13 +121,11 @@ VECTORS = json.loads((Path(__file__).parents[2] / "data" / "manager" / "controll
 def test_answers_are_those_of_controller_runtime() -> None:
     assert len(VECTORS) >= 80
     for vector in VECTORS:
-        manager = Manager()
+        manager = Manager(world=WORLD)
         for name, wrong in vector["checks"].items():
             manager.add_health_check(name, failing(wrong) if wrong else (lambda: None))
         path, _, query = vector["target"].partition("?")
-        found = Simulation(1).run(
-            manager._answer_health(clean("/healthz" + path), parse_qs(query, keep_blank_values=True))
-        )
+        found = WORLD.run(manager._answer_health(clean("/healthz" + path), parse_qs(query, keep_blank_values=True)))
         assert found is not None
         assert (found.status, found.text) == (vector["status"], vector["text"]), vector
 
