@@ -73,6 +73,8 @@ def is_c_identifier(value: str) -> list[str]:
 
 def is_config_map_key(value: str) -> list[str]:
     """A key in a ConfigMap or Secret: a file name without a path."""
+    if _is_config_key(value) and len(value) <= DNS_SUBDOMAIN_LENGTH and value[0] != ".":
+        return []  # nearly every key
     messages = too_long(value, DNS_SUBDOMAIN_LENGTH)
     if not _is_config_key(value):
         messages.append(_NOT_CONFIG_KEY)

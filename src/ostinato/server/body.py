@@ -211,9 +211,15 @@ def _shaped(resource: Resource, value: Json) -> tuple[Json, list[str]]:
         raise cannot_be_handled(resource, error) from error
 
 
-def typed(resource: Resource, value: Json) -> tuple[Json, list[str]]:
-    """A value in the shape of its kind, and the paths of its unknown fields; TypeMismatch or BadValue if it is none."""
-    obj, unknown = resource.read(value)
+def typed(resource: Resource, value: Json, old: Json | None = None) -> tuple[Json, list[str]]:
+    """A value in the shape of its kind, and the paths of its unknown fields; TypeMismatch or BadValue if it is none.
+
+    `old`: the stored object that the value was made of, if it was.
+    """
+    if old is None or resource.read_again is None:
+        obj, unknown = resource.read(value)
+    else:
+        obj, unknown = resource.read_again(value, old)
     obj["kind"], obj["apiVersion"] = resource.gvk.kind, resource.gvk.api_version
     metadata = obj.setdefault("metadata", {})
     if (value.get("metadata") or {}).get("managedFields") == []:  # an empty list has a meaning: forget all owners

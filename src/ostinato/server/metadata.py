@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -91,9 +92,12 @@ def validate(obj: Json, resource: Resource) -> list[FieldError]:
 def validate_update(new: Json, old: Json, resource: Resource, subresource: str = "") -> list[FieldError]:
     """What is wrong with a change of metadata, through a subresource ("": through none).
 
-    The rules for all objects tell it first, then those of the kind tell it again, as a kube-apiserver does.
+    The rules for all objects tell it first, then those of the kind tell it again, as a kube-apiserver does. Metadata
+    that stay as they are, managedFields apart, were looked at when they were stored.
     """
     meta, before = new["metadata"], old["metadata"]
+    if _is_kept(meta, before):
+        return []
     parts = _Parts(meta)
     anew = _validate(meta, resource, names.name_is_path_segment, parts)
     change = _validate_change(meta, before, parts)
@@ -108,6 +112,13 @@ def validate_update(new: Json, old: Json, resource: Resource, subresource: str =
         "anew": [*_validate(meta, resource, resource.strategy.name_rule, parts), *of_kind],
     }
     return [*anew, *change, *(error for each in again for error in told[each])]
+
+
+def _is_kept(meta: Json, before: Json) -> bool:
+    """Whether all is as it was but managedFields, and these are as they should be."""
+    if {**meta, "managedFields": None} != {**before, "managedFields": None}:
+        return False
+    return not _validate_managed_fields(meta.get("managedFields", ()))
 
 
 class _Parts:
@@ -150,7 +161,14 @@ def _validate_namespace(namespace: str, *, namespaced: bool) -> list[FieldError]
         return [FieldError.forbidden(_NAMESPACE, "not allowed on this type")] if namespace else []
     if not namespace:
         return [FieldError.required(_NAMESPACE)]
+    if _is_namespace(namespace):
+        return []
     return [FieldError.invalid(_NAMESPACE, namespace, text) for text in names.is_dns1123_label(namespace)]
+
+
+@lru_cache(maxsize=1024)  # many objects are in few of them
+def _is_namespace(name: str) -> bool:
+    return not names.is_dns1123_label(name)
 
 
 def _validate_maps(meta: Json) -> list[FieldError]:
@@ -159,9 +177,28 @@ def _validate_maps(meta: Json) -> list[FieldError]:
         errors += names.validate_labels(meta["labels"], _META.child("labels"))
     if "annotations" in meta:
         errors += names.validate_annotations(meta["annotations"], _META.child("annotations"))
-    if "ownerReferences" in meta:
+    if "ownerReferences" in meta and not _are_usual_owners(meta["ownerReferences"]):
         errors += validate_owner_references(_owners(meta["ownerReferences"]), _META.child("ownerReferences"))
     return errors
+
+
+def _are_usual_owners(references: list[Json]) -> bool:
+    """Whether there is nothing wrong with owner references, as far as that is quick to see."""
+    controllers = 0
+    for reference in references:
+        if not (
+            reference.get("name")
+            and reference.get("uid")
+            and _may_own(reference.get("apiVersion", ""), reference.get("kind", ""))
+        ):
+            return False
+        controllers += bool(reference.get("controller"))
+    return controllers <= 1
+
+
+@lru_cache(maxsize=256)  # many objects are owned by those of few kinds
+def _may_own(api_version: str, kind: str) -> bool:
+    return not validate_owner_references([OwnerReference(api_version=api_version, kind=kind, name="a", uid="a")], _META)
 
 
 def _owners(references: list[Json]) -> list[OwnerReference]:

@@ -207,6 +207,29 @@ def test_defaults_are_set_where_fields_are_absent_or_null() -> None:
     run(talk)
 
 
+def test_a_patch_leaves_what_it_does_not_name_as_it_is() -> None:
+    async def talk(api: Api) -> None:
+        openapi = {
+            "type": "object",
+            "properties": {
+                "kept": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+                "spec": {"type": "object", "properties": {"a": {"type": "string", "default": "d"}, "b": INTEGER}},
+                "other": {"type": "object", "properties": {"n": INTEGER}},
+            },
+        }
+        await api.define(definition(version(openapi=openapi)))
+        made = {**widget("w", {"b": 1}), "kept": {"x": [None, {"y": 1}]}, "other": {"n": 2}}
+        await api.good("POST", WIDGETS, made)
+        change = {"metadata": {"labels": {"a": "b"}}, "other": {"n": 3}, "kind": "Widget"}
+        new = await api.good("PATCH", f"{WIDGETS}/w", change, content_type=MERGE)
+        assert (new["kept"], new["spec"], new["other"]) == ({"x": [None, {"y": 1}]}, {"a": "d", "b": 1}, {"n": 3})
+        new = await api.good("PATCH", f"{WIDGETS}/w", {"spec": {"a": None}}, content_type=MERGE)
+        assert (new["kept"], new["spec"], new["other"]) == ({"x": [None, {"y": 1}]}, {"a": "d", "b": 1}, {"n": 3})
+        assert await api.good("GET", f"{WIDGETS}/w") == new
+
+    run(talk)
+
+
 def test_a_default_that_comes_later_shows_on_read_without_a_write() -> None:
     async def talk(api: Api) -> None:
         await api.define(definition(version(openapi=schema(n=INTEGER))))

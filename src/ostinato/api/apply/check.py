@@ -10,14 +10,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from ostinato.api.apply.elements import text
+from ostinato.api.apply.fits import fits_of
 from ostinato.api.apply.rules import ItemError, Rules
 from ostinato.api.quoting import plain, quote
-
-_EASY: dict[type, tuple[str, ...]] = {
-    str: ("string", "untyped"),
-    int: ("numeric", "untyped"),
-    bool: ("boolean", "untyped"),
-}
 
 
 class TypedError(ValueError):
@@ -30,6 +25,8 @@ class TypedError(ValueError):
 
 def check(value: Any, rules: Rules, *, duplicates: bool) -> None:
     """Raise TypedError unless the value fits. `duplicates` allows several items of one key in a list."""
+    if fits_of(rules)(value):
+        return
     problems = _check(value, rules, duplicates)
     if problems:
         raise TypedError([f"{path}: {problem}" if path else problem for path, problem in problems])
@@ -54,8 +51,6 @@ def _check(value: Any, rules: Rules, duplicates: bool) -> _Problems:
             field = rules.map.field(name)
             if field is None:
                 return [*found, ("." + name, "field not declared in schema")]
-            if field.scalar in _EASY.get(type(inner), ()):
-                continue  # by far the most fields
             for path, problem in _check(inner, field, duplicates):
                 found.append((f".{name}{path}", problem))
         return found

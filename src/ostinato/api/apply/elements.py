@@ -23,7 +23,9 @@ from ostinato.api.quoting import json_text, plain, quote
 SELF = "."  # stands beside the children of a path that is itself in the set
 
 _CACHED_LENGTH = 256  # longer elements are read anew each time, so that the cache stays small
-_NEEDS_CARE = re.compile(r'[\x00-\x1f"\\<>&\u2028\u2029\ud800-\udfff]')  # what JSON text in an element escapes
+_CARE = r'\x00-\x1f"\\<>&\u2028\u2029\ud800-\udfff'  # what JSON text in an element escapes
+_NEEDS_CARE = re.compile(f"[{_CARE}]")
+_usual_key = re.compile(rf'k:\{{"([A-Za-z0-9]+)":"([^{_CARE}]*)"\}}').fullmatch  # as nearly all keyed items have it
 _ESCAPES = {
     **{code: f"\\u{code:04x}" for code in (*range(0x20), *map(ord, "<>&\u2028\u2029"))},
     **dict.fromkeys(range(0xD800, 0xE000), "\ufffd"),
@@ -66,6 +68,8 @@ def canonical(element: str) -> str | None:
 def _canonical(element: str) -> str | None:
     if len(element) < 2:
         raise ElementError("key must be 2 characters long:")
+    if _usual_key(element):
+        return element
     if element[1] != ":":
         raise ElementError(f"missing colon: {element}")
     match element[0]:
@@ -104,6 +108,8 @@ def order(element: str) -> tuple[Any, ...]:
 
 
 def _order(element: str) -> tuple[Any, ...]:
+    if usual := _usual_key(element):
+        return (2, (usual[1], (1, usual[2])))
     match element[:1]:
         case "k":
             return (2, *((name, _value_order(value)) for name, value in sorted(_decoded(element).items())))

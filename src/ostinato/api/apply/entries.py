@@ -7,7 +7,9 @@ entry is not an entry.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
+from typing import Annotated, Any, Literal
+
+import msgspec
 
 from ostinato.api.apply.fieldset import FieldSet, FieldSetError, ordered, parse, union
 from ostinato.api.apply.ownership import Identity, Owned, Owners
@@ -35,6 +37,18 @@ class Managed:
         self.as_read: dict[Identity, FieldSet] = {}  # the sets that were read, which need no ordering to be written
 
 
+class _Read(msgspec.Struct, rename="camel", gc=False):
+    """An entry as it was read, if it is one."""
+
+    operation: Literal["Apply", "Update"]
+    api_version: Annotated[str, msgspec.Meta(min_length=1)]
+    fields_type: Literal["FieldsV1"]
+    fields: Any = msgspec.field(default=None, name="fieldsV1")
+    manager: str = ""
+    subresource: str = ""
+    time: str = ""
+
+
 def decode(entries: Any) -> Managed:
     """Read managedFields; None is an empty list. Raises ManagedFieldsError."""
     managed = Managed()
@@ -43,37 +57,44 @@ def decode(entries: Any) -> Managed:
     if not isinstance(entries, list):
         raise ManagedFieldsError("managedFields must be a list")
     for index, entry in enumerate(entries):
-        if not isinstance(entry, dict):
-            raise ManagedFieldsError(f"managed fields entry {index} must be an object")
-        for name in _TEXTS:
-            if not isinstance(entry.get(name) or "", str):
-                raise ManagedFieldsError(f"{name} must be a string in managed fields entry {index}")
-        operation = entry.get("operation")
-        if operation not in ("Apply", "Update"):
-            raise ManagedFieldsError("operation must be `Apply` or `Update`")
-        api_version = entry.get("apiVersion")
-        if not api_version:
-            raise ManagedFieldsError("apiVersion must not be empty")
-        fields_type = entry.get("fieldsType")
-        if not fields_type:
-            raise ManagedFieldsError(f"missing fieldsType in managed fields entry {index}")
-        if fields_type != "FieldsV1":
-            raise ManagedFieldsError(f"invalid fieldsType {quote(fields_type)} in managed fields entry {index}")
-        applied = operation == "Apply"
-        identity = Identity(
-            entry.get("manager") or "", operation, "" if applied else api_version, entry.get("subresource") or ""
-        )
         try:
-            fields = parse(entry.get("fieldsV1"))
+            read = msgspec.convert(entry, _Read)
+        except msgspec.ValidationError:
+            read = _read(entry, index)
+        applied = read.operation == "Apply"
+        identity = Identity(read.manager, read.operation, "" if applied else read.api_version, read.subresource)
+        try:
+            fields = parse(read.fields)
         except FieldSetError as error:
             raise ManagedFieldsError(f"error decoding versioned set of entry {index}: {error}") from None
-        managed.owners[identity] = Owned(fields, api_version, applied)
+        managed.owners[identity] = Owned(fields, read.api_version, applied)
         managed.as_read[identity] = fields
         managed.times.pop(identity, None)
-        if entry.get("time"):
-            text = entry["time"]
-            managed.times[identity] = _usual_time(text) if len(text) <= _USUAL_TIME else _time(text)
+        if read.time:
+            managed.times[identity] = _usual_time(read.time) if len(read.time) <= _USUAL_TIME else _time(read.time)
     return managed
+
+
+def _read(entry: Any, index: int) -> _Read:
+    """The slow way, after the fast one has failed: null is the same as absent, and all else has its words."""
+    if not isinstance(entry, dict):
+        raise ManagedFieldsError(f"managed fields entry {index} must be an object")
+    for name in _TEXTS:
+        if not isinstance(entry.get(name) or "", str):
+            raise ManagedFieldsError(f"{name} must be a string in managed fields entry {index}")
+    operation = entry.get("operation")
+    if operation not in ("Apply", "Update"):
+        raise ManagedFieldsError("operation must be `Apply` or `Update`")
+    api_version = entry.get("apiVersion")
+    if not api_version:
+        raise ManagedFieldsError("apiVersion must not be empty")
+    fields_type = entry.get("fieldsType")
+    if not fields_type:
+        raise ManagedFieldsError(f"missing fieldsType in managed fields entry {index}")
+    if fields_type != "FieldsV1":
+        raise ManagedFieldsError(f"invalid fieldsType {quote(fields_type)} in managed fields entry {index}")
+    manager, subresource, time = (entry.get(name) or "" for name in ("manager", "subresource", "time"))
+    return _Read(operation, api_version, fields_type, entry.get("fieldsV1"), manager, subresource, time)
 
 
 def _time(text: str) -> str:
@@ -104,7 +125,8 @@ def encode(managed: Managed) -> list[Entry]:
         if identity.subresource:
             entry["subresource"] = identity.subresource
         entries.append(entry)
-    entries.sort(key=_place)
+    if len(entries) > 1:
+        entries.sort(key=_place)
     return entries
 
 
@@ -148,6 +170,8 @@ _ANCIENT = "ancient-changes"
 def cap(managed: Managed) -> None:
     """Merge the oldest updates of each version into one entry, until few enough are left. Changes `managed`."""
     owners, times = managed.owners, managed.times
+    if len(owners) <= MAX_UPDATERS:
+        return
     updaters = [identity for identity, owned in owners.items() if not owned.applied]
     excess = len(updaters) - MAX_UPDATERS
     if excess <= 0:

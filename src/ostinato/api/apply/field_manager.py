@@ -116,7 +116,7 @@ class FieldManager:
             self._update(before, bare, managed, manager, now)
         except (TypedError, UnknownVersionError):
             return bare
-        return _with_managed_fields(bare, managed)
+        return _with_entries(bare, encode(managed))
 
     def _created(self, new: Object, manager: str, now: str) -> Object:
         """A new object with its managedFields, the short way; Unusual if that does not lead there."""
@@ -261,10 +261,6 @@ def _without_managed_fields(value: Object) -> Object:
     if "managedFields" not in metadata:
         return value
     return {**value, "metadata": {name: inner for name, inner in metadata.items() if name != "managedFields"}}
-
-
-def _with_managed_fields(value: Object, managed: Managed) -> Object:
-    return _with_entries(value, encode(managed))
 
 
 def _with_entries(value: Object, entries: list[dict[str, Any]]) -> Object:

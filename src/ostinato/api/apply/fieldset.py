@@ -35,8 +35,24 @@ def parse(fields: Any) -> FieldSet:
     """Check a `fieldsV1` and put it into the one spelling and order; the very same dict comes back if it has these."""
     if fields is None:
         return {}
+    if _is_usual(fields, _MAX_DEPTH):
+        return fields  # type: ignore[no-any-return]
     found = _parse(fields, _MAX_DEPTH)
     return found if found is fields else ordered(found)
+
+
+def _is_usual(fields: Any, depth: int) -> bool:
+    """Whether a set of named fields alone has the one spelling and order. False need not mean that it has not."""
+    if type(fields) is not dict or depth == 0:
+        return False
+    for element, below in fields.items():
+        if below:
+            if element[:2] != "f:" or not _is_usual(below, depth - 1):
+                return False
+        elif type(below) is not dict or (element[:2] != "f:" and (element != SELF or len(fields) == 1)):
+            return False
+    names = list(fields)
+    return names == sorted(names)
 
 
 def _parse(fields: Any, depth: int) -> FieldSet:
@@ -245,9 +261,19 @@ def _node(children: FieldSet, *, member: bool) -> FieldSet | None:
 ANY = "*"  # in a pattern of `only`: every element
 
 
-def without(excluded: FieldSet) -> Filter:
+class Without:
     """Leaves out some paths and all that is below them: what a strategy resets."""
-    return lambda fields: difference_recursive(fields, excluded)
+
+    def __init__(self, excluded: FieldSet) -> None:
+        self._excluded = excluded
+        self.names = frozenset(element[2:] for element, below in excluded.items() if is_member(below))  # at the top
+
+    def __call__(self, fields: FieldSet) -> FieldSet:
+        return difference_recursive(fields, self._excluded) if fields else fields
+
+
+def without(excluded: FieldSet) -> Filter:
+    return Without(excluded)
 
 
 def only(*patterns: Path) -> Filter:

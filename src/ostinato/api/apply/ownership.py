@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from ostinato.api.apply.adapt import adapted, with_structs
 from ostinato.api.apply.check import check
-from ostinato.api.apply.fieldset import FieldSet, Filter, Path, difference, intersection, paths, union
+from ostinato.api.apply.fieldset import FieldSet, Filter, Path, Without, difference, intersection, paths, union
 from ostinato.api.apply.merge import merge, remove
 from ostinato.api.apply.rules import Rules, rules_of
 from ostinato.api.apply.typed import Comparison, compare, fields_of
@@ -94,8 +94,9 @@ class Ownership:
         """Who owns what after `manager` wrote `new`. Empty owners disappear."""
         owners, changes = self._without_changes(live, new, self._adapted(live, owners), manager, force=True)
         before = owners[manager].fields if manager in owners else {}
-        fields = union(union(difference(before, changes.removed), changes.modified), changes.added)
-        fields = self.filtered(fields)
+        fields = union(changes.modified, changes.added)
+        if before:
+            fields = self.filtered(union(difference(before, changes.removed), fields))
         if fields:
             owners[manager] = Owned(fields, self._api_version, applied=False)
         else:
@@ -136,7 +137,7 @@ class Ownership:
         self, live: Object, new: Object, owners: Owners, manager: Identity, *, force: bool
     ) -> tuple[Owners, Comparison]:
         """The owners, all but `manager` without what changes from live to new; and these changes."""
-        changes = compare(live, new, self._rules).filtered(self._allowed.get(self._api_version))
+        changes = self._compared(live, new, self._api_version)
         by_version = {self._api_version: changes}
         conflicts: list[tuple[Identity, FieldSet]] = []
         kept: Owners = {}
@@ -160,7 +161,15 @@ class Ownership:
 
     def _changes_in(self, live: Object, new: Object, api_version: str) -> Comparison:
         old, after = (self._versions.convert(value, api_version) for value in (live, new))
-        return compare(old, after, self._versions.rules(api_version)).filtered(self._allowed.get(api_version))
+        return self._compared(old, after, api_version)
+
+    def _compared(self, old: Object, new: Object, api_version: str) -> Comparison:
+        """The changes that may be owned here, from one object to another of the same version."""
+        rules = self._rules if api_version == self._api_version else self._versions.rules(api_version)
+        allowed = self._allowed.get(api_version)
+        if isinstance(allowed, Without):  # what is left out anyway need not be looked at
+            old, new = ({name: value[name] for name in value if name not in allowed.names} for value in (old, new))
+        return compare(old, new, rules).filtered(allowed)
 
     # What an applier leaves out
 

@@ -30,12 +30,13 @@ class ItemError(ValueError):
 class Rules:
     """What may stand at one place, and how it merges."""
 
-    __slots__ = ("list", "map", "scalar", "walk")
+    __slots__ = ("fits", "list", "map", "scalar", "walk")
 
     def __init__(self, scalar: Scalar | None, list_rules: ListRules | None, map_rules: MapRules | None) -> None:
         self.scalar = scalar
         self.list = list_rules
         self.map = map_rules
+        self.fits: Callable[[Any], bool] | None = None  # see `fits`
         self.walk: Callable[[Any], dict[str, Any]] | None = None  # over new values: see `creation`
 
     def form(self, value: Any) -> Literal["map", "scalar", "list"]:

@@ -91,7 +91,7 @@ class Comparison(NamedTuple):
     added: FieldSet
 
     def filtered(self, allowed: Filter | None) -> Comparison:
-        return self if allowed is None else Comparison(*map(allowed, self))
+        return self if allowed is None else Comparison(*[allowed(fields) for fields in self])
 
 
 def compare(old: Any, new: Any, rules: Rules) -> Comparison:
@@ -147,7 +147,9 @@ _Pair = tuple[str, Any, Any, Rules | None]  # path element, before, after, rules
 
 def _pairs_of_maps(old: dict[str, Any], new: dict[str, Any], rules: MapRules) -> Iterator[_Pair]:
     for name, value in old.items():
-        yield "f:" + name, value, new.get(name, ABSENT), rules.field(name)
+        after = new.get(name, ABSENT)
+        if after is not value:
+            yield "f:" + name, value, after, rules.field(name)
     for name, value in new.items():
         if name not in old:
             yield "f:" + name, ABSENT, value, rules.field(name)

@@ -64,6 +64,8 @@ class Resource:
         self.from_storage: Callable[[Json], Json] | None = None  # None: only kind and apiVersion differ
         self.to_storage: Callable[[Json], Json] | None = None
         self.read: Callable[[Json], tuple[Json, list[str]]] = lambda body: (body, [])
+        # The same for what was made of a stored object, where that takes less; None: it does not.
+        self.read_again: Callable[[Json, Json], tuple[Json, list[str]]] | None = None
         self.columns: list[dict[str, Any]] = []  # of its Table
         self.row: Callable[[Json], list[Any]] | None = None  # the cells of a Table row
         self.row_conditions: Callable[[Json], list[Json]] | None = None  # what a Table row says about its object

@@ -4,7 +4,8 @@
 - A null goes where the schema has neither `nullable` nor a default; so leaving a field out and null are the same.
 - Metadata, the object's own and that of embedded resources, takes the shape that all objects' metadata has.
 
-Nothing that goes in is changed. What comes out shares with it only what the schema says nothing about.
+Nothing that goes in is changed. What comes out shares with it only what the schema says nothing about, and what was
+read before (`read_again`).
 """
 
 from __future__ import annotations
@@ -70,6 +71,37 @@ def read(node: Structural, body: dict[str, Any]) -> tuple[dict[str, Any], list[s
     if findings.fields or findings.metadata:
         unknown += [*sorted(findings.fields), *sorted(findings.metadata)]
     return out, unknown
+
+
+def read_again(node: Structural, body: dict[str, Any], old: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """The same for a body made of an old object, which is as its schema has it: what the two share is not read again.
+
+    It comes out shared, but for metadata and for what has defaults: those are set in place.
+    """
+    shared = {name for name, value in body.items() if value is old.get(name) and _can_be_shared(node, name)}
+    out, unknown = read(node, {name: value for name, value in body.items() if name not in shared})
+    for name, value in body.items():  # in their order
+        if name in shared:
+            out[name] = value
+        elif name in out:
+            out[name] = out.pop(name)
+    if "metadata" in shared:
+        out["metadata"] = _copied(body["metadata"])
+    return out, unknown
+
+
+def _can_be_shared(node: Structural, name: str) -> bool:
+    if name in TYPE_FIELDS:
+        return name == "metadata"
+    below = node.child(name)
+    return below is None or not below.has_defaults
+
+
+def _copied(metadata: dict[str, Any]) -> dict[str, Any]:
+    return {
+        name: dict(value) if type(value) is dict else list(value) if type(value) is list else value
+        for name, value in metadata.items()
+    }
 
 
 def prune(node: Structural, value: Any) -> Any:

@@ -154,6 +154,8 @@ class PatchChange:
             return []
         if self._kind == JSON_PATCH:
             return [f"json patch {text}" for text in _operation_problems(self._data, self._patch)]
+        if not repeats_keys(self._data, self._patch):
+            return []
         return strict_errors(self._data, self._patch, None)
 
     def _applied(self, old: Json) -> Any:
@@ -166,14 +168,10 @@ class PatchChange:
     def _shaped(self, new: Any, old: Json) -> Json:
         """The result as an object of its kind; Invalid if it is none."""
         resource = self._context.resource
-        # Metadata that the patch says nothing of is as it was stored: it need not be read again.
-        is_known = resource.custom and isinstance(new, dict) and new.get("metadata") is old["metadata"]
         try:
             if self._kind != STRATEGIC_PATCH:  # which cannot change what an object is
                 _check_kind(new, self._context)
-            obj, unknown = body.typed(resource, {**new, "metadata": {}} if is_known else new)
-            if is_known:
-                obj["metadata"] = _copied(old["metadata"])
+            obj, unknown = body.typed(resource, new, old)
             self._context.request.sent = new
         except (TypeMismatch, BadValue) as error:
             raise self._invalid(new, restore_error(error) if self._kind == STRATEGIC_PATCH else str(error)) from error
@@ -190,14 +188,6 @@ class PatchChange:
     def _invalid(self, new: Any, why: str) -> APIError:
         shown = go_value(self._patch) if self._kind == STRATEGIC_PATCH else _json(new)
         return Invalid.of(GroupKind("", ""), "", [FieldError.invalid(Path("patch"), shown, why)])
-
-
-def _copied(metadata: Json) -> Json:
-    """The metadata of a stored object, for one that may change."""
-    return {
-        name: dict(value) if type(value) is dict else list(value) if type(value) is list else value
-        for name, value in metadata.items()
-    }
 
 
 def _operation_problems(data: bytes, operations: list[Json]) -> list[str]:

@@ -11,8 +11,13 @@ from hypothesis import strategies as st
 
 from ostinato.api.apply import FieldManager, field_path, from_paths, without
 from ostinato.api.apply import field_manager as long_way
+from ostinato.api.apply.check import _check as slow_check
 from ostinato.api.apply.creation import Unusual, created, walk_of
+from ostinato.api.apply.fieldset import union
+from ostinato.api.apply.fits import fits_of
+from ostinato.api.apply.ownership import Identity, Ownership, Versions
 from ostinato.api.apply.rules import DEDUCED, UNTYPED_ATOMIC, rules_of
+from ostinato.api.apply.typed import compare
 from ostinato.api.gvk import GroupVersionKind
 from ostinato.api.schema import Schema, builtin_schemas
 
@@ -168,3 +173,32 @@ def test_an_object_of_atomic_rules_takes_the_long_way() -> None:
 
 def test_how_to_walk_is_worked_out_once() -> None:
     assert walk_of(DEDUCED) is walk_of(DEDUCED)
+
+
+@given(new_object(), st.booleans())
+@settings(max_examples=300, deadline=None)
+def test_what_fits_at_a_glance_is_what_the_slow_check_lets_through(
+    drawn: tuple[GroupVersionKind, dict[str, Any]], duplicates: bool
+) -> None:
+    kind, new = drawn
+    rules = rules_of(builtin_schemas().of(kind))
+    problems = slow_check(new, rules, duplicates)
+    if fits_of(rules)(new):
+        assert not problems
+    else:
+        assert problems or duplicates  # items that share a key are left to the slow check
+
+
+@given(_ODD, _ODD)
+@settings(max_examples=200, deadline=None)
+def test_what_an_endpoint_leaves_out_is_not_compared(old: Any, new: Any) -> None:
+    filtered = without(from_paths(field_path("spec")))
+    kind = GroupVersionKind("example.dev", "v1", "Widget")
+    live = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": "a"}, "spec": old, "a": old}
+    after = {**live, "spec": new, "a": new}
+    rules = rules_of(None)
+    ownership = Ownership(Versions({kind.api_version: None}), kind.api_version, {kind.api_version: filtered})
+    owners = ownership.update(live, after, {}, Identity("me", "Update", ""))
+    changes = compare(live, after, rules)
+    expected = union(filtered(changes.modified), filtered(changes.added))
+    assert (owners[Identity("me", "Update", "")].fields if owners else {}) == expected

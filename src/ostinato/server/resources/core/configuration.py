@@ -11,11 +11,11 @@ from ostinato.api.field_errors import FieldError, Path
 from ostinato.api.names import byte_length
 from ostinato.api.wire import DecodeError, decode_json
 from ostinato.server.resources.strategy import Json, Strategy
-from ostinato.server.resources.validation import checked, unchanged
+from ostinato.server.resources.validation import unchanged
 from ostinato.server.schema.builtin import json_type
 
 MOST_BYTES = 1024 * 1024
-_DATA = Path("data")
+_DATA, _BINARY_DATA = Path("data"), Path("binaryData")
 _IMMUTABLE = "field is immutable when `immutable` is set"
 _SERVICE_ACCOUNT = "kubernetes.io/service-account.name"
 _DOCKER_KEYS = {"kubernetes.io/dockercfg": ".dockercfg", "kubernetes.io/dockerconfigjson": ".dockerconfigjson"}
@@ -27,12 +27,12 @@ class ConfigMap(Strategy):
         errors: list[FieldError] = []
         size = 0
         for key, value in data.items():
-            errors += checked(field_values.is_config_map_key, key, _DATA.key(key))
+            errors += _key_faults(key, _DATA)
             if key in binary:
                 errors.append(FieldError.invalid(_DATA.key(key), key, "duplicate of key present in binaryData"))
             size += byte_length(value)
         for key, value in binary.items():
-            errors += checked(field_values.is_config_map_key, key, Path("binaryData").key(key))
+            errors += _key_faults(key, _BINARY_DATA)
             size += decoded_length(value)
         if size > MOST_BYTES:
             errors.append(FieldError.too_long(Path("[]"), MOST_BYTES))
@@ -56,7 +56,7 @@ class Secret(Strategy):
         data = obj.get("data", {})
         errors: list[FieldError] = []
         for key in data:
-            errors += checked(field_values.is_config_map_key, key, _DATA.key(key))
+            errors += _key_faults(key, _DATA)
         if sum(map(decoded_length, data.values())) > MOST_BYTES:
             errors.append(FieldError.too_long(_DATA, MOST_BYTES))
         return errors + _validate_type(obj["type"], data, obj["metadata"])
@@ -70,6 +70,10 @@ class Secret(Strategy):
 
     def fields(self, obj: Mapping[str, Any]) -> dict[str, str]:
         return {"type": obj.get("type", "")}
+
+
+def _key_faults(key: str, path: Path) -> list[FieldError]:
+    return [FieldError.invalid(path.key(key), key, text) for text in field_values.is_config_map_key(key)]
 
 
 def decoded_length(text: str) -> int:

@@ -58,6 +58,7 @@ class Definition:
         self.namespaced = spec["scope"] == "Namespaced"
         self.versions = [Version(self.group, version) for version in spec["versions"]]
         self.storage = next(version for version in self.versions if version.raw.get("storage"))
+        self._selectable = {name: path for version in self.versions for name, path in version.selectable.items()}
 
     def serves(self, spec: Mapping[str, Any], names: Mapping[str, Any]) -> bool:
         """Whether this is what a spec with these accepted names says."""
@@ -69,7 +70,7 @@ class Definition:
 
     def fields(self, obj: Mapping[str, Any]) -> dict[str, str]:
         """What objects can be selected by, in any version."""
-        return {name: _text(path, obj) for version in self.versions for name, path in version.selectable.items()}
+        return {name: _text(path, obj) for name, path in self._selectable.items()} if self._selectable else {}
 
     def describe(self, data: bytes) -> tuple[dict[str, str], dict[str, str], str]:
         """What selectors ask of stored data."""

@@ -6,6 +6,7 @@ Stored data of a version with the same schema are served as they are; others are
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 
 import msgspec
 
@@ -23,7 +24,7 @@ from ostinato.server.resources.resource import Resource, Subresource
 from ostinato.server.resources.scaling import ScaleFields
 from ostinato.server.resources.strategy import Json
 from ostinato.server.schema.default import apply_defaults
-from ostinato.server.schema.prune import read
+from ostinato.server.schema.prune import read, read_again
 from ostinato.server.schema.structural import TYPE_FIELDS
 from ostinato.server.store.index import Collection
 from ostinato.world import Clock
@@ -67,7 +68,9 @@ class CustomResource(Resource):
         self.openapi = version.schema
         self.storage_gvk = GroupVersionKind(definition.group, definition.storage.name, gvk.kind)
         self.selectable = tuple(version.selectable)
-        self.read = lambda body: read(version.node, body)
+        self.read = partial(read, version.node)
+        if conversion is None:  # else what is stored may come from a webhook
+            self.read_again = partial(read_again, version.node)
         columns = Columns(version.raw)
         self.columns = columns.definitions
         self.row = lambda obj: columns.row(obj, clock.now())
@@ -76,11 +79,10 @@ class CustomResource(Resource):
         self.managers = _managers(definition, version, gvk, conversion.known if conversion is not None else _renamed)
         if version.scale is not None:
             self.scale = _scale_fields(definition, version.scale)
+        self._of_one_schema = {other.api_version for other in definition.versions if other.schema == version.schema}
         # What data begin with whose version has the same schema as this one: they are served as they are.
         self._alike = tuple(
-            _beginning(other.api_version)
-            for other in definition.versions
-            if (other is version if conversion is not None else other.schema == version.schema)
+            map(_beginning, {version.api_version} if conversion is not None else sorted(self._of_one_schema))
         )
 
     def wrap(self, data: bytes) -> bytes:
@@ -96,7 +98,9 @@ class CustomResource(Resource):
         obj: Json = msgspec.json.decode(data)
         stored = obj.pop("apiVersion", None)
         whole = {"kind": self.gvk.kind, "apiVersion": self.gvk.api_version, **obj}
-        if stored is None or self.definition.version(stored).schema == self.version.schema:
+        if stored is None or stored in self._of_one_schema:
+            return whole
+        if self.definition.version(stored).api_version in self._of_one_schema:
             return whole
         return shaped(self.version.node, whole)
 

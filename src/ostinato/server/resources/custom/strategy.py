@@ -31,6 +31,7 @@ _NOT_CHECKED = (
     "some validation rules were not checked because the object was invalid; correct the existing errors to complete "
     "validation"
 )
+_ABSENT = object()
 _STANDARD_FINALIZERS = frozenset({"orphan", "foregroundDeletion", "kubernetes"})
 
 
@@ -55,13 +56,16 @@ class CustomStrategy(Strategy):
 
     def prepare_status_update(self, new: Json, old: Json) -> None:
         """The status is new, and who owns what; all else stays."""
-        managed = new["metadata"].get("managedFields")
-        status = {"status": new["status"]} if "status" in new else {}
+        managed, status = new["metadata"].get("managedFields"), new.get("status", _ABSENT)
         new.clear()
-        new.update({name: value for name, value in old.items() if name != "status"} | status)
-        new["metadata"] = {name: value for name, value in old["metadata"].items() if name != "managedFields"}
+        new.update(old)
+        new.pop("status", None)
+        if status is not _ABSENT:
+            new["status"] = status
+        metadata = new["metadata"] = dict(old["metadata"])
+        metadata.pop("managedFields", None)
         if managed:
-            new["metadata"]["managedFields"] = managed
+            metadata["managedFields"] = managed
 
     def validate(self, obj: Json) -> list[FieldError]:
         version = self._version
