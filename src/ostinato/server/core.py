@@ -127,7 +127,18 @@ class Server:
         self.metrics.begin(request.method)
         code = _GONE
         try:
-            answer = await self._refusing(request)
+            route = parse(request.method, request.path, watch=bool(request.query_string) and _watches(request))
+            seconds = _deadline(request, route) if "timeout=" in request.query_string else None
+            self._enter(request, route)
+            if route is None:
+                answer: Answer = self.publisher.answer(request)
+            elif seconds is None:
+                answer = await self._answer(request, route)
+            else:
+                answer = await self._answer_within(seconds, request, route)
+            code = answer.status
+        except Exception as error:  # noqa: BLE001 - each is told
+            answer = _refusal(request, error)
             code = answer.status
         finally:
             self.metrics.end(request.method, request.route, code, self.world.clock.monotonic() - began)
@@ -135,26 +146,7 @@ class Server:
             answer.headers = [*answer.headers, *warning_headers(request.warnings)]
         return answer
 
-    async def _refusing(self, request: Request) -> Answer:
-        """The answer, if only a refusal."""
-        try:
-            return await self._handle(request)
-        except APIError as error:
-            return error_response(error, status_form(request))
-        except StoreFailed as error:
-            return error_response(ServiceUnavailable.of(str(error)), status_form(request))
-        except Exception:
-            _logger.exception("%s %s", request.method, request.path)
-            return error_response(InternalError.of("the server made an error; its log says more"))
-
-    async def _handle(self, request: Request) -> Answer:
-        route = parse(request.method, request.path, watch=bool(request.query_string) and _watches(request))
-        seconds = _deadline(request, route) if "timeout=" in request.query_string else None
-        self._enter(request, route)
-        if route is None:
-            return self.publisher.answer(request)
-        if seconds is None:
-            return await self._answer(request, route)
+    async def _answer_within(self, seconds: float, request: Request, route: Route) -> Answer:
         try:
             async with self.world.clock.timeout(seconds):
                 return await self._answer(request, route)
@@ -219,6 +211,16 @@ class Server:
 
 _GONE = 499  # the code that is counted for a request whose client went away
 _NO_PAGE = text_response(404, "404 page not found\n")
+
+
+def _refusal(request: Request, error: Exception) -> Response:
+    """The answer that tells an error."""
+    if isinstance(error, APIError):
+        return error_response(error, status_form(request))
+    if isinstance(error, StoreFailed):
+        return error_response(ServiceUnavailable.of(str(error)), status_form(request))
+    _logger.error("%s %s", request.method, request.path, exc_info=error)
+    return error_response(InternalError.of("the server made an error; its log says more"))
 
 
 def _watches(request: Request) -> bool:

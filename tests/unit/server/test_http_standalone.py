@@ -76,6 +76,20 @@ def test_a_certificate_of_another_authority_is_refused(tmp_path: Path) -> None:
     play(tmp_path, script, store="memory")
 
 
+def test_a_session_is_not_offered_for_resumption(tmp_path: Path) -> None:
+    async def script(server: Standalone) -> None:
+        host, _, port = server.url.removeprefix("https://").rpartition(":")
+        reader, writer = await asyncio.open_connection(host, int(port), ssl=client(tmp_path, "admin"))
+        writer.write(b"GET /version HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+        assert (await reader.read(-1)).startswith(b"HTTP/1.1 200 ")
+        tls = writer.get_extra_info("ssl_object")
+        assert tls.version() == "TLSv1.3"
+        assert tls.session is None or not tls.session.has_ticket
+        writer.close()
+
+    play(tmp_path, script, store="memory")
+
+
 def test_the_servers_certificate_cannot_be_used_as_a_clients(tmp_path: Path) -> None:
     async def script(server: Standalone) -> None:
         with pytest.raises((ssl.SSLError, ConnectionError, IndexError)):

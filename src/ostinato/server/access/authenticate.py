@@ -10,6 +10,7 @@ import binascii
 import csv
 import hashlib
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 
 from ostinato.api.errors import Unauthorized
@@ -64,7 +65,7 @@ class Authenticator:
         if request.peer is not None:
             name, groups = request.peer
             if name:
-                return _known(User(name, groups=tuple(groups)))
+                return _certified(name, tuple(groups))
         token = _token(request)
         if not token:
             return ANONYMOUS
@@ -88,6 +89,11 @@ class Authenticator:
             if account is not None:
                 return account._replace(user=_known(account.user))
         raise RefusedToken(_UNKNOWN)
+
+
+@lru_cache(maxsize=512)  # a client shows its certificate once, and asks many times
+def _certified(name: str, groups: tuple[str, ...]) -> User:
+    return _known(User(name, groups=groups))
 
 
 def _token(request: Request) -> str:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from ostinato.api.errors import RequestEntityTooLarge, Timeout, Unknown
 from ostinato.server.http import websocket
-from ostinato.server.http.head import CONTINUE, LAST_CHUNK, chunk, fields, first_lines, refusal
+from ostinato.server.http.head import CONTINUE, LAST_CHUNK, chunk, first_lines, refusal
 from ostinato.server.http.parser import MOST_HEAD, Body, Head, Malformed, parse_head
 from ostinato.server.http.upgraded import Upgraded, switching
 from ostinato.server.present import error_response
@@ -36,6 +36,7 @@ REQUEST_SECONDS = 60.0  # for an answer that is no stream, and for the client to
 LINGER_SECONDS = 1.0  # for the client to read a refusal while it is still sending
 CLOSING_SECONDS = 600.0  # for the client of a WebSocket to read what is on its way, and to say good-bye
 
+_WITHOUT_BODY = frozenset({204, 304})
 _logger = logging.getLogger(__name__)
 
 
@@ -153,7 +154,8 @@ class Connection(asyncio.BufferedProtocol):
             self._feed_body()
         elif self._task is None and not self._over:
             self._begin()
-        self._balance()
+        if self._buffer or self._body is not None or not self._reading:
+            self._balance()
 
     def _balance(self) -> None:
         """Read as long as there is room for what comes."""
@@ -187,24 +189,28 @@ class Connection(asyncio.BufferedProtocol):
         except Malformed as error:
             self._refuse(error)
             return
-        self._buffer = buffer[end + 4 :]
         self._head = head
         self.deadline = self._clock.monotonic() + REQUEST_SECONDS
-        if head.length or head.chunked:
+        start, length = end + 4, head.length
+        if head.chunked or start + length > len(buffer):
+            self._buffer = buffer[start:]
             self._body = Body(head)
             if self._buffer:
                 self._feed_body()
                 if self._over:  # it was refused
                     return
-        request = Request(head.method, head.path, head.query, head.headers, self._read)
+            request = Request(head.method, head.path, head.query, head.headers, self._read)
+        else:  # all of it has come, as of nearly every request
+            end = start + length
+            self._buffer = buffer[end:]
+            request = Request(head.method, head.path, head.query, head.headers, body=buffer[start:end])
         request.peer = self._peer
         request.repeated = head.repeated
-        answer = self._core.at_once(request) if self._body is None and self._writable is None else None
-        if answer is None or len(answer.parts[0]) > WRITTEN:
+        answer = None if length or self._body is not None else self._core.at_once(request)
+        if answer is None or not self._write_short(head, answer):
             self._task = self._loop.create_task(self._serve(head, request, answer))
-            return
-        self._transport.write(b"".join([*self._first_lines(head, answer), _length(answer.parts[0]), answer.parts[0]]))
-        self._next()
+        else:
+            self._next()
 
     def _feed_body(self) -> None:
         body = self._body
@@ -257,12 +263,15 @@ class Connection(asyncio.BufferedProtocol):
         """Answer a request, to which there may be an answer already."""
         try:
             answer = answer or await self._core.handle(request)
-            if isinstance(answer, Stream):
+            if isinstance(answer, Response):
+                if not self._write_short(head, answer):
+                    await self._write(head, answer)
+                elif self._writable is not None:
+                    await self._writable
+            elif isinstance(answer, Stream):
                 await self._stream(head, answer)
-            elif isinstance(answer, Upgrade):
-                await self._upgrade(head, answer)
             else:
-                await self._write(head, answer)
+                await self._upgrade(head, answer)
         except asyncio.CancelledError:
             if self._expired and not self._streaming:
                 self._over = True
@@ -322,8 +331,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _first_lines(self, head: Head, answer: Response | Stream) -> list[bytes]:
         lines = [
-            first_lines(answer.status, answer.content_type),
-            fields(answer.headers),
+            first_lines(answer.status, answer.content_type, answer.headers),
             self._owner.audit_id(head.headers.get("audit-id")),
             self._owner.date,
         ]
@@ -341,6 +349,23 @@ class Connection(asyncio.BufferedProtocol):
             return True
         return not head.expects and body.size + body.remaining <= DRAINED
 
+    def _write_short(self, head: Head, answer: Response) -> bool:
+        """Write an answer at once, as nearly all can be; False if it is long, or has no body, or nobody reads."""
+        body = answer.parts[0]
+        if (
+            len(answer.parts) > 1
+            or len(body) > WRITTEN
+            or answer.status in _WITHOUT_BODY
+            or head.method == "HEAD"
+            or self._writable is not None
+            or self._lost
+        ):
+            return False
+        lines = self._first_lines(head, answer)
+        lines += b"Content-Length: %d\r\n\r\n" % len(body), body
+        self._transport.write(b"".join(lines))
+        return True
+
     async def _write(self, head: Head, answer: Response) -> None:
         size = answer.size
         lines = self._first_lines(head, answer)
@@ -352,10 +377,10 @@ class Connection(asyncio.BufferedProtocol):
             if ("Vary", "Accept-Encoding") not in answer.headers:
                 lines.append(b"Vary: Accept-Encoding\r\n")
             answer = Response(answer.status, whole, answer.content_type, answer.headers)
-        if answer.status not in (204, 304):
+        if answer.status not in _WITHOUT_BODY:
             lines.append(b"Content-Length: %d\r\n" % size)
         lines.append(b"\r\n")
-        if head.method == "HEAD" or answer.status in (204, 304):
+        if head.method == "HEAD" or answer.status in _WITHOUT_BODY:
             await self._write_piece(b"".join(lines))
             return
         pieces = answer.pieces(WRITTEN)
@@ -450,11 +475,6 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.write(answer)
         if closed:
             self._transport.close()
-
-
-def _length(body: bytes) -> bytes:
-    """The end of a head."""
-    return b"Content-Length: %d\r\n\r\n" % len(body)
 
 
 def _peer(certificate: Any) -> tuple[str, tuple[str, ...]] | None:

@@ -16,23 +16,26 @@ LAST_CHUNK = b"0\r\n\r\n"
 _lines: dict[tuple[int, str], bytes] = {}  # what answers of a status and content type begin with; there are few
 
 
-def first_lines(status: int, content_type: str) -> bytes:
-    """The status line and the content type."""
+def first_lines(status: int, content_type: str, headers: Sequence[tuple[str, str]] = ()) -> bytes:
+    """The status line, the content type, the headers of an answer, and one about caching unless it brings that."""
+    if headers:
+        return _status_lines(status, content_type) + _fields(headers)
     found = _lines.get((status, content_type))
     if found is None:
-        text = f"HTTP/1.1 {status} {_REASONS.get(status, 'Status')}\r\n"
-        if content_type:
-            text += f"Content-Type: {clean(content_type)}\r\n"
-        found = text.encode()
+        found = _status_lines(status, content_type) + _UNCACHED
         if len(_lines) < 256:
             _lines[status, content_type] = found
     return found
 
 
-def fields(headers: Sequence[tuple[str, str]]) -> bytes:
-    """The headers that an answer brings, and the one about caching unless it brings that."""
-    if not headers:
-        return _UNCACHED
+def _status_lines(status: int, content_type: str) -> bytes:
+    text = f"HTTP/1.1 {status} {_REASONS.get(status, 'Status')}\r\n"
+    if content_type:
+        text += f"Content-Type: {clean(content_type)}\r\n"
+    return text.encode()
+
+
+def _fields(headers: Sequence[tuple[str, str]]) -> bytes:
     lines = "".join([f"{name}: {clean(value)}\r\n" for name, value in headers]).encode("utf-8", "replace")
     if any(name.lower() == "cache-control" for name, _ in headers):
         return lines
