@@ -42,6 +42,14 @@ T = TypeVar("T", bound=type)
 API_VERSION: Final = "apiextensions.k8s.io/v1"
 KIND: Final = "CustomResourceDefinition"
 _EVERY_OBJECT: Final = ("apiVersion", "kind", "metadata")
+_COLUMN_FORMATS: Final = ("byte", "date", "date-time", "double", "float", "int32", "int64", "password")
+_LONGEST_WARNING: Final = 256
+_MOST_SELECTABLE: Final = 8
+_SCALED: Final = {  # where the paths of a scale lead
+    "specReplicasPath": (".spec.",),
+    "statusReplicasPath": (".status.",),
+    "labelSelectorPath": (".spec.", ".status."),
+}
 _PROTECTED: Final = re.compile(r"(.*\.)?(k8s|kubernetes)\.io")
 APPROVAL: Final = "api-approved.kubernetes.io"
 _WORDS_AT_ROOT: Final = frozenset(
@@ -160,11 +168,14 @@ def _check_names(cls: type, info: KindInfo) -> None:
         ("plural", info.plural),
         ("singular", info.singular),
         ("kind", info.gvk.kind.lower()),
+        ("list_kind", info.list_kind.lower()),
         *(("short_names", text) for text in info.short_names),
         *(("categories", text) for text in info.categories),
     ):
         if names.is_dns1035_label(text):
-            raise _at(cls).error(f"{word} {text!r}: only lower-case letters, digits and dashes, from a letter on")
+            raise _at(cls).error(f"{word} {text!r}: 63 lower-case letters, digits and dashes at most, from a letter on")
+    if info.list_kind == info.gvk.kind:
+        raise _at(cls).error(f"kind and list_kind are both {info.list_kind!r}: a list must be told from an object")
 
 
 def _names(info: KindInfo) -> Json:
@@ -190,7 +201,7 @@ def _version(cls: type, *, is_stored: bool, descriptions: bool) -> Json:
         if isinstance(marker, Deprecated):
             version["deprecated"] = True
             if marker.warning:
-                version["deprecationWarning"] = marker.warning
+                version["deprecationWarning"] = _warning(marker, cls)
     version["schema"] = {"openAPIV3Schema": schema}
     subresources: Json = {}
     if "status" in schema["properties"] and NoStatus() not in markers:
@@ -206,9 +217,17 @@ def _version(cls: type, *, is_stored: bool, descriptions: bool) -> Json:
     if columns := [_column(at, marker, schema) for at, marker in (*on_class, *builder.columns)]:
         version["additionalPrinterColumns"] = columns
     selectable = [(_at(cls), marker) for marker in markers if isinstance(marker, Selectable)]
-    if paths := [_selectable(at, marker, schema) for at, marker in (*selectable, *builder.selectable)]:
+    if paths := list(dict.fromkeys(_selectable(*each, schema) for each in (*selectable, *builder.selectable))):
+        if len(paths) > _MOST_SELECTABLE:
+            raise _at(cls).error(f"{len(paths)} fields are Selectable(), of {_MOST_SELECTABLE} at most")
         version["selectableFields"] = [{"jsonPath": path} for path in paths]
     return version
+
+
+def _warning(marker: Deprecated, cls: type) -> str:
+    if len(marker.warning.encode()) > _LONGEST_WARNING or not marker.warning.isprintable():
+        raise _at(cls).error(f"{marker!r}: a warning is one line, of {_LONGEST_WARNING} bytes at most")
+    return marker.warning
 
 
 def _object_schema(cls: type, builder: SchemaBuilder) -> Json:
@@ -223,6 +242,8 @@ def _column(at: Place, marker: Column, schema: Json) -> Json:
     if not path:
         raise at.error(f"{marker!r} on a class needs a path, e.g. Column({marker.name or 'Ready'!r}, '.status.ready')")
     found = schema_at(schema, path)
+    if (form := marker.keywords.get("format", "")) and form not in _COLUMN_FORMATS:
+        raise at.error(f"{marker!r}: format is one of {', '.join(_COLUMN_FORMATS)}")
     name = marker.name or " ".join(part.capitalize() for part in at.field.split("_"))
     column: Json = {"name": name, "type": marker.keywords.get("type") or _column_type(path, found), "jsonPath": path}
     description = marker.keywords.get("description") or (found or {}).get("description")
@@ -257,6 +278,8 @@ def _scale(marker: Scale, schema: Json, cls: type) -> Json:
         if found is None or found.get("type") != wanted:
             what = "a text" if wanted == "string" else "a whole number"
             raise _at(cls).error(f"{marker!r}: there is no field that is {what} at {path}")
+        if not path.startswith(_SCALED[word]):
+            raise _at(cls).error(f"{marker!r}: {path} must be below {' or '.join(_SCALED[word])}")
     return marker.paths
 
 

@@ -235,6 +235,15 @@ class Bare(CustomResource):
 
 class Wide(Struct):
     text: str = ""
+    text0: str = ""
+    text1: str = ""
+    text2: str = ""
+    text3: str = ""
+    text4: str = ""
+    text5: str = ""
+    text6: str = ""
+    text7: str = ""
+    text8: str = ""
     number: int = 0
     items: list[str] = []
 
@@ -254,7 +263,15 @@ def wide(*markers: Any) -> type[Object]:
         (["text"], "text is no kind"),
         ([kind(group="dev")], "class Thing: the group 'dev' must be a domain with a dot"),
         ([kind(group="A.dev")], "the group 'A.dev' must be a domain with a dot"),
-        ([kind(version="1")], "version '1': only lower-case letters"),
+        ([kind(version="1")], "version '1': 63 lower-case letters"),
+        ([kind(list_kind="Some Things")], "list_kind 'some things'"),
+        ([kind(list_kind="Thing")], "kind and list_kind are both 'Thing'"),
+        ([marked(Deprecated("line\nline"))(kind())], "a warning is one line, of 256 bytes at most"),
+        ([marked(Deprecated("ä" * 129))(kind())], "a warning is one line, of 256 bytes at most"),
+        ([wide(Column("A", "spec.text", format="uri"))], "format is one of byte, date, date-time, double"),
+        ([wide(*(Selectable(f"spec.text{number}") for number in range(9)))], "9 fields are Selectable(), of 8 at most"),
+        ([wide(Scale("status.number", "status.number"))], ".status.number must be below .spec."),
+        ([wide(Scale("spec.number", "spec.number"))], ".spec.number must be below .status."),
         ([kind(plural="Things")], "plural 'Things'"),
         ([kind(short_names=["T"])], "short_names 'T'"),
         ([kind(categories=["all things"])], "categories 'all things'"),
@@ -283,6 +300,11 @@ def test_a_kind_that_makes_no_definition_says_why(classes: list[Any], told: str)
     with pytest.raises(SchemaError) as refused:
         crd_of(*classes)
     assert told in str(refused.value)
+
+
+def test_a_field_that_is_selectable_twice_is_told_once() -> None:
+    version = crd_of(wide(Selectable("spec.text"), Selectable(".spec.text")))["spec"]["versions"][0]
+    assert version["selectableFields"] == [{"jsonPath": ".spec.text"}]
 
 
 def test_a_group_of_kubernetes_needs_an_approval() -> None:
