@@ -1,15 +1,33 @@
-"""A connection for direct requests: one request at a time, and the answer that is awaited on it."""
+"""A connection to a server: one request at a time, and its answer as it comes.
+
+- Who waits, waits for one thing: the beginning of the answer, more of its body, or all of it.
+- A body that nobody takes stops the reading; so the server waits, and no more than a piece or two is held.
+- What went wrong is told to whoever waits, or waits next, after all that came before it.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import socket
-from typing import Any, cast
+from collections.abc import AsyncIterable, AsyncIterator
+from typing import Any, Final, cast
 
-from ostinato.client.http_answer import closed_by_server
-from ostinato.client.http_message import Message, MessageReader, NotHttp
-from ostinato.client.transport import AnswerTooLarge
-from ostinato.world import Clock
+from ostinato.client.http_message import MessageReader, NotHttp
+
+_MOST_HELD: Final = 256 * 1024  # bytes of a body that are read before anybody takes them
+LARGEST_PIECE: Final = 256 * 1024  # bytes of a request that are handed to the socket at a time
+_ALL: Final = 1 << 62
+
+_NOTHING: Final = MessageReader()  # is awaited, or came yet
+_NOTHING.complete = True
+
+
+class ServerGone(Exception):  # noqa: N818 - what happened
+    """The server closed the connection before its answer was complete."""
+
+
+class TooMuch(Exception):  # noqa: N818 - what the matter is
+    """More came than is wanted."""
 
 
 class Connection(asyncio.Protocol):
@@ -17,57 +35,114 @@ class Connection(asyncio.Protocol):
 
     def __init__(self) -> None:
         self.is_open = False
-        self._transport: asyncio.Transport | None = None
-        self._reader: MessageReader | None = None  # while an answer is awaited
-        self._answer: asyncio.Future[Message] | None = None
-        self._silence: _Silence | None = None  # is watched for meanwhile
+        self.reader = _NOTHING  # of the answer that is awaited, or came last
+        self.since = 0.0  # when it was put aside, or last heard of; its pool knows
+        self.ends_by_silence = False
+        self.heard = False  # something came, or began to be awaited, since the pool's last look
+        self.transport: asyncio.Transport | None = None
+        self._waiter: asyncio.Future[None] | None = None
+        self._wanted = 0  # bytes of the body with which the waiter is woken, but for the end
+        self._longest = _MOST_HELD  # bytes of the body that are held
+        self._error: Exception | None = None
+        self._paused = False  # it is not read until somebody waits
+        self._writable: asyncio.Future[None] | None = None  # while the socket takes no more
 
-    @property
-    def has_begun(self) -> bool:
-        return self._reader is not None and self._reader.has_begun
+    # Told by whoever uses it
 
-    async def exchange(self, data: bytes, reader: MessageReader, clock: Clock, silence: float | None) -> Message:
-        """Send a request; its answer. Afterwards the connection is as good as before only if that has come."""
-        if self._transport is None or not self.is_open:
-            raise closed_by_server()
-        self._reader = reader
-        answer: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
-        self._answer = answer
-        watch = None if silence is None else _Silence(clock, silence, answer)
-        self._silence = watch
-        try:
-            self._transport.write(data)
-            return await answer
-        finally:
-            self._answer = self._silence = None
-            if watch is not None:
-                watch.end()
+    def send(self, request: bytes, reader: MessageReader) -> asyncio.Future[None]:
+        """Send a request. What is returned is done when its answer begins."""
+        if self.transport is None or not self.is_open:
+            raise ServerGone
+        self.reader = reader
+        self.transport.write(request)
+        return self._wait(0, _MOST_HELD)
+
+    async def send_pieces(self, head: bytes, body: bytes | AsyncIterable[bytes], reader: MessageReader) -> None:
+        """The same for a body that is large, or comes in chunks of its own, which are sent as such."""
+        if self.transport is None or not self.is_open:
+            raise ServerGone
+        self.reader = reader
+        self.transport.write(head)
+        async for piece in _pieces(body) if isinstance(body, bytes) else _chunks(body):
+            if self._writable is not None:
+                await self._writable
+            if reader.status:  # it has heard enough
+                reader.keeps = False
+                return
+            if self._error is not None:
+                raise self._error
+            self.transport.write(piece)
+        if not reader.status:
+            await self._wait(0, _MOST_HELD)
+
+    async def more(self) -> bytes:
+        """More of the body; nothing at its end."""
+        reader = self.reader
+        if not reader.held and not reader.complete:
+            await self._wait(1, _MOST_HELD)
+        return reader.take()
+
+    async def all(self, longest: int) -> bytes:
+        """The rest of the body. `TooMuch` if that is longer."""
+        reader = self.reader
+        if (reader.length or reader.held) > longest:
+            raise TooMuch
+        if not reader.complete:
+            await self._wait(_ALL, longest)
+        if reader.held > longest:
+            raise TooMuch
+        return reader.take()
 
     def abort(self) -> None:
         """Close it without a farewell, for which TLS would wait: the other side may be dead, and the loop may end."""
         self.is_open = False
-        if self._transport is not None:
-            self._transport.abort()
+        if self.transport is not None:
+            self.transport.abort()
+        self.fail(ConnectionAbortedError())
+
+    def fail(self, error: Exception) -> None:
+        """There will be no more of the answer."""
+        self._error = self._error or error
+        self.resume_writing()
+        if self.is_waited_for:
+            cast("asyncio.Future[None]", self._waiter).set_exception(error)
+
+    @property
+    def is_waited_for(self) -> bool:
+        return self._waiter is not None and not self._waiter.done()
+
+    def _wait(self, wanted: int, longest: int) -> asyncio.Future[None]:
+        if self._error is not None:
+            raise self._error
+        self._wanted, self._longest = wanted, longest
+        self.heard = True
+        if self._paused:
+            self._paused = False
+            cast("asyncio.Transport", self.transport).resume_reading()
+        self._waiter = asyncio.get_running_loop().create_future()
+        return self._waiter
 
     # Told by the loop
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast("asyncio.Transport", transport)
+        self.transport = cast("asyncio.Transport", transport)
         self.is_open = True
 
     def data_received(self, data: bytes) -> None:
-        if self._answer is None or self._answer.done() or self._reader is None:
+        reader = self.reader
+        if reader.complete or self._error is not None:
             self.abort()  # nobody has asked
             return
-        if self._silence is not None:
-            self._silence.broken = True
+        self.heard = True
         try:
-            message = self._reader.feed(data)
-        except (NotHttp, AnswerTooLarge) as error:
-            self._answer.set_exception(error)
+            reader.feed(data)
+        except NotHttp as error:
+            self.fail(error)
             return
-        if message is not None:
-            self._answer.set_result(message)
+        if reader.complete or (reader.status and reader.held >= self._wanted):
+            self._wake()
+        if reader.held > self._longest and not reader.complete:
+            self._stop()
 
     def eof_received(self) -> bool:
         self.is_open = False
@@ -75,34 +150,45 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         self.is_open = False
-        if self._answer is None or self._answer.done() or self._reader is None:
-            return
-        message = self._reader.end() if error is None else None
-        if message is not None:
-            self._answer.set_result(message)
-        else:
-            self._answer.set_exception(error if isinstance(error, OSError) else closed_by_server())
+        if error is None:
+            self.reader.end()
+        if self.reader.complete:
+            self._wake()
+        self.fail(error if isinstance(error, OSError) else ServerGone())
+
+    def pause_writing(self) -> None:
+        self._writable = asyncio.get_running_loop().create_future()
+
+    def resume_writing(self) -> None:
+        if self._writable is not None and not self._writable.done():
+            self._writable.set_result(None)
+        self._writable = None
+
+    def _wake(self) -> None:
+        waiter = self._waiter
+        if waiter is not None and not waiter.done():
+            waiter.set_result(None)
+
+    def _stop(self) -> None:
+        """More has come than may be held."""
+        if self._wanted == _ALL:
+            self.fail(TooMuch())
+        elif not self._paused and self.is_open:
+            self._paused = True
+            cast("asyncio.Transport", self.transport).pause_reading()
 
 
-class _Silence:
-    """Ends the wait for an answer if nothing comes for so long."""
+async def _pieces(body: bytes) -> AsyncIterator[memoryview]:
+    view = memoryview(body)
+    for at in range(0, len(body), LARGEST_PIECE):
+        yield view[at : at + LARGEST_PIECE]
 
-    def __init__(self, clock: Clock, seconds: float, answer: asyncio.Future[Message]) -> None:
-        self.broken = False  # something came since the last look
-        self._clock = clock
-        self._seconds = seconds
-        self._answer = answer
-        self._timer = clock.timer(seconds, self._look)
 
-    def end(self) -> None:
-        self._timer.cancel()
-
-    def _look(self) -> None:
-        if self.broken:
-            self.broken = False
-            self._timer = self._clock.timer(self._seconds, self._look)
-        elif not self._answer.done():
-            self._answer.set_exception(TimeoutError())
+async def _chunks(body: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
+    async for chunk in body:
+        if chunk:
+            yield b"%x\r\n%b\r\n" % (len(chunk), chunk)
+    yield b"0\r\n\r\n"
 
 
 def living_socket(address: tuple[Any, ...]) -> socket.socket:

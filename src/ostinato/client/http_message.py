@@ -1,19 +1,20 @@
-"""An answer as HTTP/1.1 writes it, put together from the pieces in which it comes.
+"""An answer as HTTP/1.1 writes it, read from the pieces in which it comes.
 
-Nothing is guessed: what is not written as it should be is `NotHttp`, and an answer that is longer than allowed is
-refused before it is held.
+Nothing is guessed: what is not written as it should be is `NotHttp`. What has come of the body waits in `pieces` until
+somebody takes it; how much may wait there is the affair of whoever feeds.
 """
 
 from __future__ import annotations
 
 import re
 import zlib
-from typing import Final, NamedTuple
-
-from ostinato.client.transport import AnswerTooLarge
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Final
 
 _LONGEST_HEAD: Final = 64 * 1024
 _LONGEST_SIZE: Final = 1024  # bytes of a line that says how long a chunk is
+_LARGEST_PIECE: Final = 1024 * 1024  # bytes that are decompressed at a time
 _STATUS: Final = re.compile(r"HTTP/1\.([01]) ([1-9][0-9]{2})(?: .*)?")
 _NAME: Final = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _SIZE: Final = re.compile(rb"[0-9A-Fa-f]{1,15}")
@@ -26,54 +27,84 @@ class NotHttp(Exception):  # noqa: N818 - what is the matter
     """Something else than HTTP came, or HTTP that is broken."""
 
 
-class Message(NamedTuple):
-    """A whole answer. Names of headers are lower case; of one that came more than once there is the first value."""
-
-    status: int
-    headers: dict[str, str]
-    warnings: list[str]  # all values of that header
-    body: bytes
-    keeps: bool  # the connection serves again
-
-
 class MessageReader:
-    """Reads one answer."""
+    """Reads one answer. Names of headers are lower case; of one that came more than once there is the first value."""
 
-    def __init__(self, longest: int) -> None:
-        self._longest = longest  # bytes of a body
-        self._rest = b""  # that is not read yet: of the head, or of chunks
-        self._head: Message | None = None  # without the body
+    __slots__ = (
+        "_after_chunk",
+        "_bodiless",
+        "_left",
+        "_length",
+        "_rest",
+        "complete",
+        "compressed",
+        "headers",
+        "held",
+        "keeps",
+        "pieces",
+        "status",
+        "warnings",
+    )
+
+    def __init__(self, *, bodiless: bool = False) -> None:
+        """`bodiless`: the answer to a HEAD, which tells of a body and has none."""
+        self._bodiless = bodiless
+        self.status = 0  # until the head has come
+        self.headers: dict[str, str] = {}
+        self.warnings: list[str] = []  # all values of that header
+        self.keeps = False  # the connection serves again, if the answer is complete
+        self.compressed = False  # the body, for a `Decompressor`
+        self.complete = False  # all of the body has come
+        self.pieces: list[bytes] = []  # of the body, that were not taken
+        self.held = 0  # bytes in the pieces
+        self._rest = b""  # of the head, or between chunks, that is not read yet
         self._length = 0  # of the body, or how its end is known
-        self._parts: list[bytes] = []  # of the body
-        self._size = 0  # of the parts
+        self._left = 0  # bytes of the body or the chunk that are to come
+        self._after_chunk = False  # the end of its line is to come
 
     @property
-    def has_begun(self) -> bool:
-        return self._head is not None
+    def length(self) -> int | None:
+        """Bytes of the body, compressed perhaps, if the head tells."""
+        return self._length if self._length >= 0 else None
 
-    def feed(self, data: bytes) -> Message | None:
-        """The answer, when all of it has come."""
-        while self._head is None:
-            self._rest += data
-            end = self._rest.find(b"\r\n\r\n")
+    def feed(self, data: bytes) -> None:
+        """The next piece; there is none after the end."""
+        while not self.status:
+            if self._rest:
+                data = self._rest + data
+            end = data.find(b"\r\n\r\n")
             if end < 0 or end > _LONGEST_HEAD:
-                if len(self._rest) > _LONGEST_HEAD or not b"HTTP/1.".startswith(self._rest[:7]):
+                if len(data) > _LONGEST_HEAD or not b"HTTP/1.".startswith(data[:7]):
                     raise NotHttp
-                return None
-            head, data, self._rest = self._rest[:end], self._rest[end + 4 :], b""
+                self._rest = data
+                return
+            head, data, self._rest = data[:end], data[end + 4 :], b""
             self._read_head(head)
         if self._length == _CHUNKED:
-            return self._read_chunks(data)
-        left = self._length - self._size
-        if self._length == _UNTIL_CLOSED or len(data) < left:
+            self._read_chunks(data)
+        elif self._length == _UNTIL_CLOSED:
             self._add(data)
-            return None
-        self._add(data[:left])
-        return self._whole(more=len(data) > left)
+        else:
+            if len(data) > self._left:  # which nobody has asked for
+                data, self.keeps = data[: self._left], False
+            self._left -= len(data)
+            self._add(data)
+            self.complete = not self._left
 
-    def end(self) -> Message | None:
-        """The connection was closed: the answer, if that is how its end is known."""
-        return self._whole() if self._head is not None and self._length == _UNTIL_CLOSED else None
+    def end(self) -> None:
+        """The connection was closed, which may be how the end of the answer is known."""
+        if self.status and self._length == _UNTIL_CLOSED:
+            self.complete = True
+
+    def take(self) -> bytes:
+        """What has come of the body and was not taken."""
+        pieces, self.pieces, self.held = self.pieces, [], 0
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def _add(self, data: bytes) -> None:
+        if data:
+            self.pieces.append(data)
+            self.held += len(data)
 
     def _read_head(self, head: bytes) -> None:
         first, *lines = head.decode("utf-8", "surrogateescape").split("\r\n")
@@ -84,12 +115,13 @@ class MessageReader:
         warnings: list[str] = []
         for line in lines:
             name, colon, value = line.partition(":")
-            if not colon or not _NAME.fullmatch(name):
+            if not colon:
                 raise NotHttp
-            name, value = name.lower(), value.strip(" \t")
-            if name == "content-length" and headers.get(name, value) != value:
+            name, value = _lowered(name), value.strip(" \t")
+            if name not in headers:
+                headers[name] = value
+            elif name == "content-length" and headers[name] != value:
                 raise NotHttp
-            headers.setdefault(name, value)
             if name == "warning":
                 warnings.append(value)
         code = int(status[2])
@@ -97,82 +129,103 @@ class MessageReader:
             raise NotHttp  # nobody has asked for another protocol
         if code < 200:
             return  # the answer is still to come
-        self._length = _length(code, headers)
-        keeps = (
-            status[1] == "1" and self._length != _UNTIL_CLOSED and "close" not in headers.get("connection", "").lower()
-        )
-        self._head = Message(code, headers, warnings, b"", keeps)
+        self.status, self.headers, self.warnings = code, headers, warnings
+        self._length = 0 if self._bodiless or code in (204, 304) else _length(headers)
+        self._left = max(self._length, 0)
+        self.compressed = _is_compressed(headers)
+        self.keeps = status[1] == "1" and self._length != _UNTIL_CLOSED
+        if self.keeps and "connection" in headers:
+            self.keeps = "close" not in headers["connection"].lower()
 
-    def _add(self, data: bytes) -> None:
-        if data:
-            self._parts.append(data)
-            self._size += len(data)
-            if self._size > self._longest:
-                raise AnswerTooLarge
-
-    def _read_chunks(self, data: bytes) -> Message | None:
-        rest, at = self._rest + data, 0
-        while True:
-            end = rest.find(b"\r\n", at, at + _LONGEST_SIZE)
-            if end < 0:
-                if len(rest) - at >= _LONGEST_SIZE:
+    def _read_chunks(self, data: bytes) -> None:
+        if self._rest:
+            data, self._rest = self._rest + data, b""
+        at, size = 0, len(data)
+        while at < size:
+            if self._left:
+                piece = data[at : at + self._left]
+                self._add(piece)
+                at += len(piece)
+                self._left -= len(piece)
+                self._after_chunk = not self._left
+            elif self._after_chunk:
+                if not b"\r\n".startswith(data[at : at + 2]):
                     raise NotHttp
-                break
-            size = _SIZE.fullmatch(rest[at:end].partition(b";")[0].strip())
-            if size is None:
-                raise NotHttp
-            length = int(size[0], 16)
-            if not length:
-                return self._read_trailer(rest, at, end)
-            if self._size + length > self._longest:
-                raise AnswerTooLarge
-            start, after = end + 2, end + 2 + length
-            if len(rest) < after + 2:
-                break
-            if rest[after : after + 2] != b"\r\n":
-                raise NotHttp
-            self._add(rest[start:after])
-            at = after + 2
-        self._rest = rest[at:]
-        return None
+                if size - at < 2:
+                    break
+                at += 2
+                self._after_chunk = False
+            else:
+                end = data.find(b"\r\n", at, at + _LONGEST_SIZE)
+                if end < 0:
+                    if size - at >= _LONGEST_SIZE:
+                        raise NotHttp
+                    break
+                found = _SIZE.fullmatch(data[at:end].partition(b";")[0].strip())
+                if found is None:
+                    raise NotHttp
+                self._left = int(found[0], 16)
+                if not self._left:
+                    self._read_trailer(data, at, end)
+                    return
+                at = end + 2
+        if at < size:
+            self._rest = data[at:]
 
-    def _read_trailer(self, rest: bytes, at: int, end: int) -> Message | None:
+    def _read_trailer(self, data: bytes, at: int, end: int) -> None:
         """What comes behind the last chunk, which ends with an empty line."""
-        last = rest.find(b"\r\n\r\n", end)
-        if last < 0:
-            if len(rest) - at > _LONGEST_HEAD:
-                raise NotHttp
-            self._rest = rest[at:]
-            return None
-        return self._whole(more=len(rest) > last + 4)
-
-    def _whole(self, *, more: bool = False) -> Message:
-        """`more` came behind the answer, which nobody has asked for: the connection is of no more use."""
-        assert self._head is not None
-        body = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
-        encoding = self._head.headers.get("content-encoding", "identity").lower()
-        if encoding != "identity" and body:
-            body = self._decompressed(body, encoding)
-        return self._head._replace(body=body, keeps=self._head.keeps and not more)
-
-    def _decompressed(self, body: bytes, encoding: str) -> bytes:
-        if encoding not in ("gzip", "x-gzip"):
+        last = data.find(b"\r\n\r\n", end)
+        if last >= 0:
+            self.complete = True
+            self.keeps = self.keeps and len(data) == last + 4
+        elif len(data) - at > _LONGEST_HEAD:
             raise NotHttp
-        decompressor = zlib.decompressobj(_GZIP)
-        try:
-            whole = decompressor.decompress(body, self._longest)
-        except zlib.error:
-            raise NotHttp from None
-        if decompressor.unconsumed_tail:
-            raise AnswerTooLarge
-        if not decompressor.eof:
+        else:
+            self._rest = data[at:]
+
+
+class Decompressor:
+    """Of a body that is compressed with gzip."""
+
+    def __init__(self) -> None:
+        self._inner = zlib.decompressobj(_GZIP)
+
+    def pieces(self, data: bytes) -> Iterator[bytes]:
+        """What this holds, in pieces that are not too large, though little may hold much."""
+        while True:
+            try:
+                piece = self._inner.decompress(data, _LARGEST_PIECE)
+            except zlib.error:
+                raise NotHttp from None
+            if piece:
+                yield piece
+            if len(piece) < _LARGEST_PIECE:
+                return
+            data = self._inner.unconsumed_tail
+
+    def end(self) -> None:
+        """Nothing comes any more."""
+        if not self._inner.eof:
             raise NotHttp
-        return whole
 
 
-def _length(code: int, headers: dict[str, str]) -> int:
-    if code in (204, 304):
-        return 0
+def _is_compressed(headers: dict[str, str]) -> bool:
+    encoding = headers.get("content-encoding")
+    if encoding is None or encoding.lower() == "identity":
+        return False
+    if encoding.lower() not in ("gzip", "x-gzip"):
+        raise NotHttp  # nobody has asked for another one
+    return True
+
+
+@lru_cache(maxsize=256)  # a server sends the same few again and again
+def _lowered(name: str) -> str:
+    if not _NAME.fullmatch(name):
+        raise NotHttp
+    return name.lower()
+
+
+def _length(headers: dict[str, str]) -> int:
     encoding = headers.get("transfer-encoding")
     if encoding is not None:
         if encoding.lower() != "chunked" or "content-length" in headers:

@@ -1,183 +1,220 @@
-"""Connections: the pools of aiohttp, and that of direct requests, for one set of certificates.
+"""Connections to a server, for one set of certificates.
 
-Short requests share a bounded number of connections. Streams have connections of their own without a bound, so that a
-hundred watches never keep a write waiting. When certificates change, a new pool takes over: the old one's streams are
-cut, so that they come back with the new certificates, and its short requests finish.
+- A connection has one request at a time, and is that request's own until its answer is closed. After a whole answer it
+  is kept for a while; one that broke, or whose request was given up, is closed.
+- Short requests share a bounded number of connections; more of them wait for each other. Streams have connections
+  without a bound, so that a hundred watches never keep a write waiting.
+- Nothing is ever sent a second time.
+- When certificates change, a new pool takes over: the old one's streams are cut, so that they come back with the new
+  certificates, and its short requests finish.
 """
 
 from __future__ import annotations
 
 import asyncio
-import io
 import logging
-import os
 import ssl
-from collections.abc import AsyncIterable, Callable, Sequence
-from typing import Any, Final
-
-import aiohttp
-from multidict import CIMultiDict
-from yarl import URL
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ostinato.client.config import Config
 from ostinato.client.config_error import ConfigError
-from ostinato.client.credentials import ClientCertificate, CredentialsError
-from ostinato.client.http_connection import living_socket
-from ostinato.client.http_direct import LARGEST, METHODS, DirectPool, DirectTimes
-from ostinato.client.metrics import DNS, TRANSPORTS, ClientMetrics
-from ostinato.client.proxies import proxy_for
-from ostinato.client.tls import Material, TlsFiles, make_context
-from ostinato.client.transport import ConnectionLost, Request, TransportError, UpgradeRefused
+from ostinato.client.credentials import ClientCertificate, Credential, CredentialsError
+from ostinato.client.http_answer import HttpAnswer
+from ostinato.client.http_connection import LARGEST_PIECE, Connection, ServerGone
+from ostinato.client.http_dial import Dialler
+from ostinato.client.http_failure import failure, is_reset
+from ostinato.client.http_head import AddedHeaders, Heads
+from ostinato.client.http_message import MessageReader, NotHttp
+from ostinato.client.http_metrics import HttpMetrics
+from ostinato.client.metrics import TRANSPORTS
+from ostinato.client.tls import Material, TlsFiles
+from ostinato.client.transport import ConnectionLost, Request, TransportError
 from ostinato.world import Clock, World
+from ostinato.world.clock import Timer
+
+if TYPE_CHECKING:
+    from ostinato.client.http_websocket import HttpWebSocket, WebSockets
 
 log = logging.getLogger(__name__)
 
 MOST_CONNECTIONS: Final = 64  # for short requests; more of them wait for each other
 
-_CONNECT: Final = 30.0  # seconds for a connection, TLS included
 _SILENCE: Final = 70.0  # seconds without a byte of a short answer; API servers give up a request after 60
 _IDLE: Final = 30.0  # seconds for which an unused connection is kept
-_LONGEST_REFUSAL: Final = 64 * 1024  # bytes that are read of an answer to a request for a WebSocket
-_READ_BUFFER: Final = 256 * 1024
-_LARGEST_AT_ONCE: Final = 256 * 1024  # bytes of a body that are handed to the socket in one piece
 _NO_MATERIAL: Final = Material(b"", None)
 
-_SHORT: Final = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT, sock_read=_SILENCE)
-_STREAM: Final = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT)
+
+class Reset(Exception):  # noqa: N818 - no error of ours: the request may be sent again
+    """The server went away from a connection before it answered. `lost` says so in words."""
+
+    def __init__(self, lost: TransportError) -> None:
+        super().__init__()
+        self.lost = lost
+
+
+class PoolSettings(NamedTuple):
+    """What all pools of a transport share."""
+
+    host: str  # for messages
+    clock: Clock
+    metrics: HttpMetrics
+    headers: AddedHeaders
+    longest_answer: int
+    check: Callable[[], None] | None  # called at the last moment before a request is sent; raises if it must not be
 
 
 class HttpPool:
-    """Must be made on the loop that uses it."""
+    """Must be made on the loop that uses it. A `Home` of answers."""
 
-    def __init__(
-        self,
-        config: Config,
-        context: ssl.SSLContext | None,
-        check: Callable[[], None],
-        clock: Clock,
-        metrics: ClientMetrics | None = None,
-    ) -> None:
-        """`check` is called at the last moment before each request is sent, and raises if it must not be."""
-        traces = [] if metrics is None else [_dns_trace(clock, metrics, URL(config.url).host or "")]
-        self._short = _session(_SHORT, MOST_CONNECTIONS, check, traces)
-        self._streams = _session(_STREAM, 0, check, traces)
-        self._short_open = 0  # short requests that are under way, or whose answers are not closed
-        self._unused = asyncio.Event()  # set while there are none
-        self._unused.set()
-        # Answers that are not closed. aiohttp forgets about who reads one when its connection is closed by us.
-        self._answers: dict[aiohttp.ClientResponse, Request] = {}
-        self._end: asyncio.Task[None] | None = None  # closes everything when it is unused
-        self._options: dict[str, Any] = {  # of every request
-            "ssl": context if context is not None else False,
-            "server_hostname": config.tls.server_name or None,
-        }
-        proxy = proxy_for(config, os.environ)
-        self._direct: DirectPool | None = None
-        if proxy is None:
-            times = DirectTimes(_CONNECT, _SILENCE, _IDLE)
-            self._direct = DirectPool(config, context, clock, times, MOST_CONNECTIONS, check, metrics)
-        self._headers: dict[str, str] = {}
-        if proxy is not None:
-            password = proxy.authorization
-            given = {"Proxy-Authorization": password.reveal()} if password is not None else {}
-            self._options |= {"proxy": proxy.url, "proxy_headers": given}
-            if context is None:  # nothing is tunnelled: the proxy reads the request itself
-                self._headers = given
-
-    def direct(self, request: Request) -> DirectPool | None:
-        """What sends a request directly, if that can be done."""
-        if request.stream or request.method not in METHODS:
-            return None
-        return self._direct if isinstance(request.body, bytes) and len(request.body) <= LARGEST else None
+    def __init__(self, config: Config, context: ssl.SSLContext | None, settings: PoolSettings) -> None:
+        self._config = config
+        self._context = context
+        self.clock = settings.clock
+        self.metrics = settings.metrics
+        self.longest_answer = settings.longest_answer
+        self._host = settings.host
+        self._check = settings.check
+        self._dialler = Dialler(config, context, self.clock, self.metrics.kept)
+        self._heads = Heads(settings.headers, self._dialler.prefix, self._dialler.headers)
+        self._places = asyncio.Semaphore(MOST_CONNECTIONS)
+        self._idle: list[Connection] = []  # the last one is used first
+        self._busy: dict[Connection, Request] = {}
+        self._sweep: Timer | None = None  # while there is something to look after
+        self._retired = False
+        self._closed = False
+        self._sockets: WebSockets | None = None  # those that are open, when there were any
 
     async def send(
-        self, request: Request, url: str, headers: CIMultiDict[str], *, silence_ends: bool
-    ) -> aiohttp.ClientResponse:
-        """Send it. `release` must be called when its answer is closed."""
-        session = self._streams if request.stream else self._short
-        self._begin(request)
-        headers.update(self._headers)
-        body: bytes | AsyncIterable[bytes] | io.BytesIO = request.body
-        if isinstance(body, bytes) and len(body) > _LARGEST_AT_ONCE:
-            body = io.BytesIO(body)  # is sent piece by piece
+        self, request: Request, credential: Credential, until: float | None, *, silence_ends: bool
+    ) -> HttpAnswer:
+        """Send it; its answer, to be read until that time. `Reset` if the connection broke under a GET."""
+        head = self._heads.of(request, credential)
+        connection = await self._connection(request)
         try:
-            answer = await session.request(
-                request.method,
-                URL(url, encoded=True),
-                headers=headers,
-                data=body or None,
-                allow_redirects=False,
-                timeout=_SHORT if silence_ends else _STREAM,
-                **self._options,
-            )
+            if self._retired and (self._closed or request.stream):
+                raise ConnectionAbortedError
+            if self._check is not None:
+                self._check()  # here there is a connection, and nothing between this and the first byte
+            connection.ends_by_silence = silence_ends
+            if silence_ends and self._sweep is None:
+                self._sweep_later()
+            body, reader = request.body, MessageReader(bodiless=request.method == "HEAD")
+            if isinstance(body, bytes) and len(body) <= LARGEST_PIECE:
+                await connection.send(head + body, reader)
+            else:
+                await connection.send_pieces(head, body, reader)
+        except (NotHttp, ServerGone, OSError) as error:
+            self._drop(connection, request)
+            lost = failure(error, self.what(request))
+            if request.method == "GET" and is_reset(error):
+                raise Reset(lost) from None
+            raise lost from None
         except BaseException:
-            self._done(request)
+            self._drop(connection, request)
             raise
-        self._answers[answer] = request
-        return answer
+        return HttpAnswer(self, connection, request, until)
 
-    def release(self, answer: aiohttp.ClientResponse) -> None:
-        request = self._answers.pop(answer, None)
-        if request is not None:
-            self._done(request)
+    def what(self, request: Request) -> str:
+        return f"{request.method} {self._host}{request.path}"
 
-    def _begin(self, request: Request) -> None:
+    def release(self, connection: Connection, request: Request) -> None:
+        del self._busy[connection]
         if not request.stream:
-            self._short_open += 1
-            self._unused.clear()
+            self._places.release()
+        reader = connection.reader
+        if not (reader.complete and reader.keeps and connection.is_open) or self._retired:
+            connection.abort()
+            return
+        connection.since = self.clock.monotonic()
+        self._idle.append(connection)
+        if self._sweep is None:
+            self._sweep_later()
 
-    def _done(self, request: Request) -> None:
-        if not request.stream:
-            self._short_open -= 1
-            if not self._short_open:
-                self._unused.set()
+    async def websocket(self, request: Request, credential: Credential, protocols: Sequence[str]) -> HttpWebSocket:
+        if self._sockets is None:
+            from ostinato.client.http_websocket import WebSockets  # noqa: PLC0415 - aiohttp, a tenth of a second
 
-    async def websocket(
-        self, url: str, headers: CIMultiDict[str], protocols: tuple[str, ...]
-    ) -> aiohttp.ClientWebSocketResponse:
-        headers.update(self._headers)
-        opened: aiohttp.ClientWebSocketResponse = await self._streams.ws_connect(
-            URL(url, encoded=True), headers=headers, protocols=protocols, **self._options
-        )
-        return opened
+            measured = None if self.metrics.kept is None else (self.clock, self.metrics.kept)
+            self._sockets = WebSockets(self._config, self._context, self._dialler.proxy, self._check, measured)
+        headers = self._heads.all(request.headers, credential)
+        return await self._sockets.open(request.target, headers, protocols, self.what(request))
 
     def retire(self) -> None:
-        """Take no more: cut the streams, and close when the short requests are done."""
-        if self._direct is not None:
-            self._direct.retire()
-        self._end = asyncio.get_running_loop().create_task(self._wind_down(), name="retired connections")
+        """Take no more: cut the streams, and keep no connection any longer than its request takes."""
+        self._retired = True
+        for connection in [*self._idle, *(busy for busy, request in self._busy.items() if request.stream)]:
+            connection.abort()
+        self._idle.clear()
+        if self._sockets is not None:
+            self._sockets.retire()
 
     async def close(self) -> None:
-        if self._direct is not None:
-            self._direct.close()
-        for answer in self._answers:
-            answer.close()
-        self._unused.set()
-        if self._end is not None:
-            await self._end
-        await self._streams.close()
-        await self._short.close()
+        self._closed = True
+        self.retire()
+        for connection in self._busy:
+            connection.abort()
+        if self._sweep is not None:
+            self._sweep.cancel()
+        if self._sockets is not None:
+            await self._sockets.close()
 
-    async def _wind_down(self) -> None:
-        for answer, request in self._answers.items():
-            if request.stream:
-                answer.close()
-        await self._streams.close()
-        await self._unused.wait()
-        await self._short.close()
+    def is_unused(self) -> bool:
+        return not self._busy and (self._sockets is None or self._sockets.is_closed())
 
-    def is_closed(self) -> bool:
-        return self._short.closed
+    # Connections
+
+    async def _connection(self, request: Request) -> Connection:
+        if not request.stream:
+            await self._places.acquire()
+        try:
+            connection = self._kept() or await self._dialler.connect(self.what(request))
+        except BaseException:
+            if not request.stream:
+                self._places.release()
+            raise
+        self._busy[connection] = request
+        return connection
+
+    def _drop(self, connection: Connection, request: Request) -> None:
+        connection.abort()
+        self.release(connection, request)
+
+    def _kept(self) -> Connection | None:
+        latest = self.clock.monotonic() - _IDLE
+        while self._idle:
+            connection = self._idle.pop()
+            if connection.is_open and connection.since > latest:
+                return connection
+            connection.abort()
+        return None
+
+    def _sweep_later(self) -> None:
+        self._sweep = self.clock.timer(min(_IDLE, _SILENCE) / 4, self._look)
+
+    def _look(self) -> None:
+        """Close what nobody has used for long, and give up what nothing has come on for long."""
+        now = self.clock.monotonic()
+        for connection in [each for each in self._idle if each.since <= now - _IDLE or not each.is_open]:
+            self._idle.remove(connection)
+            connection.abort()
+        watched = [connection for connection in self._busy if connection.ends_by_silence]
+        for connection in watched:
+            if connection.heard or not connection.is_waited_for:
+                connection.heard, connection.since = False, now
+            elif connection.since <= now - _SILENCE:
+                connection.fail(TimeoutError())
+        self._sweep = None
+        if self._idle or watched:
+            self._sweep_later()
 
 
 class HttpPools:
     """The pool to use now, for the certificates of now. The event loop that asks first is its own."""
 
-    def __init__(self, config: Config, world: World, check: Callable[[], None], metrics: ClientMetrics | None) -> None:
+    def __init__(self, config: Config, world: World, settings: PoolSettings) -> None:
         self._config = config
-        self._check = check
-        self._metrics = metrics
-        self._clock = world.clock
+        self._settings = settings
         self._tls = TlsFiles(config, world)
         self._secure = config.secure
         self._material = _NO_MATERIAL  # of the pool
@@ -197,17 +234,16 @@ class HttpPools:
         if self._pool is not None and (material is self._material or material == self._material):
             return self._pool
         try:
-            context = make_context(self._config, material) if self._secure else None
+            context = self._tls.context(material) if self._secure else None
         except ConfigError as error:  # of a plugin; what is configured was checked when it was read
             raise CredentialsError(str(error)) from None
         if self._pool is not None:
             log.info("%s: certificates have changed: connections are made anew", self._config.url)
             self._pool.retire()
-            self._retired.append(self._pool)
-            self._retired = [pool for pool in self._retired if not pool.is_closed()]
-        if self._metrics is not None:
-            self._metrics.count(TRANSPORTS, {"result": "miss"})
-        self._pool = HttpPool(self._config, context, self._check, self._clock, self._metrics)
+            self._retired = [pool for pool in (*self._retired, self._pool) if not pool.is_unused()]
+        if self._settings.metrics.kept is not None:
+            self._settings.metrics.kept.count(TRANSPORTS, {"result": "miss"})
+        self._pool = HttpPool(self._config, context, self._settings)
         self._material = material
         return self._pool
 
@@ -229,80 +265,3 @@ class HttpPools:
                 f"{self._config.url}: a transport belongs to the event loop that used it first: "
                 "make another one for this loop"
             )
-
-
-class _Answer(aiohttp.ClientResponse):
-    """Closed before its end, it waits for no farewell as TLS does: the other side may be dead, and the loop may end."""
-
-    def close(self) -> None:
-        connection = self.connection
-        if connection is not None and connection.transport is not None:
-            connection.transport.abort()
-        super().close()
-
-
-def _session(
-    timeout: aiohttp.ClientTimeout, most: int, check: Callable[[], None], traces: Sequence[aiohttp.TraceConfig]
-) -> aiohttp.ClientSession:
-    class CheckedRequest(aiohttp.ClientRequest):
-        async def send(self, conn: Any) -> aiohttp.ClientResponse:
-            check()  # here there is a connection, and nothing between this and the first byte
-            return await super().send(conn)
-
-    return aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(
-            limit=most,
-            keepalive_timeout=_IDLE,
-            resolver=aiohttp.ThreadedResolver(),
-            socket_factory=living_socket,
-        ),
-        timeout=timeout,
-        request_class=CheckedRequest,
-        response_class=_Answer,
-        cookie_jar=aiohttp.DummyCookieJar(),
-        auto_decompress=True,
-        skip_auto_headers=("Accept", "Content-Type"),
-        middlewares=(_send_once, _keep_refusal),
-        trace_configs=list(traces),
-        read_bufsize=_READ_BUFFER,
-    )
-
-
-class Broken(Exception):  # noqa: N818 - it carries an error past aiohttp
-    """A connection broke. Not aiohttp's own error, after which it would send a PUT or DELETE again by itself."""
-
-    def __init__(self, error: BaseException) -> None:
-        super().__init__()
-        self.error = error
-
-
-async def _send_once(request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
-    try:
-        return await handler(request)
-    except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:
-        raise Broken(error) from None
-
-
-async def _keep_refusal(request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
-    """Read the body of a refused upgrade: aiohttp would drop it."""
-    answer = await handler(request)
-    if "Sec-WebSocket-Key" in request.headers and answer.status != 101:
-        body = await answer.content.read(_LONGEST_REFUSAL)
-        headers = {name.lower(): value for name, value in answer.headers.items()}
-        answer.close()
-        raise UpgradeRefused("", answer.status, headers, body)
-    return answer
-
-
-def _dns_trace(clock: Clock, metrics: ClientMetrics, host: str) -> aiohttp.TraceConfig:
-    trace = aiohttp.TraceConfig()
-
-    async def start(_session: object, context: Any, _params: object) -> None:
-        context.start = clock.monotonic()
-
-    async def end(_session: object, context: Any, _params: object) -> None:
-        metrics.observe(DNS, clock.monotonic() - context.start, {"host": host})
-
-    trace.on_dns_resolvehost_start.append(start)
-    trace.on_dns_resolvehost_end.append(end)
-    return trace

@@ -49,6 +49,7 @@ class TlsFiles:
             )
         )
         self._material: Material | None = None
+        self._context: ssl.SSLContext | None = None  # of the material
         self._read_again_at = float("-inf")
 
     async def current(self) -> Material:
@@ -58,25 +59,30 @@ class TlsFiles:
         self._read_again_at = self._world.clock.monotonic() + _READ_AGAIN_AFTER
         before = self._material
         try:
-            found = await self._world.executor.run(self._read)
+            found, context = await self._world.executor.run(self._read)
         except ConfigError as error:
             if before is None:
                 raise
             log.error("certificates are not renewed: %s", error)
             return before
         if found != before:
-            self._material = found
+            self._material, self._context = found, context
         assert self._material is not None
         return self._material
 
-    def _read(self) -> Material:
+    def context(self, material: Material) -> ssl.SSLContext:
+        """A context of this material, which may have got a plugin's certificate. ConfigError if that is none."""
+        if self._context is not None and material is self._material:
+            return self._context
+        return make_context(self._config, material)
+
+    def _read(self) -> tuple[Material, ssl.SSLContext]:
         tls = self._config.tls
         authority = tls.ca_data or self._file("certificate-authority", tls.ca_file)
         certificate = tls.certificate_data or self._file("client-certificate", tls.certificate_file)
         key = tls.key_data or Secret(self._file("client-key", tls.key_file).decode("latin-1"))
         material = Material(authority, ClientCertificate(certificate, key) if certificate else None)
-        make_context(self._config, material)  # nonsense is noticed before anybody uses it
-        return material
+        return material, make_context(self._config, material)  # so nonsense is noticed before anybody uses it
 
     def _file(self, field: str, path: Path | None) -> bytes:
         if path is None:

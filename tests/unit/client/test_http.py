@@ -9,7 +9,6 @@ import tracemalloc
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-import aiohttp
 import pytest
 from aiohttp import web
 from tests.unit.client.https import Socket as Listener
@@ -17,7 +16,9 @@ from tests.unit.client.https import get, hello, listening, run, serving, transpo
 
 from ostinato.client import http_pool
 from ostinato.client.config import Impersonation
-from ostinato.client.http_answer import failure
+from ostinato.client.http_connection import ServerGone
+from ostinato.client.http_failure import failure
+from ostinato.client.http_message import NotHttp
 from ostinato.client.secret import Secret
 from ostinato.client.transport import (
     AnswerTooLarge,
@@ -333,7 +334,7 @@ def test_the_time_of_a_request_is_for_everything() -> None:
 
 
 def test_silence_ends_a_short_request_but_not_a_stream(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_pool, "_SHORT", aiohttp.ClientTimeout(total=None, sock_read=0.1))
+    monkeypatch.setattr(http_pool, "_SILENCE", 0.1)
 
     async def silent(request: web.Request) -> web.StreamResponse:
         if request.path == "/never":
@@ -397,9 +398,9 @@ def test_an_answer_that_is_broken_or_cut_is_an_error(sent: bytes, error: str) ->
 @pytest.mark.parametrize(
     ("error", "kind", "words"),
     [
-        (aiohttp.ConnectionTimeoutError(), RequestTimedOut, "no connection in time"),
-        (aiohttp.SocketTimeoutError(), RequestTimedOut, "timed out"),
-        (aiohttp.ClientPayloadError("half"), ConnectionLost, "the connection broke: ClientPayloadError"),
+        (TimeoutError(), RequestTimedOut, "timed out while an answer was awaited"),
+        (ServerGone(), ConnectionLost, "the server closed the connection"),
+        (NotHttp(), ConnectionLost, "the answer is not HTTP"),
         (OSError(32, "Broken pipe"), ConnectionLost, "the connection broke: Broken pipe"),
         (ConnectionResetError(), ConnectionLost, "the connection broke: ConnectionResetError"),
     ],

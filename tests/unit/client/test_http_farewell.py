@@ -11,7 +11,7 @@ import pytest
 from aiohttp import web
 from tests.unit.client.https import run, serving, transport
 
-from ostinato.client import http_direct, http_pool
+from ostinato.client import http_dial, http_websocket
 from ostinato.client.http import HttpTransport
 from ostinato.client.transport import Request
 
@@ -100,14 +100,14 @@ def test_closing_leaves_no_connection_open_though_the_server_is_deaf(
     when: Callable[[HttpTransport, Deaf], Awaitable[None]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made: list[socket.socket] = []
-    make = http_pool.living_socket
+    make = http_dial.living_socket
 
     def noted(address: tuple[Any, ...]) -> socket.socket:
         made.append(make(address))
         return made[-1]
 
-    monkeypatch.setattr(http_pool, "living_socket", noted)
-    monkeypatch.setattr(http_direct, "living_socket", noted)
+    monkeypatch.setattr(http_dial, "living_socket", noted)
+    monkeypatch.setattr(http_websocket, "living_socket", noted)
 
     async def main() -> None:
         server = Deaf()

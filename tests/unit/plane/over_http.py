@@ -10,7 +10,6 @@ import asyncio
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
-from unittest.mock import patch
 
 from tests.unit.plane.jumping_loop import JumpingLoop
 from tests.unit.plane.stage import Act
@@ -40,10 +39,7 @@ class OverHttp:
 
     def __call__(self, seed: int, act: Act) -> None:
         loop = JumpingLoop()
-        with (
-            patch("aiohttp.connector.monotonic", loop.time),  # how long a connection is unused, it asks no loop
-            asyncio.Runner(loop_factory=lambda: loop) as runner,
-        ):
+        with asyncio.Runner(loop_factory=lambda: loop) as runner:
             try:
                 runner.run(self._perform(_world(loop, seed), act))
             except Exception as error:

@@ -1,0 +1,54 @@
+"""What can go wrong with a request over HTTP, in words. They hold nothing of its headers, which may be secret."""
+
+from __future__ import annotations
+
+import ssl
+
+from ostinato.client.http_connection import ServerGone
+from ostinato.client.http_message import NotHttp
+from ostinato.client.transport import ConnectionLost, RequestTimedOut, TransportError
+
+
+def failure(error: BaseException, what: str, when: str = "") -> TransportError:
+    """What became of a connection that there was. `what` is the request in words, without its query."""
+    when = f" {when}" if when else ""
+    match error:
+        case TransportError():
+            return error
+        case ServerGone():
+            return ConnectionLost(f"{what}: the server closed the connection{when}")
+        case NotHttp():
+            return ConnectionLost(f"{what}: the answer is not HTTP")
+        case TimeoutError():
+            return RequestTimedOut(f"{what}: timed out{when or ' while an answer was awaited'}")
+        case OSError():
+            return ConnectionLost(f"{what}: the connection broke{when}: {reason_of(error)}")
+        case _:
+            return ConnectionLost(f"{what}: the connection broke{when}: {type(error).__name__}")
+
+
+def is_reset(error: BaseException) -> bool:
+    """Whether the server went away from a connection that there was: sending once more may help."""
+    return isinstance(error, ServerGone | OSError) and not isinstance(error, TimeoutError)
+
+
+def unreachable(error: OSError, what: str) -> ConnectionLost:
+    return ConnectionLost(f"{what}: the server cannot be reached: {reason_of(error)}")
+
+
+def untrusted(error: BaseException, what: str) -> ConnectionLost:
+    """The server's certificate is not accepted."""
+    reason = getattr(error, "verify_message", "") or "it cannot be verified"
+    return ConnectionLost(
+        f"{what}: the server's certificate is not accepted: {reason}: "
+        "check certificate-authority and tls-server-name of the configuration"
+    )
+
+
+def without_tls(error: ssl.SSLError, what: str) -> ConnectionLost:
+    """No TLS connection could be made."""
+    return ConnectionLost(f"{what}: no TLS connection: {error.reason or 'the handshake failed'}")
+
+
+def reason_of(error: OSError) -> str:
+    return error.strerror or type(error).__name__
