@@ -69,9 +69,9 @@ class HttpTransport:
             self._limiter = TokenBucket(world.clock, config.qps, config.burst)
         self._metrics = HttpMetrics(metrics, self.host)
         self._deadline = deadline
-        added = AddedHeaders(fixed_headers(config), impersonation_headers(config))
+        self._headers = AddedHeaders(fixed_headers(config), impersonation_headers(config))
         check = None if deadline is None else self._check_deadline
-        settings = PoolSettings(self.host, world.clock, self._metrics, added, longest_answer, check)
+        settings = PoolSettings(self.host, world.clock, self._metrics, self._headers, longest_answer, check)
         self._pools = HttpPools(config, world, settings)
         if config.tls.insecure and config.secure:
             log.warning(

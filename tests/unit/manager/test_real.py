@@ -225,7 +225,7 @@ def test_a_manager_speaks_http_to_the_server_of_its_configuration() -> None:
 
     async def play() -> None:
         election = manager.connected("leader-election")
-        assert ("User-Agent", "me/leader-election") in election.transport._fixed  # type: ignore[attr-defined]
+        assert ("User-Agent", "me/leader-election") in election.transport._headers.fixed  # type: ignore[attr-defined]
         await election.close()
         await manager._connections.close()
 

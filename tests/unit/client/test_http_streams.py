@@ -1,0 +1,253 @@
+"""HttpTransport: bodies that come, or go, in pieces, on both event loops."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import zlib
+from collections.abc import AsyncIterator, Callable, Coroutine
+from typing import Any
+
+import pytest
+import uvloop
+from aiohttp import web
+from tests.unit.client.https import Socket, get, listening, run, serving, transport
+from tests.unit.client.test_http_proxy import PASSWORD, proxy
+
+from ostinato.client.secret import Secret
+from ostinato.client.transport import ConnectionLost, Request
+
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+def on_uvloop(main: Coroutine[Any, Any, None]) -> None:
+    async def bounded() -> None:
+        async with asyncio.timeout(30):
+            await main
+
+    uvloop.run(bounded())
+
+
+LOOPS = pytest.mark.parametrize("run_on", [run, on_uvloop])
+RunOn = Callable[[Coroutine[Any, Any, None]], None]
+
+
+@LOOPS
+@pytest.mark.parametrize("plain", [True, False])
+def test_a_server_waits_for_a_slow_reader_and_nothing_is_lost(run_on: RunOn, plain: bool) -> None:
+    most, piece = 400, bytes(range(256)) * 512
+    written = 0
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        nonlocal written
+        stream = web.StreamResponse()
+        await stream.prepare(request)
+        for _ in range(most):
+            await stream.write(piece)
+            written += 1
+        return stream
+
+    async def until_stuck() -> None:
+        before = -1
+        while before != written:
+            before = written
+            await asyncio.sleep(0.1)
+
+    async def main() -> None:
+        async with serving(answer, plain=plain) as served, transport(served.config()) as sender:
+            response = await sender.request(Request("GET", "/", stream=True))
+            chunks = response.chunks()
+            first = await anext(chunks)
+            await until_stuck()
+            assert written < most
+            assert sum(len(each) for each in response._reader.pieces) < 1_000_000
+            rest = [chunk async for chunk in chunks]
+            assert b"".join([first, *rest]) == piece * most
+            assert await get(sender) == piece * most
+            assert len(served.connections) == 1
+
+    run_on(main())
+
+
+@LOOPS
+def test_what_comes_fast_is_given_in_few_pieces(run_on: RunOn) -> None:
+    async def converse(socket: Socket, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await socket.head(reader)
+        writer.write(CHUNKED + b"5\r\nline\n\r\n" * 1000 + b"0\r\n\r\n")
+        await writer.drain()
+        await reader.read()
+
+    async def main() -> None:
+        async with listening(converse) as socket, transport(socket.config()) as sender:
+            response = await sender.request(Request("GET", "/", stream=True))
+            chunks = [chunk async for chunk in response.chunks()]
+            assert b"".join(chunks) == b"line\n" * 1000
+            assert len(chunks) < 10
+
+    run_on(main())
+
+
+@LOOPS
+def test_a_compressed_stream_is_given_as_it_comes(run_on: RunOn) -> None:
+    async def main() -> None:
+        go_on = asyncio.Event()
+
+        async def answer(request: web.Request) -> web.StreamResponse:
+            packer = zlib.compressobj(wbits=31)
+            stream = web.StreamResponse(headers={"Content-Encoding": "gzip"})
+            await stream.prepare(request)
+            await stream.write(packer.compress(b"one\n") + packer.flush(zlib.Z_SYNC_FLUSH))
+            await go_on.wait()
+            await stream.write(packer.compress(b"two\n") + packer.flush())
+            return stream
+
+        async with serving(answer) as served, transport(served.config()) as sender:
+            chunks = (await sender.request(Request("GET", "/", stream=True))).chunks()
+            assert await anext(chunks) == b"one\n"
+            go_on.set()
+            assert [chunk async for chunk in chunks] == [b"two\n"]
+
+    run_on(main())
+
+
+@LOOPS
+def test_an_answer_without_a_length_ends_with_its_connection(run_on: RunOn) -> None:
+    async def converse(socket: Socket, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await socket.head(reader)
+        writer.write(b"HTTP/1.1 200 OK\r\n\r\nhel")
+        await writer.drain()
+        await asyncio.sleep(0.01)
+        writer.write(b"lo")
+
+    async def main() -> None:
+        async with listening(converse) as socket, transport(socket.config()) as sender:
+            for stream in (True, False):
+                assert await get(sender, stream=stream) == b"hello"
+            assert socket.connections == 2
+
+    run_on(main())
+
+
+@LOOPS
+def test_a_stream_that_is_left_takes_its_connection_with_it(run_on: RunOn) -> None:
+    async def converse(socket: Socket, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await socket.head(reader)
+        writer.write(CHUNKED + b"5\r\nbegun\r\n")
+        await writer.drain()
+        assert await reader.read() == b""
+        left.set()
+
+    left = asyncio.Event()
+
+    async def main() -> None:
+        async with listening(converse) as socket, transport(socket.config()) as sender:
+            async with await sender.request(Request("GET", "/", stream=True)) as response:
+                chunks = response.chunks()
+                assert await anext(chunks) == b"begun"
+                waiting = asyncio.ensure_future(anext(chunks))  # type: ignore[arg-type]
+                await asyncio.sleep(0)
+            with pytest.raises(ConnectionLost, match="while its answer was read"):
+                await waiting
+            await left.wait()
+            with pytest.raises(ConnectionLost, match="closed before its end"):
+                await response.read()
+
+    run_on(main())
+
+
+def test_who_gives_up_reading_gives_up_the_connection() -> None:
+    async def main() -> None:
+        async def answer(request: web.Request) -> web.StreamResponse:
+            stream = web.StreamResponse()
+            await stream.prepare(request)
+            await stream.write(b"begun")
+            if request.path == "/never":
+                await asyncio.Event().wait()
+            return stream
+
+        async with serving(answer) as served, transport(served.config()) as sender:
+            response = await sender.request(Request("GET", "/never"))
+            reading = asyncio.ensure_future(response.read())
+            await asyncio.sleep(0.01)
+            reading.cancel()
+            await asyncio.gather(reading, return_exceptions=True)
+            pool = await sender._pools.current(None)
+            assert pool.is_unused()
+            assert await get(sender) == b"begun"
+            assert len(served.connections) == 2
+
+    run(main())
+
+
+@LOOPS
+def test_a_server_that_has_heard_enough_is_sent_no_more(run_on: RunOn) -> None:
+    async def converse(socket: Socket, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await socket.head(reader)
+        writer.write(b"HTTP/1.1 413 Too Large\r\nContent-Length: 4\r\n\r\nmuch")
+        await writer.drain()
+        await reader.read()
+
+    async def endless() -> AsyncIterator[bytes]:
+        while True:
+            yield b"more"
+            await asyncio.sleep(0)
+
+    async def main() -> None:
+        async with listening(converse) as socket, transport(socket.config()) as sender:
+            for body in (endless(), bytes(50_000_000)):
+                response = await sender.request(Request("PUT", "/", body=body))
+                assert (response.status, await response.read()) == (413, b"much")
+            assert socket.connections == 2
+
+    run_on(main())
+
+
+def test_a_body_that_fails_ends_its_request_and_connection() -> None:
+    async def broken() -> AsyncIterator[bytes]:
+        yield b"begun"
+        raise ValueError("no more")
+
+    async def main() -> None:
+        async with serving() as served, transport(served.config()) as sender:
+            with pytest.raises(ValueError, match="no more"):
+                await sender.request(Request("PUT", "/", body=broken()))
+            pool = await sender._pools.current(None)
+            assert pool.is_unused()
+            assert pool._idle == []
+            assert await get(sender) == b"hello"
+
+    run(main())
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_a_tunnel_can_be_had_on_uvloop(scheme: str) -> None:
+    async def main() -> None:
+        async with listening(proxy) as socket, serving(plain=scheme == "http") as served:
+            through = Secret(f"http://u:{PASSWORD}@127.0.0.1:{socket.port}")
+            async with transport(served.config(proxy=through)) as sender:
+                assert [await get(sender), await get(sender)] == [b"hello"] * 2
+            assert socket.connections == 1
+
+    on_uvloop(main())
+
+
+def test_an_operator_does_not_load_aiohttp() -> None:
+    code = (
+        "import asyncio, sys\n"
+        "from ostinato import Manager, controller\n"
+        "from ostinato.client import Config\n"
+        "from ostinato.client.http import HttpTransport\n"
+        "from ostinato.client.transport import Request, TransportError\n"
+        "from ostinato.world import World\n"
+        "async def main():\n"
+        "    sender = HttpTransport(Config(server='http://127.0.0.1:1'), World.real())\n"
+        "    try:\n"
+        "        await sender.request(Request('GET', '/'))\n"
+        "    except TransportError:\n"
+        "        await sender.close()\n"
+        "asyncio.run(main())\n"
+        "print([name for name in sys.modules if name in ('aiohttp', 'multidict', 'yarl')])\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (ended.stdout, ended.stderr) == ("[]\n", "")
