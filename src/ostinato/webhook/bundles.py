@@ -36,31 +36,29 @@ class CaBundles:
         self._places = tuple(places)
         self._missing: set[Place] = set()  # those that did not exist when they were last looked at
 
-    async def put(self, authorities: bytes) -> bool:
-        """Write the bundle wherever it is not; whether anything was written.
+    async def put(self, authorities: bytes) -> None:
+        """Write the bundle wherever it is not.
 
         If a place cannot be written, the others are all the same, and its APIError is raised then.
         """
         bundle = base64.b64encode(authorities).decode("ascii")
-        written = False
         failure: APIError | None = None
         for place in self._places:
             try:
-                written |= await self._put(place, bundle)
+                await self._put(place, bundle)
             except APIError as error:
                 failure = error
         if failure is not None:
             raise failure
-        return written
 
-    async def _put(self, place: Place, bundle: str) -> bool:
+    async def _put(self, place: Place, bundle: str) -> None:
         for attempt in range(_ATTEMPTS):
             document = await self._objects.get(place.kind, place.name)
             if document is None:
                 if place not in self._missing:
                     log.warning("%s %s does not exist: its CA bundle is written when it does", *_named(place))
                 self._missing.add(place)
-                return False
+                return
             self._missing.discard(place)
             operations = [
                 {"op": "add", "path": f"{path}/caBundle", "value": bundle}
@@ -68,7 +66,7 @@ class CaBundles:
                 if config.get("caBundle") != bundle
             ]
             if not operations:
-                return False
+                return
             version = (document.get("metadata") or {}).get("resourceVersion")
             unchanged = {"op": "test", "path": "/metadata/resourceVersion", "value": version}
             try:
@@ -78,8 +76,7 @@ class CaBundles:
                     raise
                 continue
             log.info("%s %s: the CA bundle is written", *_named(place))
-            return True
-        raise AssertionError
+            return
 
 
 def _named(place: Place) -> tuple[str, str]:

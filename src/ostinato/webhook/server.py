@@ -1,9 +1,9 @@
 """The webhook server: HTTPS in front of a dispatcher, with a certificate that is kept fresh.
 
 - Listens on port 9443 unless told otherwise; TLS always.
-- The certificate is looked at again and again. A new authority is first made known to the API servers, and shown only
-  some seconds later, so that no call fails in between. What goes wrong is logged and tried again; the old certificate
-  goes on.
+- The certificate is looked at again and again. A new authority is first made known to the API servers, before the
+  server listens at all, or some seconds before it is shown: no call fails in between. What goes wrong is logged and
+  tried again; the old certificate goes on.
 - Stopping lets the reviews under way finish, within a minute.
 """
 
@@ -97,7 +97,13 @@ class WebhookServer:
 
         self.dispatcher.conversions.check()
         self.dispatcher.statistics.certificate_reads += 1
-        self._show(await self._certificates.current())
+        self._show(found := await self._certificates.current())
+        try:
+            async with self._world.clock.timeout(_SPREAD_SECONDS):
+                await self._make_known(found)
+        except (APIError, TransportError, TimeoutError) as error:
+            why = str(error) or "the server does not answer"
+            log.error("who vouches for the webhooks is not made known yet: %s", why)
         self._http = web.Server(
             self._respond, access_log=None, logger=log, keepalive_timeout=_IDLE_SECONDS, auto_decompress=False
         )
@@ -164,14 +170,20 @@ class WebhookServer:
         except CertificateError:
             statistics.certificate_errors += 1
             raise
-        shown = self._shown
-        written = await self._bundles.put(found.authorities) if self._bundles and found.authorities else False
-        if found == shown:
+        known = await self._make_known(found)
+        if found == self._shown:
             return
-        if written and shown is not None:
+        if known:  # perhaps just now, and perhaps by another replica
             await self._world.clock.sleep(_SPREAD_SECONDS)
         self._show(found)
         log.info("the webhooks have a new certificate")
+
+    async def _make_known(self, certificate: Certificate) -> bool:
+        """Tell API servers who vouches for it; whether that is for this server to do."""
+        if self._bundles is None or not certificate.authorities:
+            return False
+        await self._bundles.put(certificate.authorities)
+        return True
 
     def _show(self, certificate: Certificate) -> None:
         try:

@@ -364,22 +364,24 @@ def test_the_bundle_is_written_wherever_it_is_not() -> None:
     async def main(simulation: Simulation, objects: ClientObjects, client: Client) -> None:
         bundles = CaBundles(objects, places)
         first = await MadeCertificates(simulation, HOSTS).current()
-        assert await bundles.put(first.authorities) is False  # nothing is there yet
+        await bundles.put(first.authorities)  # nothing is there yet
         await objects.create(configuration(VALIDATING, "a.example.dev", "b.example.dev"))
         await objects.create(configuration(MUTATING, "a.example.dev"))
         await objects.create(definition())
-        assert await bundles.put(first.authorities) is True
+        await bundles.put(first.authorities)
         expected = base64.b64encode(first.authorities).decode()
         for place, count in zip(places, (2, 1, 1), strict=True):
             assert bundles_of(await objects.get(place.kind, place.name)) == [expected] * count
-        assert await bundles.put(first.authorities) is False  # nothing to do
+        before = [await objects.get(place.kind, place.name) for place in places]
+        await bundles.put(first.authorities)
+        assert [await objects.get(place.kind, place.name) for place in places] == before, "there is nothing to do"
 
         applied_again = configuration(MUTATING, "a.example.dev", "new.example.dev")
         found = await objects.get(MUTATING, "hooks")
         assert found is not None
         applied_again["metadata"]["resourceVersion"] = found["metadata"]["resourceVersion"]
         await objects.update(applied_again)
-        assert await bundles.put(first.authorities) is True
+        await bundles.put(first.authorities)
         assert bundles_of(await objects.get(MUTATING, "hooks")) == [expected] * 2
 
     on_a_server(main)
@@ -404,7 +406,7 @@ def test_a_writer_that_was_faster_is_not_overwritten(caplog: pytest.LogCaptureFi
                 await super().patch(kind, name, operations)
 
         made = await MadeCertificates(simulation, HOSTS).current()
-        assert await CaBundles(Racing(2), [Place(VALIDATING, "hooks")]).put(made.authorities) is True
+        await CaBundles(Racing(2), [Place(VALIDATING, "hooks")]).put(made.authorities)
         found = await objects.get(VALIDATING, "hooks")
         assert found is not None
         assert found["metadata"]["labels"] == {"writer": "0"}
@@ -440,8 +442,9 @@ def test_a_definition_without_a_conversion_webhook_is_left_alone() -> None:
         del document["spec"]["conversion"]
         await objects.create(document)
         made = await MadeCertificates(simulation, HOSTS).current()
-        bundles = CaBundles(objects, [Place(DEFINITION, "widgets.example.dev")])
-        assert await bundles.put(made.authorities) is False
+        before = await objects.get(DEFINITION, "widgets.example.dev")
+        await CaBundles(objects, [Place(DEFINITION, "widgets.example.dev")]).put(made.authorities)
+        assert await objects.get(DEFINITION, "widgets.example.dev") == before
 
     on_a_server(main)
 

@@ -19,7 +19,7 @@ from cryptography import x509
 from tests.unit.client import certificates
 from tests.unit.webhook.samples import Widget, admission_review, widget
 
-from ostinato.api.errors import ServiceUnavailable
+from ostinato.api.errors import ServiceUnavailable, Unauthorized
 from ostinato.cache import CachedClient, Informers
 from ostinato.client import Client, ConnectionLost, Unstructured
 from ostinato.controller.runnable import Families, Surroundings
@@ -342,12 +342,10 @@ class Told:
         self.bundles: list[bytes] = []
         self.failures: list[Exception] = []
 
-    async def put(self, authorities: bytes) -> bool:
+    async def put(self, authorities: bytes) -> None:
         if self.failures:
             raise self.failures.pop(0)
-        changed = self.bundles[-1:] != [authorities]
         self.bundles.append(authorities)
-        return changed
 
 
 class Changing:
@@ -384,6 +382,28 @@ async def test_a_new_authority_is_made_known_before_it_is_needed(monkeypatch: py
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
+
+
+@running
+async def test_an_authority_is_known_before_anybody_can_call(caplog: pytest.LogCaptureFixture) -> None:
+    world = World.real()
+    made = make_certificate(world, HOSTS, timedelta(days=1))
+
+    class Listening(Told):
+        async def put(self, authorities: bytes) -> None:
+            assert server._listener is None
+            await super().put(authorities)
+
+    told = Listening()
+    bundles: Any = told
+    for failures in ([], [Unauthorized.of("no")], [ConnectionLost("gone")], [TimeoutError()]):
+        told.bundles, told.failures = [], [*failures]
+        server = WebhookServer(world, Changing(made), bundles=bundles, host="127.0.0.1", port=0)
+        await server.start()
+        assert told.bundles == ([] if failures else [made.authorities])
+        assert await shown_by(server) == serial(made), "it serves all the same, and tries again"
+        await server.stop()
+    assert len([text for text in caplog.messages if "is not made known yet" in text]) == 3
 
 
 # As a manager runs it
@@ -425,6 +445,7 @@ async def test_webhooks_run_with_everything_made_by_themselves() -> None:
 
     async with asyncio.timeout(10):
         await bundle_is_written()
+    await until(lambda: webhooks._server is not None and webhooks._server._listener is not None)
     await webhooks.check()
     assert len(shown.families) == 1
     assert (webhooks.name, webhooks.needs_leader_election) == ("hooks", False)
