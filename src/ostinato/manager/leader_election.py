@@ -13,6 +13,7 @@ from typing import Final
 
 import msgspec
 
+from ostinato.api import names
 from ostinato.world import Ids
 
 JITTER: Final = 1.2  # a candidate waits for its retry period, and up to this much of it again
@@ -49,6 +50,8 @@ class LeaderElection(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if not self.name:
             raise ValueError("leader election needs a name: that of the Lease that all candidates share")
+        if problems := names.is_dns1123_subdomain(self.name):
+            raise ValueError(f"leader election {self.name!r} cannot be called so: {problems[0]}")
         for field in ("lease_duration", "renew_deadline", "retry_period"):
             if not getattr(self, field) > 0:
                 raise ValueError(f"leader election {self.name}: {field} must be greater than zero")

@@ -34,6 +34,7 @@ import typing
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Literal, TypedDict, TypeVar, Unpack, overload
 
+from ostinato.api import names
 from ostinato.api.codec import ObjectError, from_json
 from ostinato.api.gvk import GroupVersionKind
 from ostinato.api.object import KindInfo, Object, kind_of, plural_of
@@ -79,6 +80,14 @@ class HookOptions(TypedDict, total=False):
     match_conditions: Sequence[Mapping[str, str]]
 
 
+_LISTS: Final = ("match_conditions", "operations", "rules", "subresources")
+_CHOICES: Final = {
+    option: typing.get_args(hint)
+    for option, hint in typing.get_type_hints(HookOptions).items()
+    if typing.get_origin(hint) is Literal
+}
+
+
 class AdmissionHook:
     """A validator or defaulter: the function, the kind that it is for, and how it is to be called."""
 
@@ -115,8 +124,13 @@ class AdmissionHook:
 
     def _check(self) -> None:
         name = self.callback.name
-        if isinstance(self.options.get("operations"), str):
-            raise TypeError(f"{name}: operations is a list, such as ['CREATE']")
+        if unknown := sorted(self.options.keys() - HookOptions.__annotations__.keys()):
+            raise TypeError(f"{name}: no option {unknown[0]!r}: there are {', '.join(HookOptions.__annotations__)}")
+        for option, value in self.options.items():
+            if option in _LISTS and isinstance(value, str | Mapping):
+                raise TypeError(f"{name}: {option} is a list, not {value!r}")
+            if option in _CHOICES and value not in _CHOICES[option]:
+                raise ValueError(f"{name}: {option} is {' or '.join(_CHOICES[option])}, not {value!r}")
         if "rules" in self.options and "subresources" in self.options:
             raise ValueError(f"{name}: rules name their subresources themselves")
         if wrong := [each for each in self.operations if each not in OPERATIONS]:
@@ -127,7 +141,10 @@ class AdmissionHook:
             raise ValueError(f"{name}: path {self.path!r} does not match {_PATH.pattern}")
         if self.name.count(".") < 2:
             raise ValueError(f"{name}: name {self.name!r} needs three parts, such as check.widgets.example.dev")
-        if not 1 <= self.options.get("timeout_seconds", 10) <= 30:
+        if problems := names.is_dns1123_subdomain(self.name):
+            raise ValueError(f"{name}: name {self.name!r}: {problems[0]}")
+        seconds = self.options.get("timeout_seconds", 10)
+        if not isinstance(seconds, int) or not 1 <= seconds <= 30:
             raise ValueError(f"{name}: timeout_seconds must be between 1 and 30")
         if not self.mutating and "reinvocation_policy" in self.options:
             raise ValueError(f"{name}: only defaulters are asked again, a validator has no reinvocation_policy")

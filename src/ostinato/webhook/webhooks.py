@@ -12,6 +12,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from ostinato.api import names
 from ostinato.api.gvk import NamespacedName
 from ostinato.api.object import kind_of
 from ostinato.controller.runnable import Surroundings
@@ -61,6 +62,8 @@ class Webhooks:
         - `conversions`: those of a scheme, to which the hooks' are added. Default to the hooks' alone.
         - `limits`: sizes, times and numbers. Default to those of `Limits`.
         """
+        if problems := names.is_dns1123_subdomain(name):
+            raise ValueError(f"webhooks {name!r} cannot be called so: {problems[0]}")
         self.name = name
         self.endpoint = endpoint
         self.hooks = tuple(hook for hook in hooks if isinstance(hook, AdmissionHook))

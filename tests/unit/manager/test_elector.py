@@ -27,6 +27,7 @@ def fail(*methods: str) -> Any:
     ("options", "message"),
     [
         ({"name": ""}, "needs a name"),
+        ({"name": "My Lease"}, "leader election 'My Lease' cannot be called so: a lowercase RFC 1123"),
         ({"name": "a", "lease_duration": 0}, "lease_duration must be greater than zero"),
         ({"name": "a", "renew_deadline": 0}, "renew_deadline must be greater than zero"),
         ({"name": "a", "retry_period": -1}, "retry_period must be greater than zero"),

@@ -146,7 +146,20 @@ def test_a_base_class_may_be_annotated() -> None:
         (lambda: validator(Widget, path="check")(nothing), "path 'check' does not match"),
         (lambda: validator(Widget, path="/a b")(nothing), "path '/a b' does not match"),
         (lambda: validator(Widget, name="check")(nothing), "needs three parts"),
+        (
+            lambda: validator(Widget, name="Check.Widgets.dev")(nothing),
+            "name 'Check.Widgets.dev': a lowercase RFC 1123",
+        ),
         (lambda: validator(Widget, timeout_seconds=31)(nothing), "between 1 and 30"),
+        (lambda: validator(Widget, timeout_seconds="5")(nothing), "between 1 and 30"),  # type: ignore[call-overload]
+        (lambda: validator(Widget, failurePolicy="Ignore")(nothing), "no option 'failurePolicy': there are operations"),  # type: ignore[call-overload]
+        (lambda: validator(Widget, failure_policy="ignore")(nothing), "failure_policy is Fail or Ignore, not 'ignore'"),  # type: ignore[call-overload]
+        (lambda: validator(Widget, subresources="status")(nothing), "subresources is a list, not 'status'"),
+        (lambda: validator(Widget, rules={"operations": ["*"]})(nothing), "rules is a list, not {"),  # type: ignore[call-overload]
+        (
+            lambda: Webhooks(endpoint=UrlEndpoint("https://a"), name="My hooks"),
+            "webhooks 'My hooks' cannot be called so: a lowercase RFC 1123",
+        ),
         (lambda: validator(Widget, reinvocation_policy="IfNeeded")(nothing), "only defaulters are asked again"),
         (lambda: converter(lambda thing: None), "annotate parameter and result"),
         (lambda: converter(Widget, Pod)(lambda thing: None), "are not two versions of one kind"),
