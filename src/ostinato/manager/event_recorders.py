@@ -48,6 +48,9 @@ class _Recorder:
     def event(self, regarding: Subject, reason: str, note: str, /, **options: Unpack[EventOptions]) -> None:
         """Say that something happened to an object. Never waits and never raises."""
         try:
+            if unknown := sorted(options.keys() - EventOptions.__annotations__.keys()):
+                known = ", ".join(EventOptions.__annotations__)
+                _logger.error("event %s: there is no option %r, only %s", reason, unknown[0], known)
             kind = options.get("kind", "Normal")
             if kind not in ("Normal", "Warning"):
                 _logger.error("event %s about %s is dropped: there is no type %r", reason, _told(regarding), kind)

@@ -301,6 +301,18 @@ def test_recording_never_raises(about: Any, caplog: pytest.LogCaptureFixture) ->
     assert caplog.records[0].levelno == logging.ERROR
 
 
+def test_an_option_that_there_is_not_is_told_and_the_event_recorded(caplog: pytest.LogCaptureFixture) -> None:
+    @staged
+    async def play(stage: Stage) -> None:
+        told = Told(stage, Event)
+        told.recorder.event(A, "Refused", "no", type="Warning")  # type: ignore[call-arg]
+        assert [event.type for event in await told.settled()] == ["Normal"]
+        await told.events.stop()
+
+    play()
+    assert caplog.messages == ["event Refused: there is no option 'type', only kind, action, related"]
+
+
 @staged
 async def test_long_texts_and_odd_names_are_made_to_fit(stage: Stage) -> None:
     told = Told(stage, Event)
