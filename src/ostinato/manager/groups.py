@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from typing import Any, Final, Protocol, runtime_checkable
+from typing import Any, Final, Protocol, TypeGuard, runtime_checkable
 
 from ostinato.controller.runnable import CoolsDown, Runnable, Surroundings, WarmsUp
 from ostinato.manager.group import Group, Job
@@ -32,6 +32,9 @@ _BETWEEN_CHECKS: Final = 0.1  # seconds
 @runtime_checkable
 class Serves(Protocol):
     """A runnable that others connect to."""
+
+    @property
+    def name(self) -> str: ...
 
     async def check(self) -> None:
         """Raise unless it serves."""
@@ -53,10 +56,10 @@ class Groups:
         if name in self._names:
             raise ValueError(f"there is a runnable {name!r} already: names are unique in a manager")
         work = self._work(runnable, surroundings)
-        if needs_leader_election(runnable):
-            self.leaders.add(Job(name, work))
-        elif isinstance(runnable, Serves):
+        if is_webhook(runnable):
             self.webhooks.add(Job(name, work, lambda: self._serves(runnable)))
+        elif needs_leader_election(runnable):
+            self.leaders.add(Job(name, work))
         else:
             self.others.add(Job(name, work))
         self._names.add(name)
@@ -115,6 +118,11 @@ class _Once:
         if self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._make())
         await self._task
+
+
+def is_webhook(runnable: Runnable) -> TypeGuard[Serves]:
+    """Whether it is to serve before others start, and before the process is ready."""
+    return isinstance(runnable, Serves) and not needs_leader_election(runnable)
 
 
 def needs_leader_election(runnable: Runnable) -> bool:

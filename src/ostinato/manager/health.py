@@ -49,6 +49,9 @@ class Checks:
             raise ValueError(f"{name!r} cannot be the name of a check: it is part of a path")
         self._checks[name] = check
 
+    def __contains__(self, name: str) -> bool:
+        return name in self._checks
+
     async def report(self, name: str, query: Mapping[str, Sequence[str]]) -> Report:
         """The answer about one check, or about all if the name is empty."""
         checks = self._checks or {"ping": _ping}

@@ -7,7 +7,8 @@
     manager.add_readiness_check("database", database.ping)
     manager.run()
 
-- Parts start and stop in an order that is written down in `groups`.
+- Parts start and stop in an order that is written down in `groups`. What others connect to, webhooks, has to serve
+  before the process is ready.
 - An error of any part ends the manager, which stops the others and raises it.
 - A stop is asked for by a signal, by `stop()`, or by cancelling `serve()`. What is under way then has
   `graceful_shutdown` seconds to finish: 0 is no time at all, a negative number as long as it takes.
@@ -41,7 +42,7 @@ from ostinato.manager.election import Election
 from ostinato.manager.endpoints import Answer, Endpoint, Query
 from ostinato.manager.fence import Fence
 from ostinato.manager.group import Stopped
-from ostinato.manager.groups import Groups, needs_leader_election
+from ostinato.manager.groups import Groups, is_webhook, needs_leader_election
 from ostinato.manager.health import Check, Checks
 from ostinato.manager.hosting import Choices, current_host
 from ostinato.manager.leader_election import LeaderElection, identity
@@ -263,6 +264,8 @@ class Manager:
         self._show_metrics(connections)
         for runnable in self._added:
             groups.add(runnable, self._surroundings(runnable))
+            if is_webhook(runnable) and runnable.name not in self._health["readyz"]:
+                self._health["readyz"].add(runnable.name, runnable.check)
         self._groups = groups
         connections.events.start()
         if self._told_to_stop:

@@ -184,6 +184,27 @@ async def test_all_that_serve_are_waited_for_but_not_when_the_end_has_come(stage
 
 
 @staged
+async def test_a_process_is_ready_when_its_webhooks_serve_unless_it_says_otherwise(stage: Stage) -> None:
+    async def ready(rig: Rig, name: str = "") -> tuple[int, str]:
+        answer = await rig.manager._answer_health(f"/readyz/{name}".rstrip("/"), {})
+        assert answer is not None
+        return answer.status, answer.text
+
+    rig = Rig(stage)
+    rig.manager.add(Served(rig, after=5, name="hooks"), rig.part("part"))
+    await rig.start(1)
+    assert await ready(rig) == (500, "[-]hooks failed: reason withheld\nhealthz check failed\n")
+    await stage.clock.sleep(10)
+    assert await ready(rig) == await ready(rig, "hooks") == (200, "ok")
+    await rig.stop()
+    other = Rig(stage)
+    other.manager.add(Served(other, after=5, name="hooks")).add_readiness_check("hooks", lambda: None)
+    await other.start(1)
+    assert await ready(other) == (200, "ok")
+    await other.stop()
+
+
+@staged
 async def test_an_error_of_a_part_ends_the_manager_and_is_raised(stage: Stage) -> None:
     rig = Rig(stage)
     rig.manager.add(rig.part("a"), rig.part("b", error=RuntimeError("broken")))
