@@ -14,6 +14,8 @@ from ostinato.world.rng import Rng
 # No vowels, and no digits that look like letters: no accidental words. Kubernetes draws its suffixes from the same.
 ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 
+_VARIANTS = dict(zip("0123456789abcdef", "89ab" * 4, strict=True))  # of a UUID: a random digit, its upper bits 10
+
 
 class Ids:
     __slots__ = ("_entropy",)
@@ -32,11 +34,9 @@ class Ids:
 
     def uid(self) -> str:
         """A version 4 UUID in its canonical form, as in `metadata.uid`."""
-        number = int.from_bytes(self._entropy(16), "big")
-        number = number & ~(0xF << 76) | 4 << 76  # the version
-        number = number & ~(0x3 << 62) | 0x2 << 62  # the variant
-        text = f"{number:032x}"
-        return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+        text = self._entropy(16).hex()
+        variant = _VARIANTS[text[16]]
+        return f"{text[:8]}-{text[8:12]}-4{text[13:16]}-{variant}{text[17:20]}-{text[20:]}"  # 4 is the version
 
     def suffix(self, length: int = 5) -> str:
         """Random characters for the end of a generated name."""

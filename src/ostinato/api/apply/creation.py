@@ -8,11 +8,10 @@ goes. It knows what well formed objects look like; of any other it says `Unusual
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any
 
 from ostinato.api.apply.check import TypedError, check
-from ostinato.api.apply.elements import SELF, key_element, order
+from ostinato.api.apply.elements import SELF, name_element, order
 from ostinato.api.apply.fieldset import LEAF, FieldSet
 from ostinato.api.apply.rules import ItemError, ListRules, MapRules, Rules
 
@@ -58,7 +57,7 @@ def _beyond(new: dict[str, Any], zero: dict[str, Any], rules: MapRules, unowned:
             if below is None:
                 continue
         else:
-            below = walk_of(field)(value)
+            below = LEAF if type(value) in _SCALARS[field.scalar] else walk_of(field)(value)
         if element in unowned:
             if below is LEAF:
                 continue
@@ -229,8 +228,9 @@ def _in_order(items: list[Any], rules: ListRules, key: str | None) -> list[tuple
     if key is not None:  # as nearly all lists have it: by their names, if all have one
         named = [(item[key], item) for item in items if type(item) is dict and type(item.get(key)) is str]
         if len(named) == len(items):
-            named.sort(key=_name)
-            return [(_element(key, name), item) for name, item in named]
+            if len(named) > 1:
+                named.sort(key=_name)
+            return [(name_element(key, name), item) for name, item in named]
     try:
         found = [(rules.element(item), item) for item in items]
     except ItemError:
@@ -241,11 +241,3 @@ def _in_order(items: list[Any], rules: ListRules, key: str | None) -> list[tuple
 
 def _name(pair: tuple[str, Any]) -> str:
     return pair[0]
-
-
-def _element(key: str, name: str) -> str:
-    return _short_element(key, name) if len(name) <= _SHORT else key_element([(key, name)])
-
-
-_SHORT = 64  # characters of a name up to which its path element is remembered: names come again and again
-_short_element = lru_cache(maxsize=4096)(lambda key, name: key_element([(key, name)]))

@@ -47,6 +47,11 @@ def key_element(keys: Iterable[tuple[str, Any]]) -> str:
     return "k:{" + ",".join([f'"{name}":{_value_text(value)}' for name, value in keys]) + "}"
 
 
+def name_element(key: str, name: str) -> str:
+    """The element of an item that has one key, a text: as nearly all lists have it."""
+    return f'k:{{"{key}":{_value_text(name)}}}' if _NEEDS_CARE.search(name) else f'k:{{"{key}":"{name}"}}'
+
+
 def value_element(value: Any) -> str:
     """The element of a set's item."""
     return "v:" + _value_text(value)

@@ -29,11 +29,12 @@ class ManagedFieldsError(ValueError):
 class Managed:
     """The owners of an object, and when each last changed something."""
 
-    __slots__ = ("as_read", "owners", "times")
+    __slots__ = ("as_read", "owners", "read_from", "times")
 
     def __init__(self, owners: Owners | None = None, times: dict[Identity, str] | None = None) -> None:
         self.owners = owners if owners is not None else {}
         self.times = times if times is not None else {}
+        self.read_from: Any = None  # the list that was read
         self.as_read: dict[Identity, FieldSet] = {}  # the sets that were read, which need no ordering to be written
 
 
@@ -56,6 +57,7 @@ def decode(entries: Any) -> Managed:
         return managed
     if not isinstance(entries, list):
         raise ManagedFieldsError("managedFields must be a list")
+    managed.read_from = entries
     for index, entry in enumerate(entries):
         try:
             read = msgspec.convert(entry, _Read)
@@ -71,7 +73,7 @@ def decode(entries: Any) -> Managed:
         managed.as_read[identity] = fields
         managed.times.pop(identity, None)
         if read.time:
-            managed.times[identity] = _usual_time(read.time) if len(read.time) <= _USUAL_TIME else _time(read.time)
+            managed.times[identity] = read_time(read.time)
     return managed
 
 
@@ -97,6 +99,11 @@ def _read(entry: Any, index: int) -> _Read:
     return _Read(operation, api_version, fields_type, entry.get("fieldsV1"), manager, subresource, time)
 
 
+def read_time(text: str) -> str:
+    """A time in its one spelling. Raises ManagedFieldsError."""
+    return _usual_time(text) if len(text) <= _USUAL_TIME else _time(text)
+
+
 def _time(text: str) -> str:
     try:
         return str(Time.parse(text))
@@ -110,21 +117,32 @@ _usual_time = lru_cache(maxsize=1024)(_time)  # many objects are written in one 
 
 def encode(managed: Managed) -> list[Entry]:
     """Write managedFields."""
+    as_read, times = managed.as_read, managed.times
     entries: list[Entry] = []
     for identity, owned in managed.owners.items():
-        entry: Entry = {}
-        if identity.manager:
-            entry["manager"] = identity.manager
-        entry["operation"] = "Apply" if owned.applied else identity.operation
-        entry["apiVersion"] = owned.api_version
-        if identity in managed.times:
-            entry["time"] = managed.times[identity]
-        entry["fieldsType"] = "FieldsV1"
-        fields = owned.fields
-        entry["fieldsV1"] = fields if fields is managed.as_read.get(identity) else ordered(fields)
-        if identity.subresource:
-            entry["subresource"] = identity.subresource
-        entries.append(entry)
+        fields = owned.fields if owned.fields is as_read.get(identity) else ordered(owned.fields)
+        entries.append(written(identity, owned, fields, times.get(identity, "")))
+    return in_order(entries)
+
+
+def written(identity: Identity, owned: Owned, fields: FieldSet, time: str) -> Entry:
+    """One entry; the fields are in order."""
+    entry: Entry = {}
+    if identity.manager:
+        entry["manager"] = identity.manager
+    entry["operation"] = "Apply" if owned.applied else identity.operation
+    entry["apiVersion"] = owned.api_version
+    if time:
+        entry["time"] = time
+    entry["fieldsType"] = "FieldsV1"
+    entry["fieldsV1"] = fields
+    if identity.subresource:
+        entry["subresource"] = identity.subresource
+    return entry
+
+
+def in_order(entries: list[Entry]) -> list[Entry]:
+    """The entries as they are written; sorts the list."""
     if len(entries) > 1:
         entries.sort(key=_place)
     return entries

@@ -18,7 +18,7 @@ from typing import Any
 from ostinato.api.apply.check import TypedError, check
 from ostinato.api.apply.conflict import conflict_error
 from ostinato.api.apply.creation import Unusual, created
-from ostinato.api.apply.entries import Managed, ManagedFieldsError, cap, decode, encode, is_reset
+from ostinato.api.apply.entries import Managed, ManagedFieldsError, cap, decode, encode, is_reset, written
 from ostinato.api.apply.fieldset import Filter, difference, field_path, from_paths, has, union
 from ostinato.api.apply.lastapplied import KUBECTL, refreshed, vouched_fields
 from ostinato.api.apply.lay import lay
@@ -32,6 +32,8 @@ from ostinato.api.apply.ownership import (
     UnknownVersionError,
     Versions,
 )
+from ostinato.api.apply.seen import SeenUpdates, question
+from ostinato.api.apply.typed import Comparison
 from ostinato.api.apply.zero import zero_object
 from ostinato.api.errors import BadRequest
 from ostinato.api.gvk import GroupVersionKind
@@ -89,6 +91,7 @@ class FieldManager:
         self._rules = self._versions.rules(self._api_version)
         self._ownership = Ownership(self._versions, self._api_version, allowed or {})
         self._zero = zero_object(gvk)
+        self._seen = SeenUpdates()
 
     def lay(self, live: Object, config: Object) -> Object:
         """An object with a configuration over it, whoever owns the fields; TypedError if that may not be."""
@@ -108,15 +111,23 @@ class FieldManager:
             except Unusual:
                 pass  # the long way knows what to make of it
         before = live if live is not None else self._zero
-        managed = self._managed_before_update(before, new)
         bare = _without_managed_fields(new)
-        if not managed.owners and _metadata(before).get("uid"):
-            return bare
         try:
-            self._update(before, bare, managed, manager, now)
+            changes = self._changes(before, bare)
+            given = self._given_entries(before, new)
+            asked = question(given, self._api_version, changes, manager)
+            entries = self._seen.answer(asked, now) if asked is not None else None
+            if entries is None:
+                managed = self._managed_before_update(before, new)
+                if not managed.owners and _metadata(before).get("uid"):
+                    return bare
+                writer = self._settle(before, bare, changes, managed, manager, now)
+                if asked is not None and managed.read_from is given:
+                    self._seen.keep(asked, managed, writer)
+                entries = encode(managed)
         except (TypedError, UnknownVersionError):
             return bare
-        return _with_entries(bare, encode(managed))
+        return _with_entries(bare, entries)
 
     def _created(self, new: Object, manager: str, now: str) -> Object:
         """A new object with its managedFields, the short way; Unusual if that does not lead there."""
@@ -124,9 +135,13 @@ class FieldManager:
         if not taken:
             return new
         identity = Identity(manager or "unknown", "Update", self._api_version, self._subresource)
-        managed = Managed({identity: Owned(taken, self._api_version, applied=False)}, {identity: now})
-        managed.as_read[identity] = taken  # it is in order
-        return _with_entries(new, encode(managed))
+        entry = written(identity, Owned(taken, self._api_version, applied=False), taken, now)
+        return _with_entries(new, [entry])
+
+    def _given_entries(self, live: Object, new: Object) -> Any:
+        """The managedFields that the request brings, else those of the live object."""
+        brought = None if self._subresource else _metadata(new).get("managedFields")
+        return _metadata(live).get("managedFields") if brought is None else brought
 
     def _managed_before_update(self, live: Object, new: Object) -> Managed:
         """The owners that the request brings if it brings any that can be read, else those of the live object."""
@@ -145,12 +160,21 @@ class FieldManager:
         except ManagedFieldsError:
             return Managed()
 
-    def _update(self, live: Object, new: Object, managed: Managed, manager: str, now: str) -> None:
+    def _changes(self, live: Object, new: Object) -> Comparison:
+        """What a write changes; TypedError if that may not be."""
         live = self._versions.convert(_without_managed_fields(live), self._api_version)
         check(new, self._rules, duplicates=True)
-        owners = self._ownership.update(live, new, managed.owners, _CURRENT)
+        return self._ownership.changes(live, new)
+
+    def _settle(
+        self, live: Object, new: Object, changes: Comparison, managed: Managed, manager: str, now: str
+    ) -> Identity | None:
+        """Put into `managed` who owns what after these changes; who the writer is there, if they own any of it."""
+        live = self._versions.convert(_without_managed_fields(live), self._api_version)
+        owners = self._ownership.update(live, new, changes, managed.owners, _CURRENT)
         managed.owners = owners
         taken = difference(owners.pop(_CURRENT).fields, _UNOWNED) if _CURRENT in owners else {}
+        identity = None
         if taken:
             identity = Identity(manager or "unknown", "Update", self._api_version, self._subresource)
             if identity in owners:
@@ -158,6 +182,7 @@ class FieldManager:
             owners[identity] = Owned(taken, self._api_version, applied=False)
             managed.times[identity] = now
         cap(managed)
+        return identity
 
     # Apply
 
@@ -190,18 +215,20 @@ class FieldManager:
         return _with_entries(applied, entries)
 
     def _check_kind(self, config: Object) -> None:
-        found = _kind_of(config)
-        if found != self._gvk:
-            raise BadRequest.of(f"invalid object type: {found}")
+        if config.get("kind") != self._gvk.kind or config.get("apiVersion") != self._api_version:
+            found = _kind_of(config)
+            if found != self._gvk:
+                raise BadRequest.of(f"invalid object type: {found}")
         if isinstance(_metadata(config).get("managedFields"), list):
             raise BadRequest.of("metadata.managedFields must be nil")
 
     def _apply(self, live: Object, config: Object, managed: Managed, manager: str, now: str, *, force: bool) -> Object:
         """The applied object, managedFields apart: these are in `managed` then. The live object if nothing changed."""
         current = self._in_this_version(_without_managed_fields(live))
-        if not managed.owners:
+        if not managed.owners and live is not self._zero:
             try:
-                self._update(self._zero, current, managed, _BEFORE_FIRST_APPLY, now)
+                changes = self._changes(self._zero, current)
+                self._settle(self._zero, current, changes, managed, _BEFORE_FIRST_APPLY, now)
             except TypedError as error:
                 why = f"failed to convert new object ({self._named(current)}) to smd typed: {error}"
                 raise ApplyError(f"failed to create manager for existing fields: {why}") from None

@@ -90,9 +90,13 @@ class Ownership:
         self._allowed = allowed  # by apiVersion; versions without one allow everything
         self._rules = versions.rules(api_version)
 
-    def update(self, live: Object, new: Object, owners: Owners, manager: Identity) -> Owners:
-        """Who owns what after `manager` wrote `new`. Empty owners disappear."""
-        owners, changes = self._without_changes(live, new, self._adapted(live, owners), manager, force=True)
+    def changes(self, live: Object, new: Object) -> Comparison:
+        """What changes from live to new and may be owned here."""
+        return self._compared(live, new, self._api_version)
+
+    def update(self, live: Object, new: Object, changes: Comparison, owners: Owners, manager: Identity) -> Owners:
+        """Who owns what after `manager` wrote `new` with these changes. Empty owners disappear."""
+        owners = self._without_changes(live, new, changes, self._adapted(live, owners), manager, force=True)
         before = owners[manager].fields if manager in owners else {}
         fields = union(changes.modified, changes.added)
         if before:
@@ -113,7 +117,10 @@ class Ownership:
         fields = self.filtered(fields_of(config, self._rules))
         owners[manager] = Owned(fields, self._api_version, applied=True)
         new = self._pruned(new, owners, manager, last)
-        owners, _ = self._without_changes(live, new, owners, manager, force=force)
+        if len(owners) > 1:
+            owners = self._without_changes(live, new, self.changes(live, new), owners, manager, force=force)
+        elif not fields:
+            owners = {}
         return (None if same(live, new) else new), owners
 
     def filtered(self, fields: FieldSet) -> FieldSet:
@@ -134,10 +141,9 @@ class Ownership:
         return made
 
     def _without_changes(
-        self, live: Object, new: Object, owners: Owners, manager: Identity, *, force: bool
-    ) -> tuple[Owners, Comparison]:
-        """The owners, all but `manager` without what changes from live to new; and these changes."""
-        changes = self._compared(live, new, self._api_version)
+        self, live: Object, new: Object, changes: Comparison, owners: Owners, manager: Identity, *, force: bool
+    ) -> Owners:
+        """The owners, all but `manager` without what changes from live to new."""
         by_version = {self._api_version: changes}
         conflicts: list[tuple[Identity, FieldSet]] = []
         kept: Owners = {}
@@ -157,7 +163,7 @@ class Ownership:
             kept[other] = owned if fields is owned.fields else owned._replace(fields=fields)
         if conflicts and not force:
             raise ConflictsError([(other, path) for other, taken in conflicts for path in paths(taken)])
-        return {other: owned for other, owned in kept.items() if owned.fields}, changes
+        return {other: owned for other, owned in kept.items() if owned.fields}
 
     def _changes_in(self, live: Object, new: Object, api_version: str) -> Comparison:
         old, after = (self._versions.convert(value, api_version) for value in (live, new))

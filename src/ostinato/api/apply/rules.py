@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from ostinato.api.apply.elements import key_element, value_element
+from ostinato.api.apply.elements import key_element, name_element, value_element
 from ostinato.api.apply.values import NESTED, shallow
 from ostinato.api.schema import Schema, builtin_schemas
 
@@ -161,7 +161,7 @@ class ListRules:
             kind = "a null element" if item is None else "non-map elements"
             raise ItemError(f"associative list with keys may not have {kind}")
         if len(self.keys) == 1 and isinstance(name := item.get(self.keys[0]), str):
-            return key_element([(self.keys[0], name)])  # as nearly all lists have it
+            return name_element(self.keys[0], name)
         found = []
         for key in self._sorted_keys:
             if key in item:

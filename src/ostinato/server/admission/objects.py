@@ -35,6 +35,10 @@ class Kind:
         entry = self._collection.newest(self.resource.key(namespace, name))
         return None if entry is None else msgspec.json.decode(entry.data)
 
+    def any(self) -> bool:
+        """Whether there is one, as far as that is quick to see: False is sure."""
+        return bool(self._collection.entries or self._collection.pending)
+
     def entries(self, namespace: str = "") -> list[Entry]:
         prefix = f"{namespace}/" if namespace else ""
         found = {entry.key: entry for entry in self._collection.select(prefix)}

@@ -78,23 +78,24 @@ def read_again(node: Structural, body: dict[str, Any], old: dict[str, Any]) -> t
 
     It comes out shared, but for metadata and for what has defaults: those are set in place.
     """
-    shared = {name for name, value in body.items() if value is old.get(name) and _can_be_shared(node, name)}
-    out, unknown = read(node, {name: value for name, value in body.items() if name not in shared})
-    for name, value in body.items():  # in their order
-        if name in shared:
-            out[name] = value
-        elif name in out:
-            out[name] = out.pop(name)
-    if "metadata" in shared:
-        out["metadata"] = _copied(body["metadata"])
-    return out, unknown
+    changed = {
+        name: value for name, value in body.items() if value is not old.get(name) or not _can_be_shared(node, name)
+    }
+    out, unknown = read(node, changed)
+    made = dict(body)
+    for name in changed:
+        if name in out:
+            made[name] = out[name]
+        else:
+            del made[name]
+    if "metadata" in made and "metadata" not in changed:
+        made["metadata"] = _copied(made["metadata"])
+    return made, unknown
 
 
 def _can_be_shared(node: Structural, name: str) -> bool:
-    if name in TYPE_FIELDS:
-        return name == "metadata"
     below = node.child(name)
-    return below is None or not below.has_defaults
+    return below is None or not below.has_defaults or name in TYPE_FIELDS
 
 
 def _copied(metadata: dict[str, Any]) -> dict[str, Any]:

@@ -198,7 +198,8 @@ def test_what_an_endpoint_leaves_out_is_not_compared(old: Any, new: Any) -> None
     after = {**live, "spec": new, "a": new}
     rules = rules_of(None)
     ownership = Ownership(Versions({kind.api_version: None}), kind.api_version, {kind.api_version: filtered})
-    owners = ownership.update(live, after, {}, Identity("me", "Update", ""))
-    changes = compare(live, after, rules)
-    expected = union(filtered(changes.modified), filtered(changes.added))
+    changes = ownership.changes(live, after)
+    owners = ownership.update(live, after, changes, {}, Identity("me", "Update", ""))
+    every = compare(live, after, rules)
+    expected = union(filtered(every.modified), filtered(every.added))
     assert (owners[Identity("me", "Update", "")].fields if owners else {}) == expected
