@@ -26,6 +26,8 @@ _CACHED_LENGTH = 256  # longer elements are read anew each time, so that the cac
 _CARE = r'\x00-\x1f"\\<>&\u2028\u2029\ud800-\udfff'  # what JSON text in an element escapes
 _NEEDS_CARE = re.compile(f"[{_CARE}]")
 _usual_key = re.compile(rf'k:\{{"([A-Za-z0-9]+)":"([^{_CARE}]*)"\}}').fullmatch  # as nearly all keyed items have it
+# Elements whose texts are in the order of what they mean: nothing in them comes before the quote that ends a value.
+sorts_as_text = re.compile(r'\.|f:.*|k:\{"[A-Za-z0-9]+":"[-A-Za-z0-9._/:]*"\}', re.DOTALL).fullmatch
 _ESCAPES = {
     **{code: f"\\u{code:04x}" for code in (*range(0x20), *map(ord, "<>&\u2028\u2029"))},
     **dict.fromkeys(range(0xD800, 0xE000), "\ufffd"),

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ostinato.api.apply.elements import SELF, ElementError, canonical, order, text
+from ostinato.api.apply.elements import SELF, ElementError, canonical, order, sorts_as_text, text
 
 FieldSet = dict[str, Any]  # path element -> its children, a FieldSet again (not expressible as a strict alias of dict)
 Path = tuple[str, ...]  # path elements from the root
@@ -42,14 +42,16 @@ def parse(fields: Any) -> FieldSet:
 
 
 def _is_usual(fields: Any, depth: int) -> bool:
-    """Whether a set of named fields alone has the one spelling and order. False need not mean that it has not."""
+    """Whether a set of usual elements has the one spelling and order. False need not mean that it has not."""
     if type(fields) is not dict or depth == 0:
         return False
     for element, below in fields.items():
+        if element[:2] != "f:" and not sorts_as_text(element):
+            return False
         if below:
-            if element[:2] != "f:" or not _is_usual(below, depth - 1):
+            if element == SELF or not _is_usual(below, depth - 1):
                 return False
-        elif type(below) is not dict or (element[:2] != "f:" and (element != SELF or len(fields) == 1)):
+        elif type(below) is not dict or (element == SELF and len(fields) == 1):
             return False
     names = list(fields)
     return names == sorted(names)
@@ -99,7 +101,7 @@ def ordered(fields: FieldSet) -> FieldSet:
     """The set with its elements in the order in which kube-apiserver writes them."""
     names = list(fields)
     in_order = sorted(names)  # which is the order of named fields; those come before all others
-    if in_order[-1:] > ["f;"]:
+    if in_order[-1:] > ["f;"] and not all(map(sorts_as_text, names)):
         in_order = sorted(names, key=order)
     same = names == in_order
     made: FieldSet = {}
@@ -267,6 +269,7 @@ class Without:
     def __init__(self, excluded: FieldSet) -> None:
         self._excluded = excluded
         self.names = frozenset(element[2:] for element, below in excluded.items() if is_member(below))  # at the top
+        self.is_names_alone = len(self.names) == len(excluded)
 
     def __call__(self, fields: FieldSet) -> FieldSet:
         return difference_recursive(fields, self._excluded) if fields else fields

@@ -174,7 +174,11 @@ class Ownership:
         rules = self._rules if api_version == self._api_version else self._versions.rules(api_version)
         allowed = self._allowed.get(api_version)
         if isinstance(allowed, Without):  # what is left out anyway need not be looked at
-            old, new = ({name: value[name] for name in value if name not in allowed.names} for value in (old, new))
+            names = allowed.names
+            old = {name: value for name, value in old.items() if name not in names}
+            new = {name: value for name, value in new.items() if name not in names}
+            if allowed.is_names_alone:
+                return compare(old, new, rules)
         return compare(old, new, rules).filtered(allowed)
 
     # What an applier leaves out

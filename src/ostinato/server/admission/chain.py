@@ -1,11 +1,12 @@
 """The chain: every plugin in its order, first those that may change the object, then those that only look.
 
-A plugin that says which resources it is about is not asked of others, so that it costs their writes nothing.
+A plugin that says which resources it is about is not asked of others, and one that goes by objects is not asked as long
+as there are none of them, so that it costs writes nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
 from typing import TYPE_CHECKING, Any
 
 from ostinato.api.gvk import GroupResource
@@ -19,6 +20,7 @@ class Plugin:
     """One admission plugin. `operation` is CREATE, UPDATE, DELETE or CONNECT; `obj` is None on a delete."""
 
     about: frozenset[GroupResource] | None = None  # the resources that it is about, subresources included; None: all
+    goes_by: Sequence[Sized] | None = None  # without any of which it has nothing to say; None: it always may
 
     async def mutate(self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any) -> None:
         """May change the object in place, or raise an APIError."""
@@ -44,24 +46,29 @@ class Admission:
     def __init__(self, plugins: Sequence[Plugin]) -> None:
         self._mutating = [p for p in plugins if type(p).mutate is not Plugin.mutate]
         self._validating = [p for p in plugins if type(p).validate is not Plugin.validate]
-        self._asked: dict[GroupResource, tuple[list[Plugin], list[Plugin]]] = {}  # by resource, those that are about it
+        self._asked: dict[GroupResource, tuple[_Asked, _Asked]] = {}  # by resource, those that are about it
 
     async def mutate(self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any) -> None:
-        for plugin in self._about(context.resource.group_resource)[0]:
-            await plugin.mutate(context, operation, obj, old, options)
+        for plugin, goes_by in self._about(context.resource.group_resource)[0]:
+            if goes_by is None or any(goes_by):
+                await plugin.mutate(context, operation, obj, old, options)
 
     async def validate(
         self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any
     ) -> None:
-        for plugin in self._about(context.resource.group_resource)[1]:
-            await plugin.validate(context, operation, obj, old, options)
+        for plugin, goes_by in self._about(context.resource.group_resource)[1]:
+            if goes_by is None or any(goes_by):
+                await plugin.validate(context, operation, obj, old, options)
 
-    def _about(self, resource: GroupResource) -> tuple[list[Plugin], list[Plugin]]:
+    def _about(self, resource: GroupResource) -> tuple[_Asked, _Asked]:
         asked = self._asked.get(resource)
         if asked is None:
             mutating, validating = (
-                [plugin for plugin in plugins if plugin.about is None or resource in plugin.about]
+                [(plugin, plugin.goes_by) for plugin in plugins if plugin.about is None or resource in plugin.about]
                 for plugins in (self._mutating, self._validating)
             )
             asked = self._asked[resource] = (mutating, validating)
         return asked
+
+
+_Asked = list[tuple[Plugin, Sequence[Sized] | None]]  # plugins, and what they go by

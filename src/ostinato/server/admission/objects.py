@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sized
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -35,9 +36,10 @@ class Kind:
         entry = self._collection.newest(self.resource.key(namespace, name))
         return None if entry is None else msgspec.json.decode(entry.data)
 
-    def any(self) -> bool:
-        """Whether there is one, as far as that is quick to see: False is sure."""
-        return bool(self._collection.entries or self._collection.pending)
+    @property
+    def present(self) -> tuple[Sized, Sized]:
+        """What is empty as long as there are none: for `Plugin.goes_by`."""
+        return self._collection.entries, self._collection.pending
 
     def entries(self, namespace: str = "") -> list[Entry]:
         prefix = f"{namespace}/" if namespace else ""

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 class MutatingPolicy(Plugin):
     def __init__(self, registry: Registry, kinds: tuple[Kind, Kind], namespaces: Kind, authorizer: Authorizer) -> None:
         self._parts = (registry, kinds, namespaces, authorizer)
+        self.goes_by = kinds[1].present  # a policy that is not bound says nothing
         self._policies: MutatingPolicies | None = None
 
     async def mutate(self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any) -> None:
@@ -46,6 +47,7 @@ class MutatingPolicy(Plugin):
 class ValidatingPolicy(Plugin):
     def __init__(self, registry: Registry, kinds: tuple[Kind, Kind], namespaces: Kind, authorizer: Authorizer) -> None:
         self._parts = (registry, kinds, namespaces, authorizer)
+        self.goes_by = kinds[1].present  # a policy that is not bound says nothing
         self._policies: ValidatingPolicies | None = None
 
     async def validate(

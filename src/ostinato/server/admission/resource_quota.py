@@ -35,13 +35,12 @@ _IGNORED = GroupResource("", "events")
 class ResourceQuota(Plugin):
     def __init__(self, quotas: Kind) -> None:
         self._quotas = quotas
+        self.goes_by = quotas.present
 
     async def validate(
         self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any
     ) -> None:
-        if obj is None or not self._quotas.any() or not context.resource.namespaced:
-            return
-        if not _counts(context, operation, obj, old):
+        if obj is None or not context.resource.namespaced or not _counts(context, operation, obj, old):
             return
         if self._quotas.entries(context.route.namespace):
             await self._charge(context, obj, old, dry=bool(options.dry_run))

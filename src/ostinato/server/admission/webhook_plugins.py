@@ -35,19 +35,18 @@ class MutatingWebhook(Plugin):
 
     def __init__(self, configurations: Kind, parts: Parts, before: Sequence[Plugin]) -> None:
         self._configurations = configurations
-        self._present = configurations.collection.entries
+        self.goes_by = (configurations.collection.entries,)
         self._parts = parts
         self._before = [plugin for plugin in before if type(plugin).mutate is not Plugin.mutate]
         self._webhooks: MutatingWebhooks | None = None
 
     async def mutate(self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any) -> None:
-        if self._present:
-            await self._ask(context, operation, obj, old, options)
+        await self._ask(context, operation, obj, old, options)
 
     async def validate(
         self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any
     ) -> None:
-        if self._present and operation == "DELETE":  # which has nothing to change: this is when it is asked about
+        if operation == "DELETE":  # which has nothing to change: this is when it is asked about
             await self._ask(context, operation, obj, old, options)
 
     async def _ask(self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any) -> None:
@@ -63,15 +62,13 @@ class MutatingWebhook(Plugin):
 class ValidatingWebhook(Plugin):
     def __init__(self, configurations: Kind, parts: Parts) -> None:
         self._configurations = configurations
-        self._present = configurations.collection.entries
+        self.goes_by = (configurations.collection.entries,)
         self._parts = parts
         self._webhooks: ValidatingWebhooks | None = None
 
     async def validate(
         self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any
     ) -> None:
-        if not self._present:
-            return
         from ostinato.server.admission.policy_matching import Attributes  # noqa: PLC0415 - see above
 
         if self._webhooks is None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ostinato.server.resources.custom.conversion import Conversion
 
 _TYPE = frozenset({"kind", "apiVersion"})
+_decode = msgspec.json.Decoder().decode
 
 
 class Subresource(msgspec.Struct, frozen=True):
@@ -117,7 +118,7 @@ class Resource:
 
     def object(self, data: bytes) -> Json:
         """Stored data as a dict of this resource's version, kind and apiVersion first."""
-        stored: Json = msgspec.json.decode(data)
+        stored: Json = _decode(data)
         if self.from_storage is not None:
             stored = self.from_storage(stored)
         return {"kind": self.gvk.kind, "apiVersion": self.gvk.api_version, **stored}

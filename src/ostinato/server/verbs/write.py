@@ -21,6 +21,7 @@ from ostinato.world import Clock
 
 MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
 
+_encode = msgspec.json.Encoder().encode
 _PRINTABLE = frozenset({"L", "M", "N", "P", "S"})  # classes of characters, as Go has them
 
 
@@ -124,7 +125,7 @@ async def put_object(index: Index, resource: Resource, obj: Json, expected: Entr
 
     def encode(version: int) -> bytes:
         metadata["resourceVersion"] = str(version)
-        return msgspec.json.encode(body)
+        return _encode(body)
 
     return await index.put(resource.collection, new_entry(resource, body), expected, encode)
 

@@ -32,6 +32,7 @@ from ostinato.world import Clock
 VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
 _OF_SUBRESOURCES = ("get", "patch", "update")
 _SCALE = GroupVersionKind("autoscaling", "v1", "Scale")
+_decode = msgspec.json.Decoder().decode
 _STATUS = without(from_paths(field_path("status")))
 _ALL_BUT_STATUS = without(from_paths(field_path("metadata"), field_path("spec")))
 
@@ -95,7 +96,7 @@ class CustomResource(Resource):
         return self.wrap(data)
 
     def object(self, data: bytes) -> Json:
-        obj: Json = msgspec.json.decode(data)
+        obj: Json = _decode(data)
         stored = obj.pop("apiVersion", None)
         whole = {"kind": self.gvk.kind, "apiVersion": self.gvk.api_version, **obj}
         if stored is None or stored in self._of_one_schema:
