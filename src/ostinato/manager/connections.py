@@ -7,17 +7,18 @@ other is for what runs on every replica, and for the caches themselves. Without 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
 from ostinato.api.scheme import Scheme
 from ostinato.cache.client import CachedClient
+from ostinato.cache.informer import Informer
 from ostinato.cache.informers import AnyKind, Informers, Settings
 from ostinato.client.client import Client
 from ostinato.client.exchange import WarningHandler
 from ostinato.client.transport import Transport
-from ostinato.client.views import view_of
+from ostinato.client.views import View, view_of
 from ostinato.manager.connecting import Connect, Purpose
 from ostinato.manager.events import Events
 from ostinato.manager.fence import Fence, FencedTransport
@@ -39,9 +40,28 @@ class CacheOptions(msgspec.Struct, frozen=True, kw_only=True):
     sync_timeout: float = 120.0
 
     def of(self, kind: AnyKind) -> Settings:
-        """What is cached of a kind."""
-        gvk = view_of(kind).gvk
-        return next((each for kind, each in self.settings.items() if view_of(kind).gvk == gvk), self.defaults)
+        """What is cached of a kind. One that is in no namespace is cached whatever namespaces the defaults name."""
+        view: View[Any] = view_of(kind)
+        found = next((each for kind, each in self.settings.items() if view_of(kind).gvk == view.gvk), self.defaults)
+        return msgspec.structs.replace(found, namespaces=("",)) if _is_in_no_namespace(view) else found
+
+
+class _Caches(Informers):
+    """Informers that follow kinds by the options of a manager."""
+
+    def __init__(self, client: Client, options: CacheOptions) -> None:
+        super().__init__(client, settings=options.settings, defaults=options.defaults)
+        self._options = options
+
+    def of(self, kind: AnyKind, settings: Settings | None = None) -> Informer:
+        view: View[Any] = view_of(kind)
+        if settings is None and _is_in_no_namespace(view):
+            settings = self._options.of(view)
+        return super().of(view, settings)
+
+
+def _is_in_no_namespace(view: View[Any]) -> bool:
+    return view.info is not None and not view.info.namespaced
 
 
 class Identity(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,8 +84,7 @@ class Connections:
         self._identity = identity
         self.live = self._client(connect(Purpose(metrics=self.tallies)))
         self._clients = [self.live]
-        settings = {kind: self._measured(each) for kind, each in caches.settings.items()}
-        self.informers = Informers(self.live, settings=settings, defaults=self._measured(caches.defaults))
+        self.informers = _Caches(self.live, self._measured(caches))
         self.everybodys = CachedClient(self.live, self.informers, unwatched=caches.unwatched)
         self.leaders = self.everybodys
         if fence is not None:
@@ -94,8 +113,13 @@ class Connections:
             warn=identity.warn,
         )
 
-    def _measured(self, settings: Settings) -> Settings:
-        """The same settings, with metrics that are shown."""
-        if settings.feed.metrics is not None:
-            return settings
-        return msgspec.structs.replace(settings, feed=msgspec.structs.replace(settings.feed, metrics=self.tallies))
+    def _measured(self, caches: CacheOptions) -> CacheOptions:
+        """The same options, with metrics that are shown."""
+
+        def measured(settings: Settings) -> Settings:
+            if settings.feed.metrics is not None:
+                return settings
+            return msgspec.structs.replace(settings, feed=msgspec.structs.replace(settings.feed, metrics=self.tallies))
+
+        settings = {kind: measured(each) for kind, each in caches.settings.items()}
+        return msgspec.structs.replace(caches, settings=settings, defaults=measured(caches.defaults))

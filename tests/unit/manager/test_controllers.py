@@ -12,9 +12,10 @@ from tests.unit.manager.stage import Stage, staged
 
 from ostinato.api.meta import ObjectMeta
 from ostinato.cache.client import CachedClient
+from ostinato.cache.informers import Settings
 from ostinato.controller import Context, ControllerOptions, Request, Result, controller
-from ostinato.kinds.core_v1 import ConfigMap, Secret
-from ostinato.manager import Manager, Purpose
+from ostinato.kinds.core_v1 import ConfigMap, Namespace, Secret
+from ostinato.manager import CacheOptions, Manager, Purpose
 from ostinato.manager.logs import JsonFormatter, ReconcileFilter
 from ostinato.server.transport import InProcessTransport
 
@@ -114,6 +115,26 @@ async def test_the_same_function_runs_under_several_managers(stage: Stage) -> No
     for manager, task in zip(managers, tasks, strict=True):
         manager.stop()
         await task
+
+
+@staged
+async def test_kinds_that_are_in_no_namespace_are_followed_whatever_namespaces_are_cached(stage: Stage) -> None:
+    @controller(Namespace)
+    async def namespaces(each: Namespace, ctx: Context) -> None:
+        seen.add(each.metadata.name)
+        seen.update([found.metadata.name async for found in ctx.client.list(ConfigMap, namespace="default")])
+
+    seen: set[str] = set()
+    await stage.client.create(config_map("a"))
+    caches = CacheOptions(defaults=Settings(namespaces=("default", "kube-system")), unwatched="refuse")
+    manager = manager_on(stage, caches=caches).add(namespaces)
+    manager.informers.of(ConfigMap)
+    serving = await settled(stage, manager)
+    assert {"default", "kube-system", "kube-public", "a"} <= seen
+    assert caches.of(Namespace).namespaces == ("",)
+    assert caches.of(ConfigMap).namespaces == ("default", "kube-system")
+    manager.stop()
+    await serving
 
 
 @staged
