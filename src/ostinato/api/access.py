@@ -25,6 +25,9 @@ def gvk(instance: AnyObject) -> GroupVersionKind:
 
 
 def key(instance: AnyObject) -> NamespacedName:
+    if isinstance(instance, Object):
+        metadata = instance.metadata
+        return NamespacedName(metadata.namespace, metadata.name)
     return NamespacedName(namespace(instance), name(instance))
 
 

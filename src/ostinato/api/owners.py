@@ -52,7 +52,10 @@ def owner_references(instance: AnyObject) -> list[OwnerReference]:
 
 def controller_of(instance: AnyObject) -> OwnerReference | None:
     """The reference to the owner that manages the object."""
-    return next((reference for reference in owner_references(instance) if reference.controller), None)
+    for reference in owner_references(instance):
+        if reference.controller:
+            return reference
+    return None
 
 
 def is_controlled_by(instance: AnyObject, owner: AnyObject) -> bool:
@@ -185,7 +188,7 @@ def _check_namespaces(owner: AnyObject, instance: AnyObject) -> None:
 
 def _put(instance: AnyObject, reference: OwnerReference) -> bool:
     """Replace the reference to the same owner, or add one."""
-    references = list(owner_references(instance))
+    references = [*owner_references(instance)]
     for index, current in enumerate(references):
         if _same_owner(current, reference):
             if current == reference:

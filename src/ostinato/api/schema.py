@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache, cached_property
-from importlib import resources
 from typing import Any, Literal
 
 import msgspec
@@ -196,5 +195,7 @@ class Schemas:
 @cache
 def builtin_schemas() -> Schemas:
     """The schemas of the built-in kinds of Kubernetes v1.36."""
+    from importlib import resources  # noqa: PLC0415 - it takes long to load, and few ask for the schemas
+
     data = resources.files("ostinato.api").joinpath("data/definitions.json").read_bytes()
     return Schemas(msgspec.json.decode(data))

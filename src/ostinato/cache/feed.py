@@ -16,7 +16,7 @@ import msgspec
 from ostinato.api.object import KindInfo
 from ostinato.cache.entry import Entry, Form
 from ostinato.cache.events import Added, Deleted, Event, Updated
-from ostinato.cache.fifo import Bookmark, Change, Fifo, Put, ReplacedAll, SyncAll, Taken
+from ostinato.cache.fifo import Bookmark, Change, Fifo, Put, Quiet, ReplacedAll, SyncAll, Taken
 from ostinato.cache.freshness import Freshness
 from ostinato.cache.indexes import IndexBy
 from ostinato.cache.intake import Intake, Transform
@@ -25,7 +25,7 @@ from ostinato.cache.metrics import PROCESSING_LATENCY, QUEUED_ITEMS, STORE_VERSI
 from ostinato.cache.reflector import Reflector, ReflectorOptions
 from ostinato.cache.store import Replacement, Store
 from ostinato.client.list_watch import ListWatch
-from ostinato.world import World
+from ostinato.world import Timer, World
 
 _AT_ONCE: Final = 16  # objects that are packed in one step
 _QUIET: Final = 1.0  # seconds in which nothing comes
@@ -72,6 +72,8 @@ class Feed:
         self._clock = world.clock
         self.info: KindInfo | None = None  # what the server calls the kind; known when the first list is asked for
         self._fifo = Fifo()
+        self._taken_at = 0.0  # when something last came out of the FIFO
+        self._timer: Timer | None = None  # while something is to be packed
         self._labels = _labels(options.name, source)
         self.reflector = Reflector(source, self._fifo, self, world, options.reflector, self._failed)
 
@@ -89,6 +91,8 @@ class Feed:
                 group.create_task(self._consume(), name=f"cache of {self.source}")
                 group.create_task(self.reflector.run(), name=f"reflector of {self.source}")
         finally:
+            if self._timer is not None:
+                self._timer.cancel()
             self.fresh.give_up()
 
     def resync(self, listener: Listener) -> None:
@@ -120,7 +124,10 @@ class Feed:
     async def _consume(self) -> NoReturn:
         while True:
             taken = await self._next()
-            began = self._clock.monotonic()
+            if isinstance(taken, Quiet):
+                await self._pack(0)
+                continue
+            began = self._taken_at = self._clock.monotonic()
             self.last_error = None
             if isinstance(taken, list):
                 self._tell(self._changed(taken))
@@ -139,15 +146,18 @@ class Feed:
 
     async def _next(self) -> Taken:
         """What comes next. Until then what has changed is packed: when it is quiet, for it may soon change again."""
-        await self._pack(_MOST_UNPACKED)
-        if not self.store.unpacked:
-            return await self._fifo.pop()
-        try:
-            async with self._clock.timeout(_QUIET):
-                return await self._fifo.pop()
-        except TimeoutError:
-            await self._pack(0)
-            return await self._fifo.pop()
+        if self.store.unpacked:
+            await self._pack(_MOST_UNPACKED)
+            if self._timer is None:
+                self._timer = self._clock.timer(_QUIET, self._listen)
+        return await self._fifo.pop()
+
+    def _listen(self) -> None:
+        """Whether it is quiet, or when to listen again."""
+        left = self._taken_at + _QUIET - self._clock.monotonic()
+        self._timer = None if left <= 0 else self._clock.timer(left, self._listen)
+        if left <= 0:
+            self._fifo.put(Quiet())
 
     async def _pack(self, most: int) -> None:
         """Pack what has changed until no more than so many are left, as long as nothing else comes."""

@@ -55,9 +55,13 @@ class Bookmark(msgspec.Struct, frozen=True, gc=False):
     resource_version: str
 
 
+class Quiet(msgspec.Struct, frozen=True, gc=False):
+    """Nothing has come for a while."""
+
+
 Change = Put | Remove
-Delta = Change | ReplacedAll | SyncAll | Bookmark
-Taken = list[Change] | ReplacedAll | SyncAll | Bookmark
+Delta = Change | ReplacedAll | SyncAll | Bookmark | Quiet
+Taken = list[Change] | ReplacedAll | SyncAll | Bookmark | Quiet
 _CHANGES: Final = (Put, Remove)
 
 

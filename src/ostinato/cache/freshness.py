@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
+from heapq import heappop, heappush
 
 import msgspec
 
@@ -115,6 +116,9 @@ class Freshness:
         self._store = store
         self._about = about
         self._pending: dict[NamespacedName, list[Expectation]] = {}  # none of them has come
+        self._writes: list[tuple[tuple[int, str], int, Expectation]] = []  # of them a heap, by version and number
+        self._others: list[Expectation] = []  # and those that come by something else than a version
+        self._count = 0  # writes so far: their numbers
         self._version = ""  # of the store, when it was last looked at
 
     def expect(self, fact: Fact) -> Expectation:
@@ -123,6 +127,11 @@ class Freshness:
             expectation.release()
         else:
             self._pending.setdefault(fact.key, []).append(expectation)
+            if isinstance(fact, Written) and is_version(fact.version):
+                self._count += 1
+                heappush(self._writes, (order(fact.version), self._count, expectation))
+            else:
+                self._others.append(expectation)
         return expectation
 
     @property
@@ -149,17 +158,23 @@ class Freshness:
         if is_version(before) and is_version(self._version) and order(self._version) < order(before):
             self.give_up()  # what was written is lost, or will come under another version
             return
-        for key, expectations in list(self._pending.items()):
-            left = [each for each in expectations if not each.fact.is_met(self._store)]
-            if len(left) == len(expectations):
-                continue
-            for each in expectations:
-                if each not in left:
-                    each.release()
-            if left:
-                self._pending[key] = left
-            else:
-                del self._pending[key]
+        if self._writes and is_version(self._version):
+            seen = order(self._version)
+            while self._writes and self._writes[0][0] <= seen:
+                self._release(heappop(self._writes)[2])
+        if self._others:
+            come = [each for each in self._others if each.fact.is_met(self._store)]
+            for each in come:
+                self._others.remove(each)
+                self._release(each)
+
+    def _release(self, expectation: Expectation) -> None:
+        key = expectation.fact.key
+        pending = self._pending[key]
+        pending.remove(expectation)
+        if not pending:
+            del self._pending[key]
+        expectation.release()
 
     def give_up(self) -> None:
         """Nobody is to wait any longer."""
@@ -167,6 +182,8 @@ class Freshness:
             for each in expectations:
                 each.release()
         self._pending.clear()
+        self._writes.clear()
+        self._others.clear()
 
 
 async def wait_for(expectations: Iterable[Expectation], timeout: float, clock: Clock) -> None:  # noqa: ASYNC109

@@ -54,7 +54,7 @@ class ForObject(Handler):
     """The object itself."""
 
     def keys(self, event: Event) -> Keys:
-        return (event.key,)
+        return (event.object.key,)
 
 
 class ForOwner(Handler):

@@ -18,7 +18,7 @@ from typing import Any, Final
 import msgspec
 
 from ostinato.api.errors import NotFound
-from ostinato.cache.events import Added, Event, Updated
+from ostinato.cache.events import Added, Deleted, Event, Updated
 from ostinato.cache.informer import Informer, Registration
 from ostinato.cache.informers import AnyKind, Settings
 from ostinato.cache.syncing import SyncError
@@ -120,7 +120,7 @@ class _Hearing:
         self._sink = sink
         kind = view.gvk.kind
         self._found, self._resynced = f"{kind} found", f"{kind} resynced"
-        self._happened = {name: f"{kind} {name.lower()}" for name in ("Added", "Updated", "Deleted")}
+        self._happened = {each: f"{kind} {each.__name__.lower()}" for each in (Added, Updated, Deleted)}
 
     def hear(self, event: Event) -> Awaitable[None] | None:
         for predicate in self._predicates:
@@ -147,11 +147,13 @@ class _Hearing:
             self._failed(error, event)
 
     def _add(self, keys: Iterable[Hashable], event: Event) -> None:
-        reason, priority = self._happened[type(event).__name__], 0
-        cause: Cause | None = Cause(self._gvk, event.key, event.object.resource_version)
-        if isinstance(event, Added) and event.initial:
-            reason, priority = self._found, LOW_PRIORITY
-        elif isinstance(event, Updated) and event.old.resource_version == event.new.resource_version:
+        entry = event.object
+        reason, priority = self._happened[type(event)], 0
+        cause: Cause | None = Cause(self._gvk, entry.key, entry.resource_version)
+        if isinstance(event, Added):
+            if event.initial:
+                reason, priority = self._found, LOW_PRIORITY
+        elif isinstance(event, Updated) and event.old.resource_version == entry.resource_version:
             reason, priority, cause = self._resynced, LOW_PRIORITY, None  # nothing has happened
         for key in keys if isinstance(keys, tuple | list) and len(keys) == 1 else dict.fromkeys(keys):
             self._sink.add(key, reason, priority, cause)

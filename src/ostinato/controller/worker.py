@@ -128,9 +128,6 @@ class Worker:
 
     async def _run(self, context: Context) -> Result | Exception:
         """The result, or the error. What cancels the worker is raised; what the reconciler cancels by itself is not."""
-        task = asyncio.current_task()
-        assert task is not None
-        cancelled_before = task.cancelling()
         timeout = None if self._timeout is None else self._world.clock.timeout(self._timeout)
         try:
             if timeout is None:
@@ -138,7 +135,8 @@ class Worker:
             async with timeout:
                 return await self._measured(context)
         except asyncio.CancelledError as error:
-            if task.cancelling() > cancelled_before:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
                 raise
             return _caused(RuntimeError("the reconciler was cancelled by something that it awaited"), error)
         except TimeoutError as error:
