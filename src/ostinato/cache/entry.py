@@ -19,11 +19,12 @@ from typing import Any, TypeVar, cast
 
 import msgspec
 
-from ostinato.api.codec import ObjectError, WrongKind
+from ostinato.api.codec import ObjectError, WrongKind, from_json
 from ostinato.api.gvk import NamespacedName
 from ostinato.api.header import Header, read_header
 from ostinato.api.meta import OwnerReference
 from ostinato.api.object import KindInfo
+from ostinato.api.struct import Struct
 from ostinato.client.views import Kind, MetadataOf, PartialObjectMetadata, Unstructured, view_of
 
 T = TypeVar("T")
@@ -87,12 +88,17 @@ class Entry(msgspec.Struct, frozen=True, eq=False, gc=False):
 
     @property
     def owner_references(self) -> list[OwnerReference]:
-        return self.header.owner_references or []
+        if not self.owners_json:
+            return []
+        return from_json(_Owners, b'{"ownerReferences":%b}' % self.owners_json).owner_references or []
 
     @property
     def controller(self) -> OwnerReference | None:
         """The owner that manages the object, if there is one."""
-        return self.header.controller
+        for reference in self.owner_references:
+            if reference.controller:
+                return reference
+        return None
 
     @property
     def is_being_deleted(self) -> bool:
@@ -143,6 +149,19 @@ class Entry(msgspec.Struct, frozen=True, eq=False, gc=False):
         return f"<{self} at version {self.resource_version}>"
 
 
+class _Owners(Struct):
+    """What is said of owners in metadata."""
+
+    owner_references: list[OwnerReference] | None = None
+
+
+class _Uid(msgspec.Struct, gc=False):
+    uid: str
+
+
+_uids = msgspec.json.Decoder(list[_Uid])
+
+
 @lru_cache(maxsize=4096)
 def labels_from(data: bytes) -> Mapping[str, str]:
     """Labels from their JSON; decoded once for all objects that have the same."""
@@ -155,7 +174,12 @@ def labels_from(data: bytes) -> Mapping[str, str]:
 @lru_cache(maxsize=4096)
 def owner_uids_from(data: bytes) -> tuple[str, ...]:
     """The uids of owners from the JSON of the references."""
-    found = msgspec.json.decode(data) if data else None
+    if not data:
+        return ()
+    try:
+        return tuple([each.uid for each in _uids.decode(data)])
+    except msgspec.ValidationError:
+        found = msgspec.json.decode(data)
     owners = [each.get("uid") for each in found if isinstance(each, dict)] if isinstance(found, list) else []
     return tuple(uid for uid in owners if isinstance(uid, str))
 

@@ -19,9 +19,10 @@ from __future__ import annotations
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Hashable, Iterable
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from ostinato.api.gvk import GroupKind, GroupVersion, NamespacedName
+from ostinato.api.gvk import GroupVersion, NamespacedName
 from ostinato.api.meta import OwnerReference
 from ostinato.cache.entry import Entry
 from ostinato.cache.events import Event, Updated
@@ -65,7 +66,6 @@ class ForOwner(Handler):
     def __init__(self, kind: AnyKind, *, every_owner: bool = False) -> None:
         """`every_owner`: all owners of the kind. Defaults to the one that manages the object."""
         self._view = view_of(kind)
-        self._group_kind = self._view.gvk.group_kind
         self._every = every_owner
         self._namespaced = True
 
@@ -87,11 +87,8 @@ class ForOwner(Handler):
         return [NamespacedName(namespace, each.name) for each in references if each is not None and self._is_kind(each)]
 
     def _is_kind(self, reference: OwnerReference) -> bool:
-        try:
-            group = GroupVersion.parse(reference.api_version).group
-        except ValueError:
-            return False
-        return GroupKind(group, reference.kind) == self._group_kind
+        gvk = self._view.gvk
+        return reference.kind == gvk.kind and _group(reference.api_version) == gvk.group
 
 
 class MapTo(Handler):
@@ -134,6 +131,15 @@ class ForEvent(Handler):
 
     def keys(self, event: Event) -> Keys:
         return self._function(event)
+
+
+@lru_cache(maxsize=1024)
+def _group(api_version: str) -> str | None:
+    """None if that is no version."""
+    try:
+        return GroupVersion.parse(api_version).group
+    except ValueError:
+        return None
 
 
 def _count_arguments(function: Callable[..., Any]) -> int:

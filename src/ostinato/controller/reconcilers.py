@@ -57,7 +57,7 @@ class Reconciler:
         """One run; whatever the function raises, and `BadResult` for what is no result."""
         first: Any = context.request
         if self._view is not None:
-            first = await context.client.get(self._view, context.request, missing=None)
+            first = await context.client.get(self._view, first, missing=None)
             if first is None:
                 return _DONE
             context.object = first
@@ -65,11 +65,9 @@ class Reconciler:
             answer = await (self._function(first, context) if self._with_context else self._function(first))
         else:
             answer = await self._in_thread(first, context)
-        return self._checked(answer)
+        return _DONE if answer is None else self._checked(answer)
 
     def _checked(self, answer: Any) -> Result:
-        if answer is None:
-            return _DONE
         if isinstance(answer, Result):
             return answer
         if inspect.iscoroutine(answer):

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Hashable
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -24,7 +23,7 @@ from ostinato.client.views import View
 from ostinato.controller import reasons
 from ostinato.controller.applying import Applier
 from ostinato.controller.context import Context
-from ostinato.controller.current import Reconcile, running
+from ostinato.controller.current import Reconcile, current_reconcile, running
 from ostinato.controller.echoes import Echoes
 from ostinato.controller.hot_loop import HotLoopGuard, Write
 from ostinato.controller.metrics import ControllerStatistics, Outcome
@@ -88,6 +87,7 @@ class Worker:
         self._timeout = options.reconcile_timeout or None
         self._contain = options.contain_panics is not False
         self._slow_step = options.slow_step or 0.0
+        self._measures = self._slow_step > 0 and controller.reconciler.is_async
         self._surroundings = surroundings
         self._world = surroundings.world
         self._logger = surroundings.logger
@@ -129,11 +129,15 @@ class Worker:
     async def _run(self, context: Context) -> Result | Exception:
         """The result, or the error. What cancels the worker is raised; what the reconciler cancels by itself is not."""
         timeout = None if self._timeout is None else self._world.clock.timeout(self._timeout)
+        coroutine = self._controller.reconciler.run(context)
+        run: Awaitable[Result] = coroutine
+        if self._measures:
+            run = Measured(coroutine, self._world.clock, self._slow_step, self._slow)
         try:
             if timeout is None:
-                return await self._measured(context)
+                return await run
             async with timeout:
-                return await self._measured(context)
+                return await run
         except asyncio.CancelledError as error:
             task = asyncio.current_task()
             if task is None or task.cancelling():
@@ -153,15 +157,9 @@ class Worker:
         except Exception as error:  # noqa: BLE001 - judged by the caller
             return error
 
-    def _measured(self, context: Context) -> Awaitable[Result]:
-        run = self._controller.reconciler.run(context)
-        if not self._slow_step or not self._controller.reconciler.is_async:
-            return run
-        return Measured(run, self._world.clock, self._slow_step, partial(self._slow, context))
-
     def _judge(self, key: Hashable, outcome: Result | Exception, attempt: int, writes: OwnWrites) -> Verdict:
         if isinstance(outcome, Result):
-            if outcome.delay is not None:
+            if outcome.requeue_after is not None:
                 if outcome.retry:
                     self._logger.warning(
                         "%s: the result has requeue_after and retry; retry is ignored", self._about(key)
@@ -236,11 +234,12 @@ class Worker:
                 loop.write.after, "HotLoop", f"controller {self._name} {loop}", kind="Warning"
             )
 
-    def _slow(self, context: Context, seconds: float) -> None:
+    def _slow(self, seconds: float) -> None:
+        reconcile = current_reconcile()
         self._logger.warning(
             "%s: the reconcile blocked the event loop for %.1f s, and with it everything else in this process; "
             "await what takes long, or make the reconciler a plain def, which runs in a thread",
-            self._about(context.request),
+            "" if reconcile is None else self._about(reconcile.request),
             seconds,
         )
 
