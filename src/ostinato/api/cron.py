@@ -16,7 +16,6 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Final, NamedTuple, Protocol
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from ostinato.api.quoting import quote
 from ostinato.api.time import Duration, TimeError
@@ -313,6 +312,8 @@ def _load_zone(name: str) -> tzinfo:
         return UTC
     if ".." in name or name.startswith(("/", "\\")):
         raise ScheduleError("time: invalid location name")
+    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError  # noqa: PLC0415 - few need it
+
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):

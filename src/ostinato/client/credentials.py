@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 _TOKEN_KEPT: Final = 50.0  # seconds: a minute, as the kubelet renews tokens, less some leeway
 _TOKEN_TRIED_AGAIN: Final = 1.0  # seconds, when a file that was readable is not
 _LARGEST_TOKEN: Final = 1024 * 1024  # bytes
-_IN_HEADER: Final = re.compile(r"[\x20-\x7e\x80-\U0010ffff]+")
+_IN_HEADER: Final = re.compile(r"[^\x00-\x1f\x7f]+")
 
 
 class CredentialsError(TransportError):

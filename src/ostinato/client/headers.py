@@ -12,6 +12,7 @@ from typing import Final
 
 from ostinato.client.config import Config, Impersonation
 from ostinato.client.config_error import ConfigError
+from ostinato.version import VERSION
 
 # What may stand in the name of a header, without the percent sign, which marks what is written in hexadecimal.
 _LEGAL: Final = frozenset((string.ascii_letters + string.digits + "!#$&'*+-.^_`|~").encode())
@@ -59,14 +60,8 @@ def escaped_key(key: str) -> str:
 @cache
 def default_user_agent() -> str:
     """`<program>/<version> (<os>/<architecture>) ostinato/<version>`."""
-    from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415 - slow to load
-
-    try:
-        release = version("ostinato")
-    except PackageNotFoundError:
-        release = "unknown"
     machine = os.uname().machine if hasattr(os, "uname") else "unknown"
-    return f"{_program()}/{release} ({sys.platform}/{_ARCHITECTURES.get(machine, machine)}) ostinato/{release}"
+    return f"{_program()}/{VERSION} ({sys.platform}/{_ARCHITECTURES.get(machine, machine)}) ostinato/{VERSION}"
 
 
 def _program() -> str:

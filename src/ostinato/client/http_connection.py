@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 from collections.abc import AsyncIterable, AsyncIterator
 from typing import Any, Final, cast
 
@@ -35,6 +36,7 @@ class Connection(asyncio.Protocol):
 
     def __init__(self) -> None:
         self.is_open = False
+        self.is_new = True  # it has answered nothing yet; its pool knows
         self.reader = _NOTHING  # of the answer that is awaited, or came last
         self.since = 0.0  # when it was put aside, or last heard of; its pool knows
         self.ends_by_silence = False
@@ -106,6 +108,13 @@ class Connection(asyncio.Protocol):
         self.resume_writing()
         if self.is_waited_for:
             cast("asyncio.Future[None]", self._waiter).set_exception(error)
+
+    @property
+    def tls(self) -> ssl.SSLObject:
+        """Of an encrypted connection."""
+        assert self.transport is not None, "it was never open"
+        found: ssl.SSLObject = self.transport.get_extra_info("ssl_object")
+        return found
 
     @property
     def is_waited_for(self) -> bool:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import ssl
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -28,7 +27,7 @@ from ostinato.client.http_head import AddedHeaders, Heads
 from ostinato.client.http_message import MessageReader, NotHttp
 from ostinato.client.http_metrics import HttpMetrics
 from ostinato.client.metrics import TRANSPORTS
-from ostinato.client.tls import Material, TlsFiles
+from ostinato.client.tls import Material, ResumingContext, TlsFiles
 from ostinato.client.transport import ConnectionLost, Request, TransportError
 from ostinato.world import Clock, World
 from ostinato.world.clock import Timer
@@ -67,7 +66,7 @@ class PoolSettings(NamedTuple):
 class HttpPool:
     """Must be made on the loop that uses it. A `Home` of answers."""
 
-    def __init__(self, config: Config, context: ssl.SSLContext | None, settings: PoolSettings) -> None:
+    def __init__(self, config: Config, context: ResumingContext | None, settings: PoolSettings) -> None:
         self._config = config
         self._context = context
         self.clock = settings.clock
@@ -126,6 +125,9 @@ class HttpPool:
         if not (reader.complete and reader.keeps and connection.is_open) or self._retired:
             connection.abort()
             return
+        if connection.is_new and self._context is not None:
+            self._context.remember(connection.tls)
+        connection.is_new = False
         connection.since = self.clock.monotonic()
         self._idle.append(connection)
         if self._sweep is None:

@@ -49,7 +49,7 @@ class TlsFiles:
             )
         )
         self._material: Material | None = None
-        self._context: ssl.SSLContext | None = None  # of the material
+        self._context: ResumingContext | None = None  # of the material
         self._read_again_at = float("-inf")
 
     async def current(self) -> Material:
@@ -70,13 +70,13 @@ class TlsFiles:
         assert self._material is not None
         return self._material
 
-    def context(self, material: Material) -> ssl.SSLContext:
+    def context(self, material: Material) -> ResumingContext:
         """A context of this material, which may have got a plugin's certificate. ConfigError if that is none."""
         if self._context is not None and material is self._material:
             return self._context
         return make_context(self._config, material)
 
-    def _read(self) -> tuple[Material, ssl.SSLContext]:
+    def _read(self) -> tuple[Material, ResumingContext]:
         tls = self._config.tls
         authority = tls.ca_data or self._file("certificate-authority", tls.ca_file)
         certificate = tls.certificate_data or self._file("client-certificate", tls.certificate_file)
@@ -99,9 +99,37 @@ class TlsFiles:
         return data
 
 
-def make_context(config: Config, material: Material) -> ssl.SSLContext:
+class ResumingContext(ssl.SSLContext):
+    """Goes on with the session of an earlier connection to the same name, which saves both sides half of the work.
+
+    What a server has shown of itself, and was shown, holds for the session: new certificates need a new context.
+    """
+
+    _session: ssl.SSLSession | None = None
+    _name: str | None = None  # of the server that the session is with
+
+    def remember(self, connected: ssl.SSLObject) -> None:
+        """Go on with the session of this connection. A server gives what that needs with its first answer."""
+        session = connected.session
+        if session is not None and session.has_ticket:
+            self._session, self._name = session, connected.server_hostname
+
+    def wrap_bio(
+        self,
+        incoming: ssl.MemoryBIO,
+        outgoing: ssl.MemoryBIO,
+        server_side: bool = False,
+        server_hostname: str | bytes | None = None,
+        session: ssl.SSLSession | None = None,
+    ) -> ssl.SSLObject:
+        if session is None and server_hostname == self._name:
+            session = self._session
+        return super().wrap_bio(incoming, outgoing, server_side, server_hostname, session)
+
+
+def make_context(config: Config, material: Material) -> ResumingContext:
     """The context for connections to the configured server. ConfigError names the field that is wrong."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context = ResumingContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     context.set_alpn_protocols(["http/1.1"])

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable
-from email.errors import HeaderParseError
-from email.header import decode_header, make_header
 from typing import Final
 
 _PERSISTENT: Final = "299"  # the one code that Kubernetes uses
@@ -46,6 +44,9 @@ def _decoded(text: str) -> str:
     """Older servers encode what is not ASCII as RFC 2047 has it."""
     if "=?" not in text:
         return text
+    from email.errors import HeaderParseError  # noqa: PLC0415 - few need it
+    from email.header import decode_header, make_header  # noqa: PLC0415
+
     try:
         return str(make_header(decode_header(text)))
     except (HeaderParseError, LookupError, UnicodeError, ValueError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from ostinato.client.config_error import ConfigError
 from ostinato.client.headers import default_user_agent, escaped_key, fixed_headers, impersonation_headers
 from ostinato.client.resending import retry_after, wait_before_retry
 from ostinato.client.warning import warning_texts
+from ostinato.version import VERSION
 
 GO: dict[str, Any] = json.loads((Path(__file__).parents[2] / "data" / "client" / "go_answers.json").read_text())
 
@@ -43,6 +45,12 @@ def test_what_would_break_a_header_is_refused() -> None:
         impersonation_headers(Config(impersonate=Impersonation(user="a\r\nX: b")))
     with pytest.raises(ConfigError, match="User-Agent: holds control characters"):
         fixed_headers(Config(user_agent="a\nb"))
+
+
+def test_the_version_is_that_of_the_distribution() -> None:
+    project = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text())["project"]
+    assert project["version"] == VERSION
+    assert default_user_agent().endswith(f"ostinato/{VERSION}")
 
 
 def test_the_user_agent_names_program_version_and_machine() -> None:

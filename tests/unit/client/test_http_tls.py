@@ -7,10 +7,12 @@ import json
 import os
 import ssl
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+import uvloop
 from aiohttp import web
 from tests.unit.client import certificates
 from tests.unit.client.clocks import ShiftedClock, world_with
@@ -230,6 +232,35 @@ def test_renewed_files_lead_to_new_connections_streams_are_cut_and_short_request
             assert len(sender._pools._retired) <= 2
 
     run(main())
+
+
+@pytest.mark.parametrize("run_on", [run, uvloop.run])
+def test_a_second_connection_goes_on_with_the_session_of_the_first(run_on: Callable[..., None]) -> None:
+    async def main() -> None:
+        both, resumed = asyncio.Barrier(2), []
+
+        async def answer(request: web.Request) -> web.Response:
+            assert request.transport is not None
+            resumed.append(request.transport.get_extra_info("ssl_object").session_reused)
+            if request.path == "/together":
+                await both.wait()
+            return await who(request)
+
+        pair = certificates.client("me")
+        tls = {"certificate_data": pair.pem, "key_data": Secret(pair.key_pem.decode())}
+        async with (
+            serving(answer, client_authority=CA) as served,
+            transport(served.config(tls=tls)) as sender,
+        ):
+            assert await get(sender) == b"me"
+            assert await asyncio.gather(get(sender, "/together"), get(sender, "/together")) == [b"me", b"me"]
+            assert len(served.connections) == 2
+            assert sorted(resumed) == [False, False, True]
+            async with transport(served.config()) as other:
+                assert await get(other) == b"nobody"
+            assert resumed[-1] is False
+
+    run_on(main())
 
 
 def test_files_that_turn_bad_leave_what_was(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -8,7 +8,6 @@ Only where a key is unknown or the count is not sure, the slow walk follows, whi
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from functools import cached_property
 from typing import Any, Final
@@ -141,6 +140,8 @@ def _count_known_keys(node: Any, shape: _Shape) -> int:
 
 def with_repeated_keys(data: bytes) -> Any:
     """The value of a text, with every object as its members."""
+    import json  # noqa: PLC0415 - few need it
+
     return json.loads(data.decode("utf-8", "replace"), object_pairs_hook=Members)
 
 
