@@ -91,12 +91,13 @@ def decode_value(data: bytes, media: Media) -> Json:
     if not isinstance(value, dict):
         raise DecodeError(f"{_NO_KIND}json: cannot unmarshal {json_type(value)} into {_KIND_STRUCT}")
     for field in ("apiVersion", "kind"):
-        if not isinstance(value.get(field), str | None):
+        if type(value.get(field)) not in _TEXT_OR_NULL:
             found = json_type(value[field])
             raise DecodeError(f"{_NO_KIND}json: cannot unmarshal {found} into Go struct field .{field} of type string")
     return value
 
 
+_TEXT_OR_NULL = frozenset({str, type(None)})
 _NO_KIND = "couldn't get version/kind; json parse error: "
 _BAD_NUMBER = f"{_NO_KIND}json: cannot unmarshal number "
 _KIND_STRUCT = (
@@ -117,8 +118,16 @@ def _summary(data: bytes) -> str:
     return (head.decode(errors="replace") if data[:1] == b"{" else head.hex()) + more
 
 
+def is_of_kind(value: Json, resource: Resource) -> bool:
+    """Whether an object says that it is of a resource's kind and version."""
+    named = resource.named
+    return value.get("kind") == named["kind"] and value.get("apiVersion") == named["apiVersion"]
+
+
 def check_kind(value: Json, resource: Resource, data: bytes) -> None:
     """The body must name the kind and version of the path, or neither."""
+    if is_of_kind(value, resource):
+        return
     expected = resource.gvk
     kind, api_version = value.get("kind") or expected.kind, value.get("apiVersion") or expected.api_version
     if kind == expected.kind and api_version == expected.api_version:
@@ -174,10 +183,10 @@ def not_registered(kind: str, api_version: str, scheme: str = "pkg/api/legacysch
 
 def _check_custom_kind(value: Json, resource: Resource, data: bytes) -> None:
     """Custom objects must name both their kind and their version."""
+    if is_of_kind(value, resource):
+        return
     expected = resource.gvk
     kind, api_version = value.get("kind") or "", value.get("apiVersion") or ""
-    if kind == expected.kind and api_version == expected.api_version:
-        return
     if not kind:
         raise _unrecognized(expected.kind, f"Object 'Kind' is missing in '{data.decode(errors='replace')}'", data)
     if api_version != expected.api_version:
@@ -220,7 +229,7 @@ def typed(resource: Resource, value: Json, old: Json | None = None) -> tuple[Jso
         obj, unknown = resource.read(value)
     else:
         obj, unknown = resource.read_again(value, old)
-    obj["kind"], obj["apiVersion"] = resource.gvk.kind, resource.gvk.api_version
+    obj.update(resource.named)
     metadata = obj.setdefault("metadata", {})
     if (value.get("metadata") or {}).get("managedFields") == []:  # an empty list has a meaning: forget all owners
         metadata["managedFields"] = []

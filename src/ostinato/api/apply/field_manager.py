@@ -113,7 +113,8 @@ class FieldManager:
         before = live if live is not None else self._zero
         bare = _without_managed_fields(new)
         try:
-            changes = self._changes(before, bare)
+            old = self._versions.convert(_without_managed_fields(before), self._api_version)
+            changes = self._changes(old, bare)
             given = self._given_entries(before, new)
             asked = question(given, self._api_version, changes, manager)
             entries = self._seen.answer(asked, now) if asked is not None else None
@@ -121,7 +122,7 @@ class FieldManager:
                 managed = self._managed_before_update(before, new)
                 if not managed.owners and _metadata(before).get("uid"):
                     return bare
-                writer = self._settle(before, bare, changes, managed, manager, now)
+                writer = self._settle(old, bare, changes, managed, manager, now)
                 if asked is not None and managed.read_from is given:
                     self._seen.keep(asked, managed, writer)
                 entries = encode(managed)
@@ -161,8 +162,7 @@ class FieldManager:
             return Managed()
 
     def _changes(self, live: Object, new: Object) -> Comparison:
-        """What a write changes; TypedError if that may not be."""
-        live = self._versions.convert(_without_managed_fields(live), self._api_version)
+        """What a write changes, managedFields apart; TypedError if that may not be."""
         check(new, self._rules, duplicates=True)
         return self._ownership.changes(live, new)
 
@@ -170,7 +170,6 @@ class FieldManager:
         self, live: Object, new: Object, changes: Comparison, managed: Managed, manager: str, now: str
     ) -> Identity | None:
         """Put into `managed` who owns what after these changes; who the writer is there, if they own any of it."""
-        live = self._versions.convert(_without_managed_fields(live), self._api_version)
         owners = self._ownership.update(live, new, changes, managed.owners, _CURRENT)
         managed.owners = owners
         taken = difference(owners.pop(_CURRENT).fields, _UNOWNED) if _CURRENT in owners else {}

@@ -33,7 +33,10 @@ def _fields(value: Any, rules: Rules) -> FieldSet | None:
             return None
         found: FieldSet = {}
         for name, inner in value.items():
-            field = rules.map.field(name) if inner is None or isinstance(inner, NESTED) else None
+            if inner is not None and not isinstance(inner, NESTED):
+                found["f:" + name] = LEAF
+                continue
+            field = rules.map.field(name)
             below = _fields(inner, field) if field is not None else LEAF
             if inner is None or inner == {} or not rules.map.declares(name):
                 below = {SELF: LEAF, **below} if below else LEAF

@@ -46,6 +46,7 @@ class Resource:
     ) -> None:
         self.gvr = gvr
         self.gvk = gvk
+        self.named = {"kind": gvk.kind, "apiVersion": gvk.api_version}  # how its objects say what they are
         self.group_resource = gvr.group_resource
         self.namespaced = namespaced
         self.verbs = verbs
@@ -79,7 +80,7 @@ class Resource:
         self.terminating = False  # its definition is being deleted: nothing new may come
         # What the server does after a write and before its answer: what other writes follow from this one.
         self.settle: Callable[[], Awaitable[None]] | None = None
-        head = msgspec.json.encode({"kind": gvk.kind, "apiVersion": gvk.api_version})
+        head = msgspec.json.encode(self.named)
         self._head = head[:-1] + b","
 
     @cached_property
@@ -121,7 +122,7 @@ class Resource:
         stored: Json = _decode(data)
         if self.from_storage is not None:
             stored = self.from_storage(stored)
-        return {"kind": self.gvk.kind, "apiVersion": self.gvk.api_version, **stored}
+        return {**self.named, **stored}
 
     def stored(self, obj: Json) -> Json:
         """An object of this resource as it is stored: without kind and apiVersion, in the version of the store."""

@@ -215,10 +215,9 @@ class _OtherKind(Exception):  # noqa: N818
 
 def _check_kind(new: Json, context: Context) -> None:
     """A result is read as what it says it is, and then it must be what its path expects."""
-    expected = context.resource.gvk
-    kind, api_version = new.get("kind"), new.get("apiVersion")
-    if kind == expected.kind and api_version == expected.api_version:
+    if body.is_of_kind(new, context.resource):
         return
+    kind, api_version = new.get("kind"), new.get("apiVersion")
     for field, value in (("apiVersion", api_version), ("kind", kind)):
         if not isinstance(value, str | None):
             why = f"json: cannot unmarshal {json_type(value)} into Go struct field .{field} of type string"

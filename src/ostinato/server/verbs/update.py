@@ -128,6 +128,8 @@ async def _converted_change(
 
 def _check_version(context: Context, current: Entry, meta: Json) -> None:
     """The new object must be made of the current one, or not say of which, where its kind allows that."""
+    if meta.get("resourceVersion") == str(current.version):
+        return
     resource = context.resource
     version = asked_version(meta)
     if not version:

@@ -98,7 +98,7 @@ class CustomResource(Resource):
     def object(self, data: bytes) -> Json:
         obj: Json = _decode(data)
         stored = obj.pop("apiVersion", None)
-        whole = {"kind": self.gvk.kind, "apiVersion": self.gvk.api_version, **obj}
+        whole = {**self.named, **obj}
         if stored is None or stored in self._of_one_schema:
             return whole
         if self.definition.version(stored).api_version in self._of_one_schema:
