@@ -78,9 +78,9 @@ def read_again(node: Structural, body: dict[str, Any], old: dict[str, Any]) -> t
 
     It comes out shared, but for metadata and for what has defaults: those are set in place.
     """
-    changed = {
-        name: value for name, value in body.items() if value is not old.get(name) or not _can_be_shared(node, name)
-    }
+    changed = {name: value for name, value in body.items() if value is not old.get(name)}
+    if node.has_defaults:
+        changed |= {name: value for name, value in body.items() if _has_defaults(node, name)}
     out, unknown = read(node, changed)
     made = dict(body)
     for name in changed:
@@ -93,9 +93,9 @@ def read_again(node: Structural, body: dict[str, Any], old: dict[str, Any]) -> t
     return made, unknown
 
 
-def _can_be_shared(node: Structural, name: str) -> bool:
+def _has_defaults(node: Structural, name: str) -> bool:
     below = node.child(name)
-    return below is None or not below.has_defaults or name in TYPE_FIELDS
+    return below is not None and below.has_defaults and name not in TYPE_FIELDS
 
 
 def _copied(metadata: dict[str, Any]) -> dict[str, Any]:

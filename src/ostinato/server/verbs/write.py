@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Awaitable
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
@@ -109,9 +110,9 @@ def new_entry(resource: Resource, obj: Json) -> Entry:
     return Entry(key, 0, b"", metadata.get("labels") or {}, resource.strategy.fields(obj), metadata.get("uid", ""))
 
 
-async def put(context: Context, obj: Json, expected: Entry | None) -> Entry:
+def put(context: Context, obj: Json, expected: Entry | None) -> Awaitable[Entry]:
     """Store an object; store.Conflict if it has changed meanwhile."""
-    return await put_object(context.index, context.resource, obj, expected)
+    return put_object(context.index, context.resource, obj, expected)
 
 
 async def put_object(index: Index, resource: Resource, obj: Json, expected: Entry | None) -> Entry:
