@@ -11,6 +11,8 @@ import re
 from collections.abc import Mapping
 from functools import lru_cache
 
+import msgspec
+
 MOST_HEAD = 1 << 17  # bytes of a request line and its headers
 _MOST_LINE = 4096  # bytes of a chunk's size with its extensions
 _MOST_TRAILER = 1 << 16
@@ -58,33 +60,20 @@ class Fields:
 _remembered_fields = lru_cache(maxsize=512)(lambda data, old: Fields(data, old=old))
 
 
-class Head:
+class Head(msgspec.Struct):
     """A request line and its headers."""
 
-    __slots__ = (
-        "chunked",
-        "expects",
-        "headers",
-        "keep_alive",
-        "length",
-        "method",
-        "path",
-        "query",
-        "repeated",
-        "upgrade",
-    )
-
-    def __init__(self, method: str, path: str, query: str, fields: Fields) -> None:
-        self.method = method
-        self.path = path  # as it came
-        self.query = query
-        self.headers: Mapping[str, str] = fields.headers
-        self.repeated = fields.repeated
-        self.length = fields.length
-        self.chunked = fields.chunked
-        self.keep_alive = fields.keep_alive
-        self.expects = fields.expects
-        self.upgrade = fields.upgrade
+    method: str
+    path: str  # as it came
+    query: str
+    # As the fields say:
+    headers: Mapping[str, str]
+    repeated: Mapping[str, list[str]]
+    length: int
+    chunked: bool
+    keep_alive: bool
+    expects: bool
+    upgrade: bool
 
 
 def parse_head(data: bytes) -> Head:
@@ -100,8 +89,19 @@ def parse_head(data: bytes) -> Head:
     if "%" in path and _BAD_ESCAPE.search(path):
         raise Malformed
     old = minor == b"0"
-    read = _remembered_fields(fields, old) if len(fields) <= _REMEMBERED else Fields(fields, old=old)
-    return Head(method.decode(), path, query, read)
+    told = _remembered_fields(fields, old) if len(fields) <= _REMEMBERED else Fields(fields, old=old)
+    return Head(
+        method.decode(),
+        path,
+        query,
+        told.headers,
+        told.repeated,
+        told.length,
+        told.chunked,
+        told.keep_alive,
+        told.expects,
+        told.upgrade,
+    )
 
 
 def _origin(target: str) -> str:

@@ -63,7 +63,7 @@ _FORGETFUL = _Forgetful()
 class Event:
     """One write: what was there before, and what is there since. Both are never None at once."""
 
-    __slots__ = ("encoded", "entry", "key", "previous", "time", "version")
+    __slots__ = ("encoded", "entry", "kept", "key", "length", "previous", "time", "version")
 
     def __init__(self, key: str, version: int, entry: Entry | None, previous: Entry | None, time: float) -> None:
         self.key = key
@@ -71,19 +71,9 @@ class Event:
         self.entry = entry  # None: deleted
         self.previous = previous  # None: created
         self.time = time
+        self.kept = 0 if previous is None else len(previous.data)  # the bytes that the history holds because of it
+        self.length = self.kept if entry is None else len(entry.data)  # the bytes of the object that it shows
         self.encoded: dict[Any, bytes] = {}  # the encodings that watchers have asked for, shared by all of them
-
-    @property
-    def kept(self) -> int:
-        """The bytes that the history holds because of this event."""
-        return 0 if self.previous is None else len(self.previous.data)
-
-    @property
-    def length(self) -> int:
-        """The bytes of the object that this event shows."""
-        shown = self.entry or self.previous
-        assert shown is not None
-        return len(shown.data)
 
 
 class Write(msgspec.Struct, frozen=True):
@@ -199,8 +189,9 @@ class Collection:
 
     def unpend(self, event: Event) -> None:
         """An event is durable, or never will be. Later writes of its key may still be on their way."""
-        if self._pending_versions.get(event.key) == event.version:
-            del self.pending[event.key], self._pending_versions[event.key]
+        key = event.key
+        if self._pending_versions.get(key) == event.version:
+            del self.pending[key], self._pending_versions[key]
 
     def apply(self, event: Event) -> None:
         """Let readers see an event, which is durable."""
@@ -341,12 +332,13 @@ class Index:
     # The past
 
     def _remember(self, collection: Collection, event: Event) -> None:
+        shared = self._shared
         self._order.append(collection)
         self._past_bytes += event.kept
-        self._shared.append(event)
+        shared.append(event)
         self._shared_bytes += event.length
-        while len(self._shared) > SHARED_EVENTS or self._shared_bytes > SHARED_BYTES:
-            old = self._shared.popleft()
+        while len(shared) > SHARED_EVENTS or self._shared_bytes > SHARED_BYTES:
+            old = shared.popleft()
             self._shared_bytes -= old.length
             old.encoded = _FORGETFUL
 
