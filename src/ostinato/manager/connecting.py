@@ -27,7 +27,7 @@ Connect = Callable[[Purpose], Transport]
 
 
 def over_http(config: Config, world: World) -> Connect:
-    from ostinato.client.http import HttpTransport  # noqa: PLC0415 - aiohttp, which a server in one process needs not
+    from ostinato.client.http import HttpTransport  # noqa: PLC0415 - a server in one process needs it not
 
     def connect(purpose: Purpose) -> Transport:
         named = config.with_agent(purpose.name) if purpose.name else config
