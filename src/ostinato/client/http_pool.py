@@ -112,6 +112,10 @@ class HttpPool:
         except BaseException:
             self._drop(connection, request)
             raise
+        if connection.is_new:
+            connection.is_new = False
+            if self._context is not None:
+                self._context.remember(connection.tls)
         return HttpAnswer(self, connection, request, until)
 
     def what(self, request: Request) -> str:
@@ -125,9 +129,6 @@ class HttpPool:
         if not (reader.complete and reader.keeps and connection.is_open) or self._retired:
             connection.abort()
             return
-        if connection.is_new and self._context is not None:
-            self._context.remember(connection.tls)
-        connection.is_new = False
         connection.since = self.clock.monotonic()
         self._idle.append(connection)
         if self._sweep is None:

@@ -109,7 +109,9 @@ class ResumingContext(ssl.SSLContext):
     _name: str | None = None  # of the server that the session is with
 
     def remember(self, connected: ssl.SSLObject) -> None:
-        """Go on with the session of this connection. A server gives what that needs with its first answer."""
+        """Go on with the session of this connection. A server gives what that needs before its first answer."""
+        if connected.session_reused:
+            return  # it is known; to look at one takes as long as half of a handshake
         session = connected.session
         if session is not None and session.has_ticket:
             self._session, self._name = session, connected.server_hostname

@@ -153,6 +153,7 @@ def _context(authority: Authority, hosts: list[str]) -> ssl.SSLContext:
     context.verify_mode = ssl.CERT_OPTIONAL
     context.set_alpn_protocols(["http/1.1"])
     context.options &= ~ssl.OP_CIPHER_SERVER_PREFERENCE  # all are good; the client knows what it is quick at
-    # Clients keep connections, not sessions: tickets to resume one took a third of the time of every handshake.
-    context.num_tickets = 0
+    # One ticket, with which our clients go on with a session on all their connections, at half the price of another
+    # handshake. Others keep connections, not sessions, and a second ticket takes a sixth of the time of a handshake.
+    context.num_tickets = 1
     return context
