@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
+from ostinato.client.tls import ResumingContext
 from ostinato.server.access.authority import Authority
 from ostinato.server.standalone import Settings, Standalone
 from ostinato.server.state import StateDirectory
@@ -76,16 +77,22 @@ def test_a_certificate_of_another_authority_is_refused(tmp_path: Path) -> None:
     play(tmp_path, script, store="memory")
 
 
-def test_a_session_is_not_offered_for_resumption(tmp_path: Path) -> None:
+def test_a_session_can_be_gone_on_with_and_is_still_that_of_the_same_user(tmp_path: Path) -> None:
     async def script(server: Standalone) -> None:
+        context = ResumingContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.load_verify_locations(tmp_path / "ca.crt")
+        context.load_cert_chain(tmp_path / "admin.crt", tmp_path / "admin.key")
         host, _, port = server.url.removeprefix("https://").rpartition(":")
-        reader, writer = await asyncio.open_connection(host, int(port), ssl=client(tmp_path, "admin"))
-        writer.write(b"GET /version HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
-        assert (await reader.read(-1)).startswith(b"HTTP/1.1 200 ")
-        tls = writer.get_extra_info("ssl_object")
-        assert tls.version() == "TLSv1.3"
-        assert tls.session is None or not tls.session.has_ticket
-        writer.close()
+        resumed = []
+        for _ in range(3):
+            reader, writer = await asyncio.open_connection(host, int(port), ssl=context)
+            writer.write(b"GET /api/v1/namespaces/default HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+            assert (await reader.read(-1)).startswith(b"HTTP/1.1 200 ")
+            tls = writer.get_extra_info("ssl_object")
+            resumed.append(tls.session_reused)
+            context.remember(tls)
+            writer.close()
+        assert resumed == [False, True, True]
 
     play(tmp_path, script, store="memory")
 
