@@ -106,7 +106,7 @@ class Context:
         if instance is None:
             raise TypeError("this reconciler takes requests: say whose status it is, ctx.status(widget, …)")
         if self._statuses is None:
-            self._statuses = StatusWriter(self.client, self.name, self.now)
+            self._statuses = StatusWriter(self.client, self.name)
         return await self._statuses.write(instance, fields, conditions)
 
     def finalizer(self, instance: AnyObject, name: str) -> AbstractAsyncContextManager[bool]:

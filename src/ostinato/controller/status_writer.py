@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any, TypeVar
 
@@ -40,11 +40,9 @@ _OBSERVED = "observedGeneration"
 class StatusWriter:
     """The writes of one reconcile."""
 
-    def __init__(self, client: CachedClient, field_manager: str, now: Callable[[], Time]) -> None:
-        """`now` is asked where a condition changes."""
+    def __init__(self, client: CachedClient, field_manager: str) -> None:
         self._client = client
         self._manager = field_manager
-        self._now = now
         self._written: dict[str, tuple[str, bytes]] = {}  # by uid: the version and the document, after a write
 
     async def write(self, instance: A, fields: Mapping[str, Any], conditions: Iterable[Condition]) -> A:
@@ -84,7 +82,7 @@ class StatusWriter:
 
     def _set_conditions(self, status: Json, conditions: Iterable[Condition], generation: int) -> None:
         holder: Json = {"status": status}
-        now = self._now()
+        now = Time.of(self._client.world.clock.now())
         for condition in conditions:
             said = condition
             if condition.observed_generation is None and generation:

@@ -100,7 +100,7 @@ def set_aside(filled: Sequence[Callable[[], Awaitable[object]]]) -> Iterator[Non
 
 
 def _freeze() -> None:
-    gc.collect()  # or garbage would stay, too
+    gc.collect(1)  # or garbage would stay, too; what is older is hardly any, and takes long to look at
     gc.freeze()
 
 
