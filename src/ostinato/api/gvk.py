@@ -62,7 +62,7 @@ class GroupResource(msgspec.Struct, frozen=True, order=True, gc=False):
         return f"{self.resource}.{self.group}" if self.group else self.resource
 
 
-class GroupVersionKind(msgspec.Struct, frozen=True, order=True, gc=False):
+class GroupVersionKind(msgspec.Struct, frozen=True, order=True, gc=False, cache_hash=True):
     group: str
     version: str
     kind: str

@@ -24,7 +24,7 @@ from ostinato.api.struct import Struct, StructMeta
 _M = TypeVar("_M", bound="ObjectMetaclass")
 
 
-class KindInfo(msgspec.Struct, frozen=True):
+class KindInfo(msgspec.Struct, frozen=True, cache_hash=True):
     """What the server is told about a kind. `plural` is "" for kinds that are sent but have no resource (Eviction)."""
 
     gvk: GroupVersionKind

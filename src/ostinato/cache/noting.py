@@ -14,7 +14,7 @@ from ostinato.cache.freshness import BeingDeleted, Fact, Gone, Outdated, Written
 from ostinato.cache.informer import Informer
 from ostinato.cache.informers import Informers
 from ostinato.cache.lister import selected, selector_of
-from ostinato.cache.own_writes import OwnWrite, recording
+from ostinato.cache.own_writes import OwnWrite, OwnWrites, recording
 from ostinato.client.options import LabelSelection
 from ostinato.world import Clock
 
@@ -36,18 +36,18 @@ class Noting:
         elif write.resource_version:
             for informer in self._informers.all(write.gvk):
                 if informer.is_running and _will_see(informer, key, instance):
-                    self._tell(informer, Written(key, write.resource_version))
+                    self._tell(informer, Written(key, write.resource_version), writes)
 
     def deleted(self, informer: Informer, key: NamespacedName, uid: str) -> None:
         """The server agreed to delete the object with this uid, or (""), whichever there was."""
         known = informer.store.get(key)
-        self._tell(informer, BeingDeleted(key, uid or (known.uid if known else "")))
+        self._tell(informer, BeingDeleted(key, uid or (known.uid if known else "")), recording())
 
     def deleted_all(self, gvk: GroupVersionKind, namespace: str, labels: LabelSelection) -> None:
         """The server agreed to delete all objects of a namespace that have these labels."""
         for informer in self._watching(gvk):
             for entry in selected(informer.store, namespace, selector_of(labels)):
-                self._tell(informer, BeingDeleted(entry.key, entry.uid))
+                self._tell(informer, BeingDeleted(entry.key, entry.uid), recording())
 
     def outdated(self, instance: AnyObject) -> None:
         """The server refused a write of this object: it is no longer what it was."""
@@ -57,16 +57,15 @@ class Noting:
 
     def _expect(self, gvk: GroupVersionKind, fact: Fact) -> None:
         for informer in self._watching(gvk):
-            self._tell(informer, fact)
+            self._tell(informer, fact, recording())
 
     def _watching(self, gvk: GroupVersionKind) -> list[Informer]:
         return [each for each in self._informers.all(gvk) if each.is_running]
 
-    def _tell(self, informer: Informer, fact: Fact) -> None:
+    def _tell(self, informer: Informer, fact: Fact, writes: OwnWrites | None) -> None:
         feed = informer.feed_of(fact.key.namespace)
         if feed is not None:
             expectation = feed.fresh.expect(fact)
-            writes = recording()
             if writes is not None:
                 writes.add(expectation, self._clock)
 

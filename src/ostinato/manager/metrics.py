@@ -39,7 +39,7 @@ _TOLD: Final[Mapping[str, tuple[str, tuple[float, ...]]]] = {
     PROCESSING_LATENCY: ("How long a batch takes from the server into the store and to the handlers.", _SHORT),
 }
 
-_Labels = tuple[tuple[str, str], ...]
+_Values = tuple[str, ...]  # of labels
 
 _GAUGES: Final = {
     QUEUED_ITEMS: "What came from the server and is not in the store yet.",
@@ -81,31 +81,46 @@ class Registry:
 
 
 class Tallies:
-    """Keeps what clients and caches tell as it happens: their `ClientMetrics` and `CacheMetrics`."""
+    """Keeps what clients and caches tell as it happens: their `ClientMetrics` and `CacheMetrics`.
+
+    A metric has the same labels, in the same order, whenever it is told.
+    """
 
     def __init__(self) -> None:
-        self._counts: dict[str, dict[_Labels, int]] = {}
-        self._histograms: dict[str, dict[_Labels, Histogram]] = {}
+        self._labels: dict[str, tuple[str, ...]] = {}  # the names of the labels of each metric
+        self._counts: dict[str, dict[_Values, int]] = {}
+        self._histograms: dict[str, dict[_Values, Histogram]] = {}
 
     def count(self, name: str, labels: Mapping[str, str]) -> None:
         """One more."""
-        series, key = self._counts.setdefault(name, {}), tuple(labels.items())
-        series[key] = series.get(key, 0) + 1
+        series, values = self._counts.get(name), tuple(labels.values())
+        if series is None:
+            self._labels[name] = tuple(labels)
+            series = self._counts[name] = {}
+        series[values] = series.get(values, 0) + 1
 
     def observe(self, name: str, value: float, labels: Mapping[str, str]) -> None:
         """One more, that took or weighed so much."""
-        series, key = self._histograms.setdefault(name, {}), tuple(labels.items())
-        histogram = series.get(key)
+        series, values = self._histograms.get(name), tuple(labels.values())
+        if series is None:
+            self._labels[name] = tuple(labels)
+            series = self._histograms[name] = {}
+        histogram = series.get(values)
         if histogram is None:
-            histogram = series[key] = Histogram(_TOLD.get(name, ("", ()))[1])
+            histogram = series[values] = Histogram(_TOLD.get(name, ("", ()))[1])
         histogram.observe(value)
 
     def families(self) -> Iterator[Family]:
         for name, counts in list(self._counts.items()):
-            yield Family(name, "counter", _help(name), [Sample(name, dict(key), n) for key, n in list(counts.items())])
+            found = [Sample(name, self._labelled(name, values), n) for values, n in list(counts.items())]
+            yield Family(name, "counter", _help(name), found)
         for name, series in list(self._histograms.items()):
-            samples = [each for key, one in list(series.items()) for each in one.samples(name, dict(key))]
+            histograms = [(self._labelled(name, values), each) for values, each in list(series.items())]
+            samples = [sample for labels, each in histograms for sample in each.samples(name, labels)]
             yield Family(name, "histogram", _help(name), samples)
+
+    def _labelled(self, name: str, values: _Values) -> dict[str, str]:
+        return dict(zip(self._labels[name], values, strict=True))
 
 
 def _help(name: str) -> str:

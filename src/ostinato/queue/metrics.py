@@ -116,7 +116,7 @@ class QueueStatistics(Generic[K]):
 
     def added(self, key: K, priority: int) -> None:
         self.adds += 1
-        self._depth[self._label(priority)] += 1
+        self._depth[self._labels.get(priority) or self._label(priority)] += 1
         self._added_at[key] = self._clock.monotonic()
 
     def raised(self, key: K, before: int, after: int) -> None:  # noqa: ARG002 - the key stays what it is
@@ -124,7 +124,7 @@ class QueueStatistics(Generic[K]):
         self._depth[self._label(after)] += 1
 
     def taken(self, key: K, priority: int) -> None:
-        self._depth[self._label(priority)] -= 1
+        self._depth[self._labels.get(priority) or self._label(priority)] -= 1
         now = self._taken_at[key] = self._clock.monotonic()
         self.queue_duration.observe(now - self._added_at.pop(key))
 
