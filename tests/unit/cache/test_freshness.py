@@ -41,6 +41,35 @@ def test_bookmarks_and_lists_are_news_too() -> None:
     assert second.has_come
 
 
+def test_writes_come_in_the_order_of_their_versions_and_other_facts_beside_them() -> None:
+    store = Store()
+    store.put(pod("c", 4))
+    fresh = Freshness(store, "pods")
+    late, early = fresh.expect(Written(key("a"), "12")), fresh.expect(Written(key("a"), "9"))
+    other, strange = fresh.expect(Written(key("b"), "9")), fresh.expect(Written(key("a"), "not-a-number"))
+    gone, outdated = fresh.expect(Gone(key("c"))), fresh.expect(Outdated(key("c"), "4"))
+    store.put(pod("d", 9))
+    fresh.look()
+    assert [each.has_come for each in (late, early, other, strange, gone, outdated)] == [
+        False,
+        True,
+        True,
+        *[False] * 3,
+    ]
+    assert fresh.pending(key("a")) == [late, strange]
+    assert fresh.pending(key("b")) == []
+    store.put(pod("c", 10))
+    fresh.look()
+    assert [each.has_come for each in (late, gone, outdated)] == [False, False, True]
+    store.remove(pod("c", 12))
+    fresh.look()
+    assert [each.has_come for each in (late, strange, gone)] == [True, False, True]
+    store.bookmark("not-a-number")
+    fresh.look()
+    assert strange.has_come
+    assert not fresh.is_behind
+
+
 def test_facts_about_objects() -> None:
     store = Store()
     store.put(pod("a", 1, uid="old"))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from typing import Any
 
 import pytest
@@ -34,6 +36,20 @@ async def test_fields_are_written_when_they_change_and_not_else(stage: Stage) ->
     await ctx.status(each, ready=2)
     await ctx.status(await stage.client.get(Widget, "a"), ready=2, note="hi")
     assert len(stage.transport.writes()) == sent
+
+
+@staged
+async def test_what_a_run_used_is_gone_with_it_and_waits_for_no_garbage_collector(stage: Stage) -> None:
+    ctx = await context(stage, Widget)
+    each = await stage.people.create(widget("a"))
+    await ctx.status(each, ready=2, conditions=[READY])
+    used = weakref.ref(ctx)
+    gc.disable()
+    try:
+        del ctx
+        assert used() is None
+    finally:
+        gc.enable()
 
 
 @staged
