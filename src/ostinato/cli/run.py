@@ -22,7 +22,7 @@ from ostinato.client.config import Config
 from ostinato.client.config_error import NoConfig
 from ostinato.manager import configure_logging, serve_together
 from ostinato.manager.hosting import Choices, Host
-from ostinato.manager.running import Served, loop_factory
+from ostinato.manager.running import Served, new_runner
 from ostinato.world import World
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def run(options: RunOptions) -> None:
     configure_logging(options.log_format, level="DEBUG" if options.verbose else "INFO")
     with (
         _interruptible(),
-        asyncio.Runner(loop_factory=loop_factory()) as runner,
+        new_runner() as runner,
         _cluster(options, runner) as cluster,
     ):
         host = Host(choices=cluster.choices, namespace=options.namespace)

@@ -15,13 +15,14 @@ import asyncio
 import gc
 import logging
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from importlib import import_module
 from typing import Any, Protocol
 
 from ostinato.manager.hosting import current_host
 from ostinato.manager.logs import configure_logging
 from ostinato.manager.signals import stop_on_signals
+from ostinato.world.runner import program_runner
 
 # How much comes before the collector looks at it: more than Python's 700, for nearly all of it lives shortly.
 _THRESHOLDS = (10_000, 20, 20)
@@ -48,7 +49,7 @@ def run(*managers: Served) -> None:
         return
     if not logging.getLogger().handlers:
         configure_logging()
-    with asyncio.Runner(loop_factory=loop_factory()) as runner:
+    with new_runner() as runner:
         runner.run(serve_together(*managers))
 
 
@@ -104,11 +105,10 @@ def _freeze() -> None:
     gc.freeze()
 
 
-def loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
-    """What makes the event loop: uvloop where it is installed."""
+def new_runner() -> AbstractContextManager[asyncio.Runner]:
+    """An event loop for the whole program: uvloop where it is installed."""
     try:
         uvloop: Any = import_module("uvloop")  # Any: it is not a dependency
     except ImportError:
-        return asyncio.new_event_loop
-    factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
-    return factory
+        return program_runner(asyncio.new_event_loop)
+    return program_runner(uvloop.new_event_loop)

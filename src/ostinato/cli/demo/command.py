@@ -20,7 +20,7 @@ from ostinato.cli.demo.story import Story
 from ostinato.cli.failure import Failure
 from ostinato.client import TransportError
 from ostinato.manager import configure_logging
-from ostinato.manager.running import loop_factory
+from ostinato.manager.running import new_runner
 from ostinato.server.state import StateError
 from ostinato.world import World
 
@@ -35,7 +35,7 @@ def demo(picture: str | None) -> int:
     screen = Screen(sys.stdout, colour=terminal and understands_colour(os.environ))
     configure_logging(level=logging.ERROR)
     try:
-        with asyncio.Runner(loop_factory=loop_factory()) as runner:
+        with new_runner() as runner:
             runner.run(_play(screen, _PAUSE if terminal else 0.0))
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
