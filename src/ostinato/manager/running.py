@@ -106,9 +106,15 @@ def _freeze() -> None:
 
 
 def new_runner() -> AbstractContextManager[asyncio.Runner]:
-    """An event loop for the whole program: uvloop where it is installed."""
+    """What runs the coroutines of a program."""
+    return program_runner(loop_factory())
+
+
+def loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
+    """What makes the event loop: uvloop where it is installed."""
     try:
         uvloop: Any = import_module("uvloop")  # Any: it is not a dependency
     except ImportError:
-        return program_runner(asyncio.new_event_loop)
-    return program_runner(uvloop.new_event_loop)
+        return asyncio.new_event_loop
+    factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
+    return factory
