@@ -31,6 +31,7 @@ def _parser() -> argparse.ArgumentParser:
         prog="ostinato",
         description="Kubernetes controllers in Python, and the control plane to run them against, in one process.",
     )
+    parser.add_argument("--version", action=_Version, help="say which version this is")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     _add_run(commands.add_parser("run", help="run the controllers of a file", description=_RUN))
     _add_manifests(
@@ -44,6 +45,16 @@ def _parser() -> argparse.ArgumentParser:
     _add_scheduler(commands.add_parser("scheduler", help="run the plane's scheduler", description=_SCHEDULER))
     _add_node(commands.add_parser("node", help="join this machine to a cluster as a node", description=_NODE))
     return parser
+
+
+class _Version(argparse.Action):
+    def __init__(self, **named: Any) -> None:
+        super().__init__(nargs=0, default=argparse.SUPPRESS, **named)  # it is no option of a command
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        from importlib.metadata import version  # noqa: PLC0415 - it takes longer than all the rest of this module
+
+        parser.exit(message=f"ostinato {version('ostinato')}\n")
 
 
 def _given(options: argparse.Namespace) -> dict[str, Any]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 
-from ostinato.cli.app import _parser
+from ostinato.cli.app import _parser, run
 
 PAGE = Path(__file__).parents[3] / "docs" / "reference" / "cli.md"
 
@@ -37,3 +38,10 @@ assert run(["run", "--embedded", __WIDGET__]) == 1
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
     assert "--embedded needs the server: pip install 'ostinato[server]'" in done.stderr
+
+
+def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        run(["--version"])
+    assert end.value.code == 0
+    assert capsys.readouterr().out == f"ostinato {version('ostinato')}\n"
