@@ -193,6 +193,41 @@ def test_a_request_may_come_byte_by_byte() -> None:
         assert answers(wire.sent)[0][2] == b"abc"
 
 
+@pytest.mark.parametrize("size", [1, 7, 64, 90, 95, 1000])
+def test_bodies_end_where_their_length_says_however_the_bytes_come(size: int) -> None:
+    bodies = [b"", b"abc", b"GET / HTTP/1.1\r\n\r\n", b"d"]
+    sent = b"".join(b"POST / HTTP/1.1\r\nContent-Length: %d\r\n" % len(body) + HEAD + body for body in bodies)
+
+    @play(echo)
+    async def _(stage: Stage) -> None:
+        connection, wire = stage.connect()
+        for start in range(0, len(sent), size):
+            connection.data_received(sent[start : start + size])
+            await asyncio.sleep(0)
+        await stage.settle()
+        assert [body for _, _, body in answers(wire.sent)] == bodies
+
+
+def test_a_request_waits_while_the_client_does_not_read_the_answer_before() -> None:
+    class Full(Wire):
+        def write(self, data: Any) -> None:
+            super().write(data)
+            assert self.protocol is not None
+            self.protocol.pause_writing()
+
+    @play(echo)
+    async def _(stage: Stage) -> None:
+        wire = Full()
+        connection = wire.protocol = Connection(stage.http)
+        connection.connection_made(wire)
+        connection.data_received(b"GET /one HTTP/1.1\r\n" + HEAD + b"GET /two HTTP/1.1\r\n" + HEAD)
+        await stage.settle()
+        assert [request.path for request in stage.core.requests] == ["/one"]
+        connection.resume_writing()
+        await stage.settle()
+        assert [request.path for request in stage.core.requests] == ["/one", "/two"]
+
+
 def test_head_gets_the_length_without_the_body_and_304_neither() -> None:
     async def handler(request: Request) -> Response:
         return Response(304 if request.path == "/same" else 200, b"abc")
