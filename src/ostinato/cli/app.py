@@ -54,7 +54,8 @@ class _Version(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         from importlib.metadata import version  # noqa: PLC0415 - it takes longer than all the rest of this module
 
-        parser.exit(message=f"ostinato {version('ostinato')}\n")
+        sys.stdout.write(f"ostinato {version('ostinato')}\n")
+        parser.exit()
 
 
 def _given(options: argparse.Namespace) -> dict[str, Any]:
