@@ -49,7 +49,7 @@ def decode_json(data: bytes | str) -> Any:
         raise DecodeError("exceeded max depth") from None
     if _LONG_NUMBER in raw.translate(_DIGITS_ALIKE):
         value = _narrowed(value)
-    if _too_deep(raw, value):
+    if len(raw) > 2 * MAX_DEPTH and _too_deep(raw, value):
         raise DecodeError("exceeded max depth")
     return value
 
