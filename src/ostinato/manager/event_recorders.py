@@ -55,7 +55,7 @@ class _Recorder:
             if kind not in ("Normal", "Warning"):
                 _logger.error("event %s about %s is dropped: there is no type %r", reason, _told(regarding), kind)
                 return
-            self._record(_reference(regarding), reason, note, kind, options)
+            self._record(_reference(regarding), _written(reason), _written(note), kind, options)
         except Exception:  # whatever was given: an event is worth less than the work that it is about
             _logger.exception("event %r is dropped: it is about something that is no object", reason)
 
@@ -84,7 +84,7 @@ class EventRecorder(_Recorder):
             event_time=MicroTime.of(self._world.clock.now()),
             reporting_controller=self._controller,
             reporting_instance=self._instance,
-            action=_cut(options.get("action") or reason, _LONGEST),
+            action=_cut(_written(options.get("action") or reason), _LONGEST),
             reason=_cut(reason, _LONGEST),
             regarding=about,
             related=_related(options),
@@ -113,7 +113,7 @@ class CoreEventRecorder(_Recorder):
             last_timestamp=now,
             count=1,
             type=kind,
-            action=options.get("action") or None,
+            action=_written(options.get("action") or "") or None,
             related=_related(options),
             source=EventSource(component=self._controller, host=self._host or None),
             reporting_component=self._controller,
@@ -151,7 +151,12 @@ def _told(subject: Subject) -> str:
     return access.describe(about)
 
 
+def _written(text: str) -> str:
+    """A text as it can be sent: without the half characters that file names and outputs of programs may hold."""
+    return text if text.isascii() else text.encode(errors="replace").decode()
+
+
 def _cut(text: str, most: int) -> str:
     """As much of a text as fits into so many bytes."""
-    encoded = text.encode(errors="replace")
+    encoded = text.encode()
     return text if len(encoded) <= most else encoded[: most - 3].decode(errors="ignore") + "..."

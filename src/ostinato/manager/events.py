@@ -8,7 +8,8 @@
   most, some thirty megabytes; of more, the newest are dropped.
 - Events that say the same become one, with a count; see `event_series` for those of events.k8s.io, which is what is
   written unless asked otherwise, and `event_counts` for those of the core group.
-- A server that cannot be reached is asked again, every ten seconds and a bit, twelve times; what it refuses is dropped.
+- A server that cannot be reached is asked again, every ten seconds and a bit, twelve times; what it refuses is dropped,
+  and so is what cannot be sent at all.
 - `stop` tells what is left, once each, and within a time. What is recorded after it is dropped.
 """
 
@@ -191,6 +192,9 @@ class Events:
         except TransportError as error:
             _logger.warning("unable to write event %s (may be tried again): %s", known, error)
             return False
+        except Exception:  # whatever is wrong with it: others wait behind it
+            _logger.exception("event %s cannot be written", known)
+            known.forget()
         else:
             known.untold -= untold
         return True

@@ -301,6 +301,26 @@ def test_recording_never_raises(about: Any, caplog: pytest.LogCaptureFixture) ->
     assert caplog.records[0].levelno == logging.ERROR
 
 
+def test_an_event_that_cannot_be_written_keeps_no_other_from_it(caplog: pytest.LogCaptureFixture) -> None:
+    @staged
+    async def play(stage: Stage) -> None:
+        told = Told(stage, Event)
+        told.recorder.event(A, "Output", "caf\udce9 \N{SNOWMAN}", action="\ud83d")
+        broken = ConfigMap(metadata=ObjectMeta(name="\ud83d", namespace="default"))
+        told.recorder.event(broken, "Broken", "x")
+        told.recorder.event(A, "Fine", "x")
+        assert {event.reason: event.note for event in await told.settled()} == {
+            "Output": "caf? \N{SNOWMAN}",
+            "Fine": "x",
+        }
+        told.recorder.event(A, "Later", "x")
+        assert len(await told.settled()) == 3
+        await told.events.stop()
+
+    play()
+    assert caplog.messages == ["event Broken about ConfigMap default/\ud83d cannot be written"]
+
+
 def test_an_option_that_there_is_not_is_told_and_the_event_recorded(caplog: pytest.LogCaptureFixture) -> None:
     @staged
     async def play(stage: Stage) -> None:
