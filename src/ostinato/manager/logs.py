@@ -65,7 +65,10 @@ class JsonFormatter(logging.Formatter):
 
 
 def configure_logging(style: Style | None = None, *, level: int | str = "INFO", stream: TextIO | None = None) -> None:
-    """Send all logs to a stream, standard error by default: as text to a terminal, as JSON elsewhere."""
+    """Send all logs to a stream, standard error by default: as text to a terminal, as JSON elsewhere.
+
+    Python's warnings go with them: one says that something was never awaited.
+    """
     stream = stream or sys.stderr
     if style is None:
         style = "text" if stream.isatty() else "json"
@@ -77,6 +80,7 @@ def configure_logging(style: Style | None = None, *, level: int | str = "INFO", 
         root.removeHandler(old)
     root.addHandler(handler)
     root.setLevel(level)
+    logging.captureWarnings(capture=True)
 
 
 def _reconcile_fields() -> Iterator[tuple[str, str]]:

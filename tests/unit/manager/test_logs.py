@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import gc
 import io
 import json
 import logging
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -32,6 +34,7 @@ def stream() -> Iterator[io.StringIO]:
         if any(isinstance(each, ReconcileFilter) for each in handler.filters):
             root.removeHandler(handler)
     root.setLevel(level)
+    logging.captureWarnings(capture=False)
 
 
 def logged(stream: io.StringIO, style: Style | None) -> str:
@@ -39,6 +42,21 @@ def logged(stream: io.StringIO, style: Style | None) -> str:
     with running(reconcile(gvk=GroupVersionKind("example.dev", "v1", "Widget"))):
         logger.info("scaled to %d", 3, extra={"replicas": 3, "note": "two words"})
     return stream.getvalue()
+
+
+def test_what_python_warns_of_is_logged_as_everything_else(stream: io.StringIO) -> None:
+    async def forgotten() -> None: ...
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        configure_logging("json", stream=stream)
+        with running(reconcile()):
+            forgotten()  # type: ignore[unused-coroutine]
+            gc.collect()
+    line = json.loads(stream.getvalue())
+    assert (line["level"], line["logger"]) == ("warning", "py.warnings")
+    assert "forgotten' was never awaited" in line["msg"]
+    assert line["controller"] == "widgets"
 
 
 def test_a_line_for_people_names_controller_object_and_reconcile(stream: io.StringIO) -> None:
