@@ -7,8 +7,9 @@ line, is dropped: the event comes again in the next watch.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
-from typing import Final, Self
+from typing import Final, Self, cast
 
 import msgspec
 
@@ -16,6 +17,7 @@ from ostinato.client.closable import Closable
 from ostinato.client.list_watch import ADDED, BOOKMARK, DELETED, ERROR, MODIFIED, RawEvent, WatchStalled
 from ostinato.client.transport import LONGEST_LINE, AnswerTooLarge, ConnectionLost, Response
 from ostinato.world import Clock
+from ostinato.world.clock import Timer
 
 _HEAD: Final = b'{"type":"'
 _MIDDLE: Final = b'","object":'
@@ -58,6 +60,10 @@ class ResponseEvents(Closable):
         self._lines: Iterator[bytes] = iter(())  # whole lines that are still to be given
         self._parts: list[bytes] = []  # of a line whose end has not come
         self._size = 0  # of the parts
+        self._reader: asyncio.Task[object] | None = None  # who waits for the next chunk
+        self._since = 0.0  # since when it waits
+        self._timer: Timer | None = None  # looks at that
+        self._stalled = False  # nothing came for too long
 
     def __aiter__(self) -> Self:
         return self
@@ -72,12 +78,31 @@ class ResponseEvents(Closable):
     async def _chunk(self) -> bytes:
         if self._quiet is None:
             return await anext(self._chunks)
+        reader = self._reader = cast("asyncio.Task[object]", asyncio.current_task())
+        self._since = self._clock.monotonic()
+        if self._timer is None:
+            self._timer = self._clock.timer(self._quiet, self._look, self._quiet)
         try:
-            async with self._clock.timeout(self._quiet):
-                return await anext(self._chunks)
-        except TimeoutError:
+            return await anext(self._chunks)
+        except asyncio.CancelledError:
+            if not self._stalled or reader.uncancel():
+                raise
             self.close()
             raise WatchStalled(f"{self._about}: nothing came for {self._quiet:g} seconds, no bookmark either") from None
+        finally:
+            self._reader = None
+
+    def _look(self, quiet: float) -> None:
+        """Whether anything has come. One timer serves many waits: most are far shorter than what it takes to set it."""
+        self._timer = None
+        if self._reader is None:
+            return
+        left = self._since + quiet - self._clock.monotonic()
+        if left > 0:
+            self._timer = self._clock.timer(left, self._look, quiet)
+        else:
+            self._stalled = True
+            self._reader.cancel()
 
     def _split(self, chunk: bytes) -> list[bytes]:
         lines = chunk.split(b"\n")
@@ -94,4 +119,6 @@ class ResponseEvents(Closable):
         return lines
 
     def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
         self._response.close()

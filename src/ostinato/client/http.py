@@ -87,7 +87,8 @@ class HttpTransport:
         if timeout is None and not request.stream:
             timeout = self._timeout
         try:
-            await self._throttle(request)
+            if self._limiter is not None:
+                await self._throttle(request, self._limiter)
             if timeout is None:
                 return await self._send_until_answered(request, None)
             until = self._clock.monotonic() + timeout
@@ -139,7 +140,8 @@ class HttpTransport:
             retries += 1
             log.debug("%s: sent again in %g s, for the %d. time: %s", self._what(request), wait, retries, previous)
             await self._clock.sleep(wait)
-            await self._throttle(request)
+            if self._limiter is not None:
+                await self._throttle(request, self._limiter)
 
     def _may_retry(self, request: Request, retries: int, wait: float, until: float | None) -> bool:
         if retries >= MOST_RETRIES or wait > LONGEST_WAIT or not can_be_sent_again(request):
@@ -150,29 +152,20 @@ class HttpTransport:
         """One attempt, and a second with other credentials if these are refused."""
         self._check_deadline()
         credential = await self._credentials.current()
-        answer = await self._attempt(request, credential, until, retry=retry)
+        pool = await self._pools.current(credential.certificate)
+        answer = await pool.send(request, credential, until, retry=retry)
         if answer.status != 401 or not await self._may_renew(request, credential):
             return answer
         await answer.drain()
-        return await self._attempt(request, await self._credentials.current(), until, retry=True)
+        credential = await self._credentials.current()
+        pool = await self._pools.current(credential.certificate)
+        return await pool.send(request, credential, until, retry=True)
 
     async def _may_renew(self, request: Request, credential: Credential) -> bool:
         """Whether a request that was refused is worth sending with other credentials."""
         if not can_be_sent_again(request) or any(name.lower() == "authorization" for name, _ in request.headers):
             return False
         return await self._credentials.rejected(credential)
-
-    async def _attempt(
-        self, request: Request, credential: Credential, until: float | None, *, retry: bool
-    ) -> HttpAnswer:
-        pool = await self._pools.current(credential.certificate)
-        code = names.NO_ANSWER
-        try:
-            answer = await pool.send(request, credential, until, silence_ends=until is None and not request.stream)
-            code = str(answer.status)
-            return answer
-        finally:
-            self._metrics.attempted(request, code, retry=retry)
 
     async def _upgrade(self, request: Request, protocols: Sequence[str], credential: Credential) -> HttpWebSocket:
         self._check_deadline()
@@ -184,9 +177,9 @@ class HttpTransport:
         except TimeoutError as error:
             raise failure(error, self._what(request)) from None
 
-    async def _throttle(self, request: Request) -> None:
-        if self._limiter is not None and not request.stream:
-            waited = await self._limiter.wait(self._what(request))
+    async def _throttle(self, request: Request, limiter: Limiter) -> None:
+        if not request.stream:
+            waited = await limiter.wait(self._what(request))
             self._metrics.observe(names.RATE_LIMITER, waited, request.method)
 
     def _check_deadline(self) -> None:

@@ -59,13 +59,12 @@ class HttpAnswer(Closable):
         return warning_texts(self._reader.warnings) if self._reader.warnings else ()
 
     async def read(self) -> bytes:
-        longest = self._home.longest_answer
+        reader, longest = self._reader, self._home.longest_answer
         try:
-            if self._reader.compressed:
-                body = await self._read_compressed(longest)
-            else:
-                body = await self._raw(longest)
-                self._home.metrics.observe(RESPONSE_SIZE, len(body), self._request.method)
+            if reader.compressed:
+                return await self._read_compressed(longest)
+            body = reader.take() if reader.complete and reader.held <= longest else await self._raw(longest)
+            self._home.metrics.observe(RESPONSE_SIZE, len(body), self._request.method)
         except TooMuch:
             what = self._home.what(self._request)
             raise AnswerTooLarge(f"{what}: the answer is longer than {longest} bytes: ask for it in pages") from None

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Final
 
 _LONGEST_HEAD: Final = 64 * 1024
@@ -30,37 +31,23 @@ class NotHttp(Exception):  # noqa: N818 - what is the matter
 class MessageReader:
     """Reads one answer. Names of headers are lower case; of one that came more than once there is the first value."""
 
-    __slots__ = (
-        "_after_chunk",
-        "_bodiless",
-        "_left",
-        "_length",
-        "_rest",
-        "complete",
-        "compressed",
-        "headers",
-        "held",
-        "keeps",
-        "pieces",
-        "status",
-        "warnings",
-    )
+    # As it is before anything has come
+    status = 0
+    headers: Mapping[str, str] = MappingProxyType({})
+    warnings: Sequence[str] = ()  # all values of that header
+    keeps = False  # the connection serves again, if the answer is complete
+    compressed = False  # the body, for a `Decompressor`
+    complete = False  # all of the body has come
+    held = 0  # bytes in the pieces
+    _rest = b""  # of the head, or between chunks, that is not read yet
+    _length = 0  # of the body, or how its end is known
+    _left = 0  # bytes of the body or the chunk that are to come
+    _after_chunk = False  # the end of its line is to come
 
     def __init__(self, *, bodiless: bool = False) -> None:
         """`bodiless`: the answer to a HEAD, which tells of a body and has none."""
         self._bodiless = bodiless
-        self.status = 0  # until the head has come
-        self.headers: dict[str, str] = {}
-        self.warnings: list[str] = []  # all values of that header
-        self.keeps = False  # the connection serves again, if the answer is complete
-        self.compressed = False  # the body, for a `Decompressor`
-        self.complete = False  # all of the body has come
         self.pieces: list[bytes] = []  # of the body, that were not taken
-        self.held = 0  # bytes in the pieces
-        self._rest = b""  # of the head, or between chunks, that is not read yet
-        self._length = 0  # of the body, or how its end is known
-        self._left = 0  # bytes of the body or the chunk that are to come
-        self._after_chunk = False  # the end of its line is to come
 
     @property
     def length(self) -> int | None:
@@ -108,11 +95,9 @@ class MessageReader:
 
     def _read_head(self, head: bytes) -> None:
         first, *lines = head.decode("utf-8", "surrogateescape").split("\r\n")
-        status = _STATUS.fullmatch(first)
-        if status is None:
-            raise NotHttp
+        minor, code = _status(first)
         headers: dict[str, str] = {}
-        warnings: list[str] = []
+        more_warnings: list[str] = []
         for line in lines:
             name, colon, value = line.partition(":")
             if not colon:
@@ -122,18 +107,19 @@ class MessageReader:
                 headers[name] = value
             elif name == "content-length" and headers[name] != value:
                 raise NotHttp
-            if name == "warning":
-                warnings.append(value)
-        code = int(status[2])
+            elif name == "warning":
+                more_warnings.append(value)
         if code == 101:
             raise NotHttp  # nobody has asked for another protocol
         if code < 200:
             return  # the answer is still to come
-        self.status, self.headers, self.warnings = code, headers, warnings
+        self.status, self.headers = code, headers
+        if "warning" in headers:
+            self.warnings = [headers["warning"], *more_warnings]
         self._length = 0 if self._bodiless or code in (204, 304) else _length(headers)
         self._left = max(self._length, 0)
         self.compressed = _is_compressed(headers)
-        self.keeps = status[1] == "1" and self._length != _UNTIL_CLOSED
+        self.keeps = minor == "1" and self._length != _UNTIL_CLOSED
         if self.keeps and "connection" in headers:
             self.keeps = "close" not in headers["connection"].lower()
 
@@ -218,7 +204,19 @@ def _is_compressed(headers: dict[str, str]) -> bool:
     return True
 
 
-@lru_cache(maxsize=256)  # a server sends the same few again and again
+# A server sends the same few first lines and names again and again.
+
+
+@lru_cache(maxsize=64)
+def _status(first: str) -> tuple[str, int]:
+    """The minor version, and the code."""
+    found = _STATUS.fullmatch(first)
+    if found is None:
+        raise NotHttp
+    return found[1], int(found[2])
+
+
+@lru_cache(maxsize=256)
 def _lowered(name: str) -> str:
     if not _NAME.fullmatch(name):
         raise NotHttp

@@ -26,7 +26,7 @@ from ostinato.client.http_failure import failure, is_reset
 from ostinato.client.http_head import AddedHeaders, Heads
 from ostinato.client.http_message import MessageReader, NotHttp
 from ostinato.client.http_metrics import HttpMetrics
-from ostinato.client.metrics import TRANSPORTS
+from ostinato.client.metrics import NO_ANSWER, TRANSPORTS
 from ostinato.client.tls import Material, ResumingContext, TlsFiles
 from ostinato.client.transport import ConnectionLost, Request, TransportError
 from ostinato.world import Clock, World
@@ -84,34 +84,32 @@ class HttpPool:
         self._closed = False
         self._sockets: WebSockets | None = None  # those that are open, when there were any
 
-    async def send(
-        self, request: Request, credential: Credential, until: float | None, *, silence_ends: bool
-    ) -> HttpAnswer:
-        """Send it; its answer, to be read until that time. `Reset` if the connection broke under a GET."""
-        head = self._heads.of(request, credential)
-        connection = await self._connection(request)
+    async def send(self, request: Request, credential: Credential, until: float | None, *, retry: bool) -> HttpAnswer:
+        """Send it, perhaps as a retry; its answer, to be read until that time, or while something comes if there is
+        no such time. `Reset` if the connection broke under a GET.
+        """
+        connection: Connection | None = None
+        code = NO_ANSWER
         try:
-            if self._retired and (self._closed or request.stream):
-                raise ConnectionAbortedError
-            if self._check is not None:
-                self._check()  # here there is a connection, and nothing between this and the first byte
-            connection.ends_by_silence = silence_ends
-            if silence_ends and self._sweep is None:
-                self._sweep_later()
+            head = self._heads.of(request, credential)
+            connection = await self._connection(request)
+            self._begin(connection, request, ends_by_silence=until is None and not request.stream)
             body, reader = request.body, MessageReader(bodiless=request.method == "HEAD")
             if isinstance(body, bytes) and len(body) <= LARGEST_PIECE:
                 await connection.send(head + body, reader)
             else:
                 await connection.send_pieces(head, body, reader)
-        except (NotHttp, ServerGone, OSError) as error:
-            self._drop(connection, request)
+            code = str(reader.status)
+        except BaseException as error:
+            if connection is not None:
+                connection.abort()
+                self.release(connection, request)
+            if not isinstance(error, NotHttp | ServerGone | OSError):
+                raise
             lost = failure(error, self.what(request))
-            if request.method == "GET" and is_reset(error):
-                raise Reset(lost) from None
-            raise lost from None
-        except BaseException:
-            self._drop(connection, request)
-            raise
+            raise Reset(lost) if request.method == "GET" and is_reset(error) else lost from None
+        finally:
+            self.metrics.attempted(request, code, retry=retry)
         if connection.is_new:
             connection.is_new = False
             if self._context is not None:
@@ -179,9 +177,15 @@ class HttpPool:
         self._busy[connection] = request
         return connection
 
-    def _drop(self, connection: Connection, request: Request) -> None:
-        connection.abort()
-        self.release(connection, request)
+    def _begin(self, connection: Connection, request: Request, *, ends_by_silence: bool) -> None:
+        """Here there is a connection, and nothing between this and the first byte."""
+        if self._retired and (self._closed or request.stream):
+            raise ConnectionAbortedError
+        if self._check is not None:
+            self._check()
+        connection.ends_by_silence = ends_by_silence
+        if ends_by_silence and self._sweep is None:
+            self._sweep_later()
 
     def _kept(self) -> Connection | None:
         latest = self.clock.monotonic() - _IDLE

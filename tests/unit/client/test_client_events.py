@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -139,6 +140,43 @@ def test_a_silent_stream_is_noticed_and_closed() -> None:
 
     world.run(main())
     assert response.closed
+
+
+def test_a_stream_that_tells_something_now_and_then_is_not_silent() -> None:
+    world = Simulation(1)
+
+    class Slow(Streamed):
+        async def chunks(self) -> AsyncIterator[bytes]:
+            for _ in range(10):
+                await world.clock.sleep(50)
+                yield LINES
+            await world.clock.sleep(1000)
+
+    async def main() -> None:
+        events = ResponseEvents(Slow(), world.clock, 70.0, "watch of pods")  # type: ignore[arg-type]
+        for _ in range(10 * len(EVENTS)):
+            await anext(events)
+        await world.clock.sleep(100)  # nobody waits for it
+        with pytest.raises(WatchStalled):
+            await anext(events)
+        assert world.clock.monotonic() == pytest.approx(500 + 100 + 70)
+
+    world.run(main())
+
+
+def test_who_is_cancelled_while_a_stream_is_silent_is_cancelled() -> None:
+    world = Simulation(1)
+    response = Streamed(hangs=True)
+
+    async def main() -> None:
+        events = ResponseEvents(response, world.clock, 70.0, "watch of pods")  # type: ignore[arg-type]
+        with pytest.raises(TimeoutError):
+            async with world.clock.timeout(5):
+                await anext(events)
+        with pytest.raises(StopAsyncIteration):  # the generator was cancelled
+            await anext(events)
+
+    world.run(main())
 
 
 def test_a_stream_without_a_limit_may_be_silent_for_ever() -> None:
