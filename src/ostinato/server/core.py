@@ -127,7 +127,7 @@ class Server:
         self.metrics.begin(request.method)
         code = _GONE
         try:
-            route = parse(request.method, request.path, watch=bool(request.query_string) and _watches(request))
+            route = parse(request.method, request.path, watch=_watches(request))
             seconds = _deadline(request, route) if "timeout=" in request.query_string else None
             self._enter(request, route)
             if route is None:
@@ -224,6 +224,8 @@ def _refusal(request: Request, error: Exception) -> Response:
 
 
 def _watches(request: Request) -> bool:
+    if "watch" not in request.query_string and "%" not in request.query_string:
+        return False
     values = request.query.get("watch")
     return values is not None and boolean(values[0])
 

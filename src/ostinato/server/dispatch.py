@@ -47,6 +47,16 @@ def verb_of(resource: Resource, method: str, route: Route) -> Verb | None:
 
     An APIError says that the resource has no such path, or not with this method.
     """
+    asked = (method, route.verb, route.subresource, bool(route.namespace), bool(route.name), route.old_watch)
+    verb = resource.answering.get(asked)
+    if verb is None:
+        verb = _find(resource, method, route)
+        if verb is not None:
+            resource.answering[asked] = verb
+    return verb
+
+
+def _find(resource: Resource, method: str, route: Route) -> Verb | None:
     if resource.custom:
         return _custom_verb(resource, route)
     possible = _possible(resource, route)

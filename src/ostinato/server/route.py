@@ -31,28 +31,30 @@ def parse(method: str, path: str, *, watch: bool) -> Route | None:
     """The resource that is asked for; None if the path names none (discovery, health, …)."""
     if "%" in path:
         path = unquote(path)
-    parts = path[1:].rstrip("/").split("/")
-    if parts[0] == "api" and len(parts) > 2:
-        group, version, rest = "", parts[1], parts[2:]
-    elif parts[0] == "apis" and len(parts) > 3:
-        group, version, rest = parts[1], parts[2], parts[3:]
+    parts = path.rstrip("/").split("/")  # the first is empty: a path begins with a slash
+    count = len(parts)
+    if count > 3 and parts[1] == "api":
+        group, version, at = "", parts[2], 3
+    elif count > 4 and parts[1] == "apis":
+        group, version, at = parts[2], parts[3], 4
     else:
         return None
     verb = _VERBS.get(method, "")
-    old_watch = rest[0] == "watch" and len(rest) > 1
+    old_watch = parts[at] == "watch" and count > at + 1
     if old_watch:
-        rest = rest[1:]
+        at += 1
         verb = "watch"
     namespace = ""
-    if rest[0] == "namespaces" and len(rest) > 1:
-        namespace = rest[1]
-        if len(rest) > 2 and rest[2] not in ("status", "finalize"):
-            rest = rest[2:]
-    name = rest[1] if len(rest) > 1 else ""
+    if parts[at] == "namespaces" and count > at + 1:
+        namespace = parts[at + 1]
+        if count > at + 2 and parts[at + 2] not in ("status", "finalize"):
+            at += 2
+    name = parts[at + 1] if count > at + 1 else ""
     if not name:
         if verb == "get":
             verb = "watch" if watch else "list"
         elif verb == "delete":
             verb = "deletecollection"
-    subresource = rest[2] if len(rest) > 2 else ""
-    return Route(verb, group, version, namespace, rest[0], name, subresource, tuple(rest[3:]), old_watch)
+    subresource = parts[at + 2] if count > at + 2 else ""
+    beyond = tuple(parts[at + 3 :]) if count > at + 3 else ()
+    return Route(verb, group, version, namespace, parts[at], name, subresource, beyond, old_watch)

@@ -308,7 +308,7 @@ class Connection(asyncio.BufferedProtocol):
         self.deadline = self._clock.monotonic() + IDLE_SECONDS
         if self._buffer:
             self._loop.call_soon(self._advance)
-        else:
+        elif not self._reading:
             self._balance()
 
     def _refuse(self, error: Malformed) -> None:

@@ -75,6 +75,7 @@ class Resource:
         self.scale: ScaleFields | None = None  # of those with a scale subresource
         # What answers instead of the common verbs, by (subresource, verb): for what is not a stored object of the kind.
         self.handlers: dict[tuple[str, str], Callable[[Any], Awaitable[Any]]] = {}
+        self.answering: dict[tuple[Any, ...], Callable[[Any], Awaitable[Any]]] = {}  # what `dispatch` has found so far
         self.list_kind = gvk.kind + "List"
         self.warnings: tuple[str, ...] = ()  # what every answer tells: a deprecated version
         self.terminating = False  # its definition is being deleted: nothing new may come
