@@ -19,6 +19,7 @@ Endpoints and caches are the manager's own; the other four are groups of runnabl
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Coroutine
 from typing import Any, Final, Protocol, TypeGuard, runtime_checkable
 
@@ -26,7 +27,10 @@ from ostinato.controller.runnable import CoolsDown, Runnable, Surroundings, Warm
 from ostinato.manager.group import Group, Job
 from ostinato.world import Clock
 
+_logger = logging.getLogger("ostinato.manager")
+
 _BETWEEN_CHECKS: Final = 0.1  # seconds
+_PATIENCE: Final = 10.0  # seconds after which one says what one waits for, again and again
 
 
 @runtime_checkable
@@ -98,10 +102,15 @@ class Groups:
         return work
 
     async def _serves(self, runnable: Serves) -> None:
+        """Return when it does. If it never does, its own error ends the wait, or the log says what is waited for."""
+        told = self._clock.monotonic()
         while True:
             try:
                 await runnable.check()
-            except Exception:  # noqa: BLE001 - not yet; if it never does, its own error ends the wait
+            except Exception as error:  # noqa: BLE001 - not yet
+                if self._clock.monotonic() - told >= _PATIENCE:
+                    told = self._clock.monotonic()
+                    _logger.warning("everything else waits for %s, which does not serve: %s", runnable.name, error)
                 await self._clock.sleep(_BETWEEN_CHECKS)
             else:
                 return

@@ -144,12 +144,18 @@ class WebhookServer:
         context.verify_mode = ssl.CERT_NONE  # it is asked whether it answers, not who it is
         try:
             async with self._world.clock.timeout(_CHECK_SECONDS):
-                _, writer = await asyncio.open_connection(self._host or "localhost", self.port, ssl=context)
+                _, writer = await asyncio.open_connection(*self._own_address(), ssl=context)
         except (OSError, TimeoutError) as error:
             raise NotServing(f"webhook server is not reachable: {error}") from None
         writer.close()
         with suppress(OSError):
             await writer.wait_closed()
+
+    def _own_address(self) -> tuple[str, int]:
+        """Where this process finds it; one that listens at all addresses, at that of the machine itself."""
+        assert self._listener is not None, "it listens"
+        host, port = self._listener.sockets[0].getsockname()[:2]
+        return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host), port  # noqa: S104 - it is not bound here
 
     # Certificates
 

@@ -183,6 +183,21 @@ async def test_all_that_serve_are_waited_for_but_not_when_the_end_has_come(stage
     assert never.said == [], "it never served, so nothing else began"
 
 
+def test_what_everything_waits_for_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    @staged
+    async def play(stage: Stage) -> None:
+        rig = Rig(stage)
+        rig.manager.add(Served(rig, after=1e6, name="hooks"))
+        await rig.start(25)
+        await rig.stop()
+
+    play()
+    waits = [
+        text for text in caplog.messages if text.startswith("everything else waits for hooks, which does not serve")
+    ]
+    assert len(waits) == 2
+
+
 @staged
 async def test_a_process_is_ready_when_its_webhooks_serve_unless_it_says_otherwise(stage: Stage) -> None:
     async def ready(rig: Rig, name: str = "") -> tuple[int, str]:

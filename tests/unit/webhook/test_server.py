@@ -227,7 +227,18 @@ async def test_what_does_not_finish_is_dropped_when_stopping_is_cancelled() -> N
 
 
 @running
-async def test_it_says_whether_it_serves() -> None:
+async def test_it_finds_itself_wherever_it_listens() -> None:
+    world = World.real()
+    made = make_certificate(world, HOSTS, timedelta(days=1))
+    for host in ("", "0.0.0.0", "127.0.0.1"):
+        server = WebhookServer(world, Changing(made), host=host, port=0)
+        await server.start()
+        await server.check()
+        await server.stop()
+
+
+@running
+async def test_it_says_whether_it_serves(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World.real()
     server = WebhookServer(world, MadeCertificates(world, HOSTS), host="127.0.0.1", port=0)
     with pytest.raises(NotServing, match="has not been started yet"):
@@ -236,7 +247,7 @@ async def test_it_says_whether_it_serves() -> None:
     await server.start()
     await server.check()
     assert server.port > 0
-    server._host = "127.0.0.2"  # where nobody listens
+    monkeypatch.setattr(server, "_own_address", lambda: ("127.0.0.2", server.port))  # where nobody listens
     with pytest.raises(NotServing, match="not reachable"):
         await server.check()
     await server.stop(1)
