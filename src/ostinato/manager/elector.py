@@ -185,6 +185,10 @@ class Elector:
             # Said before it is sent: the answer may be lost, and the lease found later as this candidate's own.
             self._not_before = now + self._options.lease_duration
         await self._write(self._mine(transitions=0), create=True)
+        if self._not_before > now:
+            why = "there was none, and who led under one that was deleted may not have noticed"
+            seconds = self._options.lease_duration
+            _logger.info("lease %s is taken, and leading begins in %d s: %s", self.lock, seconds, why)
 
     async def _write(self, record: Record, *, create: bool = False) -> None:
         sent_at = self._clock.monotonic()

@@ -74,6 +74,18 @@ async def test_a_lease_that_is_not_there_is_created_and_led_after_its_time(stage
     assert a.fence.is_open
 
 
+@pytest.mark.parametrize("trust", [False, True])
+def test_the_log_says_why_the_first_candidate_waits(caplog: pytest.LogCaptureFixture, *, trust: bool) -> None:
+    @staged
+    async def play(stage: Stage) -> None:
+        await stage.candidate("a", trust_absence=trust).elector.acquire()
+
+    caplog.set_level("INFO")
+    play()
+    waits = [text for text in caplog.messages if "is taken, and leading begins in 15 s: there was none" in text]
+    assert len(waits) == (0 if trust else 1)
+
+
 @staged
 async def test_who_trusts_absence_leads_at_once(stage: Stage) -> None:
     a = stage.candidate("a", trust_absence=True)
