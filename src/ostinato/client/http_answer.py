@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Final, Protocol
+from warnings import warn
 
 from ostinato.client.closable import Closable
 from ostinato.client.http_connection import Connection, ServerGone, TooMuch
@@ -49,6 +50,12 @@ class HttpAnswer(Closable):
         self.status = self._reader.status
         if self._reader.complete:
             self.close()  # the connection is free, though nobody has read what came
+
+    def __del__(self) -> None:
+        if self._connection is not None:
+            self.close()  # else there would be one connection less for all others
+            what = self._home.what(self._request)
+            warn(f"the answer to {what} was not closed", ResourceWarning, stacklevel=2, source=self)
 
     @property
     def headers(self) -> Mapping[str, str]:

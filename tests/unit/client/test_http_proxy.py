@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+from collections.abc import Callable
 
 import pytest
+import uvloop
 from tests.unit.client import certificates
 from tests.unit.client.https import Socket as Listener
 from tests.unit.client.https import get, listening, run, server_context, serving, transport
@@ -93,7 +95,8 @@ def test_a_proxy_of_the_environment_is_used_but_not_for_this_machine(monkeypatch
     run(main())
 
 
-def test_an_https_proxy_is_spoken_to_over_tls() -> None:
+@pytest.mark.parametrize("run_on", [run, uvloop.run])
+def test_an_https_proxy_is_spoken_to_over_tls(run_on: Callable[..., None]) -> None:
     async def main() -> None:
         async def conversation(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             await proxy(socket, reader, writer)
@@ -108,7 +111,7 @@ def test_an_https_proxy_is_spoken_to_over_tls() -> None:
         server.close()
         assert socket.requests[0].startswith(b"CONNECT ")
 
-    run(main())
+    run_on(main())
 
 
 def test_a_proxy_that_refuses_or_is_not_there_is_told_without_its_password() -> None:

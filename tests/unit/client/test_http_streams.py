@@ -180,6 +180,23 @@ def test_who_gives_up_reading_gives_up_the_connection() -> None:
     run(main())
 
 
+def test_an_answer_that_nobody_closes_is_told_of_and_gives_its_connection_up() -> None:
+    async def main() -> None:
+        async def answer(request: web.Request) -> web.StreamResponse:
+            stream = web.StreamResponse()
+            await stream.prepare(request)
+            await asyncio.Event().wait()
+            return stream
+
+        async with serving(answer) as served, transport(served.config()) as sender:
+            await sender.request(Request("GET", "/a"))
+            pool = await sender._pools.current(None)
+            assert pool.is_unused()
+
+    with pytest.warns(ResourceWarning, match="the answer to GET 127.0.0.1:[0-9]+/a was not closed"):
+        run(main())
+
+
 @LOOPS
 def test_a_server_that_has_heard_enough_is_sent_no_more(run_on: RunOn) -> None:
     async def converse(socket: Socket, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
