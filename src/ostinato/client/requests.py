@@ -6,6 +6,7 @@ Kinds are resolved to resources, names completed with the client's namespace, an
 from __future__ import annotations
 
 from collections.abc import Awaitable
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -13,7 +14,7 @@ import msgspec
 from ostinato.api import access
 from ostinato.api.access import AnyObject
 from ostinato.api.gvk import NamespacedName
-from ostinato.api.object import KindInfo
+from ostinato.api.object import KindInfo, Object
 from ostinato.api.scheme import Scheme
 from ostinato.client.collection import Collection, Selection
 from ostinato.client.discovery import Discovery
@@ -112,11 +113,12 @@ class Requests:
 
 def view_like(instance: AnyObject) -> View[Any]:
     """The view in which an object is."""
-    if isinstance(instance, dict):
-        return Unstructured(_kind_of_dict(instance))
-    if isinstance(instance, PartialObjectMetadata):
-        return MetadataOf(type(instance))
-    return view_of(type(instance))
+    return Unstructured(_kind_of_dict(instance)) if isinstance(instance, dict) else _view_of_class(type(instance))
+
+
+@lru_cache(maxsize=1024)
+def _view_of_class(cls: type[Object]) -> View[Any]:
+    return MetadataOf(cls) if issubclass(cls, PartialObjectMetadata) else view_of(cls)
 
 
 def _kind_of_dict(instance: dict[str, Any]) -> Any:

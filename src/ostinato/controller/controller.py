@@ -305,16 +305,16 @@ class _Loop:
 
     def _requeue(self, key: Hashable, verdict: Verdict) -> None:
         queue = self._queue
+        if verdict.succeeded:
+            queue.forget(key)
+        if verdict.delay is None and not verdict.retry:
+            return
         priority = queue.priority_of(key) if verdict.priority is None else verdict.priority
+        self._reasons.add(key, verdict.reason)
         if verdict.delay is not None:
-            queue.forget(key)
-            self._reasons.add(key, verdict.reason)
             queue.add_after(key, verdict.delay, priority)
-        elif verdict.retry:
-            self._reasons.add(key, verdict.reason)
+        else:
             queue.add_rate_limited(key, priority)
-        elif verdict.succeeded:
-            queue.forget(key)
 
     # Keys that have to wait
 
