@@ -5,6 +5,7 @@
   API server shows its words to the user. Only what cannot be answered in that form gets a status of its own.
 - Bounded: the size of a review, how many are worked on at once (others wait, before they are read), and the time for
   each: the limit, or less if the API server says that it will not wait so long.
+- Conversions wait for no hook: a hook may ask a server, and the server for a conversion.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class Limits(msgspec.Struct, frozen=True):
     - `body`: bytes of a review. An object has 1.5 MiB at most, in a review there may be two.
     - `conversion_body`: bytes of a ConversionReview, which may hold a page of a list.
     - `seconds`: for one review, reading it included.
-    - `concurrent`: reviews worked on at once.
+    - `concurrent`: reviews worked on at once, and as many conversions.
     """
 
     body: int = 7 * 1024 * 1024
@@ -86,6 +87,8 @@ class Dispatcher:
         self._limits = limits or Limits()
         self._hooks: dict[str, AdmissionHook] = {}
         self._slots = asyncio.Semaphore(self._limits.concurrent)
+        self._conversion_slots = asyncio.Semaphore(self._limits.concurrent)
+        self._converting = world.executor.apart()
         self.add(())
 
     @property
@@ -161,10 +164,10 @@ class Dispatcher:
     async def _convert(self, posted: Posted) -> Reply:
         seconds = self._seconds(posted)
         try:
-            async with self._world.clock.timeout(seconds), self._slots:
+            async with self._world.clock.timeout(seconds), self._conversion_slots:
                 body = await self._body(posted, self._limits.conversion_body)
                 # In a worker: it may be a list of thousands, and converters may wait for something.
-                return Reply(200, await self._world.executor.run(self.conversions.answer, body))
+                return Reply(200, await self._converting.run(self.conversions.answer, body))
         except ReviewError as error:
             log.warning("%s: %s", posted.path, error)
             if not error.uid:

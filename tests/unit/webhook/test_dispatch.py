@@ -71,6 +71,31 @@ def test_a_body_that_never_comes_is_given_up() -> None:
     assert (answer.status["code"], answer.response["uid"]) == (504, "")
 
 
+def test_a_conversion_waits_for_no_hook() -> None:
+    simulation = Simulation(1, workers=1)
+
+    @validator(Widget)
+    def check(widget: Widget) -> None:
+        # As a hook does that asks a server for something that is kept in another version.
+        answers.append(Answered(simulation.executor.block_on(dispatcher.handle(asked))))
+
+    @converter
+    def up(old: Widget) -> WidgetV2:
+        return WidgetV2(metadata=old.metadata)
+
+    @converter
+    def down(new: WidgetV2) -> Widget:
+        return Widget(metadata=new.metadata)
+
+    answers: list[Answered] = []
+    asked = posted(conversion_review([widget()]), "/convert")
+    dispatcher = Dispatcher(simulation, limits=Limits(seconds=20, concurrent=1))
+    dispatcher.add([check, up, down])
+    answer = Answered(simulation.run(dispatcher.handle(posted(admission_review(widget())))))
+    assert answer.allowed
+    assert [each.response["convertedObjects"][0]["apiVersion"] for each in answers] == ["example.dev/v2"]
+
+
 def test_a_converter_that_takes_too_long_fails_the_review() -> None:
     simulation = Simulation(1, latency=lambda rng: 60.0)
 
