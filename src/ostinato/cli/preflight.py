@@ -82,6 +82,11 @@ async def _look(client: Client, watch: Watch, target: str) -> None:
         ours = isinstance(watch.view, Typed) and is_custom(watch.view.cls)
         remedy = "--install-crds installs the definitions of this program" if ours else "is its definition installed?"
         raise Failure(f"controller {watch.controller}: the server has no {kind}; {remedy}") from None
+    except ValueError as error:  # a namespace of what is in none, which only the server knew
+        raise Failure(
+            f"controller {watch.controller}: {error}; watch a class in place of its name, or Unstructured(gvk, "
+            "KindInfo(..., namespaced=False)): then all of it is watched"
+        ) from None
     except Forbidden as error:
         raise Failure(
             f"controller {watch.controller} may not read {kind}: {error}; `ostinato manifests {target}` writes the "

@@ -20,7 +20,7 @@ from ostinato.cli.preflight import prepare
 from ostinato.client import Unstructured
 from ostinato.controller import Builder, controller
 from ostinato.crd import crd_of
-from ostinato.kinds.core_v1 import ConfigMap
+from ostinato.kinds.core_v1 import ConfigMap, Node
 from ostinato.manager import CacheOptions, Manager
 from ostinato.server.core import Server
 from ostinato.server.store.log_memory import MemoryLog
@@ -131,6 +131,19 @@ def prepared(manage: Callable[[Any], Manager], *, user: str = "", definitions: A
             world.executor.close()
 
     asyncio.run(main())
+
+
+def test_a_kind_without_a_class_that_is_in_no_namespace_is_told(tmp_path: Path) -> None:
+    @controller(Unstructured.of("v1", "Node"))
+    async def nodes(node: dict[str, Any]) -> None: ...
+
+    @controller(Node)
+    async def known(node: Node) -> None: ...
+
+    caches = CacheOptions(defaults=Settings(namespaces=("team",)))
+    prepared(lambda connect: Manager(connect=connect, caches=caches).add(known))
+    with pytest.raises(Failure, match="controller nodes: Node: objects of this kind have no namespace"):
+        prepared(lambda connect: Manager(connect=connect, caches=caches).add(nodes))
 
 
 def test_a_kind_that_is_missing_is_told(tmp_path: Path) -> None:
