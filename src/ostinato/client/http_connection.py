@@ -110,11 +110,9 @@ class Connection(asyncio.Protocol):
             cast("asyncio.Future[None]", self._waiter).set_exception(error)
 
     @property
-    def tls(self) -> ssl.SSLObject:
-        """Of an encrypted connection."""
-        assert self.transport is not None, "it was never open"
-        found: ssl.SSLObject = self.transport.get_extra_info("ssl_object")
-        return found
+    def tls(self) -> ssl.SSLObject | None:
+        """What encrypts it, if anything does."""
+        return None if self.transport is None else self.transport.get_extra_info("ssl_object")
 
     @property
     def is_waited_for(self) -> bool:

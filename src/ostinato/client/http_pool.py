@@ -112,7 +112,7 @@ class HttpPool:
             self.metrics.attempted(request, code, retry=retry)
         if connection.is_new:
             connection.is_new = False
-            if self._context is not None:
+            if self._context is not None and connection.tls is not None:
                 self._context.remember(connection.tls)
         return HttpAnswer(self, connection, request, until)
 
