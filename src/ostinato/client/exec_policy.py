@@ -7,7 +7,6 @@ kubeconfig: `ExecPolicy.deny_all()`, or `ExecPolicy.allow("aws", "/usr/local/bin
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Self
@@ -56,7 +55,9 @@ class ExecPolicy:
 
 def find_program(command: str) -> str | None:
     """A bare name is looked up in PATH; what is found in the current directory alone does not count."""
-    found = shutil.which(command)
+    from shutil import which  # noqa: PLC0415 - slow to load, and few run a plugin
+
+    found = which(command)
     if found is None or (os.sep not in command and not os.path.isabs(found)):
         return None
     return found
