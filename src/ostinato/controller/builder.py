@@ -104,6 +104,9 @@ class Builder:
 
     def with_options(self, options: ControllerOptions | None = None, **given: Any) -> Self:
         """Options of the controller; those that are given later win."""
+        known = ControllerOptions.__struct_fields__
+        if unknown := sorted(given.keys() - set(known)):
+            raise TypeError(f"there is no option {unknown[0]!r} of a controller: there are {', '.join(known)}")
         added = ControllerOptions(**given) if options is None else options
         self._options = added.inheriting(self._options)
         return self

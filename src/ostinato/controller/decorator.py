@@ -13,7 +13,7 @@ made anew each time, so that several managers may have the same function.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -24,6 +24,8 @@ from ostinato.controller.handlers import Handler, MapFunction
 from ostinato.controller.predicates import EventFunction
 from ostinato.controller.runnable import Surroundings
 from ostinato.controller.sources import Source
+
+T = TypeVar("T")
 
 
 class Watch(msgspec.Struct, frozen=True):
@@ -128,9 +130,11 @@ def controller(
         builder = Builder(name or getattr(function, "__name__", "").strip("_").replace("<lambda>", ""))
         if kind is not None:
             builder.watch_for(kind, predicates=predicates)
-        for each in owns:
+        for each in _listed("owns", owns):
             builder.owns(each)
-        for watch in watches:
+        for watch in _listed("watches", watches):
+            if not isinstance(watch, Watch):
+                raise TypeError(f"watches: say what to reconcile when one changes: Watch({_shown(watch)}, map_to=…)")
             builder.watches(
                 watch.kind,
                 map_to=watch.map_to,
@@ -144,3 +148,13 @@ def controller(
         return ControllerFunction(function, builder, access)
 
     return decorate
+
+
+def _listed(name: str, given: Iterable[T]) -> Iterable[T]:
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise TypeError(f"{name} is a list: {name}=[{_shown(given)}]")
+    return given
+
+
+def _shown(value: object) -> str:
+    return value.__name__ if isinstance(value, type) else repr(value)

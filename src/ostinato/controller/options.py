@@ -56,8 +56,10 @@ class ControllerOptions(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         for name in ("reconcile_timeout", "sync_timeout", "slow_step"):
             value = getattr(self, name)
-            if value is not None and not 0 <= value < float("inf"):
-                raise ValueError(f"{name}: {value} is not a number of seconds")
+            if value is not None and not (isinstance(value, int | float) and 0 <= value < float("inf")):
+                raise ValueError(f"{name}: {value!r} is not a number of seconds")
+        if self.max_concurrent is not None and not isinstance(self.max_concurrent, int):
+            raise ValueError(f"max_concurrent: {self.max_concurrent!r} is not a number of reconciles")
 
     def inheriting(self, defaults: ControllerOptions) -> ControllerOptions:
         """The same, with what is not given here taken from there."""

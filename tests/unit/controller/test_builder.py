@@ -174,10 +174,25 @@ def test_the_defaults_are_those_of_controller_runtime() -> None:
 
 
 @pytest.mark.parametrize("name", ["reconcile_timeout", "sync_timeout", "slow_step"])
-@pytest.mark.parametrize("value", [-1.0, float("nan"), float("inf")])
-def test_times_are_numbers_of_seconds(name: str, value: float) -> None:
+@pytest.mark.parametrize("value", [-1.0, float("nan"), float("inf"), "30"])
+def test_times_are_numbers_of_seconds(name: str, value: Any) -> None:
     with pytest.raises(ValueError, match=f"{name}: .* is not a number of seconds"):
         ControllerOptions(**{name: value})
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ({"owns": ConfigMap}, r"owns is a list: owns=\[ConfigMap\]"),
+        ({"watches": Secret}, r"watches is a list: watches=\[Secret\]"),
+        ({"watches": [Secret]}, r"watches: say what to reconcile when one changes: Watch\(Secret, map_to=…\)"),
+        ({"max_concurrent": "4"}, "max_concurrent: '4' is not a number of reconciles"),
+        ({"max_concurent": 4}, "there is no option 'max_concurent' of a controller: there are max_concurrent, "),
+    ],
+)
+def test_what_is_written_wrongly_is_told_how_it_is_written(given: dict[str, Any], problem: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=problem):
+        controller(Widget, **given)(reconcile)
 
 
 # The decorator
