@@ -46,6 +46,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     fields: FieldSelection = None
     feed: FeedOptions = FeedOptions()
 
+    def fitting(self, view: View[Any]) -> Settings:
+        """The same for a kind: one that is in no namespace is followed whatever namespaces are named."""
+        if view.info is None or view.info.namespaced:
+            return self
+        return msgspec.structs.replace(self, namespaces=("",))
+
 
 class Sources(Protocol):
     """What gives the collections to follow: a client."""
@@ -89,7 +95,7 @@ class Informers:
     def of(self, kind: AnyKind, settings: Settings | None = None) -> Informer:
         """The informer of a kind, made if there is none. `settings` are taken in place of the kind's own."""
         view: View[Any] = view_of(kind)
-        wanted = settings or self._settings.get(view.gvk, self._defaults)
+        wanted = (settings or self._settings.get(view.gvk, self._defaults)).fitting(view)
         metadata_only = isinstance(view, MetadataOf)
         scope = _scope(view.gvk, wanted, metadata_only=False)
         if metadata_only and scope not in self._informers:

@@ -13,7 +13,6 @@ import msgspec
 
 from ostinato.api.scheme import Scheme
 from ostinato.cache.client import CachedClient
-from ostinato.cache.informer import Informer
 from ostinato.cache.informers import AnyKind, Informers, Settings
 from ostinato.client.client import Client
 from ostinato.client.exchange import WarningHandler
@@ -43,25 +42,7 @@ class CacheOptions(msgspec.Struct, frozen=True, kw_only=True):
         """What is cached of a kind. One that is in no namespace is cached whatever namespaces the defaults name."""
         view: View[Any] = view_of(kind)
         found = next((each for kind, each in self.settings.items() if view_of(kind).gvk == view.gvk), self.defaults)
-        return msgspec.structs.replace(found, namespaces=("",)) if _is_in_no_namespace(view) else found
-
-
-class _Caches(Informers):
-    """Informers that follow kinds by the options of a manager."""
-
-    def __init__(self, client: Client, options: CacheOptions) -> None:
-        super().__init__(client, settings=options.settings, defaults=options.defaults)
-        self._options = options
-
-    def of(self, kind: AnyKind, settings: Settings | None = None) -> Informer:
-        view: View[Any] = view_of(kind)
-        if settings is None and _is_in_no_namespace(view):
-            settings = self._options.of(view)
-        return super().of(view, settings)
-
-
-def _is_in_no_namespace(view: View[Any]) -> bool:
-    return view.info is not None and not view.info.namespaced
+        return found.fitting(view)
 
 
 class Identity(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,7 +65,8 @@ class Connections:
         self._identity = identity
         self.live = self._client(connect(Purpose(metrics=self.tallies)))
         self._clients = [self.live]
-        self.informers = _Caches(self.live, self._measured(caches))
+        measured = self._measured(caches)
+        self.informers = Informers(self.live, settings=measured.settings, defaults=measured.defaults)
         self.everybodys = CachedClient(self.live, self.informers, unwatched=caches.unwatched)
         self.leaders = self.everybodys
         if fence is not None:

@@ -318,7 +318,7 @@ def test_an_event_that_cannot_be_written_keeps_no_other_from_it(caplog: pytest.L
         await told.events.stop()
 
     play()
-    assert caplog.messages == ["event Broken about ConfigMap default/\ud83d cannot be written"]
+    assert caplog.messages == [r"event 'Broken about ConfigMap default/\ud83d' cannot be written"]
 
 
 def test_an_option_that_there_is_not_is_told_and_the_event_recorded(caplog: pytest.LogCaptureFixture) -> None:
