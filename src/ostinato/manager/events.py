@@ -193,9 +193,8 @@ class Events:
             _logger.warning("unable to write event %s (may be tried again): %s", known, error)
             return False
         except Exception:  # whatever is wrong with it: others wait behind it
-            _logger.exception(
-                "event %a cannot be written", str(known)
-            )  # escaped, or the log could not be written either
+            # Escaped, or the log could not be written either.
+            _logger.exception("event %a cannot be written", str(known))
             known.forget()
         else:
             known.untold -= untold
