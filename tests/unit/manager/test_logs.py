@@ -29,6 +29,7 @@ def reconcile(request: Any = A, gvk: GroupVersionKind | None = None) -> Reconcil
 def stream() -> Iterator[io.StringIO]:
     root = logging.getLogger()
     level = root.level
+    logging.captureWarnings(capture=False)  # which a test before may have left on, and which is not turned on twice
     yield io.StringIO()
     for handler in list(root.handlers):
         if any(isinstance(each, ReconcileFilter) for each in handler.filters):
