@@ -12,6 +12,9 @@ reported names the object and the fields that its last write changed. Other keys
 
 Writes that change nothing do not count: the server keeps the version then. Nor does work that is done step by step,
 as each step is another state; nor a status that follows something that goes up and down, as nobody undoes it.
+
+The cache may see a write before its answer is here. It then has the version of the answer, as if nothing had changed;
+but then the run did not begin because of that version.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ from typing import Final
 
 import msgspec
 
+from ostinato.api import access
 from ostinato.api.access import AnyObject
 from ostinato.api.codec import to_dict
 from ostinato.api.gvk import GroupVersionKind, NamespacedName
@@ -48,19 +52,20 @@ Target = tuple[GroupVersionKind, NamespacedName]
 
 
 class Write(msgspec.Struct, frozen=True):
-    """One write that changed something: the object before, if the cache had it, and after.
+    """One write that changed something: the object before, if that is known, and after.
 
-    `others_wrote`: somebody else had changed the object since it was last written here.
+    `others_wrote`: somebody else had changed the object since it was last written here. None if the cache has seen the
+    write already, or it changed nothing after all: what was before cannot be said.
     """
 
     target: Target
-    before: Entry | None
+    before: Entry | AnyObject | None
     after: AnyObject
-    others_wrote: bool
+    others_wrote: bool | None
 
     def fields(self) -> list[str]:
         """What it changed, in words."""
-        return [] if self.before is None else differences(self.before.dict(), _json(self.after))
+        return [] if self.before is None else differences(_json(self.before), _json(self.after))
 
 
 class Loop(msgspec.Struct, frozen=True):
@@ -87,12 +92,13 @@ class Loop(msgspec.Struct, frozen=True):
 class _History:
     """What one key has written into one object."""
 
-    __slots__ = ("repeats", "streak")
+    __slots__ = ("last", "repeats", "streak")
 
     def __init__(self, now: float) -> None:
         """It has written it for the first time."""
         self.streak = 1  # runs in a row that wrote it, and ran for nothing but their own writes
         self.repeats: list[tuple[float, bytes]] = [(now, b"")]  # when, and what; b"" was not looked at
+        self.last: AnyObject | None = None  # what it wrote last, where that looks like a loop
 
 
 class HotLoopGuard:
@@ -110,25 +116,24 @@ class HotLoopGuard:
         return 0.0 if held is None else max(0.0, held[0] - self._clock.monotonic())
 
     def wrote(self, write: OwnWrite) -> Write | None:
-        """A reconcile has written an object. None if that changed nothing. To be called before the cache sees it."""
+        """A reconcile has written an object. None if that changed nothing."""
         target, version = (write.gvk, write.key), write.resource_version
         before = self._cached(target)
         known = self._versions.get(target)
-        if (before is not None and before.resource_version == version) or (known is not None and version in known):
+        if known is not None and version in known:
             return None
-        if known is None:
-            self._versions[target] = (version,)
-            if len(self._versions) > self._most:
-                self._versions.popitem(last=False)
-            return Write(target, before, write.instance, others_wrote=False)
-        others_wrote = before is not None and before.resource_version not in known
-        self._versions[target] = (*known[-_MOST_VERSIONS + 1 :], version)
-        self._versions.move_to_end(target)
+        if before is not None and before.resource_version == version:
+            return Write(target, None, write.instance, others_wrote=None)
+        self._note(target, version)
+        others_wrote = known is not None and before is not None and before.resource_version not in known
         return Write(target, before, write.instance, others_wrote)
 
     def finished(self, key: Hashable, why: Why, writes: Sequence[Write]) -> Loop | None:
         """A reconcile is over, in which these writes were made. The loop that it is in, if it is in one."""
         histories = self._histories.get(key)
+        woke_itself = self._woke_itself(why)
+        if any(write.others_wrote is None for write in writes):
+            writes = self._settled(writes, why)
         if not writes:
             if histories is not None:
                 self._rested(key, histories)
@@ -145,7 +150,6 @@ class HotLoopGuard:
             histories[target].streak = 0
             if len(histories) > _MOST_TARGETS:
                 del histories[target]
-        woke_itself = self._woke_itself(why)
         found: Loop | None = None
         for target, write in last.items():
             history = histories.get(target)
@@ -155,11 +159,41 @@ class HotLoopGuard:
             history.streak = history.streak + 1 if woke_itself else 1
             repeats = self._count_repeats(history, write, now)
             if history.streak > RUNS or repeats >= RUNS:
+                if write.before is None:
+                    write = msgspec.structs.replace(write, before=history.last)  # noqa: PLW2901 - the same, with more
                 times = max(history.streak, repeats)
                 found = Loop(write, times, fights=history.streak <= RUNS, wait=self._hold(key))
+            history.last = write.after if max(history.streak, repeats) >= RUNS - 1 else None
         if found is None and not woke_itself:
             self._release_when_calm(key, histories)
         return found
+
+    def _note(self, target: Target, version: str) -> None:
+        """The object has this version by a write of ours."""
+        known = self._versions.get(target)
+        if known is None:
+            self._versions[target] = (version,)
+            if len(self._versions) > self._most:
+                self._versions.popitem(last=False)
+        elif version not in known:
+            self._versions[target] = (*known[-_MOST_VERSIONS + 1 :], version)
+            self._versions.move_to_end(target)
+
+    def _settled(self, writes: Sequence[Write], why: Why) -> list[Write]:
+        """The same writes, where it could not be said at once whether they changed something and what was before."""
+        settled: list[Write] = []
+        for write in writes:
+            if write.others_wrote is not None:
+                settled.append(write)
+                continue
+            version = access.resource_version(write.after)
+            woken_by = [each for each in why.causes or () if (each.gvk, each.key) == write.target]
+            if any(each.resource_version == version for each in woken_by):
+                continue  # it had that version when the run began: the write changed nothing
+            others_wrote = not all(map(self._is_own, woken_by))
+            self._note(write.target, version)
+            settled.append(msgspec.structs.replace(write, others_wrote=others_wrote))
+        return settled
 
     def _woke_itself(self, why: Why) -> bool:
         return bool(why.causes) and all(self._is_own(cause) for cause in why.causes or ())
@@ -206,5 +240,7 @@ class HotLoopGuard:
         return None
 
 
-def _json(instance: AnyObject) -> Json:
+def _json(instance: Entry | AnyObject) -> Json:
+    if isinstance(instance, Entry):
+        return instance.dict()
     return to_dict(instance) if isinstance(instance, Object) else instance

@@ -40,6 +40,71 @@ async def test_a_controller_that_wakes_itself_is_found_held_back_and_reported(st
     assert (kind, reason) == ("Warning", "HotLoop")
 
 
+class _EventsFirst:
+    """A transport whose answers to writes come when everybody has seen them."""
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+        self._inner = stage.transport.inner
+        self.host = self._inner.host
+
+    async def request(self, request: Any) -> Any:
+        answer = await self._inner.request(request)
+        if request.method != "GET":
+            await self._stage.settle(0.01)
+        return answer
+
+
+@staged
+async def test_a_loop_is_found_though_the_cache_sees_writes_before_their_answers_come(stage: Stage) -> None:
+    stage.transport.inner = _EventsFirst(stage)
+    runs: list[float] = []
+
+    @controller(Widget)
+    async def restless(each: Widget, ctx: Context) -> None:
+        runs.append(ctx.world.clock.monotonic())
+        await ctx.status(note=f"run {len(runs)}")
+
+    await stage.people.create(widget("a"))
+    async with stage.running(restless):
+        await stage.settle(600)
+    assert len(runs) < 40, "it would have been thousands"
+    assert 'the last write changed status.note: "run 10" -> "run 11"' in stage.log.texts()[0]
+
+
+@staged
+async def test_a_fight_is_found_though_the_cache_sees_writes_before_their_answers_come(stage: Stage) -> None:
+    stage.transport.inner = _EventsFirst(stage)
+
+    @controller(Widget)
+    async def stubborn(each: Widget, ctx: Context) -> None:
+        if each.spec.size != 5:
+            await ctx.client.patch(Widget, ctx.request, MergePatch({"spec": {"size": 5}}))
+
+    await stage.people.create(widget("a"))
+    async with stage.running(stubborn):
+        for _ in range(20):
+            await stage.people.patch(Widget, "a", MergePatch({"spec": {"size": 1}}))
+            await stage.settle(1)
+    assert "writes the same into Widget default/a again and again" in stage.log.texts()[0]
+
+
+@staged
+async def test_writes_that_change_nothing_are_none_whatever_others_do(stage: Stage) -> None:
+    stage.transport.inner = _EventsFirst(stage)
+
+    @controller(Widget)
+    async def idle(each: Widget, ctx: Context) -> None:
+        await ctx.client.patch(Widget, ctx.request, MergePatch({"spec": {"text": "x"}}))
+
+    await stage.people.create(widget("a", text="x"))
+    async with stage.running(idle):
+        for number in range(40):
+            await stage.people.patch(Widget, "a", MergePatch({"spec": {"size": number % 2 + 1}}))
+            await stage.settle(1)
+    assert stage.log.texts() == []
+
+
 @staged
 async def test_its_neighbours_keep_working(stage: Stage) -> None:
     count = [0]
