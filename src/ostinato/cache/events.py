@@ -9,6 +9,7 @@
 - Objects come as entries: what is known without decoding costs nothing, the rest is decoded by `read`.
 - An object that was deleted and made anew while nobody watched is a `Deleted` and an `Added`, not an update from one to
   the other: they have nothing in common but the name.
+- What was noticed later, because a list had it, is `relisted`: more may have happened to the object than was told.
 - A deletion that was seen as it happened gives the last state of the object. One that was noticed later, because a
   list no longer had the object, gives what was last known of it: `final_state_known` is False, and it may be stale.
 """
@@ -28,6 +29,7 @@ class Added(msgspec.Struct, frozen=True, gc=False):
 
     object: Entry
     initial: bool = False
+    relisted: bool = False
 
     @property
     def key(self) -> NamespacedName:
@@ -39,6 +41,7 @@ class Updated(msgspec.Struct, frozen=True, gc=False):
 
     old: Entry
     new: Entry
+    relisted: bool = False
 
     @property
     def object(self) -> Entry:
@@ -85,4 +88,4 @@ def filtered(event: Event, wanted: Predicate) -> Event | None:
             after = before if old is new else wanted(new)
             if before:
                 return event if after else Deleted(old)
-            return Added(new) if after else None
+            return Added(new, relisted=event.relisted) if after else None

@@ -193,19 +193,19 @@ class Feed:
         for key, entry in after.items():
             known = before.get(key)
             if known is None:
-                events.append(Added(entry, initial))
+                events.append(Added(entry, initial, relisted=not initial))
             elif known is not entry:
-                events += _differences(known, entry)
+                events += _differences(known, entry, relisted=True)
         return events
 
 
-def _differences(known: Entry, entry: Entry) -> tuple[Event, ...]:
+def _differences(known: Entry, entry: Entry, *, relisted: bool = False) -> tuple[Event, ...]:
     """What has happened to an object that the store had."""
     if known.same_state(entry):
         return ()
     if known.uid != entry.uid:
-        return Deleted(known, final_state_known=False), Added(entry)
-    return (Updated(known, entry),)
+        return Deleted(known, final_state_known=False), Added(entry, relisted=relisted)
+    return (Updated(known, entry, relisted),)
 
 
 def _labels(name: str, source: ListWatch) -> dict[str, str]:

@@ -155,6 +155,8 @@ class _Hearing:
                 reason, priority = self._found, LOW_PRIORITY
         elif isinstance(event, Updated) and event.old.resource_version == entry.resource_version:
             reason, priority, cause = self._resynced, LOW_PRIORITY, None  # nothing has happened
+        if not isinstance(event, Deleted) and event.relisted:
+            cause = None  # somebody else may have written a state before this one, which nobody tells of
         for key in keys if isinstance(keys, tuple | list) and len(keys) == 1 else dict.fromkeys(keys):
             self._sink.add(key, reason, priority, cause)
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
+from typing import Any
 
 from tests.unit.controller.stage import Stage, Widget, config_map, staged, widget
 
+from ostinato.api.errors import Expired
 from ostinato.client import MergePatch
 from ostinato.controller import Builder, Context, controller
 from ostinato.kinds.core_v1 import ConfigMap
@@ -63,6 +66,46 @@ async def test_a_change_among_echoes_is_not_lost(stage: Stage) -> None:
         await stage.people.create(widget("a"))
         await stage.settle(60)
         assert seen[-1] == 7
+
+
+class _Deaf:
+    """A transport whose watches of Widgets, when it is deaf, wait until it is told to hear, and then have to list."""
+
+    def __init__(self, inner: Any) -> None:
+        self._inner = inner
+        self.host = inner.host
+        self.deaf = False
+        self.hears = asyncio.Event()
+
+    async def request(self, request: Any) -> Any:
+        if self.deaf and "/widgets" in request.target and "watch=" in request.target:
+            await self.hears.wait()
+            self.deaf = False
+            raise Expired.of("too old resource version")
+        return await self._inner.request(request)
+
+
+@staged
+async def test_a_change_that_a_list_hides_behind_an_echo_is_not_lost(stage: Stage) -> None:
+    transport = stage.transport.inner = _Deaf(stage.transport.inner)
+    seen: list[int] = []
+
+    @controller(Widget, runs_for_own_writes=False)
+    async def once(each: Widget, ctx: Context) -> None:
+        seen.append(each.spec.size)
+        if len(seen) == 1:
+            transport.deaf = True
+            for collection in stage.server.index._collections.values():
+                collection.hub.end()
+            await stage.settle(1)
+            await stage.people.patch(Widget, "a", MergePatch({"spec": {"size": 7}}))
+        await ctx.status(note=f"run {len(seen)}")
+        transport.hears.set()
+
+    await stage.people.create(widget("a"))
+    async with stage.running(once):
+        await stage.settle(60)
+        assert seen == [1, 7]
 
 
 @staged
