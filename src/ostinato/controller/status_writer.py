@@ -19,6 +19,7 @@ from ostinato.api import access
 from ostinato.api.access import AnyObject
 from ostinato.api.codec import to_dict
 from ostinato.api.conditions import set_condition
+from ostinato.api.gvk import GroupVersionKind, NamespacedName
 from ostinato.api.leaves import encode_leaf
 from ostinato.api.meta import Condition
 from ostinato.api.object import Object, origin
@@ -28,11 +29,13 @@ from ostinato.api.sparse import sparse
 from ostinato.api.struct import wire_name
 from ostinato.api.time import Time
 from ostinato.cache.client import CachedClient
+from ostinato.cache.versions import reached
 from ostinato.client.patching import MergePatch
 from ostinato.client.requests import view_like
 
 A = TypeVar("A", bound=AnyObject)
 Json = dict[str, Any]
+_Identity = tuple[GroupVersionKind, NamespacedName, str]  # the last is the uid
 
 _OBSERVED = "observedGeneration"
 
@@ -43,12 +46,13 @@ class StatusWriter:
     def __init__(self, client: CachedClient, field_manager: str) -> None:
         self._client = client
         self._manager = field_manager
-        self._written: dict[str, tuple[str, bytes]] = {}  # by uid: the version and the document, after a write
+        self._written: dict[_Identity, tuple[str, bytes]] = {}  # the version and the document, after a write
 
     async def write(self, instance: A, fields: Mapping[str, Any], conditions: Iterable[Condition]) -> A:
         """The object as it is then; the status of the one that was given is changed as well."""
-        uid = access.uid(instance)
-        version, document = self._written.get(uid) or (access.resource_version(instance), _document(instance))
+        view, key = view_like(instance), access.key(instance)
+        who = (view.gvk, key, access.uid(instance))  # those that somebody made up have no uid
+        version, document = self._latest(who, instance)
         before = _status_in(document)
         after = _status_in(document) if conditions else before.copy()  # conditions are changed where they are
         known = _known_fields(instance)
@@ -66,19 +70,27 @@ class StatusWriter:
         if "conditions" in change and version:
             patch["metadata"] = {"resourceVersion": version}
         answer: A = await self._client.patch(
-            view_like(instance),
-            access.key(instance),
+            view,
+            key,
             MergePatch(patch),
             subresource="status",
             field_manager=self._manager,
         )
         document = _document(answer)
-        self._written[uid] = (access.resource_version(answer), document)
+        self._written[who] = (access.resource_version(answer), document)
         if isinstance(instance, Object):
             instance.status = answer.status  # type: ignore[attr-defined,union-attr]  # _known_fields has looked
         else:
             instance["status"] = _status_in(document)
         return answer
+
+    def _latest(self, who: _Identity, instance: AnyObject) -> tuple[str, bytes]:
+        """Version and document of the object: as it was last written here, unless what was given was read later."""
+        written = self._written.get(who)
+        version = access.resource_version(instance)
+        if written is None or (version != written[0] and reached(version, written[0])):
+            return version, _document(instance)
+        return written
 
     def _set_conditions(self, status: Json, conditions: Iterable[Condition], generation: int) -> None:
         holder: Json = {"status": status}

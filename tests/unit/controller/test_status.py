@@ -14,7 +14,7 @@ from ostinato.api.conditions import find_condition
 from ostinato.api.errors import Conflict
 from ostinato.api.meta import Condition
 from ostinato.api.time import Time
-from ostinato.client import Unstructured
+from ostinato.client import MergePatch, Unstructured
 from ostinato.controller import Context, Request, controller
 from ostinato.kinds.core_v1 import ConfigMap
 
@@ -70,6 +70,30 @@ async def test_none_removes_a_field_and_what_is_not_named_stays(stage: Stage) ->
     await ctx.status(each, ready=2, note="hi")
     await ctx.status(each, note=None)
     assert (await stage.people.get(DICTS, "a"))["status"] == {"ready": 2, "observedGeneration": 1}
+
+
+@staged
+async def test_objects_that_were_not_read_are_told_apart_by_their_names(stage: Stage) -> None:
+    ctx = await context(stage)
+    for name in ("a", "b"):
+        await stage.people.create(widget(name))
+        made_up = {"apiVersion": "example.dev/v1", "kind": "Widget", "metadata": {"name": name, "namespace": "default"}}
+        await ctx.status(made_up, note="the same", conditions=[READY])
+    found = await stage.people.get(DICTS, "b")
+    assert found["status"]["note"] == "the same"
+
+
+@staged
+async def test_an_object_that_is_read_again_after_a_conflict_is_taken_as_it_is_then(stage: Stage) -> None:
+    ctx = await context(stage)
+    each = await stage.people.create(widget("a"))
+    await ctx.status(each, conditions=[READY])
+    await stage.people.patch(Widget, "a", MergePatch({"metadata": {"labels": {"changed": "meanwhile"}}}))
+    other = Condition(type="Other", status="True", reason="Why")
+    with pytest.raises(Conflict):
+        await ctx.status(each, conditions=[other])
+    await ctx.status(await stage.people.get(Widget, "a"), conditions=[other])
+    assert [one["type"] for one in (await stage.people.get(DICTS, "a"))["status"]["conditions"]] == ["Ready", "Other"]
 
 
 @staged
