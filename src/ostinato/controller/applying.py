@@ -88,14 +88,16 @@ class Applier:
 
     async def prune(self, owner: AnyObject, keep: Iterable[AnyObject], kinds: Iterable[View[Any]]) -> None:
         """Delete the objects of these kinds that the owner manages, but for those to keep."""
-        kept = {(view_like(each).gvk.group_kind, access.name(each)) for each in keep}
-        uid = access.uid(owner)
+        # An object that names no namespace is in its owner's; if that is in none, it may be in any.
+        home, uid = access.namespace(owner), access.uid(owner)
+        kept = {(view_like(each).gvk.group_kind, access.namespace(each) or home, access.name(each)) for each in keep}
         for view in kinds:
             for found in await self._managed(view, owner):
                 controller = controller_of(found)
                 if controller is None or controller.uid != uid or access.is_being_deleted(found):
                     continue
-                if (view.gvk.group_kind, access.name(found)) not in kept:
+                kind, name = view.gvk.group_kind, access.name(found)
+                if kept.isdisjoint(((kind, access.namespace(found), name), (kind, "", name))):
                     await self._client.delete(found, propagation="Background", missing_ok=True)
                     self._applied.pop((view.gvk, access.key(found)), None)
 

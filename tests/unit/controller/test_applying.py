@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.controller.stage import Stage, Widget, config_map, staged, widget
+from tests.unit.controller.stage import Stage, Widget, config_map, definition, staged, staged_with, widget
 
 from ostinato.api.errors import Conflict
 from ostinato.api.gvk import NamespacedName
@@ -281,6 +281,23 @@ async def test_kinds_that_are_not_watched_are_pruned_when_they_are_named(stage: 
     await ctx.prune(owner, keep=[config_map("two")], kinds=[ConfigMap])
     names = [each.metadata.name for each in await stage.people.list(ConfigMap, namespace="default")]
     assert names == ["two"]
+
+
+@staged_with(definition("Top", "tops", "Cluster"))
+async def test_an_object_of_the_same_name_in_another_namespace_is_pruned(stage: Stage) -> None:
+    ctx = await context(stage, ConfigMap)
+    await stage.people.create(Namespace(metadata=ObjectMeta(name="other")))
+    owner = await stage.people.create({"apiVersion": "example.dev/v1", "kind": "Top", "metadata": {"name": "a"}})
+    here, there = config_map("one"), config_map("one")
+    there.metadata.namespace = "other"
+    await ctx.apply_set([here, there], owner=owner)
+    await ctx.apply_set([here], owner=owner)
+    assert [each.metadata.namespace for each in await stage.people.list(ConfigMap, fields="metadata.name=one")] == [
+        "default"
+    ]
+    nowhere = ConfigMap(metadata=ObjectMeta(name="one"))
+    await ctx.prune(owner, keep=[nowhere], kinds=[ConfigMap])
+    assert await stage.people.get(ConfigMap, "one", missing=None) is not None, "it may be the one that was meant"
 
 
 @staged
