@@ -125,9 +125,12 @@ class Dialler:
 
     async def _addresses(self, host: str, port: int) -> Any:  # Any: as getaddrinfo has them
         begun = self._clock.monotonic()
-        found = await asyncio.get_running_loop().getaddrinfo(
-            host, port, type=socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG
-        )
+        try:
+            found = await asyncio.get_running_loop().getaddrinfo(
+                host, port, type=socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG
+            )
+        except UnicodeError:
+            raise socket.gaierror(socket.EAI_NONAME, f"{host!r} is no name that a host can have") from None
         if self._metrics is not None and not _is_address(host):
             self._metrics.observe(DNS, self._clock.monotonic() - begun, {"host": host})
         return found

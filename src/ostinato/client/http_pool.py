@@ -86,7 +86,7 @@ class HttpPool:
 
     async def send(self, request: Request, credential: Credential, until: float | None, *, retry: bool) -> HttpAnswer:
         """Send it, perhaps as a retry; its answer, to be read until that time, or while something comes if there is
-        no such time. `Reset` if the connection broke under a GET.
+        no such time. A stream is to begin until then. `Reset` if the connection broke under a GET.
         """
         connection: Connection | None = None
         code = NO_ANSWER
@@ -114,6 +114,8 @@ class HttpPool:
             connection.is_new = False
             if self._context is not None and connection.tls is not None:
                 self._context.remember(connection.tls)
+        if request.stream and reader.status < 300:
+            until = None  # was for its beginning
         return HttpAnswer(self, connection, request, until)
 
     def what(self, request: Request) -> str:

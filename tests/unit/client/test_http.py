@@ -326,9 +326,10 @@ def test_the_time_of_a_request_is_for_everything() -> None:
             stream = await sender.request(Request("GET", "/", stream=True, timeout=0.2))
             chunks = stream.chunks()
             assert await anext(chunks) == b"begun"
-            with pytest.raises(TimeoutError):  # ours: the stream's own time was for its beginning
+            with pytest.raises(TimeoutError) as ended:
                 async with asyncio.timeout(0.4):
                     await anext(chunks)
+            assert not isinstance(ended.value, RequestTimedOut)  # the stream's own time was for its beginning
 
     run(main())
 
@@ -366,6 +367,9 @@ def test_no_server_is_told_with_request_and_host() -> None:
                 await get(sender, "/api")
         async with transport(served.config(server="https://no-such-host.invalid")) as sender:
             with pytest.raises(ConnectionLost, match=r"GET no-such-host.invalid/: the server cannot be reached"):
+                await get(sender)
+        async with transport(served.config(server="https://no..host")) as sender:
+            with pytest.raises(ConnectionLost, match=r"cannot be reached: 'no..host' is no name that a host can have"):
                 await get(sender)
 
     run(main())
