@@ -64,10 +64,12 @@ class Connection(asyncio.Protocol):
         if self.transport is None or not self.is_open:
             raise ServerGone
         self.reader = reader
+        self.heard = True
         self.transport.write(head)
         async for piece in _pieces(body) if isinstance(body, bytes) else _chunks(body):
             if self._writable is not None:
                 await self._writable
+                self.heard = True
             if reader.status:  # it has heard enough
                 reader.keeps = False
                 return
@@ -106,8 +108,9 @@ class Connection(asyncio.Protocol):
         """There will be no more of the answer."""
         self._error = self._error or error
         self.resume_writing()
-        if self.is_waited_for:
-            cast("asyncio.Future[None]", self._waiter).set_exception(error)
+        waiter = self._waiter
+        if waiter is not None and not waiter.done():
+            waiter.set_exception(error)
 
     @property
     def tls(self) -> ssl.SSLObject | None:
@@ -116,7 +119,8 @@ class Connection(asyncio.Protocol):
 
     @property
     def is_waited_for(self) -> bool:
-        return self._waiter is not None and not self._waiter.done()
+        """Whether somebody waits for the server, to answer or to take more of the request."""
+        return (self._waiter is not None and not self._waiter.done()) or self._writable is not None
 
     def _wait(self, wanted: int, longest: int) -> asyncio.Future[None]:
         if self._error is not None:
@@ -146,6 +150,9 @@ class Connection(asyncio.Protocol):
         except NotHttp as error:
             self.fail(error)
             return
+        if self._writable is not None and reader.status:
+            reader.keeps = False  # it has heard enough: the rest of the request may never be read
+            self.resume_writing()
         if reader.complete or (reader.status and reader.held >= self._wanted):
             self._wake()
         if reader.held > self._longest and not reader.complete:

@@ -71,4 +71,8 @@ class Heads:
         written = "".join(lines)
         if written.count("\r") != len(lines) or written.count("\n") != len(lines) or "\0" in written:
             raise ValueError(f"{request.method} {request.path}: a header holds the end of a line")
-        return written.encode()
+        try:
+            return written.encode()
+        except UnicodeEncodeError:
+            pass  # it has all of them in it, secrets too: nobody is to see it
+        raise ValueError(f"{request.method} {request.path}: a header holds half of a character")

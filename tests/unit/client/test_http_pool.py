@@ -12,6 +12,7 @@ from tests.unit.client.https import Socket, hello, listening, run, serving, tran
 from ostinato.client import http_pool
 from ostinato.client.http import HttpTransport
 from ostinato.client.http_pool import HttpPool
+from ostinato.client.secret import Secret
 from ostinato.client.transport import AnswerTooLarge, ConnectionLost, Request, RequestTimedOut
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
@@ -139,13 +140,16 @@ def test_silence_ends_a_write(monkeypatch: pytest.MonkeyPatch) -> None:
         for piece in (OK[:10], OK[10:20], OK[20:]) if b"/slowly" in socket.requests[-1] else ():
             await asyncio.sleep(0.12)
             writer.write(piece)
-        await reader.read()
+        await (asyncio.sleep(5) if b"/deaf" in socket.requests[-1] else reader.read())
 
     async def main() -> None:
         async with listening(converse) as socket, transport(socket.config()) as sender:
             assert await post(sender, "/slowly") == b"hello"
-            with pytest.raises(RequestTimedOut, match="timed out while an answer was awaited"):
-                await post(sender)
+            for body in (b"x", bytes(50_000_000)):
+                begun = asyncio.get_running_loop().time()
+                with pytest.raises(RequestTimedOut, match="timed out while an answer was awaited"):
+                    await sender.request(Request("POST", "/deaf", body=body))
+                assert asyncio.get_running_loop().time() - begun >= 0.3
 
     run(main())
 
@@ -186,15 +190,17 @@ def test_an_answer_that_is_too_long_is_refused() -> None:
     ("request_", "problem"),
     [
         (Request("POST", "/", headers=[("X-A", "1\r\nX-B: 2")], body=b"x"), "a header holds the end of a line"),
+        (Request("POST", "/", headers=[("X-A", "\udc80")], body=b"x"), "a header holds half of a character"),
         (Request("POST", "/a b", body=b"x"), "the path is not encoded"),
         (Request("POST", "/\r\nX: y", body=b"x"), "the path is not encoded"),
     ],
 )
 def test_nothing_can_be_slipped_into_a_request(request_: Request, problem: str) -> None:
     async def main() -> None:
-        async with serving() as served, transport(served.config()) as sender:
-            with pytest.raises(ValueError, match=problem):
+        async with serving() as served, transport(served.config(token=Secret("hidden"))) as sender:
+            with pytest.raises(ValueError, match=problem) as raised:
                 await sender.request(request_)
+            assert "hidden" not in f"{raised.value!r}{raised.value.__context__!r}"
             assert served.requests == []
 
     run(main())
