@@ -86,7 +86,7 @@ class HttpAnswer(Closable):
                 for chunk in (raw,) if decompressor is None else decompressor.pieces(raw):
                     self._size += len(chunk)
                     yield chunk
-            if decompressor is not None and self._size:
+            if decompressor is not None:
                 decompressor.end()
             self._home.metrics.observe(RESPONSE_SIZE, self._size, self._request.method)
         except NotHttp as error:

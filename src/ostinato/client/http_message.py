@@ -21,6 +21,7 @@ _NAME: Final = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _SIZE: Final = re.compile(rb"[0-9A-Fa-f]{1,15}")
 _UNTIL_CLOSED: Final = -1
 _CHUNKED: Final = -2
+_LONGEST_LENGTH: Final = 18  # digits
 _GZIP: Final = 31  # of zlib: with the header and the checksum of gzip
 
 
@@ -29,7 +30,10 @@ class NotHttp(Exception):  # noqa: N818 - what is the matter
 
 
 class MessageReader:
-    """Reads one answer. Names of headers are lower case; of one that came more than once there is the first value."""
+    """Reads one answer.
+
+    Names of headers are lower case; of one that came more than once there is the first value, of `connection` all.
+    """
 
     # As it is before anything has come
     status = 0
@@ -109,6 +113,10 @@ class MessageReader:
                 raise NotHttp
             elif name == "warning":
                 more_warnings.append(value)
+            elif name == "connection":
+                headers[name] += f", {value}"
+            elif name == "transfer-encoding":
+                raise NotHttp
         if code == 101:
             raise NotHttp  # nobody has asked for another protocol
         if code < 200:
@@ -171,27 +179,31 @@ class MessageReader:
 
 
 class Decompressor:
-    """Of a body that is compressed with gzip."""
+    """Of a body that is compressed with gzip, in one part or several."""
 
     def __init__(self) -> None:
-        self._inner = zlib.decompressobj(_GZIP)
+        self._inner = zlib.decompressobj(_GZIP)  # of the part that has come last
+        self._begun = False
 
     def pieces(self, data: bytes) -> Iterator[bytes]:
         """What this holds, in pieces that are not too large, though little may hold much."""
-        while True:
+        self._begun = True
+        while data or not self._inner.eof:
+            if self._inner.eof:
+                self._inner = zlib.decompressobj(_GZIP)
             try:
                 piece = self._inner.decompress(data, _LARGEST_PIECE)
             except zlib.error:
                 raise NotHttp from None
             if piece:
                 yield piece
-            if len(piece) < _LARGEST_PIECE:
+            data = self._inner.unused_data or self._inner.unconsumed_tail
+            if not data and len(piece) < _LARGEST_PIECE:
                 return
-            data = self._inner.unconsumed_tail
 
     def end(self) -> None:
         """Nothing comes any more."""
-        if not self._inner.eof:
+        if self._begun and not self._inner.eof:
             raise NotHttp
 
 
@@ -232,6 +244,6 @@ def _length(headers: dict[str, str]) -> int:
     text = headers.get("content-length")
     if text is None:
         return _UNTIL_CLOSED
-    if not (text.isascii() and text.isdecimal()):
+    if not (text.isascii() and text.isdecimal() and len(text) <= _LONGEST_LENGTH):
         raise NotHttp
     return int(text)

@@ -33,6 +33,7 @@ def whole(data: bytes) -> MessageReader:
         (b"HTTP/1.1 204 No Content\r\n\r\n", 204, b"", True),
         (b"HTTP/1.1 200\r\nContent-Length: 0\r\n\r\n", 200, b"", True),
         (b"HTTP/1.1 200 OK\r\nConnection: Close\r\nContent-Length: 1\r\n\r\nx", 200, b"x", False),
+        (b"HTTP/1.1 200 OK\r\nConnection: x\r\nConnection: close\r\nContent-Length: 1\r\n\r\nx", 200, b"x", False),
         (b"HTTP/1.0 200 OK\r\nContent-Length: 1\r\n\r\nx", 200, b"x", False),
     ],
 )
@@ -110,6 +111,24 @@ def test_gzip_is_decompressed_as_it_comes_in_pieces_that_are_not_large() -> None
         reading.end()
 
 
+def test_gzip_in_several_parts_is_read_to_its_end_and_nothing_else_may_follow() -> None:
+    contents = [b"hello", b"", bytes(3_000_000), b" world"]
+    packed = b"".join(map(gzip.compress, contents))
+    for size in (1, 20, len(packed)):
+        reading = Decompressor()
+        pieces = [p for at in range(0, len(packed), size) for p in reading.pieces(packed[at : at + size])]
+        assert b"".join(pieces) == b"".join(contents)
+        reading.end()
+    for cut in (5, len(gzip.compress(b"hello")) + 5):
+        reading = Decompressor()
+        list(reading.pieces(packed[:cut]))
+        with pytest.raises(NotHttp):
+            reading.end()
+    with pytest.raises(NotHttp):
+        list(Decompressor().pieces(packed + b"rubbish"))
+    Decompressor().end()  # nothing came at all, as with a HEAD
+
+
 def test_a_piece_of_gzip_that_was_flushed_is_given_at_once() -> None:
     packer, reading = zlib.compressobj(wbits=31), Decompressor()
     for line in (b"one\n", b"two\n"):
@@ -128,7 +147,9 @@ def test_a_piece_of_gzip_that_was_flushed_is_given_at_once() -> None:
         b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n",
         b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
         b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: " + b"9" * 5000 + b"\r\n\r\n",
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: gzip\r\n\r\n",
         b"HTTP/1.1 200 OK\r\nContent-Encoding: br\r\nContent-Length: 1\r\n\r\nx",
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nxyz",
