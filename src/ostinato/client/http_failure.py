@@ -19,6 +19,12 @@ def failure(error: BaseException, what: str, when: str = "") -> TransportError:
             return ConnectionLost(f"{what}: the server closed the connection{when}")
         case NotHttp():
             return ConnectionLost(f"{what}: the answer is not HTTP")
+        case ssl.SSLError() if _is_alert(error):
+            alert = error.reason.partition("ALERT_")[2].replace("_", " ").lower()
+            return ConnectionLost(
+                f"{what}: the server ended the TLS connection{when}: {alert}: "
+                "check client-certificate and client-key of the configuration"
+            )
         case TimeoutError():
             return RequestTimedOut(f"{what}: timed out{when or ' while an answer was awaited'}")
         case OSError():
@@ -28,8 +34,11 @@ def failure(error: BaseException, what: str, when: str = "") -> TransportError:
 
 
 def is_reset(error: BaseException) -> bool:
-    """Whether the server went away from a connection that there was: sending once more may help."""
-    return isinstance(error, ServerGone | OSError) and not isinstance(error, TimeoutError)
+    """Whether the server went away from a connection that there was: sending once more may help.
+
+    It does not when the server says why it goes, as it does about certificates that it does not accept.
+    """
+    return isinstance(error, ServerGone | OSError) and not isinstance(error, TimeoutError) and not _is_alert(error)
 
 
 def unreachable(error: OSError, what: str) -> ConnectionLost:
@@ -48,6 +57,10 @@ def untrusted(error: BaseException, what: str) -> ConnectionLost:
 def without_tls(error: ssl.SSLError, what: str) -> ConnectionLost:
     """No TLS connection could be made."""
     return ConnectionLost(f"{what}: no TLS connection: {error.reason or 'the handshake failed'}")
+
+
+def _is_alert(error: BaseException) -> bool:
+    return isinstance(error, ssl.SSLError) and "ALERT_" in (error.reason or "")
 
 
 def reason_of(error: OSError) -> str:

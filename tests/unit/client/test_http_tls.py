@@ -21,6 +21,7 @@ from tests.unit.client.https import get, peer_name, run, serving, transport, wri
 from ostinato.client.config import Config, ExecPlugin, Tls
 from ostinato.client.config_error import ConfigError
 from ostinato.client.credentials import ClientCertificate, CredentialsError
+from ostinato.client.http_failure import failure, is_reset
 from ostinato.client.key_pair import private_file
 from ostinato.client.secret import Secret
 from ostinato.client.tls import Material, make_context
@@ -69,6 +70,17 @@ def test_a_server_without_tls_is_told_apart() -> None:
                     await get(sender)
 
     run(main())
+
+
+def test_a_server_that_says_why_it_goes_is_not_asked_again() -> None:
+    alert = ssl.SSLError(1, "[SSL: TLSV13_ALERT_CERTIFICATE_REQUIRED] tlsv13 alert certificate required (_ssl.c:1)")
+    alert.reason = "TLSV13_ALERT_CERTIFICATE_REQUIRED"
+    told = str(failure(alert, "GET /"))
+    assert told.startswith("GET /: the server ended the TLS connection: certificate required: check client-certificate")
+    assert not is_reset(alert)
+    cut = ssl.SSLEOFError(8, "EOF occurred in violation of protocol")
+    cut.reason = "UNEXPECTED_EOF_WHILE_READING"
+    assert is_reset(cut)
 
 
 @pytest.mark.parametrize("way", ["data", "files", "data and file"])
