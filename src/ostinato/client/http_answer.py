@@ -33,6 +33,9 @@ class Home(Protocol):
     def release(self, connection: Connection, request: Request) -> None:
         """An answer is complete, or nobody wants the rest."""
 
+    def abandon(self, connection: Connection, request: Request) -> None:
+        """The same from any thread, and after the end of the loop."""
+
 
 class HttpAnswer(Closable):
     """A Response."""
@@ -52,8 +55,8 @@ class HttpAnswer(Closable):
             self.close()  # the connection is free, though nobody has read what came
 
     def __del__(self) -> None:
-        if self._connection is not None:
-            self.close()  # else there would be one connection less for all others
+        if self._connection is not None:  # without this there would be one less for all others
+            self._home.abandon(self._connection, self._request)
             what = self._home.what(self._request)
             warn(f"the answer to {what} was not closed", ResourceWarning, stacklevel=2, source=self)
 

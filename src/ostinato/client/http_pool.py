@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -76,6 +77,7 @@ class HttpPool:
         self._check = settings.check
         self._dialler = Dialler(config, context, self.clock, self.metrics.kept)
         self._heads = Heads(settings.headers, self._dialler.prefix, self._dialler.headers)
+        self._loop = asyncio.get_running_loop()
         self._places = asyncio.Semaphore(MOST_CONNECTIONS)
         self._idle: list[Connection] = []  # the last one is used first
         self._busy: dict[Connection, Request] = {}
@@ -133,6 +135,10 @@ class HttpPool:
         self._idle.append(connection)
         if self._sweep is None:
             self._sweep_later()
+
+    def abandon(self, connection: Connection, request: Request) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop has ended, and the connection with it
+            self._loop.call_soon_threadsafe(self.release, connection, request)
 
     async def websocket(self, request: Request, credential: Credential, protocols: Sequence[str]) -> HttpWebSocket:
         if self._sockets is None:

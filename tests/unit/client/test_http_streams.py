@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import subprocess
 import sys
 import zlib
@@ -15,6 +16,7 @@ from aiohttp import web
 from tests.unit.client.https import Socket, get, listening, run, serving, transport
 from tests.unit.client.test_http_proxy import PASSWORD, proxy
 
+from ostinato.client.http_answer import HttpAnswer
 from ostinato.client.secret import Secret
 from ostinato.client.transport import ConnectionLost, Request
 
@@ -189,12 +191,28 @@ def test_an_answer_that_nobody_closes_is_told_of_and_gives_its_connection_up() -
             return stream
 
         async with serving(answer) as served, transport(served.config()) as sender:
-            await sender.request(Request("GET", "/a"))
             pool = await sender._pools.current(None)
+            await sender.request(Request("GET", "/a"))
+            await asyncio.sleep(0)
             assert pool.is_unused()
+            asyncio.get_running_loop().set_debug(True)  # so it tells of threads that are not its own
+            circle: list[object] = [await sender.request(Request("GET", "/a"))]
+            circle.append(circle)
+            del circle
+            await asyncio.to_thread(gc.collect)
+            await asyncio.sleep(0)
+            assert pool.is_unused()
+            left.append(await sender.request(Request("GET", "/a")))
 
-    with pytest.warns(ResourceWarning, match="the answer to GET 127.0.0.1:[0-9]+/a was not closed"):
+    left: list[HttpAnswer] = []
+
+    def outlive_the_loop() -> None:
         run(main())
+        left.clear()
+
+    with pytest.warns(ResourceWarning, match="the answer to GET 127.0.0.1:[0-9]+/a was not closed") as warnings:
+        outlive_the_loop()
+    assert len([each for each in warnings if each.category is ResourceWarning]) == 3
 
 
 @LOOPS
