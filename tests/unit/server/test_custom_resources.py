@@ -57,6 +57,45 @@ def test_unknown_fields_are_pruned_and_told() -> None:
     run(talk)
 
 
+def test_a_null_that_a_patch_brings_where_there_was_nothing_goes_and_is_told() -> None:
+    async def talk(api: Api) -> None:
+        openapi = schema(n=INTEGER)
+        openapi["properties"]["more"] = {"type": "string"}
+        await api.define(definition(version(openapi=openapi)))
+        await api.good("POST", WIDGETS, widget("w", {"n": 1}))
+        nulls = [{"op": "add", "path": path, "value": None} for path in ("/odd", "/more")]
+        patched = await api("PATCH", f"{WIDGETS}/w", nulls, content_type="application/json-patch+json")
+        assert patched.code == 200
+        assert patched.body.keys() == {"apiVersion", "kind", "metadata", "spec"}
+        assert patched.warnings == ['299 - "unknown field \\"odd\\""']
+
+    run(talk)
+
+
+@pytest.mark.parametrize(
+    ("field", "applied", "kept"),
+    [
+        ("annotations", {"q": None}, {"q": ""}),
+        ("labels", {"q": None}, {"q": ""}),
+        ("annotations", None, None),
+        ("labels", None, None),
+        ("finalizers", None, None),
+        ("ownerReferences", None, None),
+    ],
+)
+def test_nulls_in_applied_metadata_are_empty_or_nothing(field: str, applied: Any, kept: Any) -> None:
+    async def talk(api: Api) -> None:
+        await api.define(definition())
+        config = widget("w")
+        config["metadata"][field] = applied
+        for _ in range(2):  # a create, then an update
+            made = await api.good("PATCH", f"{WIDGETS}/w?fieldManager=m", config, content_type=APPLY)
+            assert made["metadata"].get(field) == kept
+            config["spec"] = {"a": 1}
+
+    run(talk)
+
+
 def test_an_object_that_breaks_its_schema_is_refused_with_every_reason() -> None:
     async def talk(api: Api) -> None:
         openapi = schema(a={"type": "string", "enum": ["x"]}, b={"type": "integer", "minimum": 1})

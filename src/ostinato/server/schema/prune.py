@@ -57,8 +57,7 @@ def read(node: Structural, body: dict[str, Any]) -> tuple[dict[str, Any], list[s
     out: dict[str, Any] = {}
     unknown: list[str] = []
     if "metadata" in body:
-        metadata, strange = read_builtin(_METADATA, body["metadata"] if body["metadata"] is not None else {})
-        out["metadata"] = metadata
+        out["metadata"], strange = read_metadata(body["metadata"])
         unknown = [f"metadata.{path}" for path in strange]
     findings = _Findings()
     try:
@@ -73,12 +72,18 @@ def read(node: Structural, body: dict[str, Any]) -> tuple[dict[str, Any], list[s
     return out, unknown
 
 
+def read_metadata(value: Any) -> tuple[dict[str, Any], list[str]]:
+    """The metadata that a value means, and the paths of its unknown fields; TypeMismatch or BadValue if it is none."""
+    return read_builtin(_METADATA, value if value is not None else {})
+
+
 def read_again(node: Structural, body: dict[str, Any], old: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
     """The same for a body made of an old object, which is as its schema has it: what the two share is not read again.
 
     It comes out shared, but for metadata and for what has defaults: those are set in place.
     """
-    changed = {name: value for name, value in body.items() if value is not old.get(name)}
+    # A null is read whatever was there before, as that may be nothing at all.
+    changed = {name: value for name, value in body.items() if value is None or value is not old.get(name)}
     if node.has_defaults:
         changed |= {name: value for name, value in body.items() if _has_defaults(node, name)}
     out, unknown = read(node, changed)

@@ -20,6 +20,7 @@ from ostinato.server.options import WriteOptions
 from ostinato.server.request import Response
 from ostinato.server.resources.strategy import Json
 from ostinato.server.schema.builtin import BadValue, TypeMismatch, json_type
+from ostinato.server.schema.prune import read_metadata
 from ostinato.server.schema.restore import restore_error
 from ostinato.server.verbs import write
 from ostinato.server.verbs.context import Context
@@ -109,17 +110,20 @@ class ApplyChange:
     def _shaped(self, applied: Json) -> Json:
         """The applied object in the shape of its kind, defaulted; it shares nothing with the configuration.
 
-        A custom resource is not cut to its schema again: a map that lost its last field is null, which its schema may
-        refuse.
+        A custom resource is not cut to its schema again, its metadata apart: a map that lost its last field is null,
+        which its schema may refuse.
         """
         resource = self._context.resource
-        if resource.custom:
-            obj: Json = msgspec.json.decode(msgspec.json.encode(applied))
-        else:
-            try:
+        try:
+            if resource.custom:
+                data = msgspec.json.encode(applied)
+                obj: Json = msgspec.json.decode(data)
+                if b"null" in data:  # which metadata never have, whatever a configuration says
+                    obj["metadata"], _ = read_metadata(obj["metadata"])
+            else:
                 obj, _ = body.typed(resource, applied)
-            except (TypeMismatch, BadValue) as error:
-                raise self._inconvertible(restore_error(error)) from error
+        except (TypeMismatch, BadValue) as error:
+            raise self._inconvertible(restore_error(error)) from error
         resource.strategy.default(obj)
         return obj
 
