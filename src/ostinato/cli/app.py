@@ -150,8 +150,9 @@ def _types(options: argparse.Namespace) -> int:
 
 # ostinato demo
 
-_DEMO = """Play, in half a minute, what a control plane does: apply a Deployment, watch it pass from part to part until
-its processes run, kill one of them, scale, roll out, delete. Everything runs in this process, and nothing is left."""
+_DEMO = """Play, in a quarter of a minute, what a control plane does: apply a Deployment, watch it pass from part to
+part until its processes run, kill one of them, scale, roll out, delete. Everything runs in this process, and nothing is
+left."""
 
 
 def _add_demo(parser: argparse.ArgumentParser) -> None:
@@ -160,6 +161,7 @@ def _add_demo(parser: argparse.ArgumentParser) -> None:
 
 
 def _demo(options: argparse.Namespace) -> int:
+    _need_server()
     from ostinato.cli.demo import command  # noqa: PLC0415
 
     return command.demo(options.picture)
@@ -248,6 +250,7 @@ def _apiserver(options: argparse.Namespace) -> int:
 
 
 def _quickly(command: str, options: argparse.Namespace) -> int:
+    _need_server()
     gc.disable()  # until the server runs: what is loaded stays, and looking for garbage in it takes a tenth of the time
 
     from ostinato.cli import serving  # noqa: PLC0415 - `ostinato --help` loads no server
@@ -257,6 +260,15 @@ def _quickly(command: str, options: argparse.Namespace) -> int:
     finally:
         gc.enable()
     return 0
+
+
+def _need_server() -> None:
+    """Say what is to be installed before half of it has been started."""
+    from importlib.util import find_spec  # noqa: PLC0415 - `ostinato run` needs none of it
+
+    missing = [name for name in ("cryptography", "re2") if find_spec(name) is None]
+    if missing:
+        raise Failure(f"this needs the server: pip install 'ostinato[server]' (there is no {', no '.join(missing)})")
 
 
 # ostinato controllers, ostinato scheduler

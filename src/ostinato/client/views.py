@@ -128,7 +128,10 @@ def view_of(kind: type[T] | View[T] | GroupVersionKind) -> View[T]:
         return cast("View[T]", _typed(kind))
     if isinstance(kind, GroupVersionKind):
         return cast("View[T]", Unstructured(kind))
-    raise TypeError(f"{kind!r} is no kind: give a class, Unstructured.of(apiVersion, kind) or MetadataOf(kind)")
+    raise TypeError(
+        f"{kind!r} is no kind: give a class of ostinato.kinds, a CustomResource of your own, "
+        "Unstructured.of(apiVersion, kind) or MetadataOf(kind)"
+    )
 
 
 @cache

@@ -119,6 +119,8 @@ class Applier:
             wanted["metadata"] = wanted["metadata"].copy()
         if owner is None:
             return wanted
+        if not isinstance(owner, Object | dict):
+            raise TypeError(f"owner={owner!r} is no object: give the one that is to manage {access.describe(instance)}")
         namespace = access.namespace(owner)
         if namespace and not access.namespace(wanted):
             if not isinstance(wanted, Object):

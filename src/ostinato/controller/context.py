@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, Unpack, cast
 from ostinato.api.access import AnyObject
 from ostinato.api.gvk import NamespacedName
 from ostinato.api.meta import Condition
+from ostinato.api.object import Object
 from ostinato.api.time import Time
 from ostinato.cache.client import CachedClient
 from ostinato.cache.informers import AnyKind
@@ -105,6 +106,8 @@ class Context:
         instance = self.object if of is None else of
         if instance is None:
             raise TypeError("this reconciler takes requests: say whose status it is, ctx.status(widget, …)")
+        if of is not None and not isinstance(of, Object) and not (isinstance(of, dict) and "kind" in of):
+            raise TypeError(f"{of!r} is no object: fields of the status are given by name, ctx.status(ready=3)")
         if self._statuses is None:
             self._statuses = StatusWriter(self.client, self.name)
         return await self._statuses.write(instance, fields, conditions)

@@ -275,7 +275,11 @@ class _Loop:
             raise
 
     async def _work(self) -> None:
+        runs = 0
         while not self._stopping:
+            runs += 1
+            if not runs % _RUNS_A_TURN:
+                await self._clock.sleep(0)
             try:
                 key = await self._queue.get()
             except QueueShutDown:
@@ -372,4 +376,5 @@ class _Loop:
         )
 
 
+_RUNS_A_TURN = 16  # reconciles that await nothing do not keep the event loop for longer
 _PATIENCE = 10.0  # seconds that a key waits for the cache to see its writes

@@ -13,6 +13,7 @@ made anew each time, so that several managers may have the same function.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from inspect import isroutine
 from typing import Any, TypeVar
 
 import msgspec
@@ -125,6 +126,9 @@ def controller(
     - `access`: what else it needs to be allowed (`ostinato.crd.Access`); for manifests alone.
     - Further ones are those of `ControllerOptions`.
     """
+
+    if kind is not None and isroutine(kind):
+        raise TypeError(f"@controller stands without its kind: @controller(Widget) above def {kind.__name__}")
 
     def decorate(function: Callable[..., Any]) -> ControllerFunction:
         builder = Builder(name or getattr(function, "__name__", "").strip("_").replace("<lambda>", ""))

@@ -29,7 +29,7 @@ from ostinato.api import access
 from ostinato.api.access import AnyObject
 from ostinato.api.codec import to_dict
 from ostinato.api.gvk import GroupVersionKind, NamespacedName
-from ostinato.api.object import Object
+from ostinato.api.object import Object, origin
 from ostinato.cache.entry import Entry
 from ostinato.cache.informers import Informers
 from ostinato.cache.own_writes import OwnWrite
@@ -65,7 +65,7 @@ class Write(msgspec.Struct, frozen=True):
 
     def fields(self) -> list[str]:
         """What it changed, in words."""
-        return [] if self.before is None else differences(_json(self.before), _json(self.after))
+        return [] if self.before is None else differences(_as_sent(self.before), _as_sent(self.after))
 
 
 class Loop(msgspec.Struct, frozen=True):
@@ -238,6 +238,12 @@ class HotLoopGuard:
             if not informer.metadata_only and (entry := informer.store.get(key)) is not None:
                 return entry
         return None
+
+
+def _as_sent(instance: Entry | AnyObject) -> Json:
+    """As the server sent it: a class leaves out what is at its default, which would look as if it had been removed."""
+    sent = origin(instance) if isinstance(instance, Object) else None
+    return _json(instance) if sent is None else msgspec.json.decode(sent, type=Json)
 
 
 def _json(instance: Entry | AnyObject) -> Json:

@@ -33,11 +33,15 @@ import ostinato.cli.run, ostinato.cli.manifests, ostinato.cli.types
 assert not [name for name in sys.modules if name.startswith(("ostinato.server", "ostinato.plane"))]
 from ostinato.cli.app import run
 assert run(["run", "--embedded", __WIDGET__]) == 1
+for command in ("up", "apiserver", "demo"):
+    assert run([command]) == 1
 """
     code = code.replace("__WIDGET__", repr(str(PAGE.parents[2] / "examples" / "widget.py")))
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
     assert "--embedded needs the server: pip install 'ostinato[server]'" in done.stderr
+    for command in ("up", "apiserver", "demo"):
+        assert f"ostinato {command}: this needs the server: pip install 'ostinato[server]'" in done.stderr
 
 
 def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.unit.controller.stage import Stage, Widget, staged, widget
+from tests.unit.controller.stage import Stage, Widget, config_map, staged, widget
 
 from ostinato.controller import Context, controller
 from ostinato.controller.steps import Measured
@@ -35,11 +35,21 @@ async def exits(each: Widget, ctx: Context) -> None:
     raise SystemExit(1)
 
 
+async def gives_its_status_as_a_dict(each: Widget, ctx: Context) -> None:
+    await ctx.status({"ready": 3})
+
+
+async def names_the_owner(each: Widget, ctx: Context) -> None:
+    await ctx.apply(config_map(), owner=each.metadata.name)  # type: ignore[arg-type]
+
+
 async def never_returns(each: Widget, ctx: Context) -> None:
     await ctx.world.clock.sleep(1e9)
 
 
 BAD: list[tuple[Callable[..., Any], dict[str, Any], str]] = [
+    (gives_its_status_as_a_dict, {}, "fields of the status are given by name, ctx.status(ready=3)"),
+    (names_the_owner, {}, "owner='bad' is no object: give the one that is to manage ConfigMap"),
     (writes_always, {}, "a hot loop: the reconcile wakes itself"),
     (
         never_removes_its_finalizer,

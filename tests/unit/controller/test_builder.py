@@ -319,3 +319,10 @@ async def test_what_a_function_is_given_goes_by_its_first_parameter(stage: Stage
         async with stage.running(Builder(function.__name__).watch_for(Widget).complete(function)):
             await stage.settle()
     assert given == {"named": Request, "hinted": Request, "unresolvable": Widget, "other": Widget}
+
+
+def test_a_decorator_without_its_kind_is_told() -> None:
+    with pytest.raises(TypeError, match=r"@controller\(Widget\) above def widgets"):
+
+        @controller  # type: ignore[arg-type]
+        async def widgets(each: Widget, ctx: Context) -> None: ...

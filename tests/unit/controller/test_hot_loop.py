@@ -106,6 +106,20 @@ async def test_writes_that_change_nothing_are_none_whatever_others_do(stage: Sta
 
 
 @staged
+async def test_fields_at_the_default_of_their_class_are_not_told_as_removed(stage: Stage) -> None:
+    @controller(Widget)
+    async def restless(each: Widget, ctx: Context) -> None:
+        await ctx.status(note=ctx.reconcile.id)
+
+    made = {"apiVersion": "example.dev/v1", "kind": "Widget", "metadata": {"name": "a"}, "spec": {"size": 1}}
+    await stage.people.create(made)
+    async with stage.running(restless):
+        await stage.settle(5)
+    assert "a hot loop" in stage.log.texts()[0]
+    assert "spec" not in stage.log.texts()[0]
+
+
+@staged
 async def test_its_neighbours_keep_working(stage: Stage) -> None:
     count = [0]
 

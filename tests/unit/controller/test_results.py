@@ -74,6 +74,17 @@ def played(*answers: Any, seconds: float = 5.0, **options: Any) -> Callable[[Any
     return decorate
 
 
+@lightly
+async def test_a_key_that_is_run_again_at_once_lets_others_run(light: Light) -> None:
+    playing = Playing(light, *[Result(requeue_after=0)] * 1000)
+    turns = 0
+    async with light.running(light.controller(playing, StartupSource([KEY]))):
+        while len(playing.times) < 1000:
+            await light.world.clock.sleep(0)
+            turns += 1
+    assert turns > 50
+
+
 @played()
 def test_a_success_is_not_run_again(light: Light, playing: Playing, controller: Controller) -> None:
     assert playing.times == [0.0]
