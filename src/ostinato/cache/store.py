@@ -158,6 +158,7 @@ class Store:
         """Drop the object that was deleted, `entry` being its last state: what there was under its key."""
         if entry.resource_version:
             self.resource_version = entry.resource_version
+        self._unpacked.pop(entry.key, None)
         return self._contents.remove(entry.key)
 
     def bookmark(self, resource_version: str) -> None:

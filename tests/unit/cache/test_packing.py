@@ -154,10 +154,14 @@ def test_what_has_changed_is_packed_when_there_is_time() -> None:
     assert store.by_index("spec.nodeName", "node-2")[0].dict()["spec"]["nodeName"] == "node-2"
 
 
-def test_what_is_gone_before_it_is_packed_stays_gone() -> None:
+def test_what_is_gone_before_it_is_packed_stays_gone_and_takes_no_memory() -> None:
     store = Store()
     store.put(pod("a", ALIKE))
+    before = store.replacement()
     store.remove(pod("a", ALIKE, 2))
+    assert not store.unpacked  # what comes and goes would be remembered for as long as there is no quiet
+    store.put(pod("b", ALIKE))
+    store.replace(before, "3")
     store.pack(10)
     assert not store.unpacked
     assert len(store) == 0
