@@ -24,6 +24,7 @@ from ostinato.client.metrics import DNS, ClientMetrics
 from ostinato.client.proxies import Proxy, proxy_for
 from ostinato.client.transport import ConnectionLost, RequestTimedOut
 from ostinato.world import Clock
+from ostinato.world.clock import Timeout
 
 _CONNECT: Final = 30.0  # seconds for a connection, TLS included
 _NEXT_ADDRESS: Final = 0.25  # seconds after which another address of the server is tried, too
@@ -39,6 +40,8 @@ class Dialler:
         self._context = context
         self._clock = clock
         self._metrics = metrics
+        self._limits: set[Timeout] = set()  # of the connections that are being made
+        self._closed = False
         self.proxy = proxy_for(config, os.environ)
         host = parts.netloc.rpartition("@")[2]
         path = parts.path.rstrip("/")
@@ -52,8 +55,10 @@ class Dialler:
 
     async def connect(self, what: str) -> Connection:
         """A new connection. `TransportError` if there is none; `what` it is for is told then."""
+        limit = self._clock.timeout(_CONNECT)
         try:
-            async with self._clock.timeout(_CONNECT):
+            async with limit:
+                self._limits.add(limit)
                 if self.proxy is None:
                     return await self._opened(*self._server, self._context, self._server_name)
                 return await self._through(self.proxy, what)
@@ -62,9 +67,20 @@ class Dialler:
         except ssl.SSLError as error:
             raise without_tls(error, what) from None
         except TimeoutError:
+            if self._closed:
+                raise ConnectionLost(f"{what}: the transport is closed") from None
             raise RequestTimedOut(f"{what}: no connection in time") from None
         except OSError as error:
             raise unreachable(error, what) from None
+        finally:
+            self._limits.discard(limit)
+
+    def close(self) -> None:
+        """Give up what is being dialled."""
+        self._closed = True
+        for limit in self._limits:
+            if not limit.expired():
+                limit.reschedule(self._clock.monotonic())
 
     async def _through(self, proxy: Proxy, what: str) -> Connection:
         parts = urlsplit(proxy.url)
@@ -73,8 +89,11 @@ class Dialler:
         try:
             outer = ssl.create_default_context() if secure and self._context is None else self._context
             connection = await self._opened(host, port, outer if secure else None, host)
-        except ssl.SSLError:
-            raise
+        except ssl.SSLError as error:
+            reason = getattr(error, "verify_message", "") or error.reason or "the handshake failed"
+            raise ConnectionLost(
+                f"{what}: no TLS connection to the proxy: {reason}: check proxy-url and certificate-authority"
+            ) from None
         except OSError as error:
             raise ConnectionLost(f"{what}: the proxy cannot be reached: {reason_of(error)}: check proxy-url") from None
         if self._context is None:
@@ -94,7 +113,7 @@ class Dialler:
         reader = MessageReader(bodiless=True)
         try:
             await outer.send(f"{head}\r\n".encode(), reader)
-        except (NotHttp, ServerGone):
+        except (NotHttp, ServerGone, OSError):
             raise ConnectionLost(f"{what}: the proxy does not answer as one: check proxy-url") from None
         if reader.status != 200:
             raise ConnectionLost(f"{what}: the proxy refused with {reader.status}: check proxy-url and its password")

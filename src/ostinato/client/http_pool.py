@@ -160,6 +160,7 @@ class HttpPool:
 
     async def close(self) -> None:
         self._closed = True
+        self._dialler.close()
         self.retire()
         for connection in self._busy:
             connection.abort()

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 import pytest
+import uvloop
 from aiohttp import web
 from tests.unit.client.clocks import ShiftedClock, world_with
 from tests.unit.client.https import Socket, hello, listening, run, serving, transport
@@ -14,6 +16,7 @@ from ostinato.client.http import HttpTransport
 from ostinato.client.http_pool import HttpPool
 from ostinato.client.secret import Secret
 from ostinato.client.transport import AnswerTooLarge, ConnectionLost, Request, RequestTimedOut
+from ostinato.world import World
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
 
@@ -215,6 +218,27 @@ def test_no_server_is_told_with_request_and_host() -> None:
                 await post(sender)
 
     run(main())
+
+
+@pytest.mark.parametrize("run_on", [run, uvloop.run])
+def test_closing_ends_a_connection_that_is_being_made(run_on: Callable[..., None]) -> None:
+    async def silent(_socket: Socket, reader: asyncio.StreamReader, _writer: asyncio.StreamWriter) -> None:
+        await reader.read(1)
+        begun.set()
+        await reader.read()
+
+    async def main() -> None:
+        async with listening(silent) as socket:
+            sender = HttpTransport(socket.config(server=f"https://127.0.0.1:{socket.port}"), World.real())
+            request = asyncio.create_task(post(sender))
+            await begun.wait()
+            await sender.close()
+            async with asyncio.timeout(5):
+                with pytest.raises(ConnectionLost, match=r"POST .*: the transport is closed"):
+                    await request
+
+    begun = asyncio.Event()
+    run_on(main())
 
 
 def test_closing_waits_for_no_farewell_of_a_server_that_does_not_listen() -> None:

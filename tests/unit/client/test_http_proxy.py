@@ -132,3 +132,26 @@ def test_a_proxy_that_refuses_or_is_not_there_is_told_without_its_password() -> 
                 assert PASSWORD not in str(caught.value)
 
     run(main())
+
+
+def test_what_is_no_proxy_is_not_taken_for_the_server() -> None:
+    async def cut(socket: Listener, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await socket.head(reader)
+        writer.transport.abort()
+
+    async def main() -> None:
+        async with serving() as served:
+            async with (
+                listening(cut) as socket,
+                transport(served.config(proxy=Secret(f"http://127.0.0.1:{socket.port}"))) as sender,
+            ):
+                with pytest.raises(ConnectionLost, match="the proxy does not answer as one: check proxy-url"):
+                    await get(sender)
+            async with (
+                serving(pair=certificates.server(signed_by="other")) as stranger,
+                transport(served.config(proxy=Secret(stranger.url))) as sender,
+            ):
+                with pytest.raises(ConnectionLost, match=r"no TLS connection to the proxy: .*: check proxy-url"):
+                    await get(sender)
+
+    run(main())
