@@ -64,4 +64,4 @@ def _is_alert(error: BaseException) -> bool:
 
 
 def reason_of(error: OSError) -> str:
-    return error.strerror or type(error).__name__
+    return error.strerror or str(error) or type(error).__name__

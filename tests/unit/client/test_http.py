@@ -407,6 +407,7 @@ def test_an_answer_that_is_broken_or_cut_is_an_error(sent: bytes, error: str) ->
         (NotHttp(), ConnectionLost, "the answer is not HTTP"),
         (OSError(32, "Broken pipe"), ConnectionLost, "the connection broke: Broken pipe"),
         (ConnectionResetError(), ConnectionLost, "the connection broke: ConnectionResetError"),
+        (OSError("Multiple exceptions: a, b"), ConnectionLost, "the connection broke: Multiple exceptions: a, b"),
     ],
 )
 def test_errors_of_connections_are_told_in_words(error: Exception, kind: type[Exception], words: str) -> None:
