@@ -189,9 +189,9 @@ def _parsed(decoder: msgspec.json.Decoder[R], cls: type[Any], data: bytes) -> R:
     """Decode, and put what is wrong with the JSON itself into words; wrong types are left to the caller."""
     try:
         return decoder.decode(data)
-    except msgspec.ValidationError:
-        raise
     except RecursionError:
         raise ObjectError(f"{cls.__name__}: nested too deeply") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        if isinstance(error, msgspec.ValidationError) and decoder is not _untyped:  # to which no type is wrong
+            raise
         raise ObjectError(f"{cls.__name__}: {error}") from None

@@ -364,6 +364,13 @@ def test_what_is_no_json_is_an_error(data: bytes) -> None:
         raw_list_from_json(data)
 
 
+@pytest.mark.parametrize("rest", [b'"spec":1e400}', b'"metadata":{"name":1e400}}', b'"more":1e400,'])
+def test_a_number_that_is_too_large_is_an_error(rest: bytes) -> None:
+    head = b'{"apiVersion":"example.dev/v1","kind":"Widget",'
+    with pytest.raises(ObjectError, match=r"^Widget: Number out of range"):
+        from_json(Widget, head + rest)
+
+
 @pytest.mark.parametrize("data", [b"[]", b"1", b'"a"', b"null"])
 def test_what_is_no_object_is_an_error(data: bytes) -> None:
     with pytest.raises(ObjectError):
