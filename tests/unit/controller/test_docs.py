@@ -9,9 +9,11 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from tests.unit.controller.stage import Widget
+from tests.unit.controller.stage import Stage, Widget, staged_with
 
 import ostinato.controller
+from ostinato.api.meta import ObjectMeta
+from ostinato.crd import crd_of
 from ostinato.kinds.apps_v1 import Deployment
 from ostinato.kinds.core_v1 import ConfigMap
 from ostinato.manager.hosting import Host, hosting
@@ -47,3 +49,27 @@ def test_the_examples_of_the_concepts_are_controllers() -> None:
     exec(second, names)
     assert names["widgets"].owns == (Deployment,)
     assert names["built"].options.max_concurrent == 4
+
+
+@pytest.mark.parametrize("page", ["come-from-kopf", "come-from-controller-runtime"])
+def test_the_operator_of_a_page_for_newcomers_makes_its_pages(page: str) -> None:
+    module = ModuleType(page.replace("-", "_"))
+    sys.modules[module.__name__] = module  # where type hints look for their names
+    (code,) = blocks(f"how-to/{page}.md")
+    exec(code, module.__dict__)
+    sites = module.publish if hasattr(module, "publish") else module.manager.runnables[0]
+
+    @staged_with(crd_of(module.Site))
+    async def play(stage: Stage) -> None:
+        await stage.people.create(module.Site(metadata=ObjectMeta(name="home"), spec=module.SiteSpec(text="hello")))
+        async with stage.running(sites):
+            await stage.settle(1)
+            await stage.people.delete(ConfigMap, "home")
+            await stage.settle(1)
+            assert (await stage.people.get(ConfigMap, "home")).data == {"index.html": "hello"}
+            await stage.people.delete(module.Site, "home")
+            await stage.settle(1)
+            assert await stage.people.get(module.Site, "home", missing=None) is None
+        assert stage.log.texts() == []
+
+    play()
