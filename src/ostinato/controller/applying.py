@@ -108,7 +108,7 @@ class Applier:
         return list(await self._client.list(metadata, namespace=access.namespace(owner)))
 
     def _owned(self, instance: A, owner: AnyObject | None) -> A:
-        """A copy, in the namespace of its owner if it names none, and with a reference to it.
+        """A copy, in the namespace of its owner or of the client if it names none, and with a reference to its owner.
 
         Nothing but fields of the metadata is set, so nothing below them is copied.
         """
@@ -117,18 +117,25 @@ class Applier:
             wanted.metadata = copy.copy(wanted.metadata)
         elif isinstance(wanted.get("metadata"), dict):
             wanted["metadata"] = wanted["metadata"].copy()
-        if owner is None:
-            return wanted
-        if not isinstance(owner, Object | dict):
+        if owner is not None and not isinstance(owner, Object | dict):
             raise TypeError(f"owner={owner!r} is no object: give the one that is to manage {access.describe(instance)}")
-        namespace = access.namespace(owner)
-        if namespace and not access.namespace(wanted):
-            if not isinstance(wanted, Object):
-                access.writable_metadata(wanted)["namespace"] = namespace
-            elif kind_of(wanted).namespaced:
-                wanted.metadata.namespace = namespace
-        set_controller_reference(owner, wanted)
+        if not access.namespace(wanted):
+            self._place(wanted, "" if owner is None else access.namespace(owner))
+        if owner is not None:
+            set_controller_reference(owner, wanted)
         return wanted
+
+    def _place(self, wanted: AnyObject, home: str) -> None:
+        """Name the namespace that the object will be in: under another key, nobody would find it in the cache."""
+        if isinstance(wanted, Object):
+            if kind_of(wanted).namespaced:
+                wanted.metadata.namespace = home or self._client.live.namespace
+        elif home or self._is_namespaced(view_like(wanted)):
+            access.writable_metadata(wanted)["namespace"] = home or self._client.live.namespace
+
+    def _is_namespaced(self, view: View[Any]) -> bool:
+        """Whether a cache knows the kind to be so."""
+        return any(each.info is not None and each.info.namespaced for each in self._client.informers.all(view.gvk))
 
     async def _cached(self, view: View[Any], key: NamespacedName) -> tuple[bool, Entry | None]:
         """Whether the cache knows of the object, and what it has of it."""

@@ -284,6 +284,20 @@ async def test_kinds_that_are_not_watched_are_pruned_when_they_are_named(stage: 
 
 
 @staged_with(definition("Top", "tops", "Cluster"))
+async def test_an_object_that_names_no_namespace_is_looked_for_where_it_will_be(stage: Stage) -> None:
+    ctx = await context(stage, ConfigMap)
+    owner = await stage.people.create({"apiVersion": "example.dev/v1", "kind": "Top", "metadata": {"name": "a"}})
+    await stage.people.create(config_map("theirs"))
+    await stage.settle()
+    for _ in range(2):
+        await ctx.apply(ConfigMap(metadata=ObjectMeta(name="own"), data={"a": "b"}), owner=owner)
+        await ctx.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "free"}})
+    assert len(stage.transport.writes()) == 2, "what was applied before is known"
+    with pytest.raises(ForeignObject):
+        await ctx.apply(ConfigMap(metadata=ObjectMeta(name="theirs")), owner=owner)
+
+
+@staged_with(definition("Top", "tops", "Cluster"))
 async def test_an_object_of_the_same_name_in_another_namespace_is_pruned(stage: Stage) -> None:
     ctx = await context(stage, ConfigMap)
     await stage.people.create(Namespace(metadata=ObjectMeta(name="other")))
