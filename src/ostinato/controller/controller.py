@@ -178,6 +178,7 @@ class _Loop:
         self._echoes = None if options.runs_for_own_writes else Echoes(surroundings.informers)
         self._unseen: dict[Hashable, OwnWrites] = {}  # what keys wrote last, if the cache has not seen all of it
         self._parked: dict[Hashable, asyncio.Task[None]] = {}  # keys that wait for that
+        self._priorities: dict[Hashable, int] = {}  # with which they will be queued
         self._starting: dict[Source, asyncio.Future[None]] = {}  # sources, and whether they are ready
         self._running: dict[asyncio.Task[None], Source] = {}
         self._stopping = False
@@ -261,6 +262,11 @@ class _Loop:
         if self._failed.done():
             self._failed.result()
         for worker in workers:
+            if worker.cancelled():  # and nobody has cancelled this
+                raise ControllerError(
+                    f"controller {self.name}: its reconciler, or something in it, cancelled the task that it runs in; "
+                    "cancel tasks of one's own, or use asyncio.timeout"
+                )
             worker.result()
 
     async def _finish(self, workers: list[asyncio.Task[None]]) -> None:
@@ -329,25 +335,26 @@ class _Loop:
             self._queue.add_after(key, wait, self._queue.priority_of(key))
             return True
         if key in self._parked:
+            self._priorities[key] = max(self._priorities[key], self._queue.priority_of(key))
             return True
         writes = self._unseen.pop(key, None)
         if writes is None or writes.have_been_seen:
             return False
         self.statistics.stale += 1
         task = asyncio.get_running_loop().create_task(
-            self._wait_for(key, writes, self._queue.priority_of(key)), name=f"controller {self.name}: {key} waits"
+            self._wait_for(key, writes), name=f"controller {self.name}: {key} waits"
         )
-        self._parked[key] = task
+        self._parked[key], self._priorities[key] = task, self._queue.priority_of(key)
         return True
 
-    async def _wait_for(self, key: Hashable, writes: OwnWrites, priority: int) -> None:
+    async def _wait_for(self, key: Hashable, writes: OwnWrites) -> None:
         try:
             await writes.seen(_PATIENCE)
         except TimeoutError as error:
             self._logger.warning("controller %s: %s runs on what may be stale: %s", self.name, key, error)
         finally:
             del self._parked[key]
-        self._queue.add(key, priority)
+        self._queue.add(key, self._priorities.pop(key))
 
     # The end
 

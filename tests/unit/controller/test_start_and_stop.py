@@ -8,7 +8,10 @@ from typing import Any
 import pytest
 from tests.unit.controller.stage import Light, Stage, Widget, lightly, staged, widget
 
+from ostinato.api.gvk import NamespacedName
 from ostinato.cache import SyncError
+from ostinato.cache.freshness import Expectation, Written
+from ostinato.cache.own_writes import recording
 from ostinato.controller import (
     Builder,
     Context,
@@ -350,6 +353,45 @@ async def test_a_second_cancellation_drops_what_is_under_way(light: Light) -> No
     await asyncio.wait([task])
     assert ended == ["dropped"]
     assert task.cancelled()
+
+
+@lightly
+async def test_a_reconciler_that_cancels_its_worker_ends_the_controller_with_an_error(light: Light) -> None:
+    async def reconcile(request: Request, ctx: Context) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+        await ctx.world.clock.sleep(1)
+
+    task = asyncio.get_running_loop().create_task(light.controller(reconcile).run(light.surroundings))
+    light.channel.put("a")
+    with pytest.raises(ControllerError, match=r"controller test: its reconciler, .* cancelled the task"):
+        await task
+
+
+@lightly
+async def test_a_key_that_waits_for_its_writes_keeps_the_highest_priority_that_it_was_told_with(light: Light) -> None:
+    unseen = Expectation("test", Written(NamespacedName("", "x"), "5"))
+    gate, ran = asyncio.Event(), list[Any]()
+
+    async def reconcile(request: Any, ctx: Context) -> None:
+        ran.append(request)
+        writes = recording()
+        if ran == ["a"] and writes is not None:
+            writes.add(unseen, ctx.world.clock)
+        if request == "busy":
+            await gate.wait()
+
+    async with light.running(light.controller(reconcile)):
+        for key, priority in (("a", 0), ("a", -100), ("a", 5), ("busy", 0)):
+            light.channel.put(key, priority)
+            await light.settle()
+        light.channel.put("b", 0)
+        unseen.release()
+        await light.settle()
+        gate.set()
+        await light.settle()
+    assert ran == ["a", "busy", "a", "b"]
 
 
 @lightly
