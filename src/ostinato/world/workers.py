@@ -44,10 +44,20 @@ class Workers:
                 raise RuntimeError("cannot schedule new futures after shutdown")
             self._waiting.put(_Call(outcome, function))
             if not self._idle.acquire(blocking=False) and self._threads < self._most:
-                self._threads += 1
-                name = f"{self._name}_{self._threads - 1}"
-                threading.Thread(target=_work, args=(self._waiting, self._idle), name=name, daemon=True).start()
+                self._begin(outcome)
         return outcome
+
+    def _begin(self, outcome: Future[Any]) -> None:
+        """One more worker. If the system gives no thread, those that there are will do; an error if there is none."""
+        name = f"{self._name}_{self._threads}"
+        try:
+            threading.Thread(target=_work, args=(self._waiting, self._idle), name=name, daemon=True).start()
+        except RuntimeError:
+            if self._threads == 0:
+                outcome.cancel()  # what is refused is not made later, all the same
+                raise
+        else:
+            self._threads += 1
 
     def close(self) -> None:
         """Take no more calls and drop those that wait. Those that run are not waited for."""

@@ -52,6 +52,37 @@ def test_no_more_threads_begin_than_there_may_be_and_idle_ones_are_used_again() 
     workers.close()
 
 
+def test_where_the_system_gives_no_more_threads_those_that_there_are_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    workers, gate = Workers(3, "test-few"), threading.Event()
+    first = workers.submit(lambda: gate.wait(SECONDS))
+    with monkeypatch.context() as system:
+        system.setattr(threading.Thread, "start", _refused)
+        calls = [workers.submit(lambda: threading.current_thread().name) for _ in range(5)]
+    gate.set()
+    assert first.result(SECONDS)
+    assert {call.result(SECONDS) for call in calls} == {"test-few_0"}
+    gate.clear()
+    busy = [workers.submit(lambda: gate.wait(SECONDS)) for _ in range(9)]
+    gate.set()
+    assert all(call.result(SECONDS) for call in busy)
+    workers.close()
+
+
+def test_a_call_that_was_refused_for_want_of_a_thread_is_not_made_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    workers, made = Workers(3, "test-none"), list[str]()
+    with monkeypatch.context() as system:
+        system.setattr(threading.Thread, "start", _refused)
+        with pytest.raises(RuntimeError, match="can't start new thread"):
+            workers.submit(lambda: made.append("refused"))
+    workers.submit(lambda: made.append("taken")).result(SECONDS)
+    assert made == ["taken"]
+    workers.close()
+
+
+def _refused(_: threading.Thread) -> None:
+    raise RuntimeError("can't start new thread")
+
+
 def test_calls_are_made_in_order_by_one_worker() -> None:
     workers = Workers(1, "test-order")
     made: list[int] = []
