@@ -35,7 +35,7 @@ def program_runner(make_loop: Callable[[], asyncio.AbstractEventLoop]) -> Iterat
 
     def make() -> asyncio.AbstractEventLoop:
         loop = make_loop()
-        loop.set_default_executor(_LoopWorkers())
+        loop.set_default_executor(LoopWorkers())
         return loop
 
     with asyncio.Runner(loop_factory=make) as runner:
@@ -66,7 +66,7 @@ def _leave(left: set[asyncio.Task[Any]]) -> None:  # noqa: ARG001 - kept, not us
     os._exit(1)
 
 
-class _LoopWorkers(ThreadPoolExecutor):
+class LoopWorkers(ThreadPoolExecutor):
     """Workers in the form in which loops take them: as many as Python has by default, and not waited for."""
 
     def __init__(self) -> None:

@@ -14,6 +14,7 @@ from typing import Any, TypeVar, TypeVarTuple
 
 from ostinato.world.clock import Clock
 from ostinato.world.executor import Executor, Load, NotInWorkerError, Thread, call_as_future
+from ostinato.world.runner import LoopWorkers
 from ostinato.world.workers import Workers
 
 T = TypeVar("T")
@@ -88,6 +89,7 @@ class _LoopThread(Thread[T]):
         self.name = name
         self._main = main
         self._loop = asyncio.new_event_loop()  # made here, so that it takes calls before the thread has begun
+        self._loop.set_default_executor(LoopWorkers())  # which it does not wait for at its end, for a name server say
         self._task: asyncio.Task[T | None] | None = None  # this and the next are touched by the thread alone
         self._stopped = False
         self._outcome: concurrent.futures.Future[T | None] = concurrent.futures.Future()

@@ -65,3 +65,28 @@ def test_an_error_of_the_program_is_raised_all_the_same() -> None:
     assert (done.returncode, done.stdout) == (1, "True\npolite ends\n")
     assert done.stderr.startswith(f"stubborn {TOLD}\n")
     assert "LookupError: broken" in done.stderr
+
+
+STUCK_THREAD = """
+import asyncio, threading
+from ostinato.world import World
+
+async def main():
+    begun = threading.Event()
+    def stuck():
+        begun.set()
+        threading.Event().wait()
+    thread = World.real().executor.thread("stuck", lambda: asyncio.to_thread(stuck))
+    while not begun.is_set():
+        await asyncio.sleep(0.01)
+    thread.stop()
+    await thread.join()
+
+asyncio.run(main())
+print("over")
+"""
+
+
+def test_a_thread_with_a_loop_waits_at_its_end_for_no_function_that_never_returns() -> None:
+    done = subprocess.run([sys.executable, "-c", STUCK_THREAD], capture_output=True, text=True, timeout=15, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "over\n", "")
