@@ -30,6 +30,7 @@ Transform = Callable[[Json], Json]
 _METADATA: Final = b'"metadata":'
 _MANAGED_FIELDS: Final = b'"managedFields":'
 _COMMA: Final = ord(",")
+_LARGEST_SHARED: Final = 512  # bytes before the metadata; more is the object's own, and would be held in vain
 _PARTIAL: Final = ("meta.k8s.io/v1", "PartialObjectMetadata")
 
 
@@ -97,7 +98,7 @@ class Intake:
             metadata.deletion_timestamp,
             _shared(bytes(metadata.labels)),
             _shared(bytes(metadata.owner_references)),
-            _shared(opening),
+            _shared(opening) if len(opening) <= _LARGEST_SHARED else opening,
             metadata_bytes,
             rest,
             b"",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from typing import Any
 
 import msgspec
@@ -269,6 +270,20 @@ def test_managed_fields_are_cut_after_a_transform_too() -> None:
 def test_a_transform_that_fails_is_an_error_of_that_object(transform: Any, problem: str) -> None:  # 89
     with pytest.raises(ObjectError, match=problem):
         entry(transform=transform)
+
+
+def test_a_large_text_before_the_metadata_is_not_held_longer_than_its_object() -> None:
+    def read() -> None:
+        intake = Intake(FORM)
+        for number in range(40):
+            blob = {"blob": f"{number}" * 100_000, **without(POD, "managedFields")}
+            assert intake.entry(msgspec.json.encode(blob)).dict() == blob
+
+    tracemalloc.start()
+    read()
+    held, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert held < 1_000_000
 
 
 def test_cluster_scoped_objects_have_a_bare_name_as_key() -> None:  # 73, 75, 94
