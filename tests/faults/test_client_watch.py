@@ -155,6 +155,29 @@ def test_a_server_that_is_silent_without_an_end_is_noticed_and_left() -> None:
     asyncio.run(main())
 
 
+def test_a_watch_on_which_something_comes_now_and_then_is_never_left() -> None:
+    world = hurried(RATE / 2)
+    bookmark = b'{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"1"}}}\n'
+
+    async def answer(since: int, writer: asyncio.StreamWriter) -> None:
+        writer.write(HEAD)
+        begun = world.clock.monotonic()
+        while world.clock.monotonic() - begun < 2.5 * QUIET:
+            writer.write(b"%x\r\n%b\r\n" % (len(bookmark), bookmark))
+            await world.clock.sleep(QUIET / 5)
+        writer.write(_chunks(since))
+        await _hang()
+
+    server = FaultServer(answer)
+
+    async def main() -> None:
+        async with asyncio.timeout(30), server, server.client(world) as client:
+            assert await _told(client, 4) == TOLD
+        assert server.since == [1]
+
+    asyncio.run(main())
+
+
 def test_a_server_that_accepts_and_never_answers_is_left_too() -> None:
     world = hurried(RATE)
 
