@@ -177,6 +177,27 @@ async def test_a_value_that_its_kind_cannot_hold_is_told_in_the_words_of_apply(a
 
 
 @asking
+async def test_a_manager_may_go_on_in_another_version_of_a_kind(api: Api) -> None:
+    def autoscaler(version: str, labels: Json | None = None, **spec: Any) -> Json:
+        target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"}
+        return {
+            "apiVersion": f"autoscaling/{version}",
+            "kind": "HorizontalPodAutoscaler",
+            "metadata": {"name": "a"} if labels is None else {"name": "a", "labels": labels},
+            "spec": {"maxReplicas": 3, "scaleTargetRef": target, **spec},
+        }
+
+    old, new = (f"/apis/autoscaling/{v}/namespaces/default/horizontalpodautoscalers/a" for v in ("v1", "v2"))
+    assert (await apply(api, autoscaler("v1", {"a": "b"}), path=old)).code == 201
+    changed = await apply(api, autoscaler("v2"), path=new)
+    assert (changed.code, changed.body["metadata"].get("labels")) == (200, None)
+    assert (await apply(api, autoscaler("v1"), "fieldManager=two", path=old)).code == 200
+    refused = await apply(api, autoscaler("v2", metrics=[None]), path=new)
+    assert refused.code == 422
+    assert "spec.metrics[0].type: Required value" in refused.message
+
+
+@asking
 async def test_a_map_of_a_custom_resource_that_loses_its_last_field_is_null_which_its_schema_refuses(api: Api) -> None:
     counts = {"type": "object", "additionalProperties": {"type": "integer"}}
     spec_schema = {"type": "object", "properties": {"counts": counts, "size": {"type": "string", "default": "small"}}}

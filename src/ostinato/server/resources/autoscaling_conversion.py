@@ -31,7 +31,7 @@ _ROUND_TRIP = (
 def from_v2(obj: Json) -> Json:
     """A stored autoscaler as one of v1."""
     spec, status = obj.get("spec") or {}, obj.get("status") or {}
-    metrics, current = spec.get("metrics") or [], status.get("currentMetrics") or []
+    metrics, current = _without_nulls(spec.get("metrics")), _without_nulls(status.get("currentMetrics"))
     new_spec = {key: spec[key] for key in ("scaleTargetRef", "minReplicas", "maxReplicas") if key in spec}
     for metric in metrics:
         if _is_cpu_utilization(metric):
@@ -53,14 +53,15 @@ def from_v2(obj: Json) -> Json:
     if spec.get("behavior") is not None:
         kept[_BEHAVIOR] = _text(_behavior_to_internal(spec["behavior"]))
     if status.get("conditions"):
-        kept[_CONDITIONS] = _text([_ordered_condition(condition) for condition in status["conditions"]])
-    return {**obj, "metadata": _annotated(obj["metadata"], kept), "spec": new_spec, "status": new_status}
+        kept[_CONDITIONS] = _text([_ordered_condition(condition) for condition in _without_nulls(status["conditions"])])
+    return {**obj, "metadata": _annotated(obj.get("metadata") or {}, kept), "spec": new_spec, "status": new_status}
 
 
 def to_v2(obj: Json) -> Json:
     """An autoscaler of v1 as it is stored."""
     spec, status = obj.get("spec") or {}, obj.get("status") or {}
-    annotations = obj["metadata"].get("annotations") or {}
+    metadata = obj.get("metadata") or {}
+    annotations = metadata.get("annotations") or {}
     new_spec = {key: spec[key] for key in ("scaleTargetRef", "minReplicas", "maxReplicas") if key in spec}
     metrics = [_new_source(metric, _SPEC) for metric in _list(annotations.get(_METRICS))]
     if "targetCPUUtilizationPercentage" in spec:
@@ -85,7 +86,12 @@ def to_v2(obj: Json) -> Json:
     conditions = _list(annotations.get(_CONDITIONS))
     if conditions:
         new_status["conditions"] = conditions
-    return {**obj, "metadata": _annotated(obj["metadata"], {}), "spec": new_spec, "status": new_status}
+    return {**obj, "metadata": _annotated(metadata, {}), "spec": new_spec, "status": new_status}
+
+
+def _without_nulls(items: list[Json | None] | None) -> list[Json]:
+    """The items of a list as an empty one each where they are null: a configuration may say so."""
+    return [item or {} for item in items or []]
 
 
 def _is_cpu_utilization(metric: Json) -> bool:
