@@ -176,7 +176,8 @@ class _Loop:
         )
         self._waits_for_writes = bool(options.wait_for_own_writes)
         self._echoes = None if options.runs_for_own_writes else Echoes(surroundings.informers)
-        self._unseen: dict[Hashable, OwnWrites] = {}  # what keys wrote last, if the cache has not seen all of it
+        self._unseen: dict[Hashable, OwnWrites] = {}  # what keys wrote last, if the cache had not seen all of it
+        self._most_unseen = _MANY  # before they are gone through, for keys that do not run again
         self._parked: dict[Hashable, asyncio.Task[None]] = {}  # keys that wait for that
         self._priorities: dict[Hashable, int] = {}  # with which they will be queued
         self._starting: dict[Source, asyncio.Future[None]] = {}  # sources, and whether they are ready
@@ -309,6 +310,8 @@ class _Loop:
             self.statistics.active_workers -= 1
         if self._waits_for_writes and not verdict.writes.have_been_seen:
             self._unseen[key] = verdict.writes
+            if len(self._unseen) > self._most_unseen:
+                self._forget_seen()
         self._requeue(key, verdict)
         if verdict.succeeded and self._stuck is not None:
             self._stuck.reconciled(key)
@@ -327,6 +330,10 @@ class _Loop:
             queue.add_rate_limited(key, priority)
 
     # Keys that have to wait
+
+    def _forget_seen(self) -> None:
+        self._unseen = {key: writes for key, writes in self._unseen.items() if not writes.have_been_seen}
+        self._most_unseen = max(_MANY, 2 * len(self._unseen))
 
     def _waits(self, key: Hashable) -> bool:
         """Whether the key must not run yet; it comes again when it may."""
@@ -385,3 +392,4 @@ class _Loop:
 
 _RUNS_A_TURN = 16  # reconciles that await nothing do not keep the event loop for longer
 _PATIENCE = 10.0  # seconds that a key waits for the cache to see its writes
+_MANY = 1_000  # keys

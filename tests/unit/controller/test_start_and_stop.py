@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import weakref
 from typing import Any
 
 import pytest
@@ -392,6 +393,29 @@ async def test_a_key_that_waits_for_its_writes_keeps_the_highest_priority_that_i
         gate.set()
         await light.settle()
     assert ran == ["a", "busy", "a", "b"]
+
+
+@lightly
+async def test_writes_that_were_seen_are_forgotten_though_their_keys_do_not_run_again(light: Light) -> None:
+    class Unseen(Expectation):
+        """One that can be looked for."""
+
+    made: weakref.WeakSet[Unseen] = weakref.WeakSet()
+
+    async def reconcile(request: Any, ctx: Context) -> None:
+        writes = recording()
+        assert writes is not None
+        unseen = Unseen("test", Written(NamespacedName("", request), "5"))
+        made.add(unseen)
+        writes.add(unseen, ctx.world.clock)
+        ctx.world.clock.timer(0.01, unseen.release)
+
+    async with light.running(light.controller(reconcile)):
+        for number in range(2_500):
+            light.channel.put(str(number))
+            await light.settle(0.001)
+        await light.settle()
+        assert 400 < len(made) <= 1_100
 
 
 @lightly
