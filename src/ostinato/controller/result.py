@@ -38,6 +38,8 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
             raise TypeError(f"requeue_after is a number of seconds or a timedelta, not {self.requeue_after!r}")
         if self.delay is not None and not isfinite(self.delay):
             raise ValueError(f"requeue_after: {self.requeue_after} is no time to wait")
+        if self.priority is not None and not isinstance(self.priority, int):
+            raise TypeError(f"priority is a whole number, as 0 and LOW_PRIORITY are, not {self.priority!r}")
 
     @property
     def delay(self) -> float | None:

@@ -366,3 +366,9 @@ def test_a_terminal_error_is_found_through_what_wraps_it() -> None:
 
 def test_a_long_value_that_is_no_result_is_cut_short() -> None:
     assert len(str(BadResult("f", "x" * 1000))) < 250
+
+
+def test_a_priority_is_a_number() -> None:
+    wrong: Any = "high"
+    with pytest.raises(TypeError, match=r"priority is a whole number, .* not 'high'"):
+        Result(priority=wrong)
