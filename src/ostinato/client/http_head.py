@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from ostinato.client.credentials import Credential
+from ostinato.client.http_message import HEADER_NAME
 from ostinato.client.transport import Request
 
 Header = tuple[str, str]
@@ -67,6 +68,9 @@ class Heads:
         return found
 
     def _write(self, request: Request, credential: Credential) -> bytes:
+        for name, _ in request.headers:
+            if not HEADER_NAME.fullmatch(name):
+                raise ValueError(f"{request.method} {request.path}: {name!r} is no name of a header")
         lines = [f"{name}: {value}\r\n" for name, value in self.all(request.headers, credential)]
         written = "".join(lines)
         if written.count("\r") != len(lines) or written.count("\n") != len(lines) or "\0" in written:

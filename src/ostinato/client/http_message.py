@@ -13,11 +13,12 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Final
 
+HEADER_NAME: Final = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
+
 _LONGEST_HEAD: Final = 64 * 1024
 _LONGEST_SIZE: Final = 1024  # bytes of a line that says how long a chunk is
 _LARGEST_PIECE: Final = 1024 * 1024  # bytes that are decompressed at a time
 _STATUS: Final = re.compile(r"HTTP/1\.([01]) ([1-9][0-9]{2})(?: .*)?")
-_NAME: Final = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _SIZE: Final = re.compile(rb"[0-9A-Fa-f]{1,15}")
 _UNTIL_CLOSED: Final = -1
 _CHUNKED: Final = -2
@@ -230,7 +231,7 @@ def _status(first: str) -> tuple[str, int]:
 
 @lru_cache(maxsize=256)
 def _lowered(name: str) -> str:
-    if not _NAME.fullmatch(name):
+    if not HEADER_NAME.fullmatch(name):
         raise NotHttp
     return name.lower()
 

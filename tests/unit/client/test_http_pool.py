@@ -194,6 +194,11 @@ def test_an_answer_that_is_too_long_is_refused() -> None:
     [
         (Request("POST", "/", headers=[("X-A", "1\r\nX-B: 2")], body=b"x"), "a header holds the end of a line"),
         (Request("POST", "/", headers=[("X-A", "\udc80")], body=b"x"), "a header holds half of a character"),
+        (
+            Request("POST", "/", headers=[("Content-Length ", "0")], body=b"x"),
+            "'Content-Length ' is no name of a header",
+        ),
+        (Request("POST", "/", headers=[("", "0")], body=b"x"), "'' is no name of a header"),
         (Request("POST", "/a b", body=b"x"), "the path is not encoded"),
         (Request("POST", "/\r\nX: y", body=b"x"), "the path is not encoded"),
     ],
