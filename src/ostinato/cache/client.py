@@ -92,7 +92,11 @@ class CachedClient(CachedReader):
     async def patch(self, target: Any, name: Any = None, patch: Any = None, /, **options: Any) -> Any:
         """As `Client.patch`."""
         if patch is not None:
-            return self._written(await self.live.patch(target, name, patch, **options), options)
+            try:
+                return self._written(await self.live.patch(target, name, patch, **options), options)
+            except Conflict as error:
+                self._patch_conflicted(view_of(target), name, options.get("namespace"), patch, error)
+                raise
         try:
             return self._written(await self.live.patch(target, **options), options)
         except Conflict as error:
@@ -159,6 +163,16 @@ class CachedClient(CachedReader):
         if not options.get("dry_run"):
             self._noting.written(answer)
         return answer
+
+    def _patch_conflicted(
+        self, view: View[Any], name: Key, namespace: str | None, patch: Patch, error: Conflict
+    ) -> None:
+        """The same for a patch that says itself which version it is for."""
+        metadata = patch.content.get("metadata") if isinstance(patch.content, dict) else None
+        version = metadata.get("resourceVersion") if isinstance(metadata, dict) else None
+        if version and _MODIFIED in error.message:
+            for informer in self._reads.watching(MetadataOf(view)):
+                self._noting.overtaken(informer, self._key(view, name, namespace, informer), version)
 
     def _conflicted(self, instance: AnyObject, error: Conflict) -> None:
         if _MODIFIED in error.message:

@@ -55,6 +55,10 @@ class Noting:
         if version:
             self._expect(access.gvk(instance), Outdated(access.key(instance), version))
 
+    def overtaken(self, informer: Informer, key: NamespacedName, version: str) -> None:
+        """The server refused a write of an object by its name: it no longer has this version."""
+        self._tell(informer, Outdated(key, version), recording())
+
     def _expect(self, gvk: GroupVersionKind, fact: Fact) -> None:
         for informer in self._watching(gvk):
             self._tell(informer, fact, recording())

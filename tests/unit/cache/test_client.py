@@ -458,7 +458,13 @@ async def test_after_a_conflict_a_read_waits_for_what_it_was_in_conflict_with(sc
     read.data["count"] = "21"
     with pytest.raises(Conflict):
         await client.patch(read, optimistic_lock=True)
-    assert (await client.get(ConfigMap, "a")).data == {"count": "20"}
+    read = await client.get(ConfigMap, "a")
+    assert read.data == {"count": "20"}
+    await scene.other.patch(ConfigMap, "a", MergePatch({"data": {"count": "30"}}))
+    change = MergePatch({"metadata": {"resourceVersion": read.metadata.resource_version}, "data": {"count": "21"}})
+    with pytest.raises(Conflict):
+        await client.patch(ConfigMap, "a", change)
+    assert (await client.get(ConfigMap, "a")).data == {"count": "30"}
 
 
 @played
