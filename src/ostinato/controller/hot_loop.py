@@ -130,10 +130,19 @@ class HotLoopGuard:
 
     def finished(self, key: Hashable, why: Why, writes: Sequence[Write]) -> Loop | None:
         """A reconcile is over, in which these writes were made. The loop that it is in, if it is in one."""
+        for write in writes:
+            if write.others_wrote is None:
+                break
+        else:  # nearly always
+            return self._judged(key, why, writes)
+        settled = self._settled(writes, why)
+        loop = self._judged(key, why, settled)
+        for write in settled:
+            self._note(write.target, access.resource_version(write.after))
+        return loop
+
+    def _judged(self, key: Hashable, why: Why, writes: Sequence[Write]) -> Loop | None:
         histories = self._histories.get(key)
-        woke_itself = self._woke_itself(why)
-        if any(write.others_wrote is None for write in writes):
-            writes = self._settled(writes, why)
         if not writes:
             if histories is not None:
                 self._rested(key, histories)
@@ -150,6 +159,7 @@ class HotLoopGuard:
             histories[target].streak = 0
             if len(histories) > _MOST_TARGETS:
                 del histories[target]
+        woke_itself = self._woke_itself(why)
         found: Loop | None = None
         for target, write in last.items():
             history = histories.get(target)
@@ -191,7 +201,6 @@ class HotLoopGuard:
             if any(each.resource_version == version for each in woken_by):
                 continue  # it had that version when the run began: the write changed nothing
             others_wrote = not all(map(self._is_own, woken_by))
-            self._note(write.target, version)
             settled.append(msgspec.structs.replace(write, others_wrote=others_wrote))
         return settled
 
