@@ -42,7 +42,7 @@ def _manager(options: argparse.Namespace) -> Manager:
 
 def _add_controllers(manager: Manager, options: argparse.Namespace) -> None:
     def path(text: str | None) -> Path | None:
-        return Path(text) if text else None
+        return Path(text).absolute() if text else None
 
     chosen = Options(
         ca_certificate=path(options.ca_certificate), ca_key=path(options.ca_key), volumes=path(options.volumes)

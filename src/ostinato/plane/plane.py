@@ -117,7 +117,7 @@ class Plane:
 
     def _add_parts(self, manager: Manager) -> None:
         settings = self._settings
-        state = settings.server.state
+        state = settings.server.state.absolute()  # volumes are named by their paths
         options = Options(
             ca_certificate=state / "ca.crt",
             ca_key=state / "ca.key",

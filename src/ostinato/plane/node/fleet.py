@@ -89,6 +89,7 @@ def join(manager: Manager, name: str, state: Path, at: At, containerd: Container
 def _add_local(
     manager: Manager, names: Sequence[str], make: Make, state: Path, at: At | None = None
 ) -> dict[str, Endpoint]:
+    state = state.resolve()  # containers run in directories of their own, from where a relative path leads elsewhere
     machines, hosts = [], {}
     sweep = Sweep(state / "logs")
     for name in names:
@@ -129,7 +130,6 @@ def _containers(world: World, containerd: Containerd) -> Make:
 def _local(name: str, make: Make, state: Path, sweep: Sweep, at: At) -> tuple[Machine, Host]:
     directory = state / name
     directory.mkdir(parents=True, exist_ok=True)
-    directory = directory.resolve()
     runtime = make(directory, at.host)
     machine = msgspec.structs.replace(this_machine(name, runtime.version, directory), address=at.host, port=at.port)
     allocatable = {each: Quantity(amount) for each, amount in machine.capacity.items()}
