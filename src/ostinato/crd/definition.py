@@ -139,7 +139,9 @@ def _stored(versions: tuple[type, ...]) -> type:
         return versions[0]
     if len(marked) != 1:
         found = ", ".join(cls.__name__ for cls in marked) or "none"
-        raise _at(versions[0]).error(f"one of several versions is to be marked Stored(), found {found}")
+        raise _at(versions[0]).error(
+            f"one of several versions is to be marked Stored(), found {found}: write @marked(Stored()) above its class"
+        )
     return marked[0]
 
 

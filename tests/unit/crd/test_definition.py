@@ -277,7 +277,10 @@ def wide(*markers: Any) -> type[Object]:
         ([kind(categories=["all things"])], "categories 'all things'"),
         ([kind(group="x.k8s.io")], "the group x.k8s.io is Kubernetes' own"),
         ([Widget, kind()], "class Thing: group is 'a.dev', and 'example.dev' in Widget: it must be the same"),
-        ([kind(), kind(version="v2")], "one of several versions is to be marked Stored(), found none"),
+        (
+            [kind(), kind(version="v2")],
+            "one of several versions is to be marked Stored(), found none: write @marked(Stored())",
+        ),
         (
             [marked(Stored())(kind()), marked(Stored())(kind(version="v2"))],
             "to be marked Stored(), found Thing, Thing",
