@@ -32,9 +32,9 @@ class AlreadyOwned(OwnerError):  # noqa: N818 - the name of the condition in con
     """Another controller manages the object already."""
 
     def __init__(self, instance: AnyObject, owner: OwnerReference) -> None:
-        key = access.key(instance)
         super().__init__(
-            f"Object {key.namespace}/{key.name} is already owned by another {owner.kind} controller {owner.name}"
+            f"{access.describe(instance)} is already owned by another {owner.kind} controller {owner.name} "
+            f"(uid {owner.uid}); take another name, or delete it"
         )
         self.owner = owner
 
@@ -179,11 +179,10 @@ def _check_namespaces(owner: AnyObject, instance: AnyObject) -> None:
     theirs, own = access.namespace(owner), access.namespace(instance)
     if not theirs or theirs == own:
         return
+    what, whose = access.describe(instance), access.describe(owner)
     if not own:
-        raise OwnerError(f"cluster-scoped resource must not have a namespace-scoped owner, owner's namespace {theirs}")
-    raise OwnerError(
-        f"cross-namespace owner references are disallowed, owner's namespace {theirs}, obj's namespace {own}"
-    )
+        raise OwnerError(f"{what}: cluster-scoped resource must not have a namespace-scoped owner, {whose}")
+    raise OwnerError(f"{what}: cross-namespace owner references are disallowed, its owner is {whose}")
 
 
 def _put(instance: AnyObject, reference: OwnerReference) -> bool:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path as FilePath
 from typing import Any
 
@@ -99,7 +100,11 @@ def test_another_controller_is_refused_by_name(form: str, owner: AnyObject, owne
     owners.set_controller_reference(owner, owned)
     with pytest.raises(AlreadyOwned) as caught:
         owners.set_controller_reference(made(form, Widget, "thief"), owned)
-    assert str(caught.value) == "Object default/owned is already owned by another Widget controller owner"
+    assert re.fullmatch(
+        r"\w+ default/owned is already owned by another Widget controller owner \(uid uid-owner\); "
+        r"take another name, or delete it",
+        str(caught.value),
+    )
     assert caught.value.owner.uid == "uid-owner"
     assert len(owners.owner_references(owned)) == 1
 
@@ -130,7 +135,7 @@ def test_an_owner_in_another_namespace_is_refused(form: str, owned: AnyObject) -
         with pytest.raises(OwnerError) as caught:
             change(stranger, owned)  # type: ignore[operator]
         assert str(caught.value) == (
-            "cross-namespace owner references are disallowed, owner's namespace other, obj's namespace default"
+            "Widget default/owned: cross-namespace owner references are disallowed, its owner is Widget other/owner"
         )
 
 
@@ -138,7 +143,7 @@ def test_a_namespaced_owner_of_a_cluster_scoped_object_is_refused(form: str, own
     with pytest.raises(OwnerError) as caught:
         owners.set_controller_reference(owner, made(form, Fleet, "fleet", namespace=""))
     assert str(caught.value) == (
-        "cluster-scoped resource must not have a namespace-scoped owner, owner's namespace default"
+        "Fleet fleet: cluster-scoped resource must not have a namespace-scoped owner, Widget default/owner"
     )
 
 
