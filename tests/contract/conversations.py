@@ -130,6 +130,7 @@ class Normaliser:
     TOKEN_VOLUME = re.compile(r"\bkube-api-access-[b-z2-9]{5}\b")
     AGE = re.compile(r"^(\d+[smhdy])+$")
     AGE_COLUMNS = ("Age", "Last Seen", "First Seen", "Last Schedule", "Duration")
+    YEARS = re.compile(r"\b\d+y(\d+d)?\b")  # since a moment that a step names: other every day
 
     # A refused patch quotes the whole patched object: only the reason behind it counts.
     QUOTED = re.compile(r'Invalid value: "(\{(?:[^"\\]|\\.)*\})"')
@@ -151,8 +152,12 @@ class Normaliser:
         for row in table.get("rows") or []:
             cells = row.get("cells") or []
             for i, (column, cell) in enumerate(zip(columns, cells, strict=False)):
-                if column in self.AGE_COLUMNS and isinstance(cell, str) and self.AGE.match(cell):
+                if not isinstance(cell, str):
+                    continue
+                if column in self.AGE_COLUMNS and self.AGE.match(cell):
                     cells[i] = "<age>"
+                else:
+                    cells[i] = self.YEARS.sub("<years>", cell)
 
     def generated(self, value):
         """Numbers the generated names in a value."""
