@@ -43,9 +43,7 @@ class WorkQueue(Generic[K]):
           1000 s, and to 10 keys a second after the first 100, whichever is longer.
         - `metrics` is told what happens. Defaults to nobody.
         """
-        self._order: PriorityOrder[K] = (
-            PriorityOrder()
-        )  # waiting keys, in order; each is in _dirty, none in _processing
+        self._order = PriorityOrder[K]()  # waiting keys, in order; each is in _dirty, none in _processing
         self._dirty: dict[K, int] = {}  # keys that need processing, and their priority
         self._processing: dict[K, int] = {}  # keys that a worker holds, and the priority they were handed out with
         self._getters = Getters()  # workers that wait; never while there is a key that is not promised to one of them
