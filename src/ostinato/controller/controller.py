@@ -132,8 +132,7 @@ class Controller:
         if self._loop is None:
             if not self._sources:
                 raise ControllerError(f"controller {self.name} watches nothing: it would never run")
-            given = self.options.inheriting(surroundings.controllers)
-            options = given.complete(None if self.view is None else self.view.gvk)
+            options = self.options.complete(surroundings.controllers, None if self.view is None else self.view.gvk)
             self._loop = _Loop(self, options, surroundings)
             for source in self._sources:
                 self._loop.start_source(source)

@@ -68,13 +68,18 @@ class ControllerOptions(msgspec.Struct, frozen=True, kw_only=True):
         }
         return msgspec.structs.replace(self, **missing)
 
-    def complete(self, gvk: GroupVersionKind | None = None) -> ControllerOptions:
-        """The same, with nothing left out. The kind is that which the controller is for."""
-        whole = self.inheriting(_BY_DEFAULT)
-        if not self.max_concurrent or self.max_concurrent < 1:
-            by_kind = (self.concurrency_of or {}).get(str(gvk.group_kind), 0) if gvk is not None else 0
-            whole = msgspec.structs.replace(whole, max_concurrent=by_kind if by_kind > 0 else 1)
-        return whole
+    def complete(
+        self, defaults: ControllerOptions | None = None, gvk: GroupVersionKind | None = None
+    ) -> ControllerOptions:
+        """The same, with nothing left out: what is not given here is the manager's.
+
+        How many run at once is said by the controller, or for the kind that it is for, or for all of the manager's.
+        """
+        manager = defaults or ControllerOptions()
+        whole = self.inheriting(manager).inheriting(_BY_DEFAULT)
+        by_kind = None if gvk is None else (whole.concurrency_of or {}).get(str(gvk.group_kind))
+        said = (self.max_concurrent, by_kind, manager.max_concurrent, 1)
+        return msgspec.structs.replace(whole, max_concurrent=next(each for each in said if each and each > 0))
 
 
 _BY_DEFAULT: Final = ControllerOptions(

@@ -118,7 +118,7 @@ async def test_event_filters_are_asked_of_every_kind_and_not_of_other_sources(st
 def test_an_option_is_inherited_only_if_it_is_not_given() -> None:
     manager = ControllerOptions(max_concurrent=7, warm_up=True, contain_panics=True, reconcile_timeout=5.0)
     mine = ControllerOptions(warm_up=False, reconcile_timeout=0.0)
-    whole = mine.inheriting(manager).complete()
+    whole = mine.complete(manager)
     assert (whole.warm_up, whole.contain_panics, whole.max_concurrent) == (False, True, 7)
     assert whole.reconcile_timeout == 0.0
 
@@ -144,21 +144,28 @@ def test_every_option_takes_part_in_inheritance_and_has_a_default() -> None:
 
 
 @pytest.mark.parametrize(
-    ("mine", "managers", "kind", "wanted"),
+    ("mine", "kinds", "managers", "kind", "wanted"),
     [
-        (4, {"Widget.example.dev": 9}, "Widget", 4),
-        (None, {"Widget.example.dev": 9}, "Widget", 9),
-        (None, {"Widget.example.dev": 9}, "Gadget", 1),
-        (None, {}, "Widget", 1),
-        (0, {}, "Widget", 1),
-        (-3, {"Widget.example.dev": 9}, "Widget", 9),
+        (4, {"Widget.example.dev": 9}, 7, "Widget", 4),
+        (None, {"Widget.example.dev": 9}, None, "Widget", 9),
+        (None, {"Widget.example.dev": 9}, 7, "Widget", 9),
+        (None, {"Widget.example.dev": 9}, 7, "Gadget", 7),
+        (None, {"Widget.example.dev": 9}, None, "Gadget", 1),
+        (None, {"Widget.example.dev": 0}, 7, "Widget", 7),
+        (None, {}, None, "Widget", 1),
+        (None, {}, 7, "Widget", 7),
+        (0, {}, None, "Widget", 1),
+        (0, {}, 7, "Widget", 7),
+        (0, {}, -7, "Widget", 1),
+        (-3, {"Widget.example.dev": 9}, 7, "Widget", 9),
     ],
 )
-def test_concurrency_is_the_controllers_then_the_kinds_then_one(
-    mine: int | None, managers: dict[str, int], kind: str, wanted: int
+def test_concurrency_is_the_controllers_then_the_kinds_then_the_managers_then_one(
+    mine: int | None, kinds: dict[str, int], managers: int | None, kind: str, wanted: int
 ) -> None:
-    options = ControllerOptions(max_concurrent=mine).inheriting(ControllerOptions(concurrency_of=managers))
-    assert options.complete(GroupVersionKind("example.dev", "v1", kind)).max_concurrent == wanted
+    options = ControllerOptions(max_concurrent=mine)
+    manager = ControllerOptions(concurrency_of=kinds, max_concurrent=managers)
+    assert options.complete(manager, GroupVersionKind("example.dev", "v1", kind)).max_concurrent == wanted
 
 
 def test_the_defaults_are_those_of_controller_runtime() -> None:
