@@ -91,6 +91,7 @@ class Informer:
         if not sources:
             raise ValueError("an informer needs a collection to follow")
         self.gvk: GroupVersionKind = sources[0].gvk
+        self.options = options
         self.metadata_only = options.metadata_only
         self.selector = selector
         self.complete = complete
@@ -98,6 +99,8 @@ class Informer:
         self._feeds = {source.namespace: self._feed(source, options) for source in sources}
         if len(self._feeds) != len(sources):
             raise ValueError(f"{self}: a namespace is given twice")
+        if len(sources) > 1 and "" in self._feeds:
+            raise ValueError(f"{self}: all namespaces are given, and some of them once more")
         self.store: Readable = together([feed.store for feed in self._feeds.values()])
         self.syncing = Syncing(list(self._feeds.values()), world.clock)
         self._listeners: dict[Registration, Listener] = {}

@@ -7,6 +7,7 @@
 
 - Nothing starts by itself: `start` starts those that have not started, and may be called again after others came.
 - What is cached of a kind is said once, in its `Settings`; `of` gives that unless it is asked for something else.
+  Two who share a cache may want other indexes, and get them; they cannot want other parts of the same objects.
 - The whole of a kind serves those who need its metadata alone; there is no second store for them.
 - `stop` returns when all have ended; then nothing can be started any more.
 """
@@ -36,7 +37,7 @@ AnyKind = type[Object] | View[Any] | GroupVersionKind
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """What is cached of a kind.
 
-    - `namespaces`: those whose objects are cached. Defaults to all.
+    - `namespaces`: those whose objects are cached; "" is all. Defaults to all.
     - `labels`, `fields`: which objects. Defaults to all.
     - `feed`: indexes, transforms, and how the server is asked.
     """
@@ -47,8 +48,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     feed: FeedOptions = FeedOptions()
 
     def fitting(self, view: View[Any]) -> Settings:
-        """The same for a kind: one that is in no namespace is followed whatever namespaces are named."""
-        if view.info is None or view.info.namespaced:
+        """The same for a kind: one that is in no namespace is followed whatever namespaces are named.
+
+        All namespaces are all, whatever others are named beside them.
+        """
+        if "" not in self.namespaces and (view.info is None or view.info.namespaced):
             return self
         return msgspec.structs.replace(self, namespaces=("",))
 
@@ -106,6 +110,8 @@ class Informers:
                 raise InformerStopped(f"an informer of {view.gvk}, after all have stopped")
             informer = self._informers[scope] = self._made(view, wanted)
             self._of_kind.setdefault(view.gvk, []).append(informer)
+        else:
+            _share(informer, wanted.feed)
         return informer
 
     def all(self, gvk: GroupVersionKind | None = None) -> Sequence[Informer]:
@@ -155,6 +161,20 @@ class Informers:
         ]
         selector = None if settings.labels is None else selector_of(settings.labels)
         return Informer(sources, self._world, feed, selector=selector, complete=settings.fields is None)
+
+
+def _share(informer: Informer, wanted: FeedOptions) -> None:
+    """Have an informer serve who wants this, too. A ValueError if it holds something else of its objects."""
+    options = informer.options
+    if (options.transform, options.keep_managed_fields) != (wanted.transform, wanted.keep_managed_fields):
+        raise ValueError(
+            f"{informer}: cached already with another transform, or other managed fields; say once for all what is "
+            "cached of this kind, in the settings of the informers (CacheOptions of a manager)"
+        )
+    known = {each.name for each in informer.feeds[0].store.indexes}
+    for index in wanted.indexes:
+        if index.name not in known:
+            informer.add_index(index)
 
 
 def _scope(gvk: GroupVersionKind, settings: Settings, *, metadata_only: bool) -> _Scope:

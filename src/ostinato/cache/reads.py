@@ -28,6 +28,7 @@ from ostinato.cache.lister import selected, selector_of
 from ostinato.cache.readable import Readable
 from ostinato.cache.store import NoSuchIndex
 from ostinato.client.options import FieldSelection, LabelSelection, selection_query
+from ostinato.client.paths import check_namespace
 from ostinato.client.views import MetadataOf, View
 from ostinato.world import Clock
 
@@ -88,6 +89,8 @@ class CachedReads:
                 continue
             if not feed.has_synced:
                 await self.filled(informer)
+            assert feed.info is not None, "a cache that is filled knows its kind"
+            check_namespace(feed.info, question.namespace)
             if question.fresh:
                 await self.fresh(feed, namespace=question.namespace)
             return Found(_select(feed.store, question, labels), feed.store.resource_version)

@@ -110,6 +110,21 @@ async def test_a_kind_that_nothing_watches_is_refused_if_that_was_asked_for(scen
 
 
 @played
+async def test_a_client_that_refuses_what_nothing_watches_waits_for_a_cache_that_is_being_filled(scene: Scene) -> None:
+    await scene.live.create(config_map("a"))
+    scene.late.lag = 3
+    scene.informers.of(ConfigMap, Settings(namespaces=("default",)))
+    scene.informers.start()
+    client = CachedClient(scene.live, scene.informers, unwatched="refuse")
+    assert (await client.get(ConfigMap, "a")).metadata.name == "a"
+    assert scene.world.clock.monotonic() >= 3
+    assert len(await client.list(ConfigMap, namespace="default")) == 1
+    for read in (client.get(ConfigMap, "b", namespace="other"), client.list(ConfigMap, namespace="other")._all()):
+        with pytest.raises(NotWatched, match="ConfigMap of v1: nothing watches what was asked for"):
+            await read
+
+
+@played
 async def test_an_informer_that_nobody_started_does_not_count(scene: Scene) -> None:
     await scene.live.create(config_map("a"))
     client = await scene.watching(Namespace)
@@ -163,7 +178,10 @@ async def test_lists_come_from_the_cache_by_namespace_labels_fields_and_indexes(
     assert await names(fields="metadata.namespace=other") == ["d"]
     assert await names(fields="metadata.namespace=") == []
     assert await names(index=("label:app", "web")) == ["a", "b", "d"]
+    assert await names(index=("label:app", "web"), namespace="other") == ["d"]
     assert await names(index=("label:app", "web"), namespace="default", labels="tier") == ["b"]
+    assert await names(index=("label:app", "web"), fields={"metadata.labels.tier": "front"}) == ["b"]
+    assert await names(index=("label:app", "db"), fields={"metadata.labels.tier": "front"}) == []
     assert await names(index=("label:app", "web"), fields="metadata.name=a") == ["a"]
     assert [each.metadata.name async for each in client.list(ConfigMap, labels="app=db")] == ["c"]
     assert (await client.list(ConfigMap)).resource_version == scene.informers.of(ConfigMap).resource_version

@@ -782,6 +782,9 @@ def test_an_informer_needs_collections_each_in_a_namespace_of_its_own() -> None:
             Informer([], simulation)
         with pytest.raises(ValueError, match="pods: a namespace is given twice"):
             Informer([server, server], simulation)
+        one = ScriptedServer(simulation, namespace="default")
+        with pytest.raises(ValueError, match="all namespaces are given, and some of them once more"):
+            Informer([server, one], simulation)
 
     simulate(scenario)
 

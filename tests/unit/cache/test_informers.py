@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 from tests.unit.cache.lagging import Scene, Settings, played
@@ -61,6 +62,61 @@ async def test_what_is_cached_of_a_kind_is_said_once(scene: Scene) -> None:  # 1
     assert maps.store.index_values("label:app") == []
     assert "pods" not in str(maps)
     await informers.stop()
+
+
+@played
+async def test_all_namespaces_are_all_whatever_others_are_named(scene: Scene) -> None:
+    await scene.live.create(config_map("a"))
+    maps = scene.informers.of(ConfigMap, Settings(namespaces=("default", "")))
+    assert maps.namespaces == ("",)
+    assert scene.informers.of(ConfigMap) is maps
+    heard = Heard()
+    maps.add_handler(heard)
+    scene.informers.start()
+    await scene.informers.synced(timeout=5)
+    await scene.world.clock.sleep(1)
+    assert heard.words.count("initial a") == 1
+    assert [each.metadata.name for each in maps.lister(ConfigMap).list("default")] == ["a"]
+
+
+@played
+async def test_who_shares_a_cache_has_the_indexes_it_asked_for_and_nobody_elses_transform(scene: Scene) -> None:
+    def slim(each: dict[str, Any]) -> dict[str, Any]:
+        return {**each, "data": {}}
+
+    await scene.live.create(config_map("a", key="value"))
+    informers = Informers(
+        scene.live,
+        settings={Secret: Settings(feed=FeedOptions(transform=slim))},
+        defaults=Settings(feed=FeedOptions(indexes=(by_label("tier"),))),
+    )
+    maps = informers.of(ConfigMap)
+    assert informers.of(ConfigMap, Settings(feed=FeedOptions(indexes=(by_label("app"),)))) is maps
+    informers.start()
+    await informers.synced(timeout=5)
+    assert [maps.store.index_values(f"label:{name}") for name in ("tier", "app")] == [[], []]
+    problem = "configmaps: cached already with another transform, or other managed fields"
+    for other in (FeedOptions(transform=slim), FeedOptions(keep_managed_fields=True)):
+        with pytest.raises(ValueError, match=problem):
+            informers.of(ConfigMap, Settings(feed=other))
+    assert informers.of(Secret) is informers.of(Secret)  # its own transform, in place of the default's
+    with pytest.raises(ValueError, match="secrets: cached already with another transform"):
+        informers.of(Secret, Settings())
+    await informers.stop()
+
+
+@played
+async def test_what_a_transform_leaves_is_what_is_read_in_every_form(scene: Scene) -> None:
+    def slim(each: dict[str, Any]) -> dict[str, Any]:
+        return {**each, "metadata": {**each["metadata"], "annotations": {"slim": "yes"}}, "data": {}}
+
+    await scene.live.create(config_map("a", key="value"))
+    client = await scene.watching((ConfigMap, Settings(feed=FeedOptions(transform=slim))))
+    typed, plain = await client.get(ConfigMap, "a"), await client.get(MAPS, "a")
+    assert (typed.data, plain["data"]) == ({}, {})
+    metadata = (await client.get(MetadataOf(ConfigMap), "a")).metadata
+    assert typed.metadata.annotations == metadata.annotations == plain["metadata"]["annotations"] == {"slim": "yes"}
+    assert scene.reads == []
 
 
 @played

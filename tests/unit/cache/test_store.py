@@ -183,6 +183,16 @@ def test_an_object_has_none_one_or_many_values() -> None:  # 78
     assert store.index_keys("each letter", "b") == [key("abba")]
 
 
+def test_what_an_index_function_returns_is_left_as_it_is_and_the_cluster_has_values_too() -> None:
+    values = ["b", "a", "b"]
+    store = Store([by("same", lambda entry: values)])
+    for namespace in ("", "default"):
+        store.put(pod("x", namespace=namespace))
+    assert values == ["b", "a", "b"]
+    values.clear()
+    assert store.index_keys("same", "a") == [key("x", ""), key("x", "default")]
+
+
 def test_texts_of_a_class_of_their_own_are_values_too() -> None:
     class Tier(StrEnum):
         FRONT = "front"

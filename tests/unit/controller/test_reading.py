@@ -21,6 +21,9 @@ async def test_a_namespace_for_what_has_none_is_refused_as_the_server_would(scen
         for reader in (client, client.live):
             with pytest.raises(ValueError, match="Namespace: objects of this kind have no namespace, got 'x'"):
                 await reader.get(Namespace, name, missing=None, **options)  # type: ignore[call-overload]
+    for reader in (client, client.live):
+        with pytest.raises(ValueError, match="Namespace: objects of this kind have no namespace, got 'x'"):
+            await reader.list(Namespace, namespace="x")
 
 
 @played
