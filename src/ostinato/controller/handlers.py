@@ -44,7 +44,7 @@ class Handler(ABC):
     index: IndexBy | None = None  # that the cache of what is watched is to keep
 
     async def prepare(self, watched: View[Any], surroundings: Surroundings) -> None:  # noqa: B027 - most need nothing
-        """Called once, before the first event."""
+        """Called before the first event of a source, on a copy of its own: several may have the same handler."""
 
     @abstractmethod
     def keys(self, event: Event) -> Keys | Awaitable[Keys]:

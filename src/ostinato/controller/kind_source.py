@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Hashable, Iterable, Sequence
 from contextlib import suppress
+from copy import copy
 from inspect import isawaitable
 from typing import Any, Final
 
@@ -35,6 +36,8 @@ _PAUSE: Final = 1.0  # seconds between looks at a server that refuses
 class KindOptions(msgspec.Struct, frozen=True, kw_only=True):
     """
     - `predicates`: which events count; all must agree. Defaults to all events.
+    - `priority`: of what is to be reconciled for it. Defaults to 0, and to a low one for what nobody waits for: the
+      objects that were there at the beginning, and resyncs.
     - `resync`: seconds after which everything is told once more. Defaults to 0, never.
     - `settings`: what is cached of the kind. Defaults to the informers' own.
     - `metadata_only`: watch the metadata alone.
@@ -42,10 +45,15 @@ class KindOptions(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     predicates: tuple[EventFunction, ...] = ()
+    priority: int | None = None
     resync: float = 0.0
     settings: Settings | None = None
     metadata_only: bool = False
     optional: bool = False
+
+    def __post_init__(self) -> None:
+        if self.priority is not None and not isinstance(self.priority, int):
+            raise TypeError(f"priority is a whole number, as 0 and LOW_PRIORITY are, not {self.priority!r}")
 
 
 _DEFAULTS = KindOptions()
@@ -54,6 +62,8 @@ _DEFAULTS = KindOptions()
 class KindSource:
     def __init__(self, kind: AnyKind, handler: Handler, options: KindOptions = _DEFAULTS) -> None:
         view: View[Any] = view_of(kind)
+        if not isinstance(handler, Handler):
+            raise TypeError(f"{view.gvk.kind}: a handler is needed, such as ForObject(), got {handler!r}")
         self.view: View[Any] = MetadataOf(kind) if options.metadata_only and not isinstance(view, MetadataOf) else view
         self._handler = handler
         self.options = options
@@ -69,12 +79,13 @@ class KindSource:
         return source
 
     async def run(self, sink: Sink) -> None:
-        await self._handler.prepare(self.view, sink.surroundings)
+        handler = copy(self._handler)  # what it notes of this kind and these surroundings is not another source's
+        await handler.prepare(self.view, sink.surroundings)
         informer: Informer = sink.surroundings.informers.of(self.view, self.options.settings)
-        if self._handler.index is not None:
+        if handler.index is not None:
             with suppress(ValueError):  # somebody else has asked for it
-                informer.add_index(self._handler.index)
-        hearing = _Hearing(self.view, self._handler, self.options.predicates, sink)
+                informer.add_index(handler.index)
+        hearing = _Hearing(self.view, handler, self.options, sink)
         registration = informer.add_handler(
             hearing.hear, resync=self.options.resync, name=f"controller {sink.controller}"
         )
@@ -113,10 +124,11 @@ class KindSource:
 class _Hearing:
     """One controller's ear at an informer."""
 
-    def __init__(self, view: View[Any], handler: Handler, predicates: tuple[EventFunction, ...], sink: Sink) -> None:
+    def __init__(self, view: View[Any], handler: Handler, options: KindOptions, sink: Sink) -> None:
         self._gvk = view.gvk
         self._handler = handler
-        self._predicates = predicates
+        self._predicates = options.predicates
+        self._priority = options.priority
         self._sink = sink
         kind = view.gvk.kind
         self._found, self._resynced = f"{kind} found", f"{kind} resynced"
@@ -158,7 +170,7 @@ class _Hearing:
         if not isinstance(event, Deleted) and event.relisted:
             cause = None  # somebody else may have written a state before this one, which nobody tells of
         for key in keys if isinstance(keys, tuple | list) and len(keys) == 1 else dict.fromkeys(keys):
-            self._sink.add(key, reason, priority, cause)
+            self._sink.add(key, reason, priority if self._priority is None else self._priority, cause)
 
     def _passes(self, predicate: EventFunction, event: Event) -> bool:
         try:
