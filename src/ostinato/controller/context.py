@@ -27,6 +27,7 @@ from ostinato.client.views import View, view_of
 from ostinato.controller import adopting
 from ostinato.controller.current import Reconcile
 from ostinato.controller.finalizing import finalizer
+from ostinato.controller.latest import Latest
 from ostinato.controller.status_writer import StatusWriter
 from ostinato.world import World
 
@@ -49,6 +50,7 @@ class Context:
         self._surroundings = surroundings
         self._applier = applier
         self._owned = owned  # kinds whose objects the controller manages
+        self._latest = Latest()
         self._statuses: StatusWriter | None = None
 
     @property
@@ -109,12 +111,12 @@ class Context:
         if of is not None and not isinstance(of, Object) and not (isinstance(of, dict) and "kind" in of):
             raise TypeError(f"{of!r} is no object: fields of the status are given by name, ctx.status(ready=3)")
         if self._statuses is None:
-            self._statuses = StatusWriter(self.client, self.name)
+            self._statuses = StatusWriter(self.client, self.name, self._latest)
         return await self._statuses.write(instance, fields, conditions)
 
     def finalizer(self, instance: AnyObject, name: str) -> AbstractAsyncContextManager[bool]:
         """`async with ctx.finalizer(widget, "example.dev/cleanup") as deleting:`; see `finalizing`."""
-        return finalizer(self.client, instance, name, self.name)
+        return finalizer(self.client, instance, name, self.name, self._latest)
 
     async def adopt(self, instance: A, owner: AnyObject) -> A:
         """Make the owner the one that manages the object; `AlreadyOwned` if another one does."""

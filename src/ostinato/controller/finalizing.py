@@ -24,43 +24,55 @@ from ostinato.api.object import Object, origin, remember
 from ostinato.cache.client import CachedClient
 from ostinato.client.patching import MergePatch
 from ostinato.client.requests import view_like
+from ostinato.controller.latest import Latest
 
 
 @asynccontextmanager
-async def finalizer(client: CachedClient, instance: AnyObject, name: str, field_manager: str) -> AsyncIterator[bool]:
+async def finalizer(
+    client: CachedClient, instance: AnyObject, name: str, field_manager: str, latest: Latest
+) -> AsyncIterator[bool]:
     _check_name(name)
     if not access.is_being_deleted(instance):
-        if not access.has_finalizer(instance, name):
-            await _write(client, instance, [*access.finalizers(instance), name], field_manager)
+        seen = latest.of(instance)
+        if name not in seen.finalizers:
+            await _write(client, instance, [*seen.finalizers, name], field_manager, latest)
         yield False
         return
     yield True
-    if access.has_finalizer(instance, name):
+    seen = latest.of(instance)
+    if name in seen.finalizers:
         try:
-            kept = [each for each in access.finalizers(instance) if each != name]
-            await _write(client, instance, kept, field_manager)
+            kept = [each for each in seen.finalizers if each != name]
+            await _write(client, instance, kept, field_manager, latest)
         except NotFound:
             return  # somebody else has taken it away, and the object has gone
 
 
-async def _write(client: CachedClient, instance: AnyObject, wanted: list[str], field_manager: str) -> None:
-    """Write the list, if nobody has changed the object since it was read, and note it in the object."""
-    metadata = {"finalizers": wanted or None, "resourceVersion": access.resource_version(instance)}
+async def _write(
+    client: CachedClient, instance: AnyObject, wanted: list[str], field_manager: str, latest: Latest
+) -> None:
+    """Write the list, if nobody has changed the object since it was last seen, and note it in the object."""
+    version = latest.of(instance).version
+    metadata = {"finalizers": wanted or None, "resourceVersion": version}
     answer = await client.patch(
         view_like(instance),
         access.key(instance),
         MergePatch({"metadata": metadata}),
         field_manager=field_manager,
     )
-    # Nobody has changed anything else, so the object as it was read is the same but for these.
+    finalizers, is_as_read = list(access.finalizers(answer)), version == access.resource_version(instance)
+    if not is_as_read:  # somebody may have changed something else since it was read
+        latest.wrote(instance, answer)
     if isinstance(instance, Object):
-        instance.metadata.finalizers = list(access.finalizers(answer))
-        instance.metadata.resource_version = access.resource_version(answer)
-        if origin(instance) is not None and (data := origin(answer)) is not None:
-            remember(instance, data)
-    else:
-        own = access.writable_metadata(instance)
-        own["finalizers"] = list(access.finalizers(answer))
+        instance.metadata.finalizers = finalizers
+        if is_as_read:
+            instance.metadata.resource_version = access.resource_version(answer)
+            if origin(instance) is not None and (data := origin(answer)) is not None:
+                remember(instance, data)
+        return
+    own = access.writable_metadata(instance)
+    own["finalizers"] = finalizers
+    if is_as_read:
         own["resourceVersion"] = access.resource_version(answer)
 
 

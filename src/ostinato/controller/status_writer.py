@@ -17,25 +17,22 @@ import msgspec
 
 from ostinato.api import access
 from ostinato.api.access import AnyObject
-from ostinato.api.codec import to_dict
 from ostinato.api.conditions import set_condition
-from ostinato.api.gvk import GroupVersionKind, NamespacedName
 from ostinato.api.leaves import encode_leaf
 from ostinato.api.meta import Condition
-from ostinato.api.object import Object, origin
+from ostinato.api.object import Object
 from ostinato.api.patch import create_merge_patch
 from ostinato.api.shape import fields_of
 from ostinato.api.sparse import sparse
 from ostinato.api.struct import wire_name
 from ostinato.api.time import Time
 from ostinato.cache.client import CachedClient
-from ostinato.cache.versions import reached
 from ostinato.client.patching import MergePatch
 from ostinato.client.requests import view_like
+from ostinato.controller.latest import Latest
 
 A = TypeVar("A", bound=AnyObject)
 Json = dict[str, Any]
-_Identity = tuple[GroupVersionKind, NamespacedName, str]  # the last is the uid
 
 _OBSERVED = "observedGeneration"
 
@@ -43,18 +40,16 @@ _OBSERVED = "observedGeneration"
 class StatusWriter:
     """The writes of one reconcile."""
 
-    def __init__(self, client: CachedClient, field_manager: str) -> None:
+    def __init__(self, client: CachedClient, field_manager: str, latest: Latest) -> None:
         self._client = client
         self._manager = field_manager
-        self._written: dict[_Identity, tuple[str, bytes]] = {}  # the version and the document, after a write
+        self._latest = latest
 
     async def write(self, instance: A, fields: Mapping[str, Any], conditions: Iterable[Condition]) -> A:
         """The object as it is then; the status of the one that was given is changed as well."""
-        view, key = view_like(instance), access.key(instance)
-        who = (view.gvk, key, access.uid(instance))  # those that somebody made up have no uid
-        version, document = self._latest(who, instance)
-        before = _status_in(document)
-        after = _status_in(document) if conditions else before.copy()  # conditions are changed where they are
+        latest = self._latest.of(instance)
+        before = latest.status
+        after = latest.status if conditions else before.copy()  # conditions are changed where they are
         known = _known_fields(instance)
         for name, value in fields.items():
             _set(after, _wire(name, known, instance), value)
@@ -67,30 +62,21 @@ class StatusWriter:
         if not change:
             return instance
         patch: Json = {"status": change}
-        if "conditions" in change and version:
-            patch["metadata"] = {"resourceVersion": version}
+        if "conditions" in change and latest.version:
+            patch["metadata"] = {"resourceVersion": latest.version}
         answer: A = await self._client.patch(
-            view,
-            key,
+            view_like(instance),
+            access.key(instance),
             MergePatch(patch),
             subresource="status",
             field_manager=self._manager,
         )
-        document = _document(answer)
-        self._written[who] = (access.resource_version(answer), document)
+        latest = self._latest.wrote(instance, answer)
         if isinstance(instance, Object):
             instance.status = answer.status  # type: ignore[attr-defined,union-attr]  # _known_fields has looked
         else:
-            instance["status"] = _status_in(document)
+            instance["status"] = latest.status
         return answer
-
-    def _latest(self, who: _Identity, instance: AnyObject) -> tuple[str, bytes]:
-        """Version and document of the object: as it was last written here, unless what was given was read later."""
-        written = self._written.get(who)
-        version = access.resource_version(instance)
-        if written is None or (version != written[0] and reached(version, written[0])):
-            return version, _document(instance)
-        return written
 
     def _set_conditions(self, status: Json, conditions: Iterable[Condition], generation: int) -> None:
         holder: Json = {"status": status}
@@ -100,30 +86,6 @@ class StatusWriter:
             if condition.observed_generation is None and generation:
                 said = msgspec.structs.replace(condition, observed_generation=generation)
             set_condition(holder, said, now)
-
-
-class _StatusAlone(msgspec.Struct):
-    """Of an object."""
-
-    status: Any = None  # Any: what a server sends
-
-
-_alone = msgspec.json.Decoder(_StatusAlone)
-
-
-def _document(instance: AnyObject) -> bytes:
-    """The JSON that the object was read from, as a class leaves out what is at its default; or one of its status."""
-    data = origin(instance) if isinstance(instance, Object) else None
-    if data is not None:
-        return data
-    document = to_dict(instance) if isinstance(instance, Object) else instance
-    return msgspec.json.encode({"status": document.get("status")}, enc_hook=encode_leaf)
-
-
-def _status_in(document: bytes) -> Json:
-    """One's own."""
-    found = _alone.decode(document).status
-    return found if isinstance(found, dict) else {}
 
 
 def _known_fields(instance: AnyObject) -> dict[str, str] | None:

@@ -270,6 +270,46 @@ async def test_an_object_that_has_gone_in_the_meantime_is_no_error(stage: Stage)
         await stage.people.update(freed)
 
 
+@pytest.mark.parametrize("kind", [Widget, DICTS])
+def test_a_run_that_writes_the_status_and_then_the_finalizers_is_not_in_conflict_with_itself(kind: Any) -> None:
+    @staged
+    async def play(stage: Stage) -> None:
+        ctx = await context(stage)
+        await stage.people.create(widget("a"))
+        each = await stage.people.get(kind, "a")
+        await ctx.status(each, note="new", conditions=[READY])
+        async with ctx.finalizer(each, "example.dev/mine"):
+            await ctx.status(each, note="worked", conditions=[Condition(type="Ready", status="False", reason="NotYet")])
+        await stage.people.delete(Widget, "a")
+        ctx = await context(stage)
+        each = await stage.people.get(kind, "a")
+        async with ctx.finalizer(each, "example.dev/mine") as deleting:
+            assert deleting
+            await ctx.status(each, note="deleted", conditions=[READY])
+        assert await stage.people.get(Widget, "a", missing=None) is None
+
+    play()
+
+
+@staged
+async def test_what_others_did_before_the_runs_own_write_is_not_undone(stage: Stage) -> None:
+    ctx = await context(stage)
+    await stage.people.create(widget("a"))
+    each = await stage.people.get(Widget, "a")
+    theirs = await stage.people.get(Widget, "a")
+    theirs.metadata.finalizers = ["example.dev/theirs"]
+    theirs.spec.size = 7
+    await stage.people.update(theirs)
+    await ctx.status(each, note="seen")  # changes no condition, so it is not guarded by a version
+    async with ctx.finalizer(each, "example.dev/mine"):
+        pass
+    assert each.metadata.finalizers == ["example.dev/theirs", "example.dev/mine"]
+    now = await stage.people.get(Widget, "a")
+    assert (now.metadata.finalizers, now.spec.size) == (["example.dev/theirs", "example.dev/mine"], 7)
+    with pytest.raises(Conflict):  # what is in hand is still what was read
+        await stage.people.update(each)
+
+
 @pytest.mark.parametrize("name", ["", "cleanup", "a b/c", "-/x"])
 def test_a_finalizer_has_the_name_of_a_domain(name: str) -> None:
     @staged
