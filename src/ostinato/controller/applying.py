@@ -2,7 +2,8 @@
 
 - An object is applied (server-side apply) in the name of the controller, which takes the fields that it sets.
 - With an owner, the object refers to it as the one that manages it, and goes when it goes. One that exists already and
-  that the owner does not manage is refused (`ForeignObject`) unless it is to be adopted.
+  that the owner does not manage is refused (`ForeignObject`) unless it is to be adopted. One of an earlier owner of the
+  same name is about to go with that one, and is waited for (`StillOwned`).
 - What was applied before, and is as it was applied, is not sent again. That is known if the kind is watched: the object
   has still the version or the generation that it had, or all fields that were applied have their values.
 - `prune` deletes what the owner manages and no longer wants.
@@ -23,6 +24,7 @@ from ostinato.api import access
 from ostinato.api.access import AnyObject
 from ostinato.api.codec import to_dict, to_json
 from ostinato.api.gvk import GroupVersionKind, NamespacedName
+from ostinato.api.meta import OwnerReference
 from ostinato.api.object import Object, kind_of
 from ostinato.api.owners import AlreadyOwned, OwnerError, controller_of, set_controller_reference
 from ostinato.cache.client import CachedClient
@@ -47,6 +49,18 @@ class ForeignObject(OwnerError):  # noqa: N818 - what is the matter
             f"{access.describe(instance)} exists and is not managed by {access.describe(owner)}; "
             "apply it with adopt=True, delete it, or take another name"
         )
+
+
+class StillOwned(AlreadyOwned):
+    """The object is that of an owner that was deleted, and whose name the owner of now has."""
+
+    def __init__(self, instance: AnyObject, owner: OwnerReference) -> None:
+        OwnerError.__init__(
+            self,
+            f"{access.describe(instance)} is still that of an earlier {owner.kind} {owner.name} (uid {owner.uid}), "
+            "and goes with it when garbage is collected",
+        )
+        self.owner = owner
 
 
 class _Applied(msgspec.Struct, frozen=True, gc=False):
@@ -102,10 +116,10 @@ class Applier:
                     self._applied.pop((view.gvk, access.key(found)), None)
 
     async def _managed(self, view: View[Any], owner: AnyObject) -> list[PartialObjectMetadata]:
-        metadata = MetadataOf(view)
+        metadata, namespace = MetadataOf(view), access.namespace(owner)
         with suppress(NoSuchIndex, NotWatched):
-            return list(await self._client.list(metadata, index=(OWNER, access.uid(owner))))
-        return list(await self._client.list(metadata, namespace=access.namespace(owner)))
+            return list(await self._client.list(metadata, namespace=namespace, index=(OWNER, access.uid(owner))))
+        return list(await self._client.list(metadata, namespace=namespace))
 
     def _owned(self, instance: A, owner: AnyObject | None) -> A:
         """A copy, in the namespace of its owner or of the client if it names none, and with a reference to its owner.
@@ -165,7 +179,7 @@ class Applier:
         if controller is None:
             raise ForeignObject(wanted, owner)
         if controller.uid != access.uid(owner):
-            raise AlreadyOwned(wanted, controller)
+            raise (StillOwned if _is_earlier(controller, owner) else AlreadyOwned)(wanted, controller)
 
     def _is_applied(self, applied: _Applied | None, document: bytes, entry: Entry, wanted: AnyObject) -> bool:
         """Whether the object is, in what was applied, as it was when the very same was applied."""
@@ -184,6 +198,12 @@ class Applier:
         self._applied.move_to_end(place)
         if len(self._applied) > _MOST_REMEMBERED:
             self._applied.popitem(last=False)
+
+
+def _is_earlier(reference: OwnerReference, owner: AnyObject) -> bool:
+    """Whether another object is referred to that has the place of this one."""
+    gvk, group = access.gvk(owner), reference.api_version.rpartition("/")[0]
+    return (group, reference.kind, reference.name) == (gvk.group, gvk.kind, access.name(owner))
 
 
 def _is_untouched(applied: _Applied | None, document: bytes, entry: Entry) -> bool:

@@ -8,6 +8,7 @@
 | raises | failed, which is logged and counted: it runs again after a wait that doubles each time |
 | raises `TerminalError` | failed for good: it runs again only when something changes |
 | raises `Conflict` | overtaken by another writer: as `retry`, and counted; nobody is alarmed |
+| raises `StillOwned` | the same: what it wants to have is going with an earlier object of the same name |
 
 An error wins over everything else, and `requeue_after` over `retry`. What runs again keeps its priority unless the
 result gives it another.

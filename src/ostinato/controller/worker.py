@@ -17,11 +17,13 @@ import msgspec
 from ostinato.api.errors import APIError, Conflict, NotFound
 from ostinato.api.gvk import NamespacedName
 from ostinato.api.object import plural_of
+from ostinato.api.owners import OwnerError
+from ostinato.cache.freshness import StaleCache
 from ostinato.cache.own_writes import OwnWrite, OwnWrites, own_writes
 from ostinato.client.transport import TransportError
 from ostinato.client.views import View
 from ostinato.controller import reasons
-from ostinato.controller.applying import Applier
+from ostinato.controller.applying import Applier, StillOwned
 from ostinato.controller.context import Context
 from ostinato.controller.current import Reconcile, current_reconcile, running
 from ostinato.controller.echoes import Echoes
@@ -57,6 +59,10 @@ _PANICS = (
 
 class ReconcileTimeout(TimeoutError):  # noqa: N818 - what happened
     """A reconcile took longer than it may."""
+
+
+# What a program that is right may meet: the message says it all.
+_EXPECTED = (APIError, TransportError, TerminalError, ReconcileTimeout, OwnerError, StaleCache)
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
@@ -177,7 +183,8 @@ class Worker:
         if _is_overtaken(outcome) or self._is_gone(key, outcome):
             self._statistics.conflicts += 1
             log = self._logger.warning if attempt > _MOST_QUIET_CONFLICTS else self._logger.debug
-            log("%s: overtaken by another writer (%d in a row): %s", self._about(key), attempt, outcome)
+            what = "has to wait" if isinstance(outcome, StillOwned) else "overtaken by another writer"
+            log("%s: %s (%d in a row): %s", self._about(key), what, attempt, outcome)
             return Verdict(writes=writes, retry=True, reason=reasons.CONFLICT)
         return self._failed(key, outcome, writes)
 
@@ -198,7 +205,7 @@ class Worker:
         terminal = is_terminal(error)
         if terminal:
             self._statistics.terminal_errors += 1
-        expected = isinstance(error, APIError | TransportError | TerminalError | ReconcileTimeout)
+        expected = isinstance(error, _EXPECTED)
         self._logger.error(
             "%s: %s: %s%s",
             self._about(key),
@@ -272,7 +279,11 @@ def _label(verdict: Verdict, outcome: Result | Exception) -> Outcome:
 
 
 def _is_overtaken(error: Exception) -> bool:
-    """A conflict of versions passes when the object is read again; one of field managers does not."""
+    """A conflict of versions passes when the object is read again; one of field managers does not. Nor does one with
+    another owner, unless that has been deleted.
+    """
+    if isinstance(error, StillOwned):
+        return True
     return isinstance(error, Conflict) and not error.has_cause("FieldManagerConflict")
 
 

@@ -13,10 +13,11 @@ from ostinato.api.errors import Conflict
 from ostinato.api.gvk import NamespacedName
 from ostinato.api.meta import ObjectMeta
 from ostinato.api.owners import AlreadyOwned, OwnerError, controller_of, is_controlled_by
+from ostinato.cache.freshness import StaleCache, Written
 from ostinato.cache.indexes import by_owner
 from ostinato.client import Unstructured
 from ostinato.client.views import view_of
-from ostinato.controller import Context, ForeignObject, Reconcile
+from ostinato.controller import Context, ForeignObject, Reconcile, controller
 from ostinato.controller.applying import Applier, contains
 from ostinato.controller.reasons import Why
 from ostinato.kinds.apps_v1 import Deployment, DeploymentSpec
@@ -245,6 +246,44 @@ async def test_an_object_of_another_owner_is_refused(stage: Stage) -> None:
 
 
 @staged
+async def test_what_an_earlier_object_of_the_same_name_owned_is_waited_for_without_alarm(stage: Stage) -> None:
+    @controller(Widget, owns=[ConfigMap])
+    async def widgets(each: Widget, ctx: Context) -> None:
+        await ctx.apply(config_map(each.metadata.name), owner=each)
+
+    await stage.people.create(widget("a"))
+    async with stage.running(widgets):
+        await stage.settle()
+        await stage.people.delete(Widget, "a")
+        second = await stage.people.create(widget("a"))
+        await stage.settle(1)
+        assert stage.log.texts() == []
+        await stage.settle(60)  # nobody collects garbage here, and that is worth a word, but no traceback
+        assert (
+            "controller widgets: Widget default/a: has to wait (11 in a row): ConfigMap default/a is still that of an "
+            "earlier Widget a (uid "
+        ) in stage.log.texts()[0]
+        assert not any(record.exc_info for record in stage.log.records)
+        await stage.people.delete(ConfigMap, "a")
+        await stage.settle()
+        assert is_controlled_by(await stage.people.get(ConfigMap, "a"), second)
+
+
+@staged
+async def test_a_refused_owner_is_reported_without_a_traceback(stage: Stage) -> None:
+    @controller(Widget, owns=[ConfigMap])
+    async def widgets(each: Widget, ctx: Context) -> None:
+        await ctx.apply(config_map("shared"), owner=each)
+
+    for name in "ab":
+        await stage.people.create(widget(name))
+    async with stage.running(widgets):
+        await stage.settle()
+    assert "AlreadyOwned: ConfigMap default/shared is already owned by another Widget" in stage.log.texts()[0]
+    assert not any(record.exc_info for record in stage.log.records)
+
+
+@staged
 async def test_fields_of_others_are_taken_unless_that_is_refused(stage: Stage) -> None:
     ctx = await context(stage, ConfigMap)
     await stage.people.apply(config_map("a", k="theirs"))
@@ -270,6 +309,19 @@ async def test_a_set_is_applied_and_what_is_no_longer_in_it_deleted(stage: Stage
     names = sorted(each.metadata.name for each in await stage.people.list(ConfigMap, namespace="default"))
     assert names == ["nobodys", "others", "three", "two"]
     assert await stage.people.get(Secret, "secret", missing=None) is None
+
+
+@staged
+async def test_pruning_does_not_wait_for_what_was_written_in_another_namespace(stage: Stage) -> None:
+    ctx = await context(stage, ConfigMap)
+    owner = await stage.people.create(widget("a"))
+    (informer,) = stage.informers.all(view_of(ConfigMap).gvk)
+    (feed,) = informer.feeds
+    feed.fresh.expect(Written(NamespacedName("elsewhere", "x"), "999999"))  # and it does not come
+    await ctx.apply_set([config_map("one")], owner=owner)
+    feed.fresh.expect(Written(NamespacedName("default", "x"), "999999"))
+    with pytest.raises(StaleCache):
+        await ctx.apply_set([config_map("one")], owner=owner)
 
 
 @staged
