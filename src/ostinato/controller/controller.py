@@ -89,8 +89,8 @@ class Controller:
         return tuple(_kind(view) for view in views if view.gvk not in others)
 
     @property
-    def needs_leader_election(self) -> bool:
-        return self.options.needs_leader_election is not False
+    def needs_leader_election(self) -> bool | None:
+        return self.options.needs_leader_election
 
     @property
     def statistics(self) -> ControllerStatistics | None:
@@ -105,7 +105,8 @@ class Controller:
 
     async def warm_up(self, surroundings: Surroundings) -> None:
         """Start the sources, and return when all are ready. Nothing is done unless the options ask for it."""
-        if self.options.inheriting(surroundings.controllers).warm_up and self.needs_leader_election:
+        options = self.options.complete(surroundings.controllers)
+        if options.warm_up and options.needs_leader_election:
             try:
                 await self._start(surroundings)
             except BaseException:

@@ -61,8 +61,8 @@ class ControllerFunction:
         return self._builder.name
 
     @property
-    def needs_leader_election(self) -> bool:
-        return self._builder.options.needs_leader_election is not False
+    def needs_leader_election(self) -> bool | None:
+        return self._builder.options.needs_leader_election
 
     @property
     def reconciles(self) -> tuple[AnyKind, ...]:

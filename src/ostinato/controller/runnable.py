@@ -4,7 +4,8 @@
   on, finishes what is under way, and ends. A second one, sent when the time for that is over, drops what is under way.
   For most runnables that comes by itself: a cancelled `await` ends them at once.
 - Ending, returning or raising: a runnable that returns by itself is done; an error that it raises ends the manager.
-- `needs_leader_election`: whether only the leader may run it. What has no such attribute needs it, to be safe.
+- `needs_leader_election`: whether only the leader may run it. What has no such attribute needs it, to be safe; None is
+  as the manager says of all controllers.
 - `warm_up(surroundings)`, where there is one (`WarmsUp`), is called before the election is won, and returns when all is
   ready but the work itself: caches are filled, queues too. `run` then goes on from there.
 - `cool_down(surroundings)`, where there is one (`CoolsDown`), is called at the end, and ends what a warm-up began if
@@ -118,7 +119,7 @@ class Runnable(Protocol):
         """For logs, metrics and errors; unique in a manager."""
 
     @property
-    def needs_leader_election(self) -> bool: ...
+    def needs_leader_election(self) -> bool | None: ...
 
     async def run(self, surroundings: Surroundings, /) -> None:
         """Work until cancelled; see above."""

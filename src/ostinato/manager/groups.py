@@ -23,6 +23,7 @@ import logging
 from collections.abc import Callable, Coroutine
 from typing import Any, Final, Protocol, TypeGuard, runtime_checkable
 
+from ostinato.controller.options import ControllerOptions
 from ostinato.controller.runnable import CoolsDown, Runnable, Surroundings, WarmsUp
 from ostinato.manager.group import Group, Job
 from ostinato.world import Clock
@@ -30,6 +31,7 @@ from ostinato.world import Clock
 _logger = logging.getLogger("ostinato.manager")
 
 _BETWEEN_CHECKS: Final = 0.1  # seconds
+_NO_OPTIONS: Final = ControllerOptions()
 _PATIENCE: Final = 10.0  # seconds after which one says what one waits for, again and again
 
 
@@ -62,7 +64,7 @@ class Groups:
         work = self._work(runnable, surroundings)
         if is_webhook(runnable):
             self.webhooks.add(Job(name, work, lambda: self._serves(runnable)))
-        elif needs_leader_election(runnable):
+        elif needs_leader_election(runnable, surroundings.controllers):
             self.leaders.add(Job(name, work))
         else:
             self.others.add(Job(name, work))
@@ -134,6 +136,7 @@ def is_webhook(runnable: Runnable) -> TypeGuard[Serves]:
     return isinstance(runnable, Serves) and not needs_leader_election(runnable)
 
 
-def needs_leader_election(runnable: Runnable) -> bool:
-    """What does not say needs it, to be safe."""
-    return bool(getattr(runnable, "needs_leader_election", True))
+def needs_leader_election(runnable: Runnable, controllers: ControllerOptions = _NO_OPTIONS) -> bool:
+    """What does not say needs it, to be safe. A controller that leaves it open is told by the options of all."""
+    said: bool | None = getattr(runnable, "needs_leader_election", True)
+    return controllers.needs_leader_election is not False if said is None else bool(said)

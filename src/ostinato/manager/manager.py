@@ -70,6 +70,7 @@ class Manager:
         field_manager: str = "ostinato",
         core_events: bool = False,
         warn: WarningHandler | None = None,
+        logger: logging.Logger | None = None,
         connect: Connect | None = None,
         world: World | None = None,
     ) -> None:
@@ -84,6 +85,7 @@ class Manager:
         - `core_events`: whether events are written as those of the core group, each message by itself, as the control
           plane of Kubernetes does. Defaults to no: they are those of events.k8s.io, in series.
         - `warn`: told what the server warns of. Defaults to the log, each text once.
+        - `logger`: the parts log to its children, each under its own name. Defaults to "ostinato".
         - `connect`: how to reach the server, in place of HTTP.
 
         A program that loads files may decide otherwise (`hosting`).
@@ -106,6 +108,7 @@ class Manager:
         self._connect = choices.connect
         self._field_manager = field_manager
         self._warn = warn
+        self._logger = logger or logging.getLogger("ostinato")
         self.core_events = core_events
         self._caches = choices.caches or CacheOptions()
         self._controllers = controllers or ControllerOptions()
@@ -301,13 +304,14 @@ class Manager:
 
     def _surroundings(self, runnable: Runnable) -> Surroundings:
         connections = self._connections
+        leads = needs_leader_election(runnable, self._controllers)
         return Surroundings(
-            client=connections.leaders if needs_leader_election(runnable) else connections.everybodys,
+            client=connections.leaders if leads else connections.everybodys,
             informers=connections.informers,
             world=self._apart(),
             metrics=self.metrics,
             recorder=self.recorder(runnable.name),
-            logger=logging.getLogger(f"ostinato.{runnable.name}"),
+            logger=self._logger.getChild(runnable.name),
             span=spans(),
             controllers=self._controllers,
         )

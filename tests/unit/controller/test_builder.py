@@ -214,7 +214,7 @@ async def widgets(each: Widget, ctx: Context) -> Result | None:
 def test_a_decorated_function_stays_one_and_says_what_it_is() -> None:
     assert widgets.name == "widgets"
     assert widgets.__doc__ == "Makes widgets."
-    assert widgets.needs_leader_election
+    assert widgets.needs_leader_election is None, "that is for the manager to say"
     assert (widgets.reconciles, widgets.owns, widgets.watches) == ((Widget,), (ConfigMap,), (Secret,))
     assert repr(widgets) == "<controller widgets>"
     coroutine = widgets(widget("a", size=7), None)
@@ -229,7 +229,7 @@ def test_kinds_without_a_class_are_watched_all_the_same() -> None:
 
     assert [each.gvk.kind for each in dicts.reconciles] == ["Widget"]
     assert dicts.access == ("x",)
-    assert not dicts.needs_leader_election
+    assert dicts.needs_leader_election is False
     assert str(dicts.make().sources[0]) == "Widget of example.dev/v1"
 
 

@@ -1,18 +1,19 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import Any
 
 import pytest
 from tests.unit.manager.stage import Stage, Wire, staged
 
-from ostinato.api.errors import Forbidden
+from ostinato.api.errors import Forbidden, NotFound
 from ostinato.api.meta import ObjectMeta
 from ostinato.api.object import kind_of
 from ostinato.cache.informers import Informers
 from ostinato.client import Client
 from ostinato.client.transport import ConnectionLost, DeadlinePassed, Request
-from ostinato.controller.runnable import Surroundings, Task
+from ostinato.controller import Context, ControllerOptions, StartupSource, Surroundings, Task, controller
 from ostinato.kinds.coordination_v1 import Lease
 from ostinato.kinds.core_v1 import ConfigMap, Endpoints
 from ostinato.kinds.events_v1 import Event
@@ -163,6 +164,31 @@ async def test_a_warm_up_that_says_nothing_of_leadership_needs_it(stage: Stage) 
     await stage.clock.sleep(30)
     assert rig.said == ["silent is warm", "silent starts"]
     await rig.stop()
+
+
+@staged
+async def test_a_warm_up_that_fails_ends_the_manager_and_nobody_leads(stage: Stage) -> None:
+    class Broken(Warm):
+        async def warm_up(self, surroundings: Surroundings) -> None:
+            await super().warm_up(surroundings)
+            raise OSError("no source")
+
+    rig = Rig(stage, leader_election=QUICK)
+    rig.manager.add(Broken(rig, "broken"), Warm(rig, "warm"), rig.part("leader"), rig.part("other", leads=False))
+    with pytest.raises(OSError, match="no source"):
+        await rig.manager.serve()
+    assert [said for said in rig.said if "is warm" not in said] == ["other starts", "other stops"]
+    with pytest.raises(NotFound):
+        await stage.lease()
+
+
+@staged
+async def test_a_stop_during_a_warm_up_is_no_failure(stage: Stage) -> None:
+    rig = Rig(stage)
+    rig.manager.add(Warm(rig, "warm"), rig.part("leader"))
+    await rig.start(1)
+    await rig.stop()
+    assert rig.said == []
 
 
 @staged
@@ -389,11 +415,15 @@ async def test_a_part_that_will_not_end_is_left_behind(stage: Stage) -> None:
 
     rig = Rig(stage, graceful_shutdown=1.0)
     rig.manager.add(Task("a", work))
+    before = asyncio.all_tasks()
     await rig.start()
     with pytest.raises(ShutdownTimedOut):
         await rig.stop()
+    left = asyncio.all_tasks() - before - {rig.serving}
+    assert {task.get_name() for task in left} == {"a"}
     stubborn = False
     await stage.clock.sleep(2000)
+    assert [task.exception() for task in left] == [None], "it is told in the log, and nowhere else"
 
 
 @staged
@@ -496,6 +526,10 @@ async def test_only_the_leader_runs_what_needs_leadership(stage: Stage) -> None:
         await rig.start(1)
     assert (first.said, second.said) == (["other starts", "leader starts"], ["other starts"])
     assert (first.manager.is_leader, second.manager.is_leader) == (True, False)
+    for rig in (first, second):
+        asked = rig.wires["leader-election"].requests
+        assert asked
+        assert {each.timeout for each in asked} == {5.0}, "half of the renew deadline"
     await first.manager.elected()
     await first.stop()
     released = stage.clock.monotonic()
@@ -595,10 +629,37 @@ async def test_a_stop_before_leadership_never_starts_what_needs_it(stage: Stage)
     rig = Rig(stage, leader_election=QUICK)
     rig.manager.add(rig.part("leader"), rig.part("other", leads=False, stop_takes=28))
     await rig.start(1)
+    rig.manager.stop()
+    await stage.clock.sleep(1)
+    rig.manager._lead()  # the news of an election that was won in the last moment
     await rig.stop()
     await stage.clock.sleep(100)
     assert rig.said == ["other starts", "other stops"]
     assert (await stage.lease()).spec.holder_identity == "other", "nobody stood any more"
+
+
+@pytest.mark.parametrize(
+    ("managers", "own", "runs"),
+    [(False, None, True), (True, None, False), (None, None, False), (False, True, False), (True, False, True)],
+)
+def test_whether_a_controller_needs_leadership_is_said_by_it_or_else_by_the_manager(
+    managers: bool | None, own: bool | None, runs: bool
+) -> None:
+    @staged
+    async def play(stage: Stage) -> None:
+        @controller(sources=[StartupSource(["x"])], needs_leader_election=own)
+        async def writes(request: Any, ctx: Context) -> None:
+            await ctx.client.create(ConfigMap(metadata=ObjectMeta(name="written", namespace="default")))
+
+        other = stage.candidate("other", trust_absence=True)
+        await other.elector.acquire()
+        rig = Rig(stage, leader_election=QUICK, controllers=ControllerOptions(needs_leader_election=managers))
+        rig.manager.add(writes)
+        await rig.start(5)
+        assert (await stage.client.get(ConfigMap, "written", missing=None) is not None) == runs
+        await rig.stop()
+
+    play()
 
 
 @staged
@@ -724,6 +785,22 @@ async def test_events_of_a_part_are_told_in_its_name_even_at_the_end(stage: Stag
     assert event.reporting_controller == "parts"
     assert all(wire.closed for wire in rig.wires.values())
     assert [task.get_name() for task in asyncio.all_tasks() if "events" in task.get_name()] == []
+
+
+@staged
+async def test_a_part_logs_under_its_own_name_to_the_managers_logger(stage: Stage) -> None:
+    seen: list[str] = []
+
+    @controller(sources=[StartupSource(["x"])])
+    async def widgets(request: Any, ctx: Context) -> None:
+        seen.append(ctx.logger.name)
+
+    for given in ({}, {"logger": logging.getLogger("paris")}):
+        rig = Rig(stage, **given)
+        rig.manager.add(widgets)
+        await rig.start()
+        await rig.stop()
+    assert seen == ["ostinato.widgets", "paris.widgets"]
 
 
 @staged
