@@ -152,7 +152,6 @@ class Worker:
         except TimeoutError as error:
             if timeout is None or not timeout.expired():
                 return error
-            self._statistics.timeouts += 1
             return _caused(ReconcileTimeout(f"it took longer than {self._timeout:g} s, and was cancelled"), error)
         except SystemExit as error:
             return _caused(_ExitError(f"it called sys.exit({error.code!r})"), error)
@@ -162,6 +161,9 @@ class Worker:
             return group
         except Exception as error:  # noqa: BLE001 - judged by the caller
             return error
+        finally:
+            if timeout is not None and timeout.expired():  # whatever the reconciler made of it
+                self._statistics.timeouts += 1
 
     def _judge(self, key: Hashable, outcome: Result | Exception, attempt: int, writes: OwnWrites) -> Verdict:
         if isinstance(outcome, Result):

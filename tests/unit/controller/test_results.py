@@ -103,6 +103,17 @@ def test_errors_back_off_exponentially_until_a_success_forgets_them(
     assert "controller test: default/a: ValueError: one" in light.log.texts()[0]
 
 
+@lightly
+async def test_after_a_success_the_next_error_waits_as_shortly_as_the_first(light: Light) -> None:
+    playing = Playing(light, ValueError(), ValueError(), None, ValueError())
+    async with light.running(light.controller(playing, StartupSource([KEY]))):
+        await light.settle(1)
+        light.channel.put(KEY)
+        await light.settle(1)
+    assert playing.times == [0.0, 0.005, 0.015, 1.0, 1.005]
+    assert [each.attempt for each in playing.seen] == [1, 2, 3, 1, 2]
+
+
 @played(ValueError("x"), Result(requeue_after=1), ValueError("y"))
 def test_requeue_after_is_not_rate_limited_and_forgets_failures(
     light: Light, playing: Playing, controller: Controller
@@ -307,6 +318,41 @@ async def test_a_reconcile_that_takes_too_long_is_cancelled_and_tried_again(ligh
         assert light.log.texts() == [
             "controller test: default/a: ReconcileTimeout: it took longer than 2 s, and was cancelled"
         ]
+
+
+@pytest.mark.parametrize("answer", [None, ValueError("cleaned up"), TimeoutError()])
+def test_a_timeout_counts_whatever_the_reconciler_makes_of_it(answer: Exception | None) -> None:
+    @lightly
+    async def play(light: Light) -> None:
+        async def stubborn(request: Request) -> None:
+            try:
+                await light.world.clock.sleep(60)
+            except asyncio.CancelledError:
+                if answer is not None:
+                    raise answer from None
+
+        async with light.running(light.controller(stubborn, StartupSource([KEY]), reconcile_timeout=2.0)):
+            await light.settle(2.001)
+            assert light.count("controller_runtime_reconcile_timeouts_total") == 1
+            assert light.count("controller_runtime_reconcile_errors_total") == (0 if answer is None else 1)
+
+    play()
+
+
+@lightly
+async def test_a_reconcile_that_ends_in_time_or_with_its_controller_is_no_timeout(light: Light) -> None:
+    async def takes(request: Request) -> None:
+        await light.world.clock.sleep(1 if request == KEY else 60)
+
+    made = light.controller(takes, StartupSource([KEY, Request("", "longer")]), reconcile_timeout=5.0)
+    task = asyncio.create_task(made.run(light.surroundings))
+    await light.settle(3)
+    for _ in range(2):  # to end, and to end at once
+        task.cancel()
+        await light.settle(0.1)
+    assert task.cancelled()
+    assert made.statistics is not None
+    assert (made.statistics.outcomes["success"], made.statistics.timeouts) == (1, 0)
 
 
 @lightly
