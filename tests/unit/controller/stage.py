@@ -240,9 +240,9 @@ def lightly(play: Callable[[Light], Coroutine[Any, Any, None]]) -> Callable[[], 
         world = Simulation(seed=1)
 
         async def main() -> None:
+            before = asyncio.all_tasks()
             await play(Light(world))
-            leftover = [each for each in asyncio.all_tasks() if "controller" in each.get_name()]
-            assert not leftover, "a controller leaves nothing behind"
+            assert asyncio.all_tasks() == before, "a controller leaves nothing behind"
 
         world.run(main())
 

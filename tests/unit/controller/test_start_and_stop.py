@@ -183,6 +183,23 @@ async def test_a_source_may_be_added_to_a_controller_that_runs(light: Light) -> 
         assert len(made.sources) == 2
 
 
+@lightly
+async def test_a_source_may_be_added_to_a_controller_that_is_warm(light: Light) -> None:
+    gate, noting = Gate(), Noting()
+    made = light.controller(noting, warm_up=True)
+    await made.warm_up(light.surroundings)
+    made.watch(gate)
+    await light.settle()
+    assert gate.starts == 1, "it starts at once"
+    async with light.running(made):
+        made._loop._add(KEY, "test", 0, None)  # type: ignore[union-attr]
+        await light.settle()
+        assert noting.requests == [], "it is waited for before the first reconcile"
+        gate.open.set()
+        await light.settle()
+        assert (gate.starts, noting.requests) == (1, [KEY])
+
+
 # Warming up
 
 
@@ -194,6 +211,7 @@ async def test_a_warm_up_starts_the_sources_once_and_no_workers(light: Light) ->
     async with light.running(made):
         await light.settle()
         assert (gate.starts, warming.done()) == (1, False)
+        assert noting.requests == [], "who comes second waits as well"
         gate.open.set()
         await warming
         await light.settle()
@@ -429,9 +447,15 @@ async def test_nothing_is_added_once_a_controller_stops(light: Light) -> None:
     assert len(made._loop._queue) == 0
 
 
-def test_a_controller_that_is_not_started_does_nothing_in_the_background() -> None:
+@lightly
+async def test_a_controller_that_is_not_started_does_nothing_in_the_background(light: Light) -> None:
+    gate = Gate()
     made = Controller("idle", Noting(), sources=[StartupSource([KEY])])
-    assert made.statistics is None
+    made.watch(gate)
+    await made.warm_up(light.surroundings)
+    await light.settle()
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+    assert (made.statistics, gate.starts, light.metrics.sources) == (None, 0, [])
     assert repr(made) == "<controller idle>"
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.unit.manager.stage import Candidate, Stage, staged
 
-from ostinato.client.transport import ConnectionLost, DeadlinePassed, Request
+from ostinato.client.transport import ConnectionLost, DeadlinePassed, Request, RequestTimedOut
 from ostinato.kinds.coordination_v1 import Lease
 from ostinato.manager.elector import Elector, LeadershipLost
 from ostinato.manager.fence import Fence, FencedTransport
@@ -199,6 +199,31 @@ async def test_a_leader_that_cannot_renew_gives_up_ten_seconds_after_its_last_re
     assert not a.fence.is_open
     a.fence.extend(float("inf"))
     assert not a.fence.is_open, "nothing opens it again"
+
+
+@staged
+async def test_a_request_that_hangs_is_given_up_in_time_for_another(stage: Stage) -> None:
+    a = await _led(stage)
+    server = a.wire.inner
+
+    class Hanging:
+        host = "hanging"
+
+        async def request(self, request: Request) -> Any:
+            hung.append(request.method)
+            a.wire.inner = server
+            assert request.timeout is not None
+            await stage.clock.sleep(request.timeout)
+            raise RequestTimedOut("no answer")
+
+    hung: list[str] = []
+    a.wire.inner = Hanging()
+    renewing = asyncio.create_task(a.elector.renew())
+    await stage.clock.sleep(9)
+    assert hung == ["PUT"]
+    assert not renewing.done()
+    assert a.fence.is_open
+    renewing.cancel()
 
 
 @staged

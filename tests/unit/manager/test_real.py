@@ -91,7 +91,9 @@ def test_health_and_metrics_are_served_from_start_to_end() -> None:
         assert await ask(health, "/healthz/") == (200, "ok")
         assert await ask(health, "/healthz/ping/") == (200, "ok")
         assert await ask(health, "/readyz") == (500, "[-]database failed: reason withheld\nhealthz check failed\n")
-        assert await ask(health, "/readyz/database") == (500, "internal server error: division by zero\n")
+        for path in ("/readyz/database", "/readyz/database/"):
+            assert await ask(health, path) == (500, "internal server error: division by zero\n")
+        assert (await ask(health, "/healthz/database"))[0] == 404, "each endpoint has its own checks"
         assert (await ask(health, "/readyz?exclude=database"))[0] == 200
         assert (await ask(health, "/metrics"))[0] == 404
         assert (await ask(health, "/healthz", "POST"))[0] == 405
@@ -101,21 +103,23 @@ def test_health_and_metrics_are_served_from_start_to_end() -> None:
         assert (await ask(metrics, "/"))[0] == 404
         manager.stop()
         await serving
-        with pytest.raises(aiohttp.ClientConnectionError):
-            await ask(health, "/healthz")
+        for port, path in ((health, "/healthz"), (metrics, "/metrics")):
+            with pytest.raises(aiohttp.ClientConnectionError):
+                await ask(port, path)
 
     soon(play())
 
 
-def test_a_port_that_is_taken_ends_the_start_with_a_clear_error() -> None:
+@pytest.mark.parametrize("name", ["health", "metrics"])
+def test_a_port_that_is_taken_ends_the_start_with_a_clear_error(name: str) -> None:
     async def play() -> None:
         async def nothing(path: str, query: Any) -> None: ...
 
         first = Endpoint("health", "127.0.0.1:0", nothing)
         await first.stop()
         await first.start()
-        with pytest.raises(OSError, match="cannot serve metrics: "):
-            await alone(metrics=f"127.0.0.1:{first.port}").serve()
+        with pytest.raises(OSError, match=f"cannot serve {name}: "):
+            await alone(**{name: f"127.0.0.1:{first.port}"}).serve()
         await first.stop()
 
     soon(play())
