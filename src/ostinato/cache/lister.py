@@ -19,6 +19,7 @@ from ostinato.api.gvk import GroupResource, NamespacedName
 from ostinato.api.object import plural_of
 from ostinato.cache.entry import Entry
 from ostinato.cache.readable import Readable
+from ostinato.client.arguments import key_from
 from ostinato.client.options import LabelSelection, selection_query
 from ostinato.client.paths import Key
 from ostinato.client.views import Kind, view_of
@@ -63,7 +64,7 @@ def key_of(name: Key, namespace: str = "") -> NamespacedName:
     """A name in a namespace, or what has both."""
     if isinstance(name, NamespacedName):
         return name
-    return NamespacedName(namespace, name) if isinstance(name, str) else NamespacedName(name.namespace, name.name)
+    return NamespacedName(namespace, name) if isinstance(name, str) else key_from(None, name)
 
 
 def selected(store: Readable, namespace: str, selector: label_selectors.Selector) -> list[Entry]:

@@ -6,18 +6,18 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Generator
-from typing import Any, Final, Generic, Literal, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar, Unpack, overload
 
 from ostinato.api.errors import NotFound
 from ostinato.api.gvk import NamespacedName
 from ostinato.cache.informer import Informer
 from ostinato.cache.informers import Informers
-from ostinato.cache.lister import key_of
 from ostinato.cache.reads import CachedReads, Found, Question, knows_all
+from ostinato.client.arguments import key_from
 from ostinato.client.client import Client
 from ostinato.client.listing import Items, Listing
-from ostinato.client.options import FieldSelection, LabelSelection, ReadOptions
-from ostinato.client.paths import Key, check_namespace
+from ostinato.client.options import FieldSelection, LabelSelection, ReadOptions, read_query
+from ostinato.client.paths import Key, check_name, check_namespace
 from ostinato.client.views import Kind, View, view_of
 
 T = TypeVar("T")
@@ -41,6 +41,14 @@ class CachedReader:
         self._unwatched = unwatched
         self._reads = CachedReads(informers, live.world.clock, patience)
 
+    if not TYPE_CHECKING:  # types say it by themselves
+
+        def __getattr__(self, name: str) -> Any:
+            live = self.__dict__.get("live")
+            if live is not None and hasattr(live, name):
+                raise AttributeError(f"a cached client has no {name}; ask the server: client.live.{name}")
+            raise AttributeError(f"a cached client has no {name}")
+
     @overload
     async def get(self, kind: Kind[T], name: Key, *, fresh: bool = True, **options: Unpack[ReadOptions]) -> T: ...
     @overload
@@ -52,7 +60,7 @@ class CachedReader:
     ) -> Any:
         """One object; `missing` instead of NotFound if it does not exist."""
         view = view_of(kind)
-        if not options or not (options.get("subresource") or options.get("resource_version")):
+        if not options or not (read_query(options) or options.get("subresource")):
             for informer in self._reads.watching(view):
                 key = (
                     name
@@ -72,6 +80,7 @@ class CachedReader:
                 if knows_all(informer):
                     assert feed.info is not None, "a cache that is filled knows its kind"
                     check_namespace(feed.info, key.namespace)
+                    check_name(feed.info, key.name)
                     if missing is not _RAISE:
                         return missing
                     raise NotFound.of(feed.info.gvr.group_resource, key.name)
@@ -130,7 +139,7 @@ class CachedReader:
 
     def _key(self, view: View[Any], name: Key, namespace: str | None, informer: Informer) -> NamespacedName:
         if not isinstance(name, str):
-            return key_of(name)
+            return key_from(view.info, name)
         if namespace is not None:
             return NamespacedName(namespace, name)
         info = view.info or informer.info

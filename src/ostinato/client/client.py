@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
 from ostinato.api.access import AnyObject, describe, uid
 from ostinato.api.errors import NotFound
 from ostinato.api.scheme import Scheme
+from ostinato.client.arguments import check_object, told
 from ostinato.client.backoff import CONFLICTS, Backoff
 from ostinato.client.closable import AsyncClosable
 from ostinato.client.exchange import Call, NoSuchKind, WarningHandler
@@ -187,11 +188,12 @@ class Client(Reader, AsyncClosable):
         subresource = options.get("subresource", "")
         if patch is not None:
             if not isinstance(patch, Patch):
-                raise TypeError(f"{patch!r} is no patch: say which kind it is, e.g. MergePatch({patch!r})")
+                raise TypeError(f"{told(patch)} is no patch: say which kind it is, e.g. MergePatch({{...}})")
             view = view_of(target)
             info = view.info or await self._requests.resolve(view)
             where = self._requests.target(info, name, namespace, subresource)
         else:
+            check_object(target, "patch")
             patch = difference(target, original, optimistic_lock=optimistic_lock)
             if not patch.content:
                 return target
@@ -238,6 +240,7 @@ class Client(Reader, AsyncClosable):
         under its name in the meantime.
         """
         if name is None:
+            check_object(target, "delete")
             view = view_like(target)
             info = view.info or await self._requests.resolve(view)
             where = self._requests.target_of(info, target)

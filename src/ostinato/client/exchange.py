@@ -25,6 +25,7 @@ from ostinato.client.views import JSON
 WarningHandler = Callable[[str], object]
 """Called with each text that a server wants people to know of, though the request succeeds."""
 
+_DECLARED = ("status", "scale")  # subresources that some kinds have and others have not
 _MOST_REMEMBERED = 1000  # warnings that are logged once; of more, all are
 _logger = logging.getLogger("ostinato.client")
 
@@ -33,8 +34,8 @@ class NoSuchKind(NotFound):
     """The server does not serve this kind in this version."""
 
     @classmethod
-    def of_kind(cls, gvk: GroupVersionKind) -> NoSuchKind:
-        message = f"no matches for kind {quote(gvk.kind)} in version {quote(gvk.api_version)}"
+    def of_kind(cls, gvk: GroupVersionKind, question: str = "") -> NoSuchKind:
+        message = f"no matches for kind {quote(gvk.kind)} in version {quote(gvk.api_version)}{question}"
         return cls._make(message, StatusDetails(group=gvk.group, kind=gvk.kind))
 
 
@@ -124,9 +125,25 @@ def refused(call: Call, code: int, headers: Mapping[str, str], body: bytes) -> A
         content_type=headers.get("content-type", ""),
         retry_after=int(retry_after(headers) or 0),
     )
-    if code == 404 and call.info is not None and not call.subresource and _is_about_no_object(error):
-        return NoSuchKind.of_kind(call.info.gvk)
+    if code == 404 and call.info is not None and _is_about_no_object(error):
+        if not call.subresource:
+            return _no_kind(call.info)
+        if call.subresource in _DECLARED:
+            return _no_subresource(call, call.info)
     return error
+
+
+def _no_kind(info: KindInfo) -> NoSuchKind:
+    question = f"; is its definition {info.plural}.{info.gvk.group} installed?" if "." in info.gvk.group else ""
+    return NoSuchKind.of_kind(info.gvk, question)
+
+
+def _no_subresource(call: Call, info: KindInfo) -> NotFound:
+    """A server says no more than that it could not find what it was asked for."""
+    message = f"{info.gvk.kind} {call.name}: the server has no subresource {quote(call.subresource)} of this kind"
+    if "." in info.gvk.group:
+        message += f"; the definition {info.plural}.{info.gvk.group} has to declare it"
+    return NotFound(Status(message=message, reason="NotFound", details=StatusDetails(group=info.gvk.group), code=404))
 
 
 def _is_about_no_object(error: APIError) -> bool:

@@ -141,7 +141,10 @@ def _label_text(labels: LabelSelection) -> str:
         return ""
     selector: label_selectors.Selector
     if isinstance(labels, str):
-        selector = label_selectors.parse(labels)
+        try:
+            selector = label_selectors.parse(labels)
+        except label_selectors.SelectorError as error:
+            raise label_selectors.SelectorError(f"labels {labels!r}: {error}") from None
     elif isinstance(labels, label_selectors.Selector):
         selector = labels
     elif isinstance(labels, LabelSelector):

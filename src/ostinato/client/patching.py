@@ -24,6 +24,7 @@ from ostinato.api.overlay import overlay
 from ostinato.api.patch import create_merge_patch, create_two_way_strategic
 from ostinato.api.patch.values import same
 from ostinato.api.schema import builtin_schemas
+from ostinato.client.arguments import check_object
 from ostinato.client.views import Json, PartialObjectMetadata
 
 APPLY = "application/apply-patch+yaml"  # of which JSON is a part
@@ -94,7 +95,8 @@ def difference(instance: AnyObject, original: AnyObject | None = None, *, optimi
 
 
 def check_whole(instance: AnyObject, verb: str) -> None:
-    """Refuse to write an object of which only the metadata is here."""
+    """Refuse to write what is no object, and one of which only the metadata is here."""
+    check_object(instance, verb)
     if isinstance(instance, PartialObjectMetadata):
         raise TypeError(
             f"{describe(instance)}: only its metadata was read, to {verb} it would erase the rest; patch it"

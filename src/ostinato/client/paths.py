@@ -55,6 +55,12 @@ def check_namespace(info: KindInfo, namespace: str) -> None:
         raise ValueError(f"{info.gvk.kind}: objects of this kind have no namespace, got {namespace!r}")
 
 
+def check_name(info: KindInfo, name: str) -> None:
+    """A ValueError if no object can have such a name: a namespace is not written before it."""
+    if not _PLAIN.fullmatch(name) and name:
+        _check_segment("name", name, info)
+
+
 def object_path(info: KindInfo, key: NamespacedName, subresource: str = "") -> str:
     """One object, or a subresource of it, which may have further parts: `proxy/metrics`."""
     if not key.name:

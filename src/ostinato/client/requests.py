@@ -16,6 +16,7 @@ from ostinato.api.access import AnyObject
 from ostinato.api.gvk import NamespacedName
 from ostinato.api.object import KindInfo, Object
 from ostinato.api.scheme import Scheme
+from ostinato.client.arguments import key_from
 from ostinato.client.collection import Collection, Selection
 from ostinato.client.discovery import Discovery
 from ostinato.client.exchange import Call, Exchange, WarningHandler
@@ -77,9 +78,9 @@ class Requests:
     def target(self, info: KindInfo, name: Key, namespace: str | None = None, subresource: str = "") -> Target:
         """A bare name is one in `namespace`, or else in the client's own."""
         if not isinstance(name, str):
-            if namespace is not None and namespace != name.namespace:
-                raise ValueError(f"{info.gvk.kind} {name.name}: in namespace {name.namespace!r}, or in {namespace!r}?")
-            key = name if isinstance(name, NamespacedName) else NamespacedName(name.namespace, name.name)
+            key = key_from(info, name)
+            if namespace is not None and namespace != key.namespace:
+                raise ValueError(f"{info.gvk.kind} {key.name}: in namespace {key.namespace!r}, or in {namespace!r}?")
             return Target(info, key, subresource)
         if namespace is None:
             namespace = self.namespace if info.namespaced else ""
@@ -124,5 +125,5 @@ def _view_of_class(cls: type[Object]) -> View[Any]:
 def _kind_of_dict(instance: dict[str, Any]) -> Any:
     found = access.gvk(instance)
     if not found.kind or not found.version:
-        raise ValueError("an object that is a dict must say its apiVersion and kind")
+        raise ValueError(f"{access.describe(instance)}: an object that is a dict must say its apiVersion and kind")
     return found

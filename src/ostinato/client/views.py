@@ -25,6 +25,7 @@ from ostinato.api.leaves import decode_leaf
 from ostinato.api.meta import ListMeta
 from ostinato.api.object import KindInfo, Object, ObjectMetaclass, kind_of, remember
 from ostinato.api.wire import DecodeError, decode_json
+from ostinato.client.arguments import no_kind
 
 Json = dict[str, Any]
 T = TypeVar("T")
@@ -128,10 +129,7 @@ def view_of(kind: type[T] | View[T] | GroupVersionKind) -> View[T]:
         return cast("View[T]", _typed(kind))
     if isinstance(kind, GroupVersionKind):
         return cast("View[T]", Unstructured(kind))
-    raise TypeError(
-        f"{kind!r} is no kind: give a class of ostinato.kinds, a CustomResource of your own, "
-        "Unstructured.of(apiVersion, kind) or MetadataOf(kind)"
-    )
+    raise no_kind(kind)
 
 
 @cache

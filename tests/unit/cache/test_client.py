@@ -80,6 +80,35 @@ async def test_what_is_missing_in_the_cache_does_not_exist(scene: Scene) -> None
 
 
 @played
+async def test_what_no_object_can_be_called_is_not_taken_for_one_that_is_missing(scene: Scene) -> None:
+    client = await scene.watching(ConfigMap)
+    with pytest.raises(ValueError, match="ConfigMap: name 'default/a': may not contain '/'"):
+        await client.get(ConfigMap, "default/a", missing=None)
+    wrong: Any
+    for wrong, told in ((None, "None"), (("default", "a"), "a tuple"), (config_map("a"), "the object ConfigMap a")):
+        with pytest.raises(TypeError, match=f"ConfigMap: {told} names no object; give a name"):
+            await client.get(ConfigMap, wrong, missing=None)
+
+
+@played
+async def test_an_option_that_does_not_exist_is_refused_though_the_cache_needs_none(scene: Scene) -> None:
+    client = await scene.watching(ConfigMap)
+    with pytest.raises(TypeError, match="unknown option 'ns'; there are namespace"):
+        await client.get(ConfigMap, "a", ns="default")  # type: ignore[call-overload]
+
+
+@played
+async def test_what_a_cached_client_cannot_do_is_told_with_who_can(scene: Scene) -> None:
+    client = await scene.watching(ConfigMap)
+    with pytest.raises(
+        AttributeError, match=r"a cached client has no wait_for; ask the server: client\.live\.wait_for"
+    ):
+        client.wait_for  # type: ignore[attr-defined]  # noqa: B018
+    with pytest.raises(AttributeError, match=r"a cached client has no nonsense$"):
+        client.nonsense  # type: ignore[attr-defined]  # noqa: B018
+
+
+@played
 async def test_objects_without_a_namespace_are_found_by_their_name(scene: Scene) -> None:  # 94
     client = await scene.watching(Namespace)
     assert (await client.get(Namespace, "default")).metadata.name == "default"

@@ -165,7 +165,7 @@ async def test_a_kind_that_the_server_does_not_have_surfaces_by_name_within_seco
         await informers.synced(timeout=60)
     assert str(caught.value) == (
         "the server refuses: widgets.example.dev in namespace default: "
-        'no matches for kind "Widget" in version "example.dev/v1"'
+        'no matches for kind "Widget" in version "example.dev/v1"; is its definition widgets.example.dev installed?'
     )
     assert isinstance(caught.value.cause, NoSuchKind)
     assert scene.world.clock.monotonic() < 7
