@@ -82,7 +82,7 @@ def controller_reference_to(owner: AnyObject) -> OwnerReference:
 
 def set_controller_reference(owner: AnyObject, instance: AnyObject, *, block_owner_deletion: bool = True) -> bool:
     """Make the owner the one that manages the object; `AlreadyOwned` if another one does. Says whether it changed."""
-    _check_namespaces(owner, instance)
+    _check_fit(owner, instance)
     reference = controller_reference_to(owner)
     reference.block_owner_deletion = block_owner_deletion
     current = controller_of(instance)
@@ -93,7 +93,7 @@ def set_controller_reference(owner: AnyObject, instance: AnyObject, *, block_own
 
 def set_owner_reference(owner: AnyObject, instance: AnyObject, *, block_owner_deletion: bool | None = None) -> bool:
     """Make the owner one of those that keep the object alive. Says whether it changed."""
-    _check_namespaces(owner, instance)
+    _check_fit(owner, instance)
     reference = reference_to(owner)
     reference.block_owner_deletion = block_owner_deletion
     return _put(instance, reference)
@@ -175,9 +175,14 @@ def _loose_reference(owner: AnyObject) -> OwnerReference:
     return OwnerReference(api_version=kind.api_version, kind=kind.kind, name=access.name(owner), uid="")
 
 
-def _check_namespaces(owner: AnyObject, instance: AnyObject) -> None:
+def _check_fit(owner: AnyObject, instance: AnyObject) -> None:
     theirs, own = access.namespace(owner), access.namespace(instance)
     if not theirs or theirs == own:
+        if (
+            access.name(owner) == access.name(instance)
+            and access.gvk(owner).group_kind == access.gvk(instance).group_kind
+        ):
+            raise OwnerError(f"{access.describe(instance)} cannot be its own owner; apply it without owner=")
         return
     what, whose = access.describe(instance), access.describe(owner)
     if not own:

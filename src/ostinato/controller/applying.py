@@ -32,6 +32,7 @@ from ostinato.cache.entry import Entry
 from ostinato.cache.indexes import OWNER
 from ostinato.cache.reader import NotWatched
 from ostinato.cache.store import NoSuchIndex
+from ostinato.client.arguments import check_object, told
 from ostinato.client.requests import view_like
 from ostinato.client.views import MetadataOf, PartialObjectMetadata, View
 
@@ -126,13 +127,16 @@ class Applier:
 
         Nothing but fields of the metadata is set, so nothing below them is copied.
         """
+        check_object(instance, "apply")
         wanted = copy.copy(instance)
         if isinstance(wanted, Object):
             wanted.metadata = copy.copy(wanted.metadata)
         elif isinstance(wanted.get("metadata"), dict):
             wanted["metadata"] = wanted["metadata"].copy()
         if owner is not None and not isinstance(owner, Object | dict):
-            raise TypeError(f"owner={owner!r} is no object: give the one that is to manage {access.describe(instance)}")
+            raise TypeError(
+                f"owner: {told(owner)} is no object: give the one that is to manage {access.describe(instance)}"
+            )
         if not access.namespace(wanted):
             self._place(wanted, "" if owner is None else access.namespace(owner))
         if owner is not None:

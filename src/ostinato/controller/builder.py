@@ -174,7 +174,7 @@ class Builder:
         predicates: Iterable[EventFunction],
         options: dict[str, Any],
     ) -> Self:
-        source = KindSource(kind, handler, KindOptions(predicates=tuple(predicates), **options))
+        source = KindSource(kind, handler, KindOptions(predicates=_listed(predicates), **options))
         view = source.view if role == "for" else view_of(kind)
         self._watched.append((Watched(view, role), source))
         return self
@@ -184,3 +184,9 @@ class Builder:
 
     def _title(self) -> str:
         return f"controller {self.name}" if self.name else "a controller"
+
+
+def _listed(predicates: Iterable[EventFunction]) -> tuple[EventFunction, ...]:
+    if not isinstance(predicates, Iterable):
+        raise TypeError(f"predicates is a list: predicates=[{getattr(predicates, '__name__', predicates)}]")
+    return tuple(predicates)

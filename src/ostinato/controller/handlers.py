@@ -119,7 +119,9 @@ class MapTo(Handler):
         if answer is None:
             return []
         if isinstance(answer, str):
-            raise TypeError(f"{_name(self._function)} returned the text {answer!r}: return requests, not names")
+            raise TypeError(
+                f"{_name(self._function)} returned the text {answer!r}: return NamespacedName(namespace, name)"
+            )
         return list(answer) if isinstance(answer, Iterable) else [answer]
 
 

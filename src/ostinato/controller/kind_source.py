@@ -25,9 +25,11 @@ from ostinato.cache.informers import AnyKind, Settings
 from ostinato.cache.syncing import SyncError
 from ostinato.client.views import MetadataOf, View, view_of
 from ostinato.controller.handlers import Handler, Keys
-from ostinato.controller.predicates import EventFunction
+from ostinato.controller.predicates import EventFunction, check_predicate
 from ostinato.controller.reasons import Cause
+from ostinato.controller.remedy import remedy_for
 from ostinato.controller.sources import Sink
+from ostinato.controller.trace import shorten
 from ostinato.queue import LOW_PRIORITY
 
 _PAUSE: Final = 1.0  # seconds between looks at a server that refuses
@@ -61,6 +63,8 @@ _DEFAULTS = KindOptions()
 
 class KindSource:
     def __init__(self, kind: AnyKind, handler: Handler, options: KindOptions = _DEFAULTS) -> None:
+        for each in options.predicates:
+            check_predicate(each)
         view: View[Any] = view_of(kind)
         if not isinstance(handler, Handler):
             raise TypeError(f"{view.gvk.kind}: a handler is needed, such as ForObject(), got {handler!r}")
@@ -112,12 +116,14 @@ class KindSource:
                     return
                 if left <= 0 or error.cause is None:
                     late = f"{self} is not synced after {sink.sync_timeout:g} s"
+                    remedy = remedy_for(self.view, error.cause)
                     raise SyncError(
-                        f"controller {sink.controller}: {late}: {error.cause or error}", error.cause
+                        f"controller {sink.controller}: {late}: {error.cause or error}{remedy}", error.cause
                     ) from None
                 if str(error) != told:
                     told = str(error)
-                    sink.logger.warning("controller %s waits for %s: %s", sink.controller, self, error)
+                    remedy = remedy_for(self.view, error.cause)
+                    sink.logger.warning("controller %s waits for %s: %s%s", sink.controller, self, error, remedy)
             await clock.sleep(min(_PAUSE, max(left, 0.0)))
 
 
@@ -175,12 +181,15 @@ class _Hearing:
     def _passes(self, predicate: EventFunction, event: Event) -> bool:
         try:
             return bool(predicate(event))
-        except Exception:  # whatever the user's function does
-            self._sink.logger.exception(
-                "controller %s: predicate %s failed on %s; the event counts all the same",
+        except Exception as error:
+            self._sink.logger.error(
+                "controller %s: predicate %s failed on %s: %s: %s; the event counts all the same",
                 self._sink.controller,
-                predicate,
+                getattr(predicate, "__qualname__", "") or predicate,
                 event.object,
+                type(error).__name__,
+                error,
+                exc_info=_trace(error),
             )
             return True
 
@@ -192,5 +201,10 @@ class _Hearing:
             event.object,
             type(error).__name__,
             error,
-            exc_info=error,
+            exc_info=_trace(error),
         )
+
+
+def _trace(error: Exception) -> Exception | None:
+    """The error with its traceback, unless it is said of a user's function, which has no part in that."""
+    return error if shorten(error) or not isinstance(error, TypeError) else None

@@ -15,6 +15,7 @@ A predicate saves work, not memory: the cache has the object all the same. `Sett
 from __future__ import annotations
 
 from collections.abc import Callable
+from inspect import iscoroutinefunction
 from typing import Any, TypeVar
 
 from ostinato.cache.entry import Entry
@@ -32,6 +33,7 @@ class Predicate:
     """A function of an event, and ways to join it with others."""
 
     def __init__(self, function: EventFunction, name: str = "") -> None:
+        check_predicate(function)
         self._function = function
         self._name = name or getattr(function, "__name__", "") or type(function).__name__
 
@@ -54,6 +56,15 @@ class Predicate:
         return f"<predicate {self}>"
 
 
+def check_predicate(function: object) -> None:
+    """A TypeError for what cannot say yes or no at once."""
+    if not callable(function):
+        raise TypeError(f"{function!r} is no predicate: give a function of an event, or one of ostinato.controller")
+    if iscoroutinefunction(function):
+        name = getattr(function, "__name__", function)
+        raise TypeError(f"predicate {name} is an async def, which is never awaited: make it a plain def")
+
+
 def all_of(*predicates: EventFunction) -> Predicate:
     """What all of them let pass; they are asked in order, until one says no."""
     return Predicate(lambda event: all(each(event) for each in predicates), _joined(" & ", predicates))
@@ -71,6 +82,7 @@ def none_of(*predicates: EventFunction) -> Predicate:
 
 def on_update(function: Callable[[Entry, Entry], object], name: str = "") -> Predicate:
     """What a function of the old and the new state says; whatever is no update passes."""
+    check_predicate(function)
     return Predicate(
         lambda event: function(event.old, event.new) if isinstance(event, Updated) else True,
         name or getattr(function, "__name__", ""),
@@ -79,6 +91,7 @@ def on_update(function: Callable[[Entry, Entry], object], name: str = "") -> Pre
 
 def where(kind: Kind[T], function: Callable[[T], object]) -> Predicate:
     """What a function of the object says, which is decoded for it: of an update, the new state."""
+    check_predicate(function)
     return Predicate(lambda event: function(event.object.read(kind)), getattr(function, "__name__", ""))
 
 

@@ -21,7 +21,7 @@ from ostinato.api.gvk import NamespacedName
 from ostinato.client.views import View
 from ostinato.controller.blocking import Blocking
 from ostinato.controller.context import Context
-from ostinato.controller.result import BadResult, Result
+from ostinato.controller.result import BadResult, Result, TerminalError
 
 Run: TypeAlias = Callable[[Context], Awaitable[Result]]
 
@@ -57,6 +57,8 @@ class Reconciler:
         """One run; whatever the function raises, and `BadResult` for what is no result."""
         first: Any = context.request
         if self._view is not None:
+            if not isinstance(first, NamespacedName):
+                self._check_key(first)
             first = await context.client.get(self._view, first, missing=None)
             if first is None:
                 return _DONE
@@ -66,6 +68,14 @@ class Reconciler:
         else:
             answer = await self._in_thread(first, context)
         return _DONE if answer is None else self._checked(answer)
+
+    def _check_key(self, key: Any) -> None:
+        """Keys may be anything, but of one that names no object there is none to give."""
+        if not isinstance(key, str) and not (hasattr(key, "namespace") and hasattr(key, "name")):
+            raise TerminalError(
+                f"reconciler {self.name} is given an object, and {key!r} names none; map functions and sources give "
+                'NamespacedName("namespace", "name"), or let the first parameter be called request'
+            )
 
     def _checked(self, answer: Any) -> Result:
         if isinstance(answer, Result):

@@ -94,7 +94,10 @@ def _known_fields(instance: AnyObject) -> dict[str, str] | None:
         return None
     cls = type(instance)
     if "status" not in cls.__struct_fields__:
-        raise TypeError(f"{access.describe(instance)}: the class {cls.__name__} has no status")
+        raise TypeError(
+            f"{access.describe(instance)}: the class {cls.__name__} has no status; "
+            f"give it one, e.g. status: {cls.__name__}Status | None = None"
+        )
     return _wire_names(cls)
 
 

@@ -34,6 +34,7 @@ from ostinato.controller.reasons import Why
 from ostinato.controller.result import Result, TerminalError, is_terminal
 from ostinato.controller.runnable import Surroundings, no_span
 from ostinato.controller.steps import Measured
+from ostinato.controller.trace import shorten
 
 if TYPE_CHECKING:
     from ostinato.controller.controller import Controller
@@ -154,7 +155,7 @@ class Worker:
                 return error
             return _caused(ReconcileTimeout(f"it took longer than {self._timeout:g} s, and was cancelled"), error)
         except SystemExit as error:
-            return _caused(_ExitError(f"it called sys.exit({error.code!r})"), error)
+            return _caused(ExitError(f"it called sys.exit({error.code!r})"), error)
         except BaseExceptionGroup as group:
             if not isinstance(group, ExceptionGroup):
                 raise
@@ -199,7 +200,7 @@ class Worker:
 
     def _failed(self, key: Hashable, error: Exception, writes: OwnWrites) -> Verdict:
         self._statistics.errors += 1
-        is_panic = isinstance(error, (*_PANICS, _ExitError))
+        is_panic = isinstance(error, (*_PANICS, ExitError))
         if is_panic:
             self._statistics.panics += 1
             if not self._contain:
@@ -208,6 +209,8 @@ class Worker:
         if terminal:
             self._statistics.terminal_errors += 1
         expected = isinstance(error, _EXPECTED)
+        if not expected:
+            shorten(error)
         self._logger.error(
             "%s: %s: %s%s",
             self._about(key),
@@ -258,7 +261,7 @@ class Worker:
         return f"controller {self._name}: {kind}{key}"
 
 
-class _ExitError(RuntimeError):
+class ExitError(RuntimeError):
     """A reconciler wanted to end the process."""
 
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 from tests.unit.controller.stage import Stage, Widget, config_map, staged, widget
 
-from ostinato.controller import Context, controller
+from ostinato.api.meta import ObjectMeta
+from ostinato.controller import Context, StartupSource, Watch, controller, where
 from ostinato.controller.steps import Measured
+from ostinato.kinds.core_v1 import ConfigMap
 from ostinato.world import Clock
 
 
@@ -43,13 +46,31 @@ async def names_the_owner(each: Widget, ctx: Context) -> None:
     await ctx.apply(config_map(), owner=each.metadata.name)  # type: ignore[arg-type]
 
 
+async def applies_a_class(each: Widget, ctx: Context) -> None:
+    await ctx.apply(ConfigMap, owner=each)  # type: ignore[arg-type, type-var]
+
+
+async def owns_itself(each: Widget, ctx: Context) -> None:
+    await ctx.apply(Widget(metadata=ObjectMeta(name=each.metadata.name)), owner=each, adopt=True)
+
+
+async def controls_nothing_that_it_names(each: Widget, ctx: Context) -> None: ...
+
+
 async def never_returns(each: Widget, ctx: Context) -> None:
     await ctx.world.clock.sleep(1e9)
 
 
 BAD: list[tuple[Callable[..., Any], dict[str, Any], str]] = [
     (gives_its_status_as_a_dict, {}, "fields of the status are given by name, ctx.status(ready=3)"),
-    (names_the_owner, {}, "owner='bad' is no object: give the one that is to manage ConfigMap"),
+    (names_the_owner, {}, "owner: the text 'bad' is no object: give the one that is to manage ConfigMap"),
+    (applies_a_class, {}, "apply: the class ConfigMap is no object; give an object of it, e.g. ConfigMap("),
+    (owns_itself, {}, "Widget default/bad cannot be its own owner; apply it without owner="),
+    (
+        controls_nothing_that_it_names,
+        {"sources": [StartupSource([("default", "bad")])]},
+        "is given an object, and ('default', 'bad') names none; map functions and sources give NamespacedName(",
+    ),
     (writes_always, {}, "a hot loop: the reconcile wakes itself"),
     (
         never_removes_its_finalizer,
@@ -233,3 +254,108 @@ async def test_a_reconcile_that_blocks_the_loop_is_told_so_and_its_neighbour_kee
     (text,) = stage.log.texts()
     assert text.startswith("controller blocks: Widget default/a: the reconcile blocked the event loop for 2.0 s")
     assert text.endswith("await what takes long, or make the reconciler a plain def, which runs in a thread")
+
+
+# Tracebacks begin where the user's code does
+
+
+def _frames(stage: Stage) -> list[list[str]]:
+    """The functions in the tracebacks that were logged, with those of causes after them."""
+    shown = []
+    for record in stage.log.records:
+        error = record.exc_info[1] if record.exc_info else None
+        if error is not None:
+            trace = [error, error.__cause__] if error.__cause__ else [error]
+            shown.append([frame.name for each in trace for frame in traceback.extract_tb(each.__traceback__)])
+    return shown
+
+
+@pytest.mark.parametrize("plain", [False, True])
+def test_a_traceback_begins_with_the_reconciler(plain: bool) -> None:
+    async def raising(each: Widget, ctx: Context) -> None:
+        raise LookupError("no such thing")
+
+    def raising_in_a_thread(each: Widget, ctx: Context) -> None:
+        raise LookupError("no such thing")
+
+    @staged
+    async def play(stage: Stage) -> None:
+        await stage.people.create(widget("a"))
+        function = raising_in_a_thread if plain else raising
+        async with stage.running(controller(Widget, name="bad")(function)):
+            await stage.settle(1)
+        assert _frames(stage)[0] == [function.__name__]
+
+    play()
+
+
+@staged
+async def test_what_is_made_of_an_exit_shows_where_it_was(stage: Stage) -> None:
+    await stage.people.create(widget("a"))
+    async with stage.running(controller(Widget, name="bad")(exits)):
+        await stage.settle(1)
+    assert _frames(stage)[0] == ["exits"]
+
+
+@staged
+async def test_a_map_function_that_fails_is_shown_and_one_that_answers_nonsense_is_named(stage: Stage) -> None:
+    def fails(each: ConfigMap) -> Any:
+        raise LookupError("no such thing")
+
+    def tells_a_name(each: ConfigMap) -> Any:
+        return "a"
+
+    for function in (fails, tells_a_name):
+
+        @controller(Widget, name="bad", watches=[Watch(ConfigMap, map_to=function)])
+        async def bad(each: Widget, ctx: Context) -> None: ...
+
+        async with stage.running(bad):
+            await stage.settle(1)
+            await stage.people.create(config_map(function.__name__.replace("_", "-")))
+            await stage.settle(1)
+    assert _frames(stage)[0] == ["fails"]
+    assert len(stage.log.records) > len(_frames(stage))  # the other has nothing to show
+    assert any("tells_a_name returned the text 'a': return NamespacedName(" in text for text in stage.log.texts())
+
+
+@staged
+async def test_a_predicate_that_fails_is_named_with_its_error(stage: Stage) -> None:
+    def choosy(event: Any) -> bool:
+        raise LookupError("no such thing")
+
+    @controller(Widget, name="bad", predicates=[choosy])
+    async def bad(each: Widget, ctx: Context) -> None:
+        seen.append(each.metadata.name)
+
+    seen: list[str] = []
+    await stage.people.create(widget("a"))
+    async with stage.running(bad):
+        await stage.settle(1)
+    assert seen == ["a"]
+    (told,) = stage.log.texts()
+    assert "choosy failed on Widget default/a: LookupError: no such thing; the event counts all the same" in told
+    assert _frames(stage) == [["choosy"]]
+
+
+# What is refused where it is written
+
+
+async def _later(*_: Any) -> bool:
+    return False
+
+
+@pytest.mark.parametrize(
+    ("predicates", "words"),
+    [
+        (lambda: [_later], "predicate _later is an async def, which is never awaited: make it a plain def"),
+        (lambda: [where(Widget, _later)], "predicate _later is an async def"),
+        (lambda: ["generation_changed"], "'generation_changed' is no predicate: give a function of an event"),
+        (lambda: _later, r"predicates is a list: predicates=\[_later\]"),
+    ],
+)
+def test_what_cannot_be_a_predicate_is_refused_where_it_is_written(predicates: Any, words: str) -> None:
+    with pytest.raises(TypeError, match=words):
+
+        @controller(Widget, predicates=predicates())
+        async def bad(each: Widget, ctx: Context) -> None: ...

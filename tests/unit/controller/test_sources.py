@@ -191,7 +191,7 @@ async def test_a_predicate_that_raises_is_reported_and_taken_for_a_yes(stage: St
     await stage.people.create(widget("a"))
     await stage.settle()
     assert told.keys == [A]
-    assert "failed on Widget default/a; the event counts all the same" in stage.log.texts()[0]
+    assert "broken failed on Widget default/a: KeyError: 'x'; the event counts all the same" in stage.log.texts()[0]
     await stop(task)
 
 
@@ -355,7 +355,7 @@ async def test_a_map_function_that_returns_a_name_is_told_so(stage: Stage) -> No
     await stage.people.create(widget("a"))
     await stage.settle()
     assert told.keys == []
-    assert "returned the text 'a': return requests, not names" in stage.log.texts()[0]
+    assert "returned the text 'a': return NamespacedName(namespace, name)" in stage.log.texts()[0]
     await stop(task)
 
 

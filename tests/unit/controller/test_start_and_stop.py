@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import weakref
+from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.unit.controller.stage import Light, Stage, Widget, lightly, staged, widget
 
 from ostinato.api.gvk import NamespacedName
+from ostinato.api.markers import Foreign, marked
 from ostinato.cache import SyncError
 from ostinato.cache.freshness import Expectation, Written
 from ostinato.cache.own_writes import recording
@@ -473,13 +475,35 @@ async def test_a_kind_that_is_missing_is_told_within_seconds_and_is_an_error_at_
     task = asyncio.create_task(gadgets.run(stage.surroundings))
     await stage.settle(10)
     assert not task.done()
-    assert "controller gadgets waits for Gadget of example.dev/v1" in stage.log.texts()[0]
+    file = Path(__file__).relative_to(Path.cwd())
+    installs = f"`ostinato manifests {file} | kubectl apply -f -` installs it"
+    assert stage.log.texts()[0] == (
+        "controller gadgets waits for Gadget of example.dev/v1: the server refuses: gadgets.example.dev: "
+        'no matches for kind "Gadget" in version "example.dev/v1"; '
+        f"is its definition gadgets.example.dev installed? {installs}"
+    )
     with pytest.raises(SyncError) as caught:
         await task
     assert str(caught.value) == (
         "controller gadgets: Gadget of example.dev/v1 is not synced after 30 s: "
-        'no matches for kind "Gadget" in version "example.dev/v1"'
+        'no matches for kind "Gadget" in version "example.dev/v1"; '
+        f"is its definition gadgets.example.dev installed? {installs}"
     )
+
+
+@staged
+async def test_a_kind_of_somebody_else_that_is_missing_comes_with_its_program(stage: Stage) -> None:
+    @marked(Foreign())
+    class Gadget(Widget, group="example.dev", version="v1", kind="Gadget"):
+        pass
+
+    @controller(Gadget)
+    async def gadgets(gadget: Gadget, ctx: Context) -> None: ...
+
+    task = asyncio.create_task(gadgets.run(stage.surroundings))
+    await stage.settle(10)
+    assert stage.log.texts()[0].endswith("installed? It comes with the program whose kind it is")
+    task.cancel()
 
 
 @staged

@@ -1,0 +1,34 @@
+"""Remedies: what to do about a kind that a server does not have, or does not let be watched."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from ostinato.api.errors import Forbidden, NotFound
+from ostinato.api.markers import Foreign, markers_on
+from ostinato.api.object import CustomResource
+from ostinato.client.views import Typed, View
+
+
+def remedy_for(view: View[Any], cause: Exception | None) -> str:
+    """What follows the server's words; "" if there is nothing to add to them."""
+    if not isinstance(view, Typed):
+        return ""
+    if isinstance(cause, Forbidden):
+        return f"; `ostinato manifests {_file_of(view.cls)}` writes the role that it needs"
+    if not isinstance(cause, NotFound) or not issubclass(view.cls, CustomResource):
+        return ""
+    if Foreign() in markers_on(view.cls):
+        return " It comes with the program whose kind it is"
+    return f" `ostinato manifests {_file_of(view.cls)} | kubectl apply -f -` installs it"
+
+
+def _file_of(cls: type[Any]) -> str:
+    """The file that a class is in, as it is named from here."""
+    file = getattr(sys.modules.get(cls.__module__), "__file__", None)
+    if file is None:
+        return "FILE"
+    path = Path(file)
+    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else file

@@ -1,0 +1,43 @@
+"""Traces: tracebacks of what users wrote, from where their code begins.
+
+What leads there, the loop that calls them, is the same in every traceback, and hides theirs.
+"""
+
+from __future__ import annotations
+
+from types import TracebackType
+
+_CALLERS = tuple(f"{__package__}.{each}" for each in ("reconcilers", "handlers", "predicates", "kind_source"))
+
+
+def shorten(error: BaseException) -> bool:
+    """Cut what leads to the user's code off the tracebacks of an error and of its causes.
+
+    Whether there is such code. If there is none, all stays as it is.
+    """
+    parts = {each: _users_part(each.__traceback__) for each in _chain(error)}
+    if all(part is None for part in parts.values()):
+        return False
+    for each, part in parts.items():  # None: what was made of a user's error, which tells the place
+        each.__traceback__ = part
+    return True
+
+
+def _chain(error: BaseException) -> list[BaseException]:
+    """The error and its causes, each once: nobody keeps them from going round in circles."""
+    found: list[BaseException] = []
+    following: BaseException | None = error
+    while following is not None and not any(following is each for each in found):
+        found.append(following)
+        following = following.__cause__ or (None if following.__suppress_context__ else following.__context__)
+    return found
+
+
+def _users_part(trace: TracebackType | None) -> TracebackType | None:
+    """What comes after the last frame that calls users' functions; None if nothing does."""
+    part: TracebackType | None = None
+    while trace is not None:
+        if trace.tb_frame.f_globals.get("__name__") in _CALLERS:
+            part = trace.tb_next
+        trace = trace.tb_next
+    return part
