@@ -159,6 +159,19 @@ webhooks = Webhooks(up, down, fill_in, check, endpoint=ServiceEndpoint("gadgets"
 """
 
 
+def test_of_a_cluster_on_which_nothing_can_run_nothing_is_said(tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    if request.config.getoption("--cluster"):
+        pytest.skip("it brings its own server")
+    file = tmp_path / "broken_file.py"
+    file.write_text("import no_such_module")
+    ran = subprocess.run(
+        [sys.executable, *OSTINATO, "run", "--embedded", str(file)], capture_output=True, text=True, check=False
+    )
+    assert (ran.returncode, ran.stdout) == (1, "")
+    assert ran.stderr.startswith(f"ostinato run: {file} cannot be imported:\nTraceback")
+    assert ran.stderr.endswith("ModuleNotFoundError: No module named 'no_such_module'\n")
+
+
 def test_webhooks_are_asked_without_a_cluster(tmp_path: Path, request: pytest.FixtureRequest) -> None:
     if request.config.getoption("--cluster"):
         pytest.skip("it brings its own server")

@@ -16,10 +16,12 @@ from importlib.machinery import ModuleSpec
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType, TracebackType
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from ostinato.cli.failure import Failure
 from ostinato.manager.hosting import Host, hosting
+
+_OURS: Final = str(Path(__file__).parent.parent) + os.sep
 
 
 class Found(NamedTuple):
@@ -54,8 +56,7 @@ def load(found: Found, host: Host) -> ModuleType:
     except SystemExit as error:
         raise Failure(f"{found.target} calls for an exit ({error.code}) when it is imported") from None
     except Exception as error:  # noqa: BLE001 - whatever the user's file does
-        trace = "".join(traceback.format_exception(type(error), error, _users_part(error.__traceback__, found)))
-        raise Failure(f"{found.target} cannot be imported:\n{trace.rstrip()}") from None
+        raise Failure(f"{found.target} cannot be imported:\n{_trace(error, found)}") from None
     return module
 
 
@@ -109,6 +110,16 @@ def _unreadable(target: str, error: Exception) -> Failure:
     place = target if where.name == Path(target).name else str(where)
     line = f"\n    {error.text.strip()}" if error.text else ""
     return Failure(f"{place}, line {error.lineno}: {error.msg}{line}")
+
+
+def _trace(error: Exception, found: Found) -> str:
+    """The error, and where in the user's code it came up: what we looked at before we raised it helps nobody."""
+    told = traceback.TracebackException(type(error), error, _users_part(error.__traceback__, found))
+    frames = list(told.stack)
+    while len(frames) > 1 and frames[-1].filename.startswith(_OURS):
+        frames.pop()
+    told.stack = traceback.StackSummary.from_list(frames)
+    return "".join(told.format()).rstrip()
 
 
 def _users_part(trace: TracebackType | None, found: Found) -> TracebackType | None:

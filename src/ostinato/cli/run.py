@@ -61,7 +61,7 @@ def run(options: RunOptions) -> None:
         host = Host(choices=cluster.choices, namespace=options.namespace)
         program = program_of([load(found, host)], host)
         with _told():
-            runner.run(_run(program, options, cluster.beside))
+            runner.run(_run(program, options, cluster))
 
 
 def _check(options: RunOptions) -> None:
@@ -85,6 +85,7 @@ def _interruptible() -> Iterator[None]:
 class _Cluster(NamedTuple):
     choices: Choices
     beside: Sequence[Served] = ()  # what runs beside the managers, and ends with them
+    place: str = ""  # how others reach it, said once the program runs: one that cannot has none
 
 
 @contextmanager
@@ -106,10 +107,9 @@ def _cluster(options: RunOptions, runner: asyncio.Runner) -> Iterator[_Cluster]:
     world = World.real()
     cluster = _embedded(world, options.state, runner)
     try:
-        sys.stdout.write(f"the embedded cluster is at {cluster.url}: kubectl --kubeconfig {cluster.kubeconfig}\n")
-        sys.stdout.flush()
+        place = f"the embedded cluster is at {cluster.url}: kubectl --kubeconfig {cluster.kubeconfig}\n"
         config = Config.load(path=cluster.kubeconfig, namespace=namespace)
-        yield _Cluster(Choices(config=config, connect=cluster.connect, **others), [cluster])
+        yield _Cluster(Choices(config=config, connect=cluster.connect, **others), [cluster], place)
     finally:
         runner.run(cluster.close())
         world.executor.close()
@@ -128,7 +128,7 @@ def _embedded(world: World, state: str | None, runner: asyncio.Runner) -> Embedd
     return cluster
 
 
-async def _run(program: Program, options: RunOptions, beside: Sequence[Served]) -> None:
+async def _run(program: Program, options: RunOptions, cluster: _Cluster) -> None:
     if options.embedded:
         for webhooks in program.webhooks:
             webhooks.serve_at(_HERE, _free_port())
@@ -138,9 +138,9 @@ async def _run(program: Program, options: RunOptions, beside: Sequence[Served]) 
     if options.embedded and program.webhooks:
         await install_webhooks(program.managers[0], program.webhooks)
     names = ", ".join(each.name for each in program.runnables)
-    sys.stdout.write(f"running {names}\n")
+    sys.stdout.write(f"{cluster.place}running {names}\n")
     sys.stdout.flush()
-    await serve_together(*program.managers, *beside)
+    await serve_together(*program.managers, *cluster.beside)
 
 
 def _free_port() -> int:

@@ -112,6 +112,15 @@ def test_an_error_of_the_file_shows_the_users_lines_alone() -> None:
     assert "loading.py" not in text
 
 
+def test_what_is_refused_shows_where_it_was_written_and_not_where_it_was_refused() -> None:
+    text = "from ostinato import controller\n\n@controller('Widget')\nasync def widgets(widget, ctx): ...\n"
+    with pytest.raises(Failure) as failure:
+        loaded(written("refused.py", text))
+    assert "line 3, in <module>\n    @controller('Widget')\n" in str(failure.value)
+    assert str(failure.value).count("  File ") == 1
+    assert "TypeError: the text 'Widget' is no kind: give a class of ostinato.kinds" in str(failure.value)
+
+
 def test_a_file_that_leaves_is_told() -> None:
     with pytest.raises(Failure, match="calls for an exit \\(3\\) when it is imported"):
         loaded(written("leaves.py", "raise SystemExit(3)"))
