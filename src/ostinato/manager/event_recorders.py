@@ -53,7 +53,12 @@ class _Recorder:
                 _logger.error("event %s: there is no option %r, only %s", reason, unknown[0], known)
             kind = options.get("kind", "Normal")
             if kind not in ("Normal", "Warning"):
-                _logger.error("event %s about %s is dropped: there is no type %r", reason, _told(regarding), kind)
+                _logger.error(
+                    "event %s about %s is dropped: there is no type %r, only Normal and Warning",
+                    reason,
+                    _told(regarding),
+                    kind,
+                )
                 return
             self._record(_reference(regarding), _written(reason), _written(note), kind, options)
         except Exception:  # whatever was given: an event is worth less than the work that it is about

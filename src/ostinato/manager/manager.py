@@ -22,6 +22,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from functools import cached_property
+from inspect import isroutine
 from typing import Any, Final, Self
 
 import msgspec
@@ -220,11 +221,14 @@ class Manager:
             if isinstance(runnable, Informers):
                 self._add_cache(runnable)
             elif not callable(getattr(runnable, "run", None)) or not getattr(runnable, "name", ""):
-                raise TypeError(f"{runnable!r} cannot be run: it needs a name and `async def run(surroundings)`")
+                raise TypeError(f"{_told(runnable)}: what is added has a name and `async def run(surroundings)`")
             elif self._groups is not None:
                 self._groups.add(runnable, self._surroundings(runnable))
             elif any(runnable.name == each.name for each in self._added):
-                raise ValueError(f"there is a runnable {runnable.name!r} already: names are unique in a manager")
+                raise ValueError(
+                    f"there is a runnable {runnable.name!r} already: names are unique in a manager; "
+                    f"give one of them another, e.g. @controller(..., name={runnable.name + '-2'!r})"
+                )
             else:
                 self._added.append(runnable)
         return self
@@ -379,3 +383,14 @@ class Manager:
 
     async def _answer_metrics(self, path: str, query: Query) -> Answer | None:  # noqa: ARG002 - there is nothing to choose
         return Answer(200, self.metrics.text(), exposition.CONTENT_TYPE) if path == "/metrics" else None
+
+
+def _told(runnable: object) -> str:
+    """Why it cannot be run, and what can be."""
+    if isinstance(runnable, Builder):
+        return "a Builder is no controller yet: call its complete(reconciler)"
+    if isinstance(runnable, type):
+        return f"{runnable.__name__} is a class: give an object of it"
+    if isroutine(runnable):
+        return f"{runnable.__name__} is a function and no controller: write @controller(Kind) above it"
+    return f"{runnable!r} cannot be run"

@@ -318,14 +318,25 @@ async def test_caches_of_other_clusters_are_filled_before_anything_runs(stage: S
     await rig.stop()
 
 
+async def rings(each: Any, ctx: Any) -> None: ...
+
+
 @staged
 async def test_names_are_unique_and_only_what_can_run_is_added(stage: Stage) -> None:
     rig = Rig(stage)
     rig.manager.add(rig.part("a"))
     with pytest.raises(ValueError, match="'a' already"):
         rig.manager.add(rig.part("a"))
-    with pytest.raises(TypeError, match="cannot be run"):
+    with pytest.raises(ValueError, match=r"give one of them another, e\.g\. @controller\(\.\.\., name='a-2'\)"):
+        rig.manager.add(rig.part("a"))
+    with pytest.raises(TypeError, match="cannot be run: what is added has a name and `async def run"):
         rig.manager.add(object())
+    with pytest.raises(TypeError, match=r"rings is a function and no controller: write @controller\(Kind\) above it"):
+        rig.manager.add(rings)
+    with pytest.raises(TypeError, match="Rig is a class: give an object of it"):
+        rig.manager.add(Rig)
+    with pytest.raises(TypeError, match=r"a Builder is no controller yet: call its complete\(reconciler\)"):
+        rig.manager.add(rig.manager.build("rings"))
     await rig.start()
     with pytest.raises(ValueError, match="'a' already"):
         rig.manager.add(rig.part("a"))
