@@ -32,7 +32,7 @@ from ostinato.controller.metrics import ControllerStatistics, Outcome
 from ostinato.controller.options import ControllerOptions
 from ostinato.controller.reasons import Why
 from ostinato.controller.result import Result, TerminalError, is_terminal
-from ostinato.controller.runnable import Surroundings, no_span
+from ostinato.controller.runnable import Span, Surroundings, no_span
 from ostinato.controller.steps import Measured
 from ostinato.controller.trace import shorten
 
@@ -126,12 +126,23 @@ class Worker:
             if self._span is None:
                 outcome = await self._run(context)
             else:
-                with self._span("reconcile", _attributes(reconcile)):
-                    outcome = await self._run(context)
+                outcome = await self._traced(self._span, reconcile, context)
             verdict = self._judge(key, outcome, attempt, writes)
             self._statistics.ran(_label(verdict, outcome), clock.monotonic() - began, why.reasons)
             self._look_for_loop(key, why, changes)
         return verdict
+
+    async def _traced(self, span: Span, reconcile: Reconcile, context: Context) -> Result | Exception:
+        """The same, shown in a trace, as failed if it has: a span learns that by being left with the error."""
+        waited = self._statistics.queue.last_wait  # by this key: nothing was awaited since it was taken
+        try:
+            with span("reconcile", _attributes(reconcile, waited)):
+                outcome = await self._run(context)
+                if isinstance(outcome, Exception) and not self._is_quiet(reconcile.request, outcome):
+                    raise outcome
+                return outcome
+        except Exception as error:  # noqa: BLE001 - judged by the caller
+            return error
 
     async def _run(self, context: Context) -> Result | Exception:
         """The result, or the error. What cancels the worker is raised; what the reconciler cancels by itself is not."""
@@ -183,13 +194,17 @@ class Worker:
             if outcome.retry:
                 return Verdict(writes=writes, retry=True, reason=reasons.RETRY, priority=outcome.priority)
             return Verdict(writes=writes, succeeded=True)
-        if _is_overtaken(outcome) or self._is_gone(key, outcome):
+        if self._is_quiet(key, outcome):
             self._statistics.conflicts += 1
             log = self._logger.warning if attempt > _MOST_QUIET_CONFLICTS else self._logger.debug
             what = "has to wait" if isinstance(outcome, StillOwned) else "overtaken by another writer"
             log("%s: %s (%d in a row): %s", self._about(key), what, attempt, outcome)
             return Verdict(writes=writes, retry=True, reason=reasons.CONFLICT)
         return self._failed(key, outcome, writes)
+
+    def _is_quiet(self, key: Hashable, error: Exception) -> bool:
+        """Whether it is no failure: another writer was faster."""
+        return _is_overtaken(error) or self._is_gone(key, error)
 
     def _is_gone(self, key: Hashable, error: Exception) -> bool:
         """Whether the object itself was deleted while it was reconciled."""
@@ -265,13 +280,14 @@ class ExitError(RuntimeError):
     """A reconciler wanted to end the process."""
 
 
-def _attributes(reconcile: Reconcile) -> dict[str, str]:
+def _attributes(reconcile: Reconcile, waited: float) -> dict[str, str]:
     """Of its span."""
     return {
         "controller": reconcile.controller,
         "request": str(reconcile.request),
         "reconcile_id": reconcile.id,
         "why": str(reconcile.why),
+        "queued_seconds": f"{waited:.6f}",
     }
 
 

@@ -22,6 +22,7 @@ from ostinato.manager.connecting import Connect, Purpose
 from ostinato.manager.events import Events
 from ostinato.manager.fence import Fence, FencedTransport
 from ostinato.manager.metrics import Tallies
+from ostinato.manager.tracing import traced
 from ostinato.world import World
 
 
@@ -63,7 +64,7 @@ class Connections:
         self._connect = connect
         self._world = world
         self._identity = identity
-        self.live = self._client(connect(Purpose(metrics=self.tallies)))
+        self.live = self._client(traced(connect(Purpose(metrics=self.tallies))))
         self._clients = [self.live]
         measured = self._measured(caches)
         self.informers = Informers(self.live, settings=measured.settings, defaults=measured.defaults)
@@ -71,7 +72,7 @@ class Connections:
         self.leaders = self.everybodys
         if fence is not None:
             transport = connect(Purpose(deadline=fence.deadline, metrics=self.tallies))
-            fenced = self._client(FencedTransport(transport, fence))
+            fenced = self._client(FencedTransport(traced(transport), fence))
             self._clients.append(fenced)
             self.leaders = CachedClient(fenced, self.informers, unwatched=caches.unwatched)
         self.events = Events(self.live, world)

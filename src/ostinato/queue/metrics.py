@@ -107,6 +107,7 @@ class QueueStatistics(Generic[K]):
         self.retries = 0
         self.queue_duration = Histogram(bounds)
         self.work_duration = Histogram(bounds)
+        self.last_wait = 0.0  # in seconds, of the key that was taken last
         self._name = {"name": name}
         self._clock = clock
         self._depth = {"0": 0}  # by label
@@ -126,7 +127,8 @@ class QueueStatistics(Generic[K]):
     def taken(self, key: K, priority: int) -> None:
         self._depth[self._labels.get(priority) or self._label(priority)] -= 1
         now = self._taken_at[key] = self._clock.monotonic()
-        self.queue_duration.observe(now - self._added_at.pop(key))
+        self.last_wait = now - self._added_at.pop(key)
+        self.queue_duration.observe(self.last_wait)
 
     def done(self, key: K) -> None:
         self.work_duration.observe(self._clock.monotonic() - self._taken_at.pop(key))
