@@ -103,6 +103,17 @@ class Controller:
         if self._loop is not None:
             self._loop.start_source(source)
 
+    async def unwatch(self, source: Source) -> None:
+        """Hear of a source no longer; it has ended when this returns. What it told before is reconciled all the same.
+
+        Its informer goes on, for those who read; `informers.release` ends it. A ValueError if there is no such source.
+        """
+        if source not in self._sources:
+            raise ValueError(f"controller {self.name} does not watch {source}, or not this source of it")
+        self._sources.remove(source)
+        if self._loop is not None:
+            await self._loop.end_source(source)
+
     async def warm_up(self, surroundings: Surroundings) -> None:
         """Start the sources, and return when all are ready. Nothing is done unless the options ask for it."""
         options = self.options.complete(surroundings.controllers)
@@ -204,6 +215,14 @@ class _Loop:
         )
         self._running[task] = source
         task.add_done_callback(self._source_ended)
+
+    async def end_source(self, source: Source) -> None:
+        tasks = [task for task, each in self._running.items() if each is source]
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+        self._starting.pop(source, None)
 
     async def _run_source(self, source: Source, sink: Sink) -> None:
         await source.run(sink)
