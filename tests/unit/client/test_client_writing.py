@@ -12,6 +12,7 @@ from tests.unit.client.stage import WIDGETS, Json, Stage, Widget, WidgetSpec, Wi
 from ostinato.api.errors import AlreadyExists, BadRequest, Conflict, Invalid, NotFound
 from ostinato.api.gvk import NamespacedName
 from ostinato.api.meta import ObjectMeta
+from ostinato.api.object import kind_of
 from ostinato.client import (
     JsonPatch,
     MergePatch,
@@ -298,9 +299,43 @@ async def test_metadata_that_was_read_alone_can_be_patched(stage: Stage) -> None
 async def test_a_patch_of_the_status_leaves_the_rest(stage: Stage) -> None:
     await stage.client.create(WIDGETS)
     widget = await stage.client.create(Widget(metadata=ObjectMeta(name="a"), spec=WidgetSpec(replicas=1)))
+    widget.spec.replicas = 9
     widget.status = WidgetStatus(ready=1)
     patched = await stage.client.patch(widget, subresource="status")
-    assert patched.status == WidgetStatus(ready=1)
+    assert (patched.spec.replicas, patched.status) == (1, WidgetStatus(ready=1))
+
+
+@staged
+async def test_an_update_or_patch_of_the_rest_leaves_the_status(stage: Stage) -> None:
+    await stage.client.create(WIDGETS)
+    widget = await stage.client.create(
+        Widget(metadata=ObjectMeta(name="a"), spec=WidgetSpec(replicas=1), status=WidgetStatus(ready=7))
+    )
+    assert not widget.status
+    widget.spec.replicas, widget.status = 2, WidgetStatus(ready=7)
+    updated = await stage.client.update(widget)
+    assert (updated.spec.replicas, updated.status) == (2, None)
+    updated.spec.replicas, updated.status = 3, WidgetStatus(ready=7)
+    patched = await stage.client.patch(updated)
+    assert (patched.spec.replicas, patched.status) == (3, None)
+
+
+@staged
+async def test_what_a_write_gives_back_says_its_kind(stage: Stage) -> None:
+    await stage.client.create(WIDGETS)
+    given = {"apiVersion": "example.dev/v1", "kind": "Widget", "metadata": {"name": "a"}, "spec": {"replicas": 1}}
+    change = MergePatch({"metadata": {"labels": {"x": "y"}}})
+    answers = [await stage.client.create(given)]
+    answers.append(await stage.client.update({**answers[-1], "spec": {"replicas": 2}}))
+    answers.append(await stage.client.update({**answers[-1], "status": {"ready": 1}}, subresource="status"))
+    answers.append(await stage.client.patch(WIDGET_KIND, "a", change))
+    answers.append(
+        await stage.client.patch(WIDGET_KIND, "a", MergePatch({"status": {"ready": 2}}), subresource="status")
+    )
+    answers.append(await stage.client.apply(given, force=True))
+    assert [(each["apiVersion"], each["kind"]) for each in answers] == [("example.dev/v1", "Widget")] * 6
+    metadata = await stage.client.patch(MetadataOf(Widget), "a", change)
+    assert kind_of(metadata).gvk == kind_of(Widget).gvk
 
 
 # Apply

@@ -121,8 +121,10 @@ def test_a_waiting_key_comes_at_its_earliest_time_with_its_highest_priority() ->
         queue.add_after("a", 9, 7)
         queue.add_after("a", 7, 3)
         queue.add_after("b", 5, 5)
+        queue.add_after("c", 9, 6)
+        queue.add_after("c", 5, -100)
         await clock.sleep(5)
-        assert [await queue.get() for _ in range(2)] == ["a", "b"]
+        assert [await queue.get() for _ in range(3)] == ["a", "c", "b"]
         assert queue.priority_of("a") == 7
         assert clock.monotonic() == 5
 

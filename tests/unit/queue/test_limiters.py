@@ -180,6 +180,25 @@ def test_a_failing_key_waits_longer_each_time_until_it_is_forgotten() -> None:  
     simulation.run(main())
 
 
+def test_the_failures_of_one_key_do_not_hold_back_another() -> None:  # B53
+    simulation = Simulation(0)
+
+    async def main() -> None:
+        queue: WorkQueue[str] = WorkQueue(simulation.clock, limiter=ExponentialBackoff(1, 60))
+        for key in "aaabbc":
+            queue.add_rate_limited(key)
+            queue._delayed.clear()
+        for key in "abc":
+            queue.add_rate_limited(key)
+        came = {}
+        for _ in range(3):
+            key = await queue.get()
+            came[key] = simulation.clock.monotonic()
+        assert came == {"a": 8, "b": 4, "c": 2}
+
+    simulation.run(main())
+
+
 def test_a_queue_limits_by_default_as_client_go_does_for_controllers() -> None:  # 140
     simulation = Simulation(0)
 

@@ -172,6 +172,9 @@ def test_the_depth_moves_with_the_priority_of_a_key() -> None:  # B56
         queue.add("b", 3)
         queue.add("b", 4)
         assert depths(statistics) == {"0": 0, "-100": 1, "3": 0, "4": 1}
+        queue.add_after("c", 5, -100)
+        queue.add_after("c", 9, 4)
+        assert depths(statistics) == {"0": 0, "-100": 1, "3": 0, "4": 1}, "what waits for its time is not counted"
 
     run(main)
 
