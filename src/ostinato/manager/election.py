@@ -135,7 +135,7 @@ class Election:
             await asyncio.wait({renewing, resigning})
             with suppress(asyncio.CancelledError, LeadershipLost):
                 renewing.exception()
-        if self.options.release and not self._fence.was_cut_short(within=self.options.lease_duration):
+        if self.options.release and not self._fence.was_left_open(within=self.options.lease_duration):
             await elector.release()
 
     def _leader_seen(self, identity: str) -> None:

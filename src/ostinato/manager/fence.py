@@ -8,8 +8,8 @@ clock is compared with another.
 - From then on `deadline` is a time on the monotonic clock. It moves with each renewal, and never comes back once it
   was `closed`.
 
-It also remembers when a write was last cut short: nobody knows when, or whether, the server will do it, so that the
-lease must not be given back at once.
+It also remembers when a write was last left open, without an answer or with none that says what became of it: nobody
+knows when, or whether, the server will do it, so that the lease must not be given back at once.
 
 The election's thread moves the fence and the event loop reads it: each is one assignment or one read.
 """
@@ -20,7 +20,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Final
 
-from ostinato.client.transport import DeadlinePassed, Request, RequestTimedOut, Response, Transport, WebSocket
+from ostinato.client.transport import DeadlinePassed, Request, Response, Transport, TransportError, WebSocket
 from ostinato.world import Clock
 
 _READS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -31,7 +31,7 @@ class Fence:
         self._clock = clock
         self._until: float | None = None
         self._closed = False
-        self._cut_short_at = float("-inf")
+        self._left_open_at = float("-inf")
 
     def deadline(self) -> float | None:
         """The time after which nothing may be sent; None as long as this process has never led."""
@@ -53,13 +53,13 @@ class Fence:
         self._closed = True
         self._until = float("-inf")
 
-    def cut_short(self) -> None:
-        """A write was given up before its answer came."""
-        self._cut_short_at = self._clock.monotonic()
+    def left_open(self) -> None:
+        """A write may have been done, or may be done yet."""
+        self._left_open_at = self._clock.monotonic()
 
-    def was_cut_short(self, within: float) -> bool:
+    def was_left_open(self, within: float) -> bool:
         """Whether that happened in so many seconds."""
-        return self._clock.monotonic() - self._cut_short_at < within
+        return self._clock.monotonic() - self._left_open_at < within
 
 
 class FencedTransport:
@@ -79,10 +79,15 @@ class FencedTransport:
         if not self._fence.is_open:
             raise self._refusal(request)
         try:
-            return await self._inner.request(request)
-        except (asyncio.CancelledError, RequestTimedOut):
-            self._fence.cut_short()
+            answer = await self._inner.request(request)
+        except DeadlinePassed:
             raise
+        except (asyncio.CancelledError, TransportError):
+            self._fence.left_open()
+            raise
+        if answer.status >= 500:  # a server that gives up a request may do it all the same
+            self._fence.left_open()
+        return answer
 
     async def websocket(self, request: Request, protocols: Sequence[str]) -> WebSocket:
         if not self._fence.is_open:
