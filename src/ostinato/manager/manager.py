@@ -258,26 +258,11 @@ class Manager:
         if current_host() is not None:
             raise RuntimeError("a file that is loaded to be run by another program calls run(), or leaves it to that")
         connections = self._connections
-        groups = Groups(self.world.clock, self._failed)
-        self._election = self._made_election(connections)
-        parts = self._parts = Parts(
-            self._endpoints,
-            groups,
-            [connections.informers, *self._more_caches],
-            self._caches.sync_timeout,
-            self._election,
-        )
-        lifecycle = self._lifecycle = Lifecycle(parts, self.world.clock, self._grace, self._filled)
-        self._show_metrics(connections)
-        for runnable in self._added:
-            groups.add(runnable, self._surroundings(runnable))
-            if is_webhook(runnable) and runnable.name not in self._health["readyz"]:
-                self._health["readyz"].add(runnable.name, runnable.check)
-        self._groups = groups
-        connections.events.start()
-        if self._told_to_stop:
-            lifecycle.stop()
         try:
+            lifecycle = self._lifecycle = self._assembled(connections)
+            connections.events.start()
+            if self._told_to_stop:
+                lifecycle.stop()
             await lifecycle.live()
         finally:
             self._ended = True
@@ -305,6 +290,25 @@ class Manager:
         namespace = "default" if config is None else config.namespace
         me = Identity(namespace=namespace, field_manager=self._field_manager, warn=self._warn)
         return Connections(connect, self.world, me, self._caches, self._fence)
+
+    def _assembled(self, connections: Connections) -> Lifecycle:
+        """All parts, ready to be started."""
+        groups = Groups(self.world.clock, self._failed)
+        self._election = self._made_election(connections)
+        self._parts = Parts(
+            self._endpoints,
+            groups,
+            [connections.informers, *self._more_caches],
+            self._caches.sync_timeout,
+            self._election,
+        )
+        self._show_metrics(connections)
+        for runnable in self._added:
+            groups.add(runnable, self._surroundings(runnable))
+            if is_webhook(runnable) and runnable.name not in self._health["readyz"]:
+                self._health["readyz"].add(runnable.name, runnable.check)
+        self._groups = groups
+        return Lifecycle(self._parts, self.world.clock, self._grace, self._filled)
 
     def _surroundings(self, runnable: Runnable) -> Surroundings:
         connections = self._connections

@@ -2,12 +2,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import suppress
 from typing import Any
 
 import pytest
 from tests.unit.manager.stage import Stage, Wire, staged
 
-from ostinato.api.errors import Forbidden, NotFound
+from ostinato.api.errors import APIError, Forbidden, NotFound
 from ostinato.api.meta import ObjectMeta
 from ostinato.api.object import kind_of
 from ostinato.cache.informers import Informers
@@ -740,6 +741,66 @@ async def test_a_write_that_was_cut_short_keeps_the_lease_until_it_expires(stage
     await rig.start(1)
     await rig.stop()
     assert (await stage.lease()).spec.holder_identity, "the write may still be on its way"
+
+
+class _BadGateway:
+    """An answer of something in between that does not know what became of the request."""
+
+    status, headers, warnings = 504, dict[str, str](), ()
+
+    async def read(self) -> bytes:
+        return b""
+
+
+@pytest.mark.parametrize("outcome", [ConnectionLost("cut"), _BadGateway(), None])
+def test_a_write_of_which_nobody_knows_what_became_keeps_the_lease_too(outcome: Any) -> None:
+    @staged
+    async def play(stage: Stage) -> None:
+        async def write(surroundings: Surroundings) -> None:
+            with suppress(ConnectionLost, APIError):
+                await surroundings.client.create(ConfigMap(metadata=ObjectMeta(name="cut")))
+
+        rig = Rig(stage, leader_election=QUICK)
+        rig.manager.add(Task("writes", write))
+        _ = rig.manager.client
+        wire = rig.wires["leader"]
+        inner = wire.inner
+
+        class Lossy:
+            async def request(self, request: Request) -> Any:
+                answer = await inner.request(request)
+                if isinstance(outcome, Exception):
+                    raise outcome
+                return outcome or answer
+
+        wire.inner = Lossy()
+        await rig.start(1)
+        assert await stage.client.get(ConfigMap, "cut")
+        await rig.stop()
+        assert bool((await stage.lease()).spec.holder_identity) == (outcome is not None)
+
+    play()
+
+
+@staged
+async def test_a_manager_that_cannot_be_put_together_leaves_nothing_open(stage: Stage) -> None:
+    class Broken:
+        name = "broken"
+
+        @property
+        def needs_leader_election(self) -> bool:
+            raise LookupError("no such setting")
+
+        async def run(self, surroundings: Surroundings) -> None: ...
+
+    rig = Rig(stage)
+    rig.manager.add(Broken())
+    await rig.manager.client.get(ConfigMap, "x", missing=None)
+    with pytest.raises(LookupError):
+        await rig.manager.serve()
+    assert all(wire.closed for wire in rig.wires.values())
+    with pytest.raises(RuntimeError, match="already started"):
+        await rig.manager.serve()
 
 
 @staged
