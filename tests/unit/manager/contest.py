@@ -76,8 +76,14 @@ class LeaseTransport:
     async def close(self) -> None: ...
 
 
+class Done:
+    """The answer to a write."""
+
+    status = 200
+
+
 class WriteTransport:
-    """Writes of the work: each goes into the log when it comes to the server."""
+    """Writes of the work: each goes into the log when it comes to the server, whether or not anybody waits for it."""
 
     host = "server"
 
@@ -90,6 +96,17 @@ class WriteTransport:
         until = candidate.fence.deadline()
         if until is None or candidate.world.clock.monotonic() > until:
             raise DeadlinePassed("too late")
+        network = candidate.network
+        arriving = asyncio.get_running_loop().create_task(self._arrive())
+        candidate.contest.arriving.add(arriving)
+        arriving.add_done_callback(candidate.contest.arriving.discard)
+        if network.rng.random() < network.losing:
+            raise ConnectionLost("the connection broke behind the request")
+        await asyncio.shield(arriving)
+        return Done()
+
+    async def _arrive(self) -> None:
+        candidate = self._candidate
         await candidate.network.delay(min(SLOWEST_WRITE, candidate.network.slowness + 0.01))
         candidate.contest.log.append((candidate.contest.simulation.clock.monotonic(), candidate.name))
 
@@ -137,7 +154,8 @@ class Candidate:
     async def work(self) -> None:
         with suppress(DeadlinePassed):
             while True:
-                await self.writer.request(Request("POST", "/write"))
+                with suppress(ConnectionLost):
+                    await self.writer.request(Request("POST", "/write"))
                 await self.world.clock.sleep(0.3)
 
     async def live(self) -> None:
@@ -162,6 +180,7 @@ class Contest:
         self.rng = self.simulation.rng.fork("contest")
         self.candidates = candidates
         self.log: list[tuple[float, str]] = []  # of writes: when each came to the server, and whose it was
+        self.arriving: set[asyncio.Task[None]] = set()  # writes that are on their way
         self.terms = 0
         self.numbers = 0
         self.living: list[Candidate] = []
@@ -194,6 +213,8 @@ class Contest:
         for life in lives:
             life.cancel()
         await asyncio.wait(lives)
+        if self.arriving:
+            await asyncio.wait(self.arriving)
         await self.server.close()
 
     async def _replace(self) -> None:
