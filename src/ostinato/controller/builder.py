@@ -122,7 +122,7 @@ class Builder:
 
     @property
     def watched(self) -> tuple[Watched, ...]:
-        """The kinds that are watched: what a role must allow."""
+        """The kinds that are watched, and what for."""
         return tuple(watched for watched, _ in self._watched)
 
     @property
@@ -174,6 +174,8 @@ class Builder:
         predicates: Iterable[EventFunction],
         options: dict[str, Any],
     ) -> Self:
+        if role != "watched" and options.get("informers") is not None:
+            raise ControllerError(f"{self._title()}: what is in another cluster is for watches(…, informers=…) alone")
         source = KindSource(kind, handler, KindOptions(predicates=_listed(predicates), **options))
         view = source.view if role == "for" else view_of(kind)
         self._watched.append((Watched(view, role), source))

@@ -84,8 +84,10 @@ class Controller:
 
     @property
     def watches(self) -> tuple[AnyKind, ...]:
+        """What else it hears of, in the manager's cluster."""
         others = [view.gvk for view in (self.view, *self.owned) if view is not None]
-        views = (source.view for source in self._sources if isinstance(source, KindSource))
+        kinds = (source for source in self._sources if isinstance(source, KindSource))
+        views = (source.view for source in kinds if source.options.informers is None)
         return tuple(_kind(view) for view in views if view.gvk not in others)
 
     @property
@@ -98,7 +100,10 @@ class Controller:
         return None if self._loop is None else self._loop.statistics
 
     def watch(self, source: Source) -> None:
-        """Have one more source; if the controller has started, it starts at once."""
+        """Have one more source; if the controller has started, it starts at once.
+
+        Once the controller works, nobody waits for it: a kind that does not exist is told in the log, and comes later.
+        """
         self._sources.append(source)
         if self._loop is not None:
             self._loop.start_source(source)
@@ -193,6 +198,7 @@ class _Loop:
         self._priorities: dict[Hashable, int] = {}  # with which they will be queued
         self._starting: dict[Source, asyncio.Future[None]] = {}  # sources, and whether they are ready
         self._running: dict[asyncio.Task[None], Source] = {}
+        self._working = False
         self._stopping = False
         self._failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         surroundings.metrics.add(self.statistics.families)
@@ -206,7 +212,7 @@ class _Loop:
             controller=self.name,
             surroundings=self._surroundings,
             logger=self._logger,
-            sync_timeout=self._sync_timeout,
+            sync_timeout=None if self._working else self._sync_timeout,
             add=self._add,
             ready=lambda: None if ready.done() else ready.set_result(None),
         )
@@ -271,6 +277,7 @@ class _Loop:
 
     async def work(self) -> None:
         """Reconcile until cancelled, or until a source or a worker fails."""
+        self._working = True
         create = asyncio.get_running_loop().create_task
         workers = [create(self._work(), name=f"controller {self.name}: worker {n}") for n in range(self._workers)]
         try:

@@ -4,7 +4,8 @@
 - It is ready when its handler has heard of every object that was there.
 - A server that refuses (no such kind, forbidden) is reported within seconds and asked again, since a definition may
   come later; when the time for the first sync is over, the error says what the server said. `optional=True` does not
-  wait for a kind that does not exist: its objects are told when it does.
+  wait for a kind that does not exist: its objects are told when it does. A source that was added to a controller that
+  works has all the time there is.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import msgspec
 from ostinato.api.errors import NotFound
 from ostinato.cache.events import Added, Deleted, Event, Updated
 from ostinato.cache.informer import Informer, Registration
-from ostinato.cache.informers import AnyKind, Settings
+from ostinato.cache.informers import AnyKind, Informers, Settings
 from ostinato.cache.syncing import SyncError
 from ostinato.client.views import MetadataOf, View, view_of
 from ostinato.controller.handlers import Handler, Keys
@@ -44,6 +45,7 @@ class KindOptions(msgspec.Struct, frozen=True, kw_only=True):
     - `settings`: what is cached of the kind. Defaults to the informers' own.
     - `metadata_only`: watch the metadata alone.
     - `optional`: do not wait for a kind that does not exist yet.
+    - `informers`: those of another cluster, to watch it there. Default to the manager's own.
     """
 
     predicates: tuple[EventFunction, ...] = ()
@@ -52,6 +54,7 @@ class KindOptions(msgspec.Struct, frozen=True, kw_only=True):
     settings: Settings | None = None
     metadata_only: bool = False
     optional: bool = False
+    informers: Informers | None = None
 
     def __post_init__(self) -> None:
         if self.priority is not None and not isinstance(self.priority, int):
@@ -85,7 +88,8 @@ class KindSource:
     async def run(self, sink: Sink) -> None:
         handler = copy(self._handler)  # what it notes of this kind and these surroundings is not another source's
         await handler.prepare(self.view, sink.surroundings)
-        informer: Informer = sink.surroundings.informers.of(self.view, self.options.settings)
+        informers = self.options.informers or sink.surroundings.informers
+        informer: Informer = informers.of(self.view, self.options.settings)
         if handler.index is not None:
             with suppress(ValueError):  # somebody else has asked for it
                 informer.add_index(handler.index)
@@ -103,28 +107,28 @@ class KindSource:
 
     async def _synced(self, registration: Registration, sink: Sink) -> None:
         clock = sink.surroundings.world.clock
-        until = clock.monotonic() + sink.sync_timeout
+        until = None if sink.sync_timeout is None else clock.monotonic() + sink.sync_timeout
         told = ""
         while True:
-            left = until - clock.monotonic()
+            left = None if until is None else max(until - clock.monotonic(), 0.0)
             try:
-                await registration.synced(max(left, 0.0))
+                await registration.synced(left)
                 return
             except SyncError as error:
                 if self.options.optional and isinstance(error.cause, NotFound):
                     sink.logger.warning("controller %s: %s does not exist yet: %s", sink.controller, self, error)
                     return
-                if left <= 0 or error.cause is None:
-                    late = f"{self} is not synced after {sink.sync_timeout:g} s"
-                    remedy = remedy_for(self.view, error.cause)
+                remedy = remedy_for(self.view, error.cause)
+                if left == 0 or error.cause is None:
+                    late = "" if sink.sync_timeout is None else f" after {sink.sync_timeout:g} s"
                     raise SyncError(
-                        f"controller {sink.controller}: {late}: {error.cause or error}{remedy}", error.cause
+                        f"controller {sink.controller}: {self} is not synced{late}: {error.cause or error}{remedy}",
+                        error.cause,
                     ) from None
                 if str(error) != told:
                     told = str(error)
-                    remedy = remedy_for(self.view, error.cause)
                     sink.logger.warning("controller %s waits for %s: %s%s", sink.controller, self, error, remedy)
-            await clock.sleep(min(_PAUSE, max(left, 0.0)))
+            await clock.sleep(_PAUSE if left is None else min(_PAUSE, left))
 
 
 class _Hearing:
@@ -135,6 +139,7 @@ class _Hearing:
         self._handler = handler
         self._predicates = options.predicates
         self._priority = options.priority
+        self._is_foreign = options.informers is not None
         self._sink = sink
         kind = view.gvk.kind
         self._found, self._resynced = f"{kind} found", f"{kind} resynced"
@@ -173,8 +178,8 @@ class _Hearing:
                 reason, priority = self._found, LOW_PRIORITY
         elif isinstance(event, Updated) and event.old.resource_version == entry.resource_version:
             reason, priority, cause = self._resynced, LOW_PRIORITY, None  # nothing has happened
-        if not isinstance(event, Deleted) and event.relisted:
-            cause = None  # somebody else may have written a state before this one, which nobody tells of
+        if self._is_foreign or (not isinstance(event, Deleted) and event.relisted):
+            cause = None  # versions of another cluster; or somebody else wrote one before this, which nobody tells of
         for key in keys if isinstance(keys, tuple | list) and len(keys) == 1 else dict.fromkeys(keys):
             self._sink.add(key, reason, priority if self._priority is None else self._priority, cause)
 

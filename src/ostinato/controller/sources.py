@@ -30,13 +30,13 @@ class Sink(msgspec.Struct, frozen=True, kw_only=True):
 
     - `add(key, reason, priority, cause)`: have a key reconciled.
     - `ready()`: all that was there at the beginning is told.
-    - `sync_timeout`: seconds that the source has for that.
+    - `sync_timeout`: seconds that the source has for that; None if nobody waits for it: the controller works already.
     """
 
     controller: str
     surroundings: Surroundings
     logger: Logger
-    sync_timeout: float
+    sync_timeout: float | None
     add: Add
     ready: Callable[[], None]
 

@@ -53,6 +53,11 @@ SOURCE = ChannelSource(Channel())
             lambda: Builder("x").watches(ConfigMap, map_to=lambda each: None, handler=ForObject()),
             "watches needs either map_to or a handler",
         ),
+        (lambda: Builder("x").watch_for(Widget, informers=object()), r"is for watches\(…, informers=…\) alone"),
+        (
+            lambda: Builder("x").watch_for(Widget).owns(ConfigMap, informers=object()),
+            r"is for watches\(…, informers=…\) alone",
+        ),
         (lambda: Builder("x").watch_for(Widget).complete(None), "a reconciler is needed"),
         (lambda: Builder("my name").watch_for(Widget).complete(reconcile), "cannot be the name of a controller"),
     ],

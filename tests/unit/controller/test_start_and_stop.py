@@ -21,6 +21,8 @@ from ostinato.controller import (
     Controller,
     ControllerError,
     ControllerOptions,
+    ForObject,
+    KindSource,
     Request,
     Sink,
     StartupSource,
@@ -526,6 +528,29 @@ async def test_a_kind_that_comes_in_time_is_fine(stage: Stage) -> None:
         await stage.people.create(Gadget(metadata=widget("g").metadata))
         await stage.settle()
     assert seen == ["g"]
+
+
+@staged
+async def test_a_kind_that_is_missing_and_was_added_later_ends_nothing_and_is_told_when_it_comes(stage: Stage) -> None:
+    from tests.unit.controller.stage import definition
+
+    class Gadget(Widget, group="example.dev", version="v1", kind="Gadget"):
+        pass
+
+    noting = Noting()
+    made = Builder("widgets").watch_for(Widget).complete(noting)
+    async with stage.running(made):
+        await stage.settle(5)
+        made.watch(KindSource(Gadget, ForObject()))
+        await stage.settle(1000)
+        (text,) = stage.log.texts()
+        assert "controller widgets waits for Gadget of example.dev/v1" in text
+        await stage.people.create(widget("a"))
+        await stage.people.create(definition("Gadget", "gadgets"))
+        await stage.settle(60)
+        await stage.people.create(Gadget(metadata=widget("g").metadata))
+        await stage.settle()
+    assert noting.requests == [Request("default", "a"), Request("default", "g")]
 
 
 @staged

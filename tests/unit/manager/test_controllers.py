@@ -12,11 +12,14 @@ from tests.unit.manager.stage import Stage, staged
 
 from ostinato.api.meta import ObjectMeta
 from ostinato.cache.client import CachedClient
-from ostinato.cache.informers import Settings
+from ostinato.cache.informers import Informers, Settings
+from ostinato.client import Client
 from ostinato.controller import Context, ControllerOptions, Request, Result, controller
 from ostinato.kinds.core_v1 import ConfigMap, Namespace, Secret
 from ostinato.manager import CacheOptions, Manager, Purpose
 from ostinato.manager.logs import JsonFormatter, ReconcileFilter
+from ostinato.server.core import Server
+from ostinato.server.store.log_memory import MemoryLog
 from ostinato.server.transport import InProcessTransport
 
 
@@ -98,6 +101,43 @@ async def test_a_class_is_built_in_the_words_of_controller_runtime(stage: Stage)
     manager.stop()
     await serving
     assert (await stage.lease()).spec.holder_identity == ""
+
+
+@staged
+async def test_a_controller_hears_of_another_cluster_and_writes_to_its_own(stage: Stage) -> None:
+    elsewhere = Server(stage.world, MemoryLog())
+    await elsewhere.start()
+    remote = Client(InProcessTransport(elsewhere), world=stage.world, namespace="default")
+    there = Informers(remote)
+    reader = CachedClient(remote, there, unwatched="refuse")
+
+    class Mirror:
+        async def reconcile(self, request: Request, ctx: Context) -> None:
+            source = await reader.get(Secret, request, missing=None)
+            if source is not None:
+                data = {"from": source.metadata.uid}
+                await ctx.apply(ConfigMap(metadata=ObjectMeta(name=request.name, namespace="default"), data=data))
+
+    def same_name(secret: Secret) -> Request:
+        return Request("default", secret.metadata.name)
+
+    first = await remote.create(Secret(metadata=ObjectMeta(name="first")))
+    await stage.client.create(Secret(metadata=ObjectMeta(name="here")))
+    manager = manager_on(stage).add(there)
+    built = manager.build("mirror").watches(Secret, map_to=same_name, informers=there).complete(Mirror())
+    serving = await settled(stage, manager)
+    second = await remote.create(Secret(metadata=ObjectMeta(name="second")))
+    await stage.clock.sleep(1)
+    found = {each.metadata.name: each.data async for each in stage.client.list(ConfigMap, namespace="default")}
+    for secret in (first, second):
+        assert found[secret.metadata.name] == {"from": secret.metadata.uid}
+    assert "here" not in found
+    assert built.watches == (), "a role of this cluster is not about it"
+    assert manager.informers.all() == []
+    manager.stop()
+    await serving
+    assert not there.of(Secret).is_running
+    await elsewhere.close()
 
 
 @staged

@@ -10,7 +10,7 @@ import pytest
 
 from ostinato.cache import Settings
 from ostinato.client.config import Config
-from ostinato.controller import Context, Surroundings, controller
+from ostinato.controller import Context, Request, Surroundings, controller
 from ostinato.kinds.core_v1 import ConfigMap, Secret
 from ostinato.manager import Manager
 
@@ -36,6 +36,11 @@ def test_the_examples_run(page: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
     async def report(surroundings: Surroundings) -> None: ...
 
+    async def reconcile(request: Request) -> None: ...
+
+    def copies_of(secret: Secret) -> Request:
+        return Request("default", secret.metadata.name)
+
     class Recorder:
         def event(self, *args: Any, **kwargs: Any) -> None: ...
 
@@ -45,6 +50,8 @@ def test_the_examples_run(page: str, monkeypatch: pytest.MonkeyPatch) -> None:
     names: dict[str, Any] = {
         "widgets": widgets,
         "report": report,
+        "reconcile": reconcile,
+        "copies_of": copies_of,
         "manager": Manager(),
         "ConfigMap": ConfigMap,
         "Secret": Secret,
