@@ -37,7 +37,7 @@ Keys: TypeAlias = Iterable[Hashable]
 MapFunction = Callable[..., Keys | Hashable | Awaitable[Keys | Hashable | None] | None]
 """`function(object)` or `function(object, surroundings)`, plain or async: a key, several, or None."""
 
-EventMapFunction = Callable[[Event], Keys]
+EventMapFunction = Callable[[Event], Keys | Hashable | Awaitable[Keys | Hashable | None] | None]
 
 
 class Handler(ABC):
@@ -116,13 +116,7 @@ class MapTo(Handler):
         answer = self._function(*arguments[: self._arguments])
         if inspect.isawaitable(answer):
             answer = await answer
-        if answer is None:
-            return []
-        if isinstance(answer, str):
-            raise TypeError(
-                f"{_name(self._function)} returned the text {answer!r}: return NamespacedName(namespace, name)"
-            )
-        return list(answer) if isinstance(answer, Iterable) else [answer]
+        return keys_of(answer, f"{_name(self._function)} returned")
 
 
 class ForEvent(Handler):
@@ -131,8 +125,17 @@ class ForEvent(Handler):
     def __init__(self, function: EventMapFunction) -> None:
         self._function = function
 
-    def keys(self, event: Event) -> Keys:
+    def keys(self, event: Event) -> Any:  # none, one or many, now or later: whoever asks makes keys of it
         return self._function(event)
+
+
+def keys_of(answer: Any, whence: str) -> list[Hashable]:
+    """The keys that somebody gave: none, one or several. `whence` they come, for the error about a text."""
+    if answer is None:
+        return []
+    if isinstance(answer, str):
+        raise TypeError(f"{whence} the text {answer!r}: give NamespacedName(namespace, name)")
+    return list(answer) if isinstance(answer, Iterable) else [answer]
 
 
 @lru_cache(maxsize=1024)

@@ -25,7 +25,7 @@ from ostinato.cache.informer import Informer, Registration
 from ostinato.cache.informers import AnyKind, Informers, Settings
 from ostinato.cache.syncing import SyncError
 from ostinato.client.views import MetadataOf, View, view_of
-from ostinato.controller.handlers import Handler, Keys
+from ostinato.controller.handlers import Handler, Keys, keys_of
 from ostinato.controller.predicates import EventFunction, check_predicate
 from ostinato.controller.reasons import Cause
 from ostinato.controller.remedy import remedy_for
@@ -34,6 +34,7 @@ from ostinato.controller.trace import shorten
 from ostinato.queue import LOW_PRIORITY
 
 _PAUSE: Final = 1.0  # seconds between looks at a server that refuses
+_RETURNED: Final = "it returned"
 
 
 class KindOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -151,21 +152,20 @@ class _Hearing:
                 return None
         try:
             keys = self._handler.keys(event)
+            if isinstance(keys, tuple | list):  # nearly always, and mostly nobody: what follows is for the others
+                if keys:
+                    self._add(keys, event)
+            elif isawaitable(keys):
+                return self._add_later(keys, event)
+            else:
+                self._add(keys_of(keys, _RETURNED), event)
         except Exception as error:  # noqa: BLE001 - whatever the user's function does
             self._failed(error, event)
-            return None
-        if isinstance(keys, tuple | list):  # nearly always, and mostly nobody: what follows is for the others
-            if keys:
-                self._add(keys, event)
-        elif isawaitable(keys):
-            return self._add_later(keys, event)
-        else:
-            self._add(keys, event)
         return None
 
     async def _add_later(self, keys: Awaitable[Keys], event: Event) -> None:
         try:
-            self._add(await keys, event)
+            self._add(keys_of(await keys, _RETURNED), event)
         except Exception as error:  # noqa: BLE001
             self._failed(error, event)
 

@@ -4,7 +4,7 @@
     StartupSource([Request("", "bootstrap")])
 
 A time that passes while the process is down, or not the leader, is not made up for; a time that comes while the last
-one is still worked on counts once.
+one is still worked on counts once. A function that cannot say the keys of a time is reported, and asked at the next.
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ import asyncio
 from collections.abc import Callable, Hashable, Iterable
 
 from ostinato.api.cron import Schedule, parse_schedule
+from ostinato.controller.handlers import keys_of
 from ostinato.controller.reasons import SCHEDULE, STARTUP
 from ostinato.controller.sources import Sink
 
-KeySource = Iterable[Hashable] | Callable[[], Iterable[Hashable]]
-"""Keys, or a function that gives them when their time has come."""
+KeySource = Iterable[Hashable] | Hashable | Callable[[], Iterable[Hashable] | Hashable]
+"""A key or several, or a function that gives them when their time has come."""
 
 
 class CronSource:
@@ -25,7 +26,7 @@ class CronSource:
         """`time_zone` is the IANA name of the zone whose clocks count. Defaults to UTC."""
         self._text = schedule
         self._schedule: Schedule = parse_schedule(schedule, time_zone)
-        self._keys = keys
+        self._keys = _asked(keys, f"the schedule {schedule!r} has")
 
     def __str__(self) -> str:
         return f"the schedule {self._text!r}"
@@ -38,14 +39,17 @@ class CronSource:
             await clock.sleep((moment - clock.now()).total_seconds())
             if clock.now() < moment:  # the date was set back
                 continue
-            _tell(self._keys, SCHEDULE, sink)
+            try:
+                _tell(self._keys, SCHEDULE, sink)
+            except Exception:  # whatever the user's function does
+                sink.logger.exception("controller %s: the keys of %s are lost this time", sink.controller, self)
             moment = self._schedule.next(clock.now())
         sink.logger.warning("controller %s: %s has no next time", sink.controller, self)
 
 
 class StartupSource:
     def __init__(self, keys: KeySource) -> None:
-        self._keys = keys
+        self._keys = _asked(keys, "the startup has")
 
     def __str__(self) -> str:
         return "the startup"
@@ -56,6 +60,13 @@ class StartupSource:
         await asyncio.get_running_loop().create_future()
 
 
-def _tell(keys: KeySource, reason: str, sink: Sink) -> None:
-    for key in keys() if callable(keys) else keys:
+def _asked(keys: KeySource, whence: str) -> Callable[[], list[Hashable]]:
+    if callable(keys):
+        return lambda: keys_of(keys(), whence)
+    listed = keys_of(keys, whence)
+    return lambda: listed
+
+
+def _tell(keys: Callable[[], list[Hashable]], reason: str, sink: Sink) -> None:
+    for key in keys():
         sink.add(key, reason, 0, None)

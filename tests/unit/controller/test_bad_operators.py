@@ -316,7 +316,7 @@ async def test_a_map_function_that_fails_is_shown_and_one_that_answers_nonsense_
             await stage.settle(1)
     assert _frames(stage)[0] == ["fails"]
     assert len(stage.log.records) > len(_frames(stage))  # the other has nothing to show
-    assert any("tells_a_name returned the text 'a': return NamespacedName(" in text for text in stage.log.texts())
+    assert any("tells_a_name returned the text 'a': give NamespacedName(" in text for text in stage.log.texts())
 
 
 @staged

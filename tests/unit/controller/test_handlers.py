@@ -86,6 +86,43 @@ async def test_a_priority_that_is_given_is_that_of_everything(stage: Stage) -> N
         Builder().watch_for(Widget, priority=nonsense)
 
 
+async def later(event: Event) -> Request:
+    return A
+
+
+@staged
+async def test_a_function_of_events_says_none_one_or_many_now_or_later(stage: Stage) -> None:
+    answers: list[Any] = [lambda event: None, everyone, lambda event: A, lambda event: (A for _ in "ab"), later]
+    told = [await told_by(stage, KindSource(ConfigMap, ForEvent(each))) for each in answers]
+    await stage.people.create(config_map("x"))
+    await stage.settle()
+    assert [each.keys for each, _ in told] == [[], [A], [A], [A], [A]]
+    assert stage.log.texts() == []
+    for _, task in told:
+        await stop(task)
+
+
+@staged
+async def test_what_is_no_key_is_reported_with_the_object_that_nobody_reconciles_now(stage: Stage) -> None:
+    answers: list[Any] = [lambda event: "name", lambda event: [["a", "list"]], lambda event: 1 / 0]
+    told = [await told_by(stage, KindSource(ConfigMap, ForEvent(each))) for each in answers]
+    await stage.people.create(config_map("x"))
+    await stage.settle()
+    assert [each.keys for each, _ in told[::2]] == [[], []]
+    texts = stage.log.texts()
+    assert [text.partition("nobody reconciles now: ")[2] for text in texts if "ConfigMap default/x" in text] == [
+        "TypeError: it returned the text 'name': give NamespacedName(namespace, name)",
+        "ZeroDivisionError: division by zero",
+    ]
+    for _, task in told:
+        await stop(task)
+    async with stage.running(Builder("x").watches(Secret, handler=ForEvent(answers[1])).complete(lambda request: None)):
+        await stage.settle()
+        await stage.people.create(Secret(metadata=config_map("y").metadata))
+        await stage.settle()
+    assert stage.log.texts()[-1].endswith("nobody reconciles now: TypeError: unhashable type: 'list'")
+
+
 @staged
 async def test_a_handler_may_be_that_of_several_kinds(stage: Stage) -> None:
     given: list[str] = []

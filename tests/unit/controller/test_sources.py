@@ -355,7 +355,7 @@ async def test_a_map_function_that_returns_a_name_is_told_so(stage: Stage) -> No
     await stage.people.create(widget("a"))
     await stage.settle()
     assert told.keys == []
-    assert "returned the text 'a': return NamespacedName(namespace, name)" in stage.log.texts()[0]
+    assert "returned the text 'a': give NamespacedName(namespace, name)" in stage.log.texts()[0]
     await stop(task)
 
 
@@ -463,6 +463,35 @@ async def test_the_keys_of_a_schedule_may_come_from_a_function(light: Light) -> 
     await light.settle(20_000)
     assert days == ["05:00"]
     await stop(task)
+
+
+@lightly
+async def test_a_function_that_cannot_say_the_keys_of_a_schedule_is_asked_the_next_time(light: Light) -> None:
+    answers: list[Any] = [OSError("the provider is down"), "a name", A, [A, B], None]
+
+    def keys() -> Any:
+        answer = answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    told, task = await told_by(light, CronSource("* * * * *", keys))
+    await light.settle(300)
+    assert (told.keys, answers, task.done()) == ([A, A, B], [], False)
+    assert light.log.texts() == ["controller test: the keys of the schedule '* * * * *' are lost this time"] * 2
+    await stop(task)
+
+
+@lightly
+async def test_the_keys_of_a_schedule_may_be_one_or_come_from_a_generator(light: Light) -> None:
+    one, first = await told_by(light, CronSource("* * * * *", A))
+    several, second = await told_by(light, CronSource("* * * * *", (each for each in (A, B))))
+    await light.settle(130)
+    assert (one.keys, several.keys) == ([A, A], [A, B, A, B])
+    await stop(first)
+    await stop(second)
+    with pytest.raises(TypeError, match="the schedule '@daily' has the text 'report': give NamespacedName"):
+        CronSource("@daily", "report")
 
 
 @lightly
