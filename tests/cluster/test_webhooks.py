@@ -104,6 +104,12 @@ def check(widget: Widget, old: Widget | None, request: AdmissionRequest) -> Iter
         raise Denied("replicas cannot shrink")
 
 
+@validator(Widget, operations=["UPDATE"], subresources=["scale"], path="/few", name=f"few.widgets.{GROUP}")
+def few(thing: dict[str, Any], request: AdmissionRequest) -> None:
+    if request.subresource == "scale" and thing["spec"]["replicas"] > 10:
+        raise Denied(f"the {thing['kind']} is too large")
+
+
 @converter
 def up(old: Widget) -> WidgetV2:
     if old.spec.image == "inconvertible":
@@ -120,7 +126,15 @@ def definition(webhooks: Webhooks) -> dict[str, Any]:
     def version(name: str, **properties: Any) -> dict[str, Any]:
         spec = {"type": "object", "properties": properties}
         schema = {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}}
-        return {"name": name, "served": True, "storage": name == "v1", "schema": schema}
+        scale = {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}
+        subresources = {"scale": scale} if name == "v1" else {}
+        return {
+            "name": name,
+            "served": True,
+            "storage": name == "v1",
+            "schema": schema,
+            "subresources": subresources,
+        }
 
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
@@ -158,7 +172,7 @@ async def serving(client: Client, world: World) -> AsyncIterator[None]:
     """The hooks, served and known to the API server; all certificates are made, and made known, by themselves."""
     port = free_port()
     endpoint = UrlEndpoint(f"https://127.0.0.1:{port}")
-    webhooks = Webhooks(fill_in, check, up, down, endpoint=endpoint, name=NAME, host="127.0.0.1", port=port)
+    webhooks = Webhooks(fill_in, check, few, up, down, endpoint=endpoint, name=NAME, host="127.0.0.1", port=port)
     documents = [definition(webhooks), *webhooks.configurations()]
     kinds = [Unstructured.of(document["apiVersion"], document["kind"]) for document in documents]
     for document in documents:
@@ -202,6 +216,7 @@ async def conversation(kubeconfig: Path, namespace: str) -> None:
         warnings.clear()
         await changes_and_warnings(client, warnings)
         await refusals(client)
+        await scaling(client)
         await conversions(client)
     world.executor.close()
 
@@ -241,6 +256,12 @@ async def refusals(client: Client) -> None:
     await client.create(Widget(metadata=ObjectMeta(name="protected", labels={"protected": ""})))
     with pytest.raises(APIError, match="denied the request: it is protected"):
         await client.delete(Widget, "protected")
+
+
+async def scaling(client: Client) -> None:
+    with pytest.raises(APIError, match="denied the request: the Scale is too large"):
+        await client.scale.set(Widget, "a", 12)
+    assert (await client.scale.set(Widget, "a", 2)).spec.replicas == 2
 
 
 async def conversions(client: Client) -> None:

@@ -1,6 +1,7 @@
 """Admission: one request, put to one hook.
 
-- A request about another kind than the hook's is refused: the configuration names a wrong path.
+- A request about another kind than the hook's is refused: the configuration names a wrong path. Through subresources
+  other kinds may come, to hooks that take dicts.
 - Operations that the hook is not declared for are allowed without asking it.
 - What a defaulter changed is sent as a JSON patch against the object as it came. What went missing only because the
   class does not know it, or writes it differently, is left as it was.
@@ -34,7 +35,7 @@ class HookFailed(Exception):  # noqa: N818 - reads as what happened
 
 async def admit(hook: AdmissionHook, request: AdmissionRequest, executor: Executor) -> Answer:
     """Ask the hook. HookFailed if it fails by itself."""
-    if request.kind != hook.kind.gvk:
+    if not hook.takes(request.kind, request.subresource):
         return errored(400, f"{hook.path} is about {hook.kind.gvk}, not about {request.kind}")
     if request.operation not in OPERATIONS:
         return errored(400, f"unknown operation {quote(request.operation)}")

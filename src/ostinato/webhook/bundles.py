@@ -2,7 +2,8 @@
 
 That is a field of webhook configurations and of CustomResourceDefinitions with a conversion webhook. It is written when
 it differs, and looked at again with every round of the certificates: a manifest that is applied again without it costs
-a minute, not the service. What does not exist (yet) is passed over.
+a minute, not the service. What does not exist yet is passed over, and looked for more often: from the moment that it
+exists, API servers refuse what they cannot ask about.
 """
 
 from __future__ import annotations
@@ -36,6 +37,11 @@ class CaBundles:
         self._places = tuple(places)
         self._missing: set[Place] = set()  # those that did not exist when they were last looked at
 
+    @property
+    def complete(self) -> bool:
+        """Whether there was every place when it was last looked at."""
+        return not self._missing
+
     async def put(self, authorities: bytes) -> None:
         """Write the bundle wherever it is not.
 
@@ -56,7 +62,11 @@ class CaBundles:
             document = await self._objects.get(place.kind, place.name)
             if document is None:
                 if place not in self._missing:
-                    log.warning("%s %s does not exist: its CA bundle is written when it does", *_named(place))
+                    log.warning(
+                        "%s %s does not exist, so nobody asks; apply what `ostinato manifests` writes: "
+                        "its CA bundle is written then",
+                        *_named(place),
+                    )
                 self._missing.add(place)
                 return
             self._missing.discard(place)

@@ -55,7 +55,8 @@ class HookOptions(TypedDict, total=False):
     - `operations`: when the hook is asked. Defaults to CREATE and UPDATE.
     - `path`: where it is served. Defaults to controller-runtime's, such as `/validate-example-dev-v1-widget`.
     - `name`: what refusals call it. Defaults to `validate.v1.widgets.example.dev`; three parts at least.
-    - `subresources`: that are asked about as well, such as status. Defaults to none.
+    - `subresources`: that are asked about as well, such as status. Through some of them objects of other kinds are
+      written, a Scale through scale: for these, the function takes a dict. Defaults to none.
     - `rules`: what it is asked about, as in a webhook configuration. Defaults to the kind in its version.
     - `failure_policy`: what a server does when it cannot reach the hook. Defaults to Fail.
     - `match_policy`: whether it is asked about other versions of the kind as well. Defaults to Equivalent.
@@ -80,6 +81,9 @@ class HookOptions(TypedDict, total=False):
     match_conditions: Sequence[Mapping[str, str]]
 
 
+_OTHER_KINDS: Final = frozenset(  # subresources through which objects of other kinds are written
+    ("*", "attach", "binding", "eviction", "exec", "portforward", "proxy", "scale", "token")
+)
 _LISTS: Final = ("match_conditions", "operations", "rules", "subresources")
 _CHOICES: Final = {
     option: typing.get_args(hint)
@@ -107,6 +111,15 @@ class AdmissionHook:
         self.operations = tuple(options.get("operations") or ("CREATE", "UPDATE"))
         self._check()
 
+    def takes(self, kind: GroupVersionKind, subresource: str) -> bool:
+        """Whether it can be asked about objects of a kind: its own, or any that it is given through a subresource."""
+        if kind == self.kind.gvk:
+            return True
+        return bool(subresource) and self.object_class is None and ("rules" in self.options or self._names(subresource))
+
+    def _names(self, subresource: str) -> bool:
+        return not {"*", subresource}.isdisjoint(self.options.get("subresources", ()))
+
     def decode(self, data: bytes) -> Any:
         """The object in the form in which the function wants it. ObjectError or DecodeError, if it is none."""
         if self.object_class is not None:
@@ -133,6 +146,12 @@ class AdmissionHook:
                 raise ValueError(f"{name}: {option} is {' or '.join(_CHOICES[option])}, not {value!r}")
         if "rules" in self.options and "subresources" in self.options:
             raise ValueError(f"{name}: rules name their subresources themselves")
+        foreign = sorted(_OTHER_KINDS.intersection(self.options.get("subresources", ())))
+        if foreign and self.object_class is not None:
+            raise TypeError(
+                f"{name}: what is written through the subresource {foreign[0]} is no {self.kind.gvk.kind}: "
+                "annotate the first parameter as a dict; request.subresource says which it is"
+            )
         if wrong := [each for each in self.operations if each not in OPERATIONS]:
             raise ValueError(f"{name}: unknown operation {wrong[0]!r}: there are {', '.join(OPERATIONS)}")
         if self.mutating and "DELETE" in self.operations:

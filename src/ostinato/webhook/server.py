@@ -33,6 +33,7 @@ _IDLE_SECONDS: Final = 90.0  # after which a connection without requests is clos
 _HANDSHAKE_SECONDS: Final = 10.0
 _SPREAD_SECONDS: Final = 5.0  # until all API servers have seen a new CA bundle
 _STOP_SECONDS: Final = 60.0
+_MISSING_SECONDS: Final = 2.0
 _FLUSH_SECONDS: Final = 1.0  # for the last bytes of answers, when it stops
 _CHECK_SECONDS: Final = 10.0
 
@@ -166,7 +167,18 @@ class WebhookServer:
                 await self._refresh()
             except (CertificateError, APIError, TransportError) as error:
                 log.error("the certificate of the webhooks is not refreshed: %s", error)
-            await self._world.clock.sleep(self._certificates.interval)
+            await self._pause()
+
+    async def _pause(self) -> None:
+        """Until the next round; of what does not exist yet, it is looked meanwhile whether it does."""
+        clock = self._world.clock
+        until = clock.monotonic() + self._certificates.interval
+        while self._bundles is not None and not self._bundles.complete and clock.monotonic() < until:
+            await clock.sleep(_MISSING_SECONDS)
+            if self._shown is not None:
+                with suppress(APIError, TransportError):  # the next round tells of it
+                    await self._make_known(self._shown)
+        await clock.sleep(max(until - clock.monotonic(), 0.0))
 
     async def _refresh(self) -> None:
         statistics = self.dispatcher.statistics

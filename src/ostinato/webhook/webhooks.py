@@ -81,6 +81,7 @@ class Webhooks:
             elif not isinstance(hook, AdmissionHook):
                 raise not_a_hook(hook)
         self._conversions.check()
+        self.configurations()  # two hooks of one name are a mistake, too
 
     def serve_at(self, host: str, port: int) -> None:
         """Serve there instead, at a URL and with certificates made for it: for an API server on the same machine."""

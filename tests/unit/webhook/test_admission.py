@@ -223,6 +223,31 @@ def test_an_unknown_operation_is_a_bad_request() -> None:
     assert (answer.status["code"], answer.message) == (400, 'unknown operation "CHANGE"')
 
 
+SCALE: Json = {
+    "apiVersion": "autoscaling/v1",
+    "kind": "Scale",
+    "metadata": {"name": "a", "namespace": "default"},
+    "spec": {"replicas": 7},
+}
+
+
+def test_objects_of_other_kinds_come_through_subresources() -> None:
+    def few(each: Json) -> None:
+        if each["spec"]["replicas"] > 5:
+            raise Denied("too many")
+
+    def scaled(subresource: str) -> Json:
+        return admission_review(SCALE, operation="UPDATE", old=SCALE, subResource=subresource)
+
+    rule = {"apiGroups": ["example.dev"], "apiVersions": ["v1"], "operations": ["UPDATE"], "resources": ["widgets/*"]}
+    for options in ({"subresources": ["scale"]}, {"subresources": ["*"]}, {"rules": [rule]}):
+        assert asked(validator(Widget, **options)(few), scaled("scale")).message == "too many"  # type: ignore[arg-type]
+    for options in ({}, {"subresources": ["status"]}):
+        answer = asked(validator(Widget, **options)(few), scaled("scale"))  # type: ignore[arg-type]
+        assert "is about example.dev/v1, Kind=Widget, not about autoscaling/v1, Kind=Scale" in answer.message
+    assert asked(validator(Widget, subresources=["scale"])(few), scaled("")).status["code"] == 400
+
+
 def test_an_object_of_another_kind_is_a_bad_request_that_names_both() -> None:
     review = admission_review({**widget(), "apiVersion": "example.dev/v2"})
     answer = asked(validator(Widget)(lambda thing: None), review)

@@ -7,6 +7,7 @@ import base64
 import os
 import sys
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,7 @@ from ostinato.webhook import (
     MemoryKeeper,
     Place,
     SecretKeeper,
+    WebhookServer,
 )
 from ostinato.webhook.certificate import ServerTls
 from ostinato.webhook.certificate_maker import facts_of, make_certificate, still_trusted
@@ -383,6 +385,22 @@ def test_the_bundle_is_written_wherever_it_is_not() -> None:
         await objects.update(applied_again)
         await bundles.put(first.authorities)
         assert bundles_of(await objects.get(MUTATING, "hooks")) == [expected] * 2
+
+    on_a_server(main)
+
+
+def test_what_did_not_exist_has_its_bundle_seconds_after_it_does() -> None:
+    async def main(simulation: Simulation, objects: ClientObjects, client: Client) -> None:
+        bundles = CaBundles(objects, [Place(VALIDATING, "hooks")])
+        server = WebhookServer(simulation, MadeCertificates(simulation, HOSTS), bundles=bundles)
+        refreshing = asyncio.create_task(server.keep_fresh())
+        await simulation.clock.sleep(30)
+        await objects.create(configuration(VALIDATING, "a.example.dev"))
+        await simulation.clock.sleep(3)
+        assert bundles_of(await objects.get(VALIDATING, "hooks")) != [None]
+        refreshing.cancel()
+        with suppress(asyncio.CancelledError):
+            await refreshing
 
     on_a_server(main)
 

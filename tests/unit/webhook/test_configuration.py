@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from tests.unit.server.asking import Api, asking
 from tests.unit.webhook.samples import Widget, WidgetV2, WidgetV2Spec
@@ -106,7 +108,9 @@ def test_a_declaration_becomes_a_configuration() -> None:
 
 
 def test_subresources_may_be_asked_about_too() -> None:
-    hook = validator(Widget, subresources=["status", "scale"])(lambda widget: None)
+    @validator(Widget, subresources=["status", "scale"])
+    def hook(widget: dict[str, Any]) -> None: ...
+
     (configuration,) = webhook_configurations([hook], "widgets", SERVICE)
     resources = ["widgets", "widgets/status", "widgets/scale"]
     assert configuration["webhooks"][0]["rules"][0]["resources"] == resources
@@ -118,6 +122,8 @@ def test_two_hooks_of_one_name_are_refused() -> None:
     hooks = [validator(Widget)(lambda widget: None), validator(Widget, path="/again")(lambda widget: None)]
     with pytest.raises(ValueError, match=r"there is a hook named validate\.v1\.widgets\.example\.dev already"):
         webhook_configurations(hooks, "widgets", SERVICE)
+    with pytest.raises(ValueError, match=r"there is a hook named validate\.v1\.widgets\.example\.dev already"):
+        Webhooks(*hooks, endpoint=SERVICE)
 
 
 def test_rules_may_be_given() -> None:

@@ -155,6 +155,10 @@ def test_a_base_class_may_be_annotated() -> None:
         (lambda: validator(Widget, failurePolicy="Ignore")(nothing), "no option 'failurePolicy': there are operations"),  # type: ignore[call-overload]
         (lambda: validator(Widget, failure_policy="ignore")(nothing), "failure_policy is Fail or Ignore, not 'ignore'"),  # type: ignore[call-overload]
         (lambda: validator(Widget, subresources="status")(nothing), "subresources is a list, not 'status'"),
+        (
+            lambda: validator(Widget, subresources=["status", "scale"])(nothing),
+            "what is written through the subresource scale is no Widget: annotate the first parameter as a dict",
+        ),
         (lambda: validator(Widget, rules={"operations": ["*"]})(nothing), "rules is a list, not {"),  # type: ignore[call-overload]
         (
             lambda: Webhooks(endpoint=UrlEndpoint("https://a"), name="My hooks"),

@@ -349,6 +349,8 @@ async def test_it_does_not_start_without_a_certificate(tmp_path: Path) -> None:
 class Told:
     """A place for CA bundles that may fail."""
 
+    complete = True
+
     def __init__(self) -> None:
         self.bundles: list[bytes] = []
         self.failures: list[Exception] = []
