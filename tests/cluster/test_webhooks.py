@@ -339,6 +339,7 @@ async def start_with_old_objects(kubeconfig: Path, namespace: str) -> None:
             for number in range(3):
                 await client.create(Gadget(metadata=ObjectMeta(name=f"g{number}"), spec=GadgetSpec(size=number)))
             manager = Manager(config).add(gadgets, webhooks)
+            manager.informers.of(GadgetV2)  # so that the manager waits for it, before anything else runs
             serving = asyncio.create_task(manager.serve())
             async with asyncio.timeout(30):
                 await asyncio.wait(

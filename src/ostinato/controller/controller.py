@@ -231,7 +231,16 @@ class _Loop:
         self._starting.pop(source, None)
 
     async def _run_source(self, source: Source, sink: Sink) -> None:
-        await source.run(sink)
+        try:
+            await source.run(sink)
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            # It would never tell anything more, and nobody would know.
+            raise ControllerError(
+                f"controller {self.name}: {source} was cancelled by something that it awaited"
+            ) from error
         sink.ready()
 
     def _source_ended(self, task: asyncio.Task[None]) -> None:

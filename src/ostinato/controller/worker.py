@@ -168,9 +168,12 @@ class Worker:
         except SystemExit as error:
             return _caused(ExitError(f"it called sys.exit({error.code!r})"), error)
         except BaseExceptionGroup as group:
-            if not isinstance(group, ExceptionGroup):
+            if isinstance(group, ExceptionGroup):
+                return group
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
                 raise
-            return group
+            return _caused(RuntimeError(f"it raised {group!r}"), group)
         except Exception as error:  # noqa: BLE001 - judged by the caller
             return error
         finally:

@@ -4,7 +4,8 @@
   stops.
 - `start` returns when all that had been added are ready. Whoever cancels it waits no longer.
 - `stop` asks all to stop, and returns when they have. `drop` insists, and does not wait for those that will not end.
-- An error of one is told to whoever made the group. That a runnable was cancelled is no error.
+- An error of one is told to whoever made the group. That a runnable was cancelled is none if it was to stop; if nobody
+  had asked it to, it is: otherwise its work would end and nobody would know.
 """
 
 from __future__ import annotations
@@ -102,5 +103,17 @@ class Group:
     async def _run(self, job: Job) -> None:
         try:
             await job.work()
+        except asyncio.CancelledError as error:
+            if self._stopped:
+                raise
+            self._failed(job.name, _caused("it was cancelled by something that it awaited, or cancelled itself", error))
         except Exception as error:  # noqa: BLE001 - whatever it is, it ends the manager, not this task alone
             self._failed(job.name, error)
+        except BaseExceptionGroup as group:
+            self._failed(job.name, _caused(f"it raised {group!r}", group))
+
+
+def _caused(text: str, cause: BaseException) -> RuntimeError:
+    error = RuntimeError(text)
+    error.__cause__ = cause
+    return error

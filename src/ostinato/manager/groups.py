@@ -79,7 +79,10 @@ class Groups:
 
     async def drop(self) -> None:
         """Insist that all stop. For leaders first: what they do may be another's work by now."""
-        for group in (self.leaders, self.warm_up, self.others, self.webhooks):
+        groups = (self.leaders, self.warm_up, self.others, self.webhooks)
+        for group in groups:
+            group.close()
+        for group in groups:
             await group.drop()
         await self._cool_down()
 

@@ -250,6 +250,12 @@ def test_a_group_of_errors_is_an_error(light: Light, playing: Playing, controlle
     assert len(playing.times) == 2
 
 
+@played(BaseExceptionGroup("odd", [asyncio.CancelledError()]))
+def test_a_group_of_what_is_no_error_is_one(light: Light, playing: Playing, controller: Controller) -> None:
+    assert len(playing.times) == 2
+    assert "RuntimeError: it raised BaseExceptionGroup('odd', [CancelledError()])" in light.log.texts()[0]
+
+
 @lightly
 async def test_panics_end_the_controller_if_they_are_not_to_be_contained(light: Light) -> None:
     playing = Playing(light, TypeError("a bug"))

@@ -154,6 +154,22 @@ async def test_a_source_that_fails_ends_the_controller(light: Light) -> None:
 
 
 @lightly
+async def test_a_source_that_ends_as_cancelled_though_it_was_not_to_ends_the_controller(light: Light) -> None:
+    class Broken:
+        def __str__(self) -> str:
+            return "a broken source"
+
+        async def run(self, sink: Sink) -> None:
+            sink.ready()
+            connection = asyncio.get_running_loop().create_future()
+            connection.cancel()
+            await connection
+
+    with pytest.raises(ControllerError, match="controller test: a broken source was cancelled by something"):
+        await light.controller(Noting(), Broken()).run(light.surroundings)
+
+
+@lightly
 async def test_a_source_that_fails_before_it_is_ready_ends_the_controller(light: Light) -> None:
     class Broken:
         async def run(self, sink: Sink) -> None:

@@ -376,18 +376,35 @@ def test_what_is_under_way_has_its_time(
     play()
 
 
-@staged
-async def test_a_part_that_ends_as_cancelled_is_no_failure(stage: Stage) -> None:
-    async def work(_: Surroundings) -> None:
-        raise asyncio.CancelledError
+@pytest.mark.parametrize("grace", [30.0, 0.0])
+def test_a_part_that_ends_as_cancelled_is_no_failure(caplog: pytest.LogCaptureFixture, grace: float) -> None:
+    @staged
+    async def play(stage: Stage) -> None:
+        rig = Rig(stage, graceful_shutdown=grace)
+        rig.manager.add(rig.part("a"), rig.part("b", leads=False), Warm(rig, "bound"), Warm(rig, "free", leads=False))
+        await rig.start(1)
+        await rig.stop()
 
-    rig = Rig(stage)
-    rig.manager.add(Task("cancelled", work), rig.part("a"))
-    await rig.start(10)
-    assert rig.serving is not None
-    assert not rig.serving.done()
-    await rig.stop()
-    assert rig.said == ["a starts", "a stops"]
+    play()
+    assert not caplog.messages
+
+
+@pytest.mark.parametrize("raised", [asyncio.CancelledError(), BaseExceptionGroup("x", [asyncio.CancelledError()])])
+def test_a_part_that_ends_as_cancelled_though_it_was_not_to_stop_ends_the_manager(raised: BaseException) -> None:
+    @staged
+    async def play(stage: Stage) -> None:
+        async def work(_: Surroundings) -> None:
+            raise raised
+
+        rig = Rig(stage)
+        rig.manager.add(Task("odd", work), rig.part("a"))
+        with pytest.raises(RuntimeError, match="it was cancelled by something that it awaited|it raised") as caught:
+            await rig.manager.serve()
+        assert caught.value.__cause__ is raised
+        assert caught.value.__notes__ == ["in odd, which ended the manager"]
+        assert rig.said == ["a starts", "a stops"]
+
+    play()
 
 
 @staged
