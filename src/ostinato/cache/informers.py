@@ -21,7 +21,7 @@ from typing import Any, Protocol
 import msgspec
 
 from ostinato.api.gvk import GroupVersionKind
-from ostinato.api.object import Object
+from ostinato.api.object import KindInfo, Object
 from ostinato.cache.feed import FeedOptions
 from ostinato.cache.informer import Informer, InformerStopped
 from ostinato.cache.lister import selector_of
@@ -99,7 +99,7 @@ class Informers:
     def of(self, kind: AnyKind, settings: Settings | None = None) -> Informer:
         """The informer of a kind, made if there is none. `settings` are taken in place of the kind's own."""
         view: View[Any] = view_of(kind)
-        wanted = (settings or self._settings.get(view.gvk, self._defaults)).fitting(view)
+        wanted = self.settings_of(view) if settings is None else settings.fitting(view)
         metadata_only = isinstance(view, MetadataOf)
         scope = _scope(view.gvk, wanted, metadata_only=False)
         if metadata_only and scope not in self._informers:
@@ -113,6 +113,20 @@ class Informers:
         else:
             _share(informer, wanted.feed)
         return informer
+
+    @property
+    def follows_all(self) -> bool:
+        """Whether what is cached, unless said otherwise for a kind, is that of all namespaces."""
+        return "" in self._defaults.namespaces
+
+    def settings_of(self, kind: AnyKind) -> Settings:
+        """What is cached of a kind, by its own settings or by default."""
+        view: View[Any] = view_of(kind)
+        return self._settings.get(view.gvk, self._defaults).fitting(view)
+
+    async def info(self, kind: AnyKind) -> KindInfo:
+        """What the server calls a kind; `NoSuchKind` if it does not have it."""
+        return await self._client.list_watch(kind).info()
 
     def all(self, gvk: GroupVersionKind | None = None) -> Sequence[Informer]:
         """All, or those of a kind, in the order in which they were made."""

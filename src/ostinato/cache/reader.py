@@ -5,8 +5,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Generator
+from collections.abc import AsyncIterator, Generator, Sequence
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar, Unpack, overload
+
+import msgspec
 
 from ostinato.api.errors import NotFound
 from ostinato.api.gvk import NamespacedName
@@ -101,11 +103,22 @@ class CachedReader:
     ) -> CachedListing[T]:
         """The objects of a kind: `await client.list(Pod)`, or `async for pod in client.list(Pod)`.
 
+        - `namespace`: defaults to all, or to those that the caches are of, if they are of some alone by default.
         - `fields`: from a cache, those that an index is kept of, and `metadata.name` and `metadata.namespace`.
         - `index`: the name of an index that the cache keeps, and a value.
         """
         question = Question(namespace=namespace, labels=labels, fields=fields, index=index, fresh=fresh)
         return CachedListing(self, view_of(kind), question)
+
+    async def parts(self, view: View[Any], question: Question) -> Sequence[Question]:
+        """The question, or one for each namespace: where caches are of some alone, a list of all is one of those."""
+        if question.namespace or self.informers.follows_all:
+            return (question,)
+        info = view.info or await self.informers.info(view)
+        if not info.namespaced:
+            return (question,)
+        namespaces = self.informers.settings_of(view).namespaces
+        return [msgspec.structs.replace(question, namespace=each) for each in namespaces]
 
     async def found(self, view: View[Any], question: Question) -> Found | None:
         """The objects of a list from a cache that has them all; None if the server is to be asked."""
@@ -158,24 +171,30 @@ class CachedListing(Generic[T]):
         return self._all().__await__()
 
     async def _all(self) -> Items[T]:
-        found = await self._reader.found(self._view, self._question)
-        if found is None:
-            return await self._live()
-        items: Items[T] = Items(entry.read(self._view) for entry in found.entries)
-        items.resource_version = found.resource_version
+        items: Items[T] = Items()
+        for question in await self._reader.parts(self._view, self._question):
+            found = await self._reader.found(self._view, question)
+            if found is None:
+                live = await self._live(question)
+                items += live
+                version = live.resource_version
+            else:
+                items += [entry.read(self._view) for entry in found.entries]
+                version = found.resource_version
+            items.resource_version = items.resource_version or version  # of several namespaces, that of the first
         return items
 
     async def __aiter__(self) -> AsyncIterator[T]:
-        found = await self._reader.found(self._view, self._question)
-        if found is not None:
-            for entry in found.entries:
-                yield entry.read(self._view)
-            return
-        async for item in self._live():
-            yield item
+        for question in await self._reader.parts(self._view, self._question):
+            found = await self._reader.found(self._view, question)
+            if found is not None:
+                for entry in found.entries:
+                    yield entry.read(self._view)
+                continue
+            async for item in self._live(question):
+                yield item
 
-    def _live(self) -> Listing[T]:
-        question = self._question
+    def _live(self, question: Question) -> Listing[T]:
         return self._reader.live.list(
             self._view, namespace=question.namespace, labels=question.labels, fields=question.fields
         )

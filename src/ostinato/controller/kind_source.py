@@ -15,16 +15,18 @@ from collections.abc import Awaitable, Hashable, Iterable, Sequence
 from contextlib import suppress
 from copy import copy
 from inspect import isawaitable
+from math import inf
 from typing import Any, Final
 
 import msgspec
 
-from ostinato.api.errors import NotFound
+from ostinato.api.errors import APIError, NotFound
 from ostinato.cache.events import Added, Deleted, Event, Updated
 from ostinato.cache.informer import Informer, Registration
 from ostinato.cache.informers import AnyKind, Informers, Settings
 from ostinato.cache.syncing import SyncError
-from ostinato.client.views import MetadataOf, View, view_of
+from ostinato.client.transport import TransportError
+from ostinato.client.views import MetadataOf, Unstructured, View, view_of
 from ostinato.controller.handlers import Handler, Keys, keys_of
 from ostinato.controller.predicates import EventFunction, check_predicate
 from ostinato.controller.reasons import Cause
@@ -87,10 +89,11 @@ class KindSource:
         return source
 
     async def run(self, sink: Sink) -> None:
-        handler = copy(self._handler)  # what it notes of this kind and these surroundings is not another source's
-        await handler.prepare(self.view, sink.surroundings)
+        clock = sink.surroundings.world.clock
+        until = clock.monotonic() + (inf if sink.sync_timeout is None else sink.sync_timeout)
+        handler = await self._prepared(sink, until)
         informers = self.options.informers or sink.surroundings.informers
-        informer: Informer = informers.of(self.view, self.options.settings)
+        informer: Informer = informers.of(await self._placed(informers), self.options.settings)
         if handler.index is not None:
             with suppress(ValueError):  # somebody else has asked for it
                 informer.add_index(handler.index)
@@ -100,20 +103,48 @@ class KindSource:
         )
         try:
             informer.start()
-            await self._synced(registration, sink)
+            await self._synced(registration, sink, until)
             sink.ready()
             await asyncio.get_running_loop().create_future()
         finally:
             registration.remove()
 
-    async def _synced(self, registration: Registration, sink: Sink) -> None:
-        clock = sink.surroundings.world.clock
-        until = None if sink.sync_timeout is None else clock.monotonic() + sink.sync_timeout
-        told = ""
+    async def _prepared(self, sink: Sink, until: float) -> Handler:
+        """The handler, once the server has what it asks for: the kind of an owner may be defined later, too."""
+        handler = copy(self._handler)  # what it notes of this kind and these surroundings is not another source's
+        clock, told = sink.surroundings.world.clock, ""
         while True:
-            left = None if until is None else max(until - clock.monotonic(), 0.0)
             try:
-                await registration.synced(left)
+                await handler.prepare(self.view, sink.surroundings)
+                return handler
+            except (APIError, TransportError) as error:
+                left = max(until - clock.monotonic(), 0.0)
+                if left == 0:
+                    raise SyncError(
+                        f"controller {sink.controller}: {self} is not watched after {sink.sync_timeout:g} s: {error}",
+                        error,
+                    ) from None
+                if str(error) != told:
+                    told = str(error)
+                    sink.logger.warning("controller %s does not watch %s yet: %s", sink.controller, self, error)
+            await clock.sleep(min(_PAUSE, left))
+
+    async def _placed(self, informers: Informers) -> View[Any]:
+        """The kind; with its scope, where that says what is followed: some namespaces, or all that is in none."""
+        settings = self.options.settings or informers.settings_of(self.view)
+        if self.view.info is not None or "" in settings.namespaces:
+            return self.view
+        with suppress(APIError, TransportError):  # the informer will tell
+            placed = Unstructured(self.view.gvk, await informers.info(self.view))
+            return MetadataOf(placed) if isinstance(self.view, MetadataOf) else placed
+        return self.view
+
+    async def _synced(self, registration: Registration, sink: Sink, until: float) -> None:
+        clock, told = sink.surroundings.world.clock, ""
+        while True:
+            left = max(until - clock.monotonic(), 0.0)
+            try:
+                await registration.synced(None if left == inf else left)
                 return
             except SyncError as error:
                 if self.options.optional and isinstance(error.cause, NotFound):
@@ -129,7 +160,7 @@ class KindSource:
                 if str(error) != told:
                     told = str(error)
                     sink.logger.warning("controller %s waits for %s: %s%s", sink.controller, self, error, remedy)
-            await clock.sleep(_PAUSE if left is None else min(_PAUSE, left))
+            await clock.sleep(min(_PAUSE, left))
 
 
 class _Hearing:

@@ -13,11 +13,11 @@ from tests.unit.client.stage import Widget, config_map
 
 from ostinato.api.errors import NotFound
 from ostinato.api.labels import nothing
-from ostinato.api.meta import LabelSelector
+from ostinato.api.meta import LabelSelector, ObjectMeta
 from ostinato.api.object import kind_of
-from ostinato.cache import FeedOptions, Informers, InformerStopped, Lister, Store, SyncError, by_label
+from ostinato.cache import CachedClient, FeedOptions, Informers, InformerStopped, Lister, Store, SyncError, by_label
 from ostinato.client import MetadataOf, NoSuchKind, Unstructured
-from ostinato.kinds.core_v1 import ConfigMap, Namespace, Pod, Secret
+from ostinato.kinds.core_v1 import ConfigMap, Namespace, Pod, Secret, ServiceAccount
 
 MAPS = Unstructured.of("v1", "ConfigMap")
 
@@ -77,6 +77,47 @@ async def test_all_namespaces_are_all_whatever_others_are_named(scene: Scene) ->
     await scene.world.clock.sleep(1)
     assert heard.words.count("initial a") == 1
     assert [each.metadata.name for each in maps.lister(ConfigMap).list("default")] == ["a"]
+
+
+@played
+async def test_where_caches_are_of_some_namespaces_lists_are_too(scene: Scene) -> None:
+    await scene.live.create(Namespace(metadata=ObjectMeta(name="other")))
+    for namespace in ("default", "other", "kube-system"):
+        await scene.live.create(ConfigMap(metadata=ObjectMeta(name=f"in-{namespace}", namespace=namespace)))
+        await scene.live.create(Secret(metadata=ObjectMeta(name=f"in-{namespace}", namespace=namespace)))
+    informers = Informers(
+        scene.live,
+        settings={Secret: Settings(namespaces=("kube-system",))},
+        defaults=Settings(namespaces=("default", "other")),
+    )
+    maps = informers.of(ConfigMap)
+    informers.start()
+    await informers.synced(timeout=5)
+    client = CachedClient(scene.live, informers)
+
+    async def names(kind: Any, **options: Any) -> list[str]:
+        items = await client.list(kind, **options)
+        assert [each async for each in client.list(kind, **options)] == items
+        assert items.resource_version
+        return sorted(each["metadata"]["name"] if isinstance(each, dict) else each.metadata.name for each in items)
+
+    scene.transport.requests.clear()
+    assert await names(ConfigMap) == await names(MAPS) == ["in-default", "in-other"]
+    assert await names(ConfigMap, namespace="other") == ["in-other"]
+    assert scene.reads == []
+    assert await names(ConfigMap, namespace="kube-system") == ["in-kube-system"], "who asks for another gets it"
+    scene.transport.requests.clear()
+    assert await names(Secret) == ["in-kube-system"], "by its own settings"
+    assert await names(ServiceAccount) == []
+    assert {line.partition("?")[0] for line in scene.reads} == {
+        "GET /api/v1/namespaces/kube-system/secrets",
+        "GET /api/v1/namespaces/default/serviceaccounts",
+        "GET /api/v1/namespaces/other/serviceaccounts",
+    }
+    for kind in (Namespace, Unstructured.of("v1", "Namespace")):
+        assert "kube-system" in await names(kind), "what is in no namespace is in all of them"
+    assert maps.is_running
+    await informers.stop()
 
 
 @played

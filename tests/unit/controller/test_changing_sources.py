@@ -1,14 +1,17 @@
-"""Sources that come and go while a controller runs: other namespaces, other kinds."""
+"""Sources that come and go while a controller runs, and kinds that come later: other namespaces, other kinds."""
 
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 
 import pytest
-from tests.unit.controller.stage import Light, Stage, Widget, lightly, staged, widget
+from tests.unit.controller.stage import Light, Stage, Widget, config_map, definition, lightly, staged, widget
+from tests.unit.controller.test_sources import reference
 
 from ostinato.api.meta import ObjectMeta
-from ostinato.cache import Settings
+from ostinato.cache import Informers, Settings, SyncError
+from ostinato.client import Unstructured
 from ostinato.controller import (
     Builder,
     Channel,
@@ -16,11 +19,12 @@ from ostinato.controller import (
     Context,
     Controller,
     ForObject,
+    ForOwner,
     KindOptions,
     KindSource,
     Request,
 )
-from ostinato.kinds.core_v1 import Namespace
+from ostinato.kinds.core_v1 import ConfigMap, Namespace
 
 
 def widgets_in(namespace: str) -> KindSource:
@@ -122,3 +126,69 @@ def test_a_source_is_given_up_before_the_start_too() -> None:
     built = Builder("x").watch_for(Widget).watches_source(source).complete(lambda request: None)
     asyncio.run(built.unwatch(source))
     assert [str(each) for each in built.sources] == ["Widget of example.dev/v1"]
+
+
+# Kinds without a class
+
+GADGETS = Unstructured.of("example.dev/v1", "Gadget")
+
+
+@staged
+async def test_the_owners_kind_may_be_defined_later_though_there_is_no_class_of_it(stage: Stage) -> None:
+    seen: list[Request] = []
+
+    async def reconcile(request: Request) -> None:
+        seen.append(request)
+
+    def owned(name: str) -> ConfigMap:
+        made = config_map(name)
+        made.metadata.owner_references = [reference("g", kind="Gadget", controller=True)]
+        return made
+
+    await stage.people.create(owned("before"))
+    built = Builder("gadgets").watch_for(GADGETS).owns(ConfigMap).complete(reconcile)
+    async with stage.running(built) as task:
+        await stage.settle(20)
+        assert not task.done()
+        waiting = 'controller gadgets does not watch ConfigMap of v1 yet: no matches for kind "Gadget"'
+        assert [waiting in text for text in stage.log.texts()].count(True) == 1
+        await stage.people.create(definition("Gadget", "gadgets", "Cluster"))
+        await stage.settle(40)
+        assert seen == [Request("", "g")], "it is in no namespace"
+        await stage.people.create(owned("after"))
+        await stage.settle()
+        assert seen == [Request("", "g")] * 2
+
+
+@staged
+async def test_an_owners_kind_that_never_comes_is_an_error_that_names_the_controller(stage: Stage) -> None:
+    handler = ForOwner(GADGETS)
+    built = Builder("late").watches(ConfigMap, handler=handler).with_options(sync_timeout=30)
+    task = asyncio.create_task(built.complete(lambda request: None).run(stage.surroundings))
+    with pytest.raises(SyncError, match="controller late: ConfigMap of v1 is not watched after 30 s: no matches for"):
+        await task
+    assert stage.world.clock.monotonic() == pytest.approx(30, abs=2)
+
+
+@pytest.mark.parametrize("metadata_only", [False, True])
+def test_where_namespaces_are_named_a_kind_that_has_none_is_watched_whole(metadata_only: bool) -> None:
+    @staged
+    async def play(stage: Stage) -> None:
+        seen: set[Request] = set()
+
+        async def reconcile(request: Request) -> None:
+            seen.add(request)
+
+        informers = Informers(stage.client.live, defaults=Settings(namespaces=("default", "kube-system")))
+        surroundings = dataclasses.replace(stage.surroundings, informers=informers)
+        namespaces = Unstructured.of("v1", "Namespace")
+        built = Builder("all").watch_for(namespaces, metadata_only=metadata_only).complete(reconcile)
+        task = asyncio.create_task(built.run(surroundings))
+        await stage.settle(5)
+        assert Request("", "kube-public") in seen
+        assert [each.namespaces for each in informers.all()] == [("",)]
+        task.cancel()
+        await asyncio.wait([task])
+        await informers.stop()
+
+    play()
