@@ -20,7 +20,15 @@ import asyncio
 from collections.abc import Sequence
 from typing import Final
 
-from ostinato.client.transport import DeadlinePassed, Request, Response, Transport, TransportError, WebSocket
+from ostinato.client.transport import (
+    DeadlinePassed,
+    Request,
+    Response,
+    Transport,
+    TransportError,
+    Unreachable,
+    WebSocket,
+)
 from ostinato.world import Clock
 
 _READS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -80,8 +88,8 @@ class FencedTransport:
             raise self._refusal(request)
         try:
             answer = await self._inner.request(request)
-        except DeadlinePassed:
-            raise
+        except (DeadlinePassed, Unreachable):
+            raise  # it was not sent
         except (asyncio.CancelledError, TransportError):
             self._fence.left_open()
             raise
@@ -98,7 +106,10 @@ class FencedTransport:
         await self._inner.close()
 
     def _refusal(self, request: Request) -> DeadlinePassed:
+        what = f"{request.method} {self.host}{request.path}: not sent"
+        if self._fence.deadline() is not None:
+            return DeadlinePassed(f"{what}: this process leads no longer, and only the leader writes")
         return DeadlinePassed(
-            f"{request.method} {self.host}{request.path}: not sent: this process does not lead, and only the leader "
-            "writes; what must be written by all is for a runnable that needs no leader election"
+            f"{what}: this process does not lead, and only the leader writes; what must be written by all is for a "
+            "runnable that needs no leader election"
         )

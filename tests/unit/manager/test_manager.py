@@ -610,7 +610,7 @@ async def test_a_manager_that_loses_leadership_drops_its_work_at_once_and_fails(
     assert "leader is dropped" in rig.said
     assert stage.clock.monotonic() < 15
     assert not rig.manager.is_leader
-    with pytest.raises(DeadlinePassed):
+    with pytest.raises(DeadlinePassed, match="this process leads no longer"):
         await rig.manager.client.create(ConfigMap(metadata=ObjectMeta(name="late")))
 
 
@@ -722,7 +722,7 @@ async def test_an_election_that_breaks_is_lost(stage: Stage) -> None:
     with pytest.raises(ZeroDivisionError):
         await rig.serving
     assert not rig.manager.is_leader
-    with pytest.raises(DeadlinePassed):
+    with pytest.raises(DeadlinePassed, match="this process leads no longer"):
         await rig.manager.client.create(ConfigMap(metadata=ObjectMeta(name="late")))
 
 
