@@ -10,6 +10,7 @@
 - What is read is the caller's own. Nothing that is done to it changes the cache.
 - After a write through this client, reads of that object, and lists that it may be in, wait until the cache has seen
   the write; `StaleCache` if that takes too long. `fresh=False` takes what is there.
+- After a write that got no answer, `own_writes` waits for a moment: it may have been done.
 - After a conflict, a read of the object waits until the cache has seen what it was in conflict with.
 - A kind that nothing watches is read from the server, or refused, as was said when the client was made. No read ever
   starts a watch.
@@ -60,19 +61,19 @@ class CachedClient(CachedReader):
 
     async def create(self, instance: A, **options: Unpack[CreateOptions]) -> A:
         """As `Client.create`."""
-        return self._written(await self.live.create(instance, **options), options)
+        return self._written(await self._answered(self.live.create(instance, **options)), options)
 
     async def update(self, instance: A, **options: Unpack[WriteOptions]) -> A:
         """As `Client.update`."""
         try:
-            return self._written(await self.live.update(instance, **options), options)
+            return self._written(await self._answered(self.live.update(instance, **options)), options)
         except Conflict as error:
             self._conflicted(instance, error)
             raise
 
     async def apply(self, instance: A, *, force: bool = False, **options: Unpack[WriteOptions]) -> A:
         """As `Client.apply`."""
-        return self._written(await self.live.apply(instance, force=force, **options), options)
+        return self._written(await self._answered(self.live.apply(instance, force=force, **options)), options)
 
     @overload
     async def patch(
@@ -93,12 +94,12 @@ class CachedClient(CachedReader):
         """As `Client.patch`."""
         if patch is not None:
             try:
-                return self._written(await self.live.patch(target, name, patch, **options), options)
+                return self._written(await self._answered(self.live.patch(target, name, patch, **options)), options)
             except Conflict as error:
                 self._patch_conflicted(view_of(target), name, options.get("namespace"), patch, error)
                 raise
         try:
-            return self._written(await self.live.patch(target, **options), options)
+            return self._written(await self._answered(self.live.patch(target, **options)), options)
         except Conflict as error:
             self._conflicted(target, error)
             raise
@@ -131,11 +132,11 @@ class CachedClient(CachedReader):
         """As `Client.delete`."""
         view: View[Any]
         if name is None:
-            await self.live.delete(target, missing_ok=missing_ok, **options)
+            await self._answered(self.live.delete(target, missing_ok=missing_ok, **options))
             view, found, uid = view_like(target), access.key(target), access.uid(target)
             name, namespace = found.name, found.namespace or None
         else:
-            await self.live.delete(target, name, namespace=namespace, missing_ok=missing_ok, **options)
+            await self._answered(self.live.delete(target, name, namespace=namespace, missing_ok=missing_ok, **options))
             view, uid = view_of(target), options.get("uid", "")
         if not options.get("dry_run"):
             for informer in self._reads.watching(MetadataOf(view)):
@@ -151,13 +152,22 @@ class CachedClient(CachedReader):
         **options: Unpack[DeletionOptions],
     ) -> None:
         """As `Client.delete_all_of`."""
-        await self.live.delete_all_of(kind, namespace=namespace, labels=labels, fields=fields, **options)
+        await self._answered(
+            self.live.delete_all_of(kind, namespace=namespace, labels=labels, fields=fields, **options)
+        )
         if fields is None and not options.get("dry_run"):
             self._noting.deleted_all(view_of(kind).gvk, namespace, labels)
 
     async def retry_on_conflict(self, function: Callable[[], Awaitable[T]], backoff: Backoff = CONFLICTS) -> T:
         """As `Client.retry_on_conflict`. What `function` reads through this client is what it was in conflict with."""
         return await self.live.retry_on_conflict(function, backoff)
+
+    async def _answered(self, write: Awaitable[T]) -> T:
+        try:
+            return await write
+        except BaseException as error:
+            self._noting.failed(error)
+            raise
 
     def _written(self, answer: A, options: Any) -> A:  # Any: one of the typed dicts above
         if not options.get("dry_run"):

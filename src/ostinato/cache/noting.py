@@ -6,8 +6,11 @@ and one that has objects with other labels or fields, unless the object is in it
 
 from __future__ import annotations
 
+from asyncio import CancelledError
+
 from ostinato.api import access
 from ostinato.api.access import AnyObject
+from ostinato.api.errors import APIError
 from ostinato.api.gvk import GroupVersionKind, NamespacedName
 from ostinato.api.object import Object
 from ostinato.cache.freshness import BeingDeleted, Fact, Gone, Outdated, Written
@@ -16,6 +19,7 @@ from ostinato.cache.informers import Informers
 from ostinato.cache.lister import selected, selector_of
 from ostinato.cache.own_writes import OwnWrite, OwnWrites, recording
 from ostinato.client.options import LabelSelection
+from ostinato.client.transport import DeadlinePassed, TransportError, Unreachable
 from ostinato.world import Clock
 
 
@@ -49,6 +53,12 @@ class Noting:
             for entry in selected(informer.store, namespace, selector_of(labels)):
                 self._tell(informer, BeingDeleted(entry.key, entry.uid), recording())
 
+    def failed(self, error: BaseException) -> None:
+        """A write failed; perhaps it was done all the same."""
+        writes = recording()
+        if writes is not None and _may_have_been_done(error):
+            writes.unanswered(self._clock)
+
     def outdated(self, instance: AnyObject) -> None:
         """The server refused a write of this object: it is no longer what it was."""
         version = access.resource_version(instance)
@@ -78,6 +88,13 @@ def _will_see(informer: Informer, key: NamespacedName, instance: AnyObject) -> b
     if key in informer.store:
         return True
     return informer.complete and (informer.selector is None or informer.selector.matches(access.labels(instance)))
+
+
+def _may_have_been_done(error: BaseException) -> bool:
+    """Whether the request was sent, and no answer says what became of it."""
+    if isinstance(error, APIError):
+        return error.code >= 500
+    return isinstance(error, TransportError | CancelledError) and not isinstance(error, DeadlinePassed | Unreachable)
 
 
 def _has_gone(instance: AnyObject) -> bool:

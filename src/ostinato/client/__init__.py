@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         RequestTimedOut,
         Transport,
         TransportError,
+        Unreachable,
     )
     from ostinato.client.views import MetadataOf, PartialObjectMetadata, Unstructured, View
     from ostinato.client.waiting import WaitTimedOut, exists, is_deleted
@@ -78,6 +79,7 @@ __all__ = [
     "StrategicMergePatch",
     "Transport",
     "TransportError",
+    "Unreachable",
     "Unstructured",
     "View",
     "WaitTimedOut",
@@ -125,6 +127,7 @@ _HOME = {
     "StrategicMergePatch": "patching",
     "Transport": "transport",
     "TransportError": "transport",
+    "Unreachable": "transport",
     "Unstructured": "views",
     "View": "views",
     "WaitTimedOut": "waiting",

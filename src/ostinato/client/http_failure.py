@@ -6,7 +6,7 @@ import ssl
 
 from ostinato.client.http_connection import ServerGone
 from ostinato.client.http_message import NotHttp
-from ostinato.client.transport import ConnectionLost, RequestTimedOut, TransportError
+from ostinato.client.transport import ConnectionLost, RequestTimedOut, TransportError, Unreachable
 
 
 def failure(error: BaseException, what: str, when: str = "") -> TransportError:
@@ -41,22 +41,22 @@ def is_reset(error: BaseException) -> bool:
     return isinstance(error, ServerGone | OSError) and not isinstance(error, TimeoutError) and not _is_alert(error)
 
 
-def unreachable(error: OSError, what: str) -> ConnectionLost:
-    return ConnectionLost(f"{what}: the server cannot be reached: {reason_of(error)}")
+def unreachable(error: OSError, what: str) -> Unreachable:
+    return Unreachable(f"{what}: the server cannot be reached: {reason_of(error)}")
 
 
-def untrusted(error: BaseException, what: str) -> ConnectionLost:
+def untrusted(error: BaseException, what: str) -> Unreachable:
     """The server's certificate is not accepted."""
     reason = getattr(error, "verify_message", "") or "it cannot be verified"
-    return ConnectionLost(
+    return Unreachable(
         f"{what}: the server's certificate is not accepted: {reason}: "
         "check certificate-authority and tls-server-name of the configuration"
     )
 
 
-def without_tls(error: ssl.SSLError, what: str) -> ConnectionLost:
+def without_tls(error: ssl.SSLError, what: str) -> Unreachable:
     """No TLS connection could be made."""
-    return ConnectionLost(f"{what}: no TLS connection: {error.reason or 'the handshake failed'}")
+    return Unreachable(f"{what}: no TLS connection: {error.reason or 'the handshake failed'}")
 
 
 def _is_alert(error: BaseException) -> bool:

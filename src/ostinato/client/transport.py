@@ -132,6 +132,10 @@ class ConnectionLost(TransportError):  # noqa: N818
     """The connection could not be made, or broke before the end of the answer."""
 
 
+class Unreachable(ConnectionLost):
+    """There was no connection, so the request was not sent."""
+
+
 class DeadlinePassed(TransportError):  # noqa: N818
     """The request was not sent: whoever made the transport may not write any more."""
 
