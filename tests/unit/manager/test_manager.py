@@ -285,6 +285,8 @@ async def test_what_is_added_later_starts_at_once_and_nothing_is_added_at_the_en
     rig = Rig(stage)
     await rig.start()
     rig.manager.add(rig.part("late", stop_takes=5))
+    with pytest.raises(ValueError, match="there is a runnable 'late' already"):
+        rig.manager.add(rig.part("late"))
     more = Informers(rig.manager.client.live)
     more.of(ConfigMap)
     rig.manager.add(more)
