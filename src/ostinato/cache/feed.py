@@ -21,7 +21,15 @@ from ostinato.cache.freshness import Freshness
 from ostinato.cache.indexes import IndexBy
 from ostinato.cache.intake import Intake, Transform
 from ostinato.cache.listener import Listener
-from ostinato.cache.metrics import PROCESSING_LATENCY, QUEUED_ITEMS, STORE_VERSION, CacheMetrics, Gauge, version_number
+from ostinato.cache.metrics import (
+    OBJECTS,
+    PROCESSING_LATENCY,
+    QUEUED_ITEMS,
+    STORE_VERSION,
+    CacheMetrics,
+    Gauge,
+    version_number,
+)
 from ostinato.cache.reflector import Reflector, ReflectorOptions
 from ostinato.cache.store import Replacement, Store
 from ostinato.client.list_watch import ListWatch
@@ -82,6 +90,7 @@ class Feed:
         return [
             Gauge(QUEUED_ITEMS, self._labels, len(self._fifo)),
             Gauge(STORE_VERSION, self._labels, version_number(self.store.resource_version)),
+            Gauge(OBJECTS, self._labels, len(self.store)),
         ]
 
     async def run(self) -> None:

@@ -5,6 +5,7 @@
 | `informer_queued_items` | what came from the server and is not in the store yet |
 | `informer_processing_latency_seconds` | how long a batch takes, from the FIFO into the store and to the handlers |
 | `informer_store_resource_version` | the version of the store, its last 15 digits: a float holds no more |
+| `ostinato_cache_objects` | how many objects the store has |
 
 Labels are `name`, `group`, `version` and `resource`. What is the case now is computed when it is read.
 """
@@ -17,6 +18,7 @@ from typing import Final, NamedTuple, Protocol
 QUEUED_ITEMS: Final = "informer_queued_items"
 PROCESSING_LATENCY: Final = "informer_processing_latency_seconds"
 STORE_VERSION: Final = "informer_store_resource_version"
+OBJECTS: Final = "ostinato_cache_objects"
 
 _EXACT_DIGITS: Final = 15
 

@@ -8,11 +8,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
 from ostinato.cache.informers import Informers
-from ostinato.cache.metrics import PROCESSING_LATENCY, QUEUED_ITEMS, STORE_VERSION
+from ostinato.cache.metrics import OBJECTS, PROCESSING_LATENCY, QUEUED_ITEMS, STORE_VERSION, Gauge
 from ostinato.client import metrics as client
 from ostinato.controller.runnable import Families
 from ostinato.manager import exposition
@@ -41,9 +41,11 @@ _TOLD: Final[Mapping[str, tuple[str, tuple[float, ...]]]] = {
 
 _Values = tuple[str, ...]  # of labels
 
-_GAUGES: Final = {
-    QUEUED_ITEMS: "What came from the server and is not in the store yet.",
-    STORE_VERSION: "The resource version of the store, its last 15 digits.",
+# What caches are asked for: what it is, and how that of several caches of a kind is one number.
+_GAUGES: Final[Mapping[str, tuple[str, Callable[[list[float]], float]]]] = {
+    QUEUED_ITEMS: ("What came from the server and is not in the store yet.", sum),
+    STORE_VERSION: ("The resource version of the store, its last 15 digits.", min),
+    OBJECTS: ("How many objects are in the store.", sum),
 }
 
 
@@ -128,11 +130,15 @@ def _help(name: str) -> str:
 
 
 def cache_families(informers: Informers) -> Iterator[Family]:
-    """What the caches hold and wait for, now."""
+    """What the caches hold and wait for, now; those of one kind, in several namespaces for instance, as one."""
     gauges = [gauge for informer in informers.all() for feed in informer.feeds for gauge in feed.gauges()]
-    for name, text in _GAUGES.items():
-        samples = [Sample(name, gauge.labels, gauge.value) for gauge in gauges if gauge.name == name]
-        if samples:
+    for name, (text, joined) in _GAUGES.items():
+        found: dict[_Values, list[Gauge]] = {}
+        for gauge in gauges:
+            if gauge.name == name:
+                found.setdefault(tuple(gauge.labels.values()), []).append(gauge)
+        if found:
+            samples = [Sample(name, same[0].labels, joined([each.value for each in same])) for same in found.values()]
             yield Family(name, "gauge", text, samples)
 
 

@@ -822,6 +822,7 @@ def test_metrics_have_the_names_of_client_go() -> None:  # 88, 115
         informer.start()
         await informer.synced(timeout=1)
         gauges = {gauge.name: gauge.value for gauge in informer.gauges()}
+        assert gauges.pop("ostinato_cache_objects") == 1
         assert gauges == {"informer_queued_items": 0, "informer_store_resource_version": 678901234567891}
         assert observed.names == {"informer_processing_latency_seconds"}
         await informer.stop()

@@ -6,7 +6,10 @@ from pathlib import Path
 import pytest
 from tests.unit.manager.stage import Stage, staged
 
+from ostinato.api.meta import ObjectMeta
+from ostinato.cache.informers import Informers, Settings
 from ostinato.client import metrics as names
+from ostinato.kinds.core_v1 import ConfigMap, Namespace
 from ostinato.manager.exposition import number
 from ostinato.manager.metrics import Registry, Tallies, cache_families
 from ostinato.manager.process_metrics import process_families
@@ -99,17 +102,36 @@ def test_requests_are_counted_and_timed_under_the_names_of_client_go() -> None:
 
 @staged
 async def test_caches_show_what_they_hold(stage: Stage) -> None:
-    from ostinato.cache.informers import Informers
-    from ostinato.kinds.core_v1 import ConfigMap
-
     informers = Informers(stage.client)
     assert list(cache_families(informers)) == []
     informers.of(ConfigMap)
     informers.start()
     await informers.synced()
     found = {family.name: family.samples[0] for family in cache_families(informers)}
-    assert set(found) == {"informer_queued_items", "informer_store_resource_version"}
+    assert set(found) == {"informer_queued_items", "informer_store_resource_version", "ostinato_cache_objects"}
     assert found["informer_store_resource_version"].value > 0
+    await informers.stop()
+
+
+@staged
+async def test_caches_of_one_kind_are_shown_as_one(stage: Stage) -> None:
+    for namespace in ("default", "kube-system"):
+        for name in ("a", "b"):
+            await stage.client.create(ConfigMap(metadata=ObjectMeta(name=name, namespace=namespace)))
+    informers = Informers(stage.client)
+    informers.of(ConfigMap, Settings(namespaces=("default", "kube-system")))
+    informers.of(ConfigMap, Settings(fields={"metadata.name": "a"}))
+    informers.of(Namespace)
+    informers.start()
+    await informers.synced()
+    shown = {
+        family.name: {sample.labels["resource"]: sample.value for sample in family.samples}
+        for family in cache_families(informers)
+    }
+    assert all(len(family.samples) == 2 for family in cache_families(informers)), "a series is there once"
+    assert shown["ostinato_cache_objects"]["configmaps"] == 6
+    lowest = min(float(feed.store.resource_version) for each in informers.all() for feed in each.feeds)
+    assert min(shown["informer_store_resource_version"].values()) == lowest
     await informers.stop()
 
 
