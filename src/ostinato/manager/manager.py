@@ -127,7 +127,6 @@ class Manager:
         self._fence = None if self._election_options is None else Fence(self.world.clock)
         self._grace = graceful_shutdown
         self._added: list[Runnable] = []  # before the start
-        self._names: set[str] = set()  # of all that were added: metrics and logs are told apart by them
         self._more_caches: list[Informers] = []
         self._groups: Groups | None = None
         self._parts: Parts | None = None
@@ -223,13 +222,15 @@ class Manager:
                 self._add_cache(runnable)
             elif not callable(getattr(runnable, "run", None)) or not getattr(runnable, "name", ""):
                 raise TypeError(f"{_told(runnable)}: what is added has a name and `async def run(surroundings)`")
-            elif runnable.name in self._names:
+            elif self._groups is not None:
+                self._groups.add(runnable, self._surroundings(runnable))
+            elif any(runnable.name == each.name for each in self._added):
                 raise ValueError(
                     f"there is a runnable {runnable.name!r} already: names are unique in a manager; "
                     f"give one of them another, e.g. @controller(..., name={runnable.name + '-2'!r})"
                 )
             else:
-                self._add_runnable(runnable)
+                self._added.append(runnable)
         return self
 
     def build(self, name: str = "") -> Builder:
@@ -357,13 +358,6 @@ class Manager:
     def _lead(self) -> None:
         if self._lifecycle is not None:
             self._lifecycle.lead()
-
-    def _add_runnable(self, runnable: Runnable) -> None:
-        self._names.add(runnable.name)
-        if self._groups is None:
-            self._added.append(runnable)
-        else:
-            self._groups.add(runnable, self._surroundings(runnable))
 
     def _add_cache(self, informers: Informers) -> None:
         self._more_caches.append(informers)
