@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Hashable, Sequence
+from contextvars import copy_context
 from logging import Logger
 from typing import Any
 
@@ -201,6 +202,7 @@ class _Loop:
         self._working = False
         self._stopping = False
         self._failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._context = copy_context()  # of sources, whoever adds them: a reconcile may, which is not what they run in
         surroundings.metrics.add(self.statistics.families)
 
     # Sources
@@ -216,9 +218,8 @@ class _Loop:
             add=self._add,
             ready=lambda: None if ready.done() else ready.set_result(None),
         )
-        task = asyncio.get_running_loop().create_task(
-            self._run_source(source, sink), name=f"controller {self.name}: {source}"
-        )
+        name, context = f"controller {self.name}: {source}", self._context.copy()
+        task = asyncio.get_running_loop().create_task(self._run_source(source, sink), name=name, context=context)
         self._running[task] = source
         task.add_done_callback(self._source_ended)
 

@@ -4,6 +4,7 @@
   stops.
 - `start` returns when all that had been added are ready. Whoever cancels it waits no longer.
 - `stop` asks all to stop, and returns when they have. `drop` insists, and does not wait for those that will not end.
+- They have the context (`contextvars`) in which the group was made, whoever starts or adds them, and wherever.
 - An error of one is told to whoever made the group. That a runnable was cancelled is none if it was to stop; if nobody
   had asked it to, it is: otherwise its work would end and nobody would know.
 """
@@ -13,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine
+from contextvars import copy_context
 from typing import Any, Final, NamedTuple
 
 from ostinato.world import Clock
@@ -42,6 +44,7 @@ class Group:
     def __init__(self, name: str, clock: Clock, failed: Callable[[str, Exception], object]) -> None:
         self.name = name
         self._clock = clock
+        self._context = copy_context()
         self._failed = failed
         self._waiting: list[Job] = []  # added before the start
         self._tasks: set[asyncio.Task[None]] = set()
@@ -96,7 +99,8 @@ class Group:
             _logger.error("%s does not end though it was cancelled: it is left behind", task.get_name())
 
     def _launch(self, job: Job) -> None:
-        task = asyncio.get_running_loop().create_task(self._run(job), name=job.name)
+        context = self._context.copy()
+        task = asyncio.get_running_loop().create_task(self._run(job), name=job.name, context=context)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 

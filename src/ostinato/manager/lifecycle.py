@@ -43,8 +43,10 @@ class Lifecycle:
         self._filled = filled
         self._reason = asyncio.Event()  # set when there is one to end
         self._failure: Exception | None = None  # the first
-        self._limit: Timeout | None = None
+        self._limit: Timeout | None = None  # while runnables stop
+        self._hurried = False  # nothing has any time left
         self._lost = False  # leadership
+        self._resigning = False
         self._watching: asyncio.Task[None] | None = None  # the election
         self._leading: asyncio.Task[None] | None = None  # starts what leaders run
         self.is_stopping = False
@@ -140,7 +142,7 @@ class Lifecycle:
         try:
             starting.cancel()
             await asyncio.wait([starting])
-            in_time = await self._stop_runnables(0.0 if self._lost else self._grace)
+            in_time = await self._stop_runnables(0.0 if self._hurried else self._grace)
         finally:
             await self._stop_the_rest(release=in_time)
         if not in_time and self._grace > 0 and not self._lost:
@@ -164,6 +166,8 @@ class Lifecycle:
         except TimeoutError:
             await groups.drop()
             return False
+        finally:
+            self._limit = None
         return True
 
     async def _stop_the_rest(self, *, release: bool) -> None:
@@ -174,7 +178,8 @@ class Lifecycle:
             await endpoint.stop()
         if parts.election is None:
             return
-        if release:
+        if release and not self._hurried:
+            self._resigning = True
             await parts.election.resign()
         else:  # something may still be under way: nobody may take over before the lease has expired
             parts.election.abandon()
@@ -182,5 +187,8 @@ class Lifecycle:
             await asyncio.wait([self._watching])
 
     def _hurry(self) -> None:
+        self._hurried = True
         if self._limit is not None and not self._limit.expired():
             self._limit.reschedule(self._clock.monotonic())
+        elif self._resigning and self._parts.election is not None:
+            self._parts.election.abandon()

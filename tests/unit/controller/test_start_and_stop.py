@@ -30,6 +30,7 @@ from ostinato.controller import (
     Task,
     WarmsUp,
     controller,
+    current_reconcile,
 )
 from ostinato.queue import Family
 
@@ -201,6 +202,24 @@ async def test_a_source_may_be_added_to_a_controller_that_runs(light: Light) -> 
         await light.settle()
         assert noting.requests == [KEY]
         assert len(made.sources) == 2
+
+
+@lightly
+async def test_a_source_that_a_reconcile_adds_does_not_belong_to_it(light: Light) -> None:
+    class Looking:
+        async def run(self, sink: Sink) -> None:
+            seen.append(current_reconcile())
+
+    seen: list[object] = []
+
+    async def reconcile(request: Request) -> None:
+        assert current_reconcile() is not None
+        made.watch(Looking())
+
+    made = light.controller(reconcile, StartupSource([KEY]))
+    async with light.running(made):
+        await light.settle()
+    assert seen == [None]
 
 
 @lightly

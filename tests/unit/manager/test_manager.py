@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import suppress
+from contextvars import ContextVar
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ from ostinato.kinds.events_v1 import Event
 from ostinato.manager import LeaderElection, LeadershipLost, Manager, Purpose, ShutdownTimedOut, Stopped
 from ostinato.server.transport import InProcessTransport
 
+COLOUR = ContextVar("COLOUR", default="none")
 QUICK = LeaderElection(name="widgets", namespace="default", trust_absence=True)
 
 
@@ -479,6 +481,68 @@ async def test_cancelling_stops_gracefully_and_cancelling_again_hurries(stage: S
     with pytest.raises(asyncio.CancelledError):
         await again.serving
     assert again.said == ["a starts", "a stops"]
+
+
+@staged
+async def test_cancelling_again_while_the_lease_is_given_back_leaves_it_to_expire(stage: Stage) -> None:
+    rig = Rig(stage, leader_election=QUICK)
+    rig.manager.add(rig.part("a"))
+    before = asyncio.all_tasks()
+    await rig.start()
+    rig.wires["leader-election"].before = lambda _: stage.clock.sleep(100)
+    assert rig.serving is not None
+    rig.serving.cancel()
+    await stage.clock.sleep(1)
+    assert rig.said == ["a starts", "a stops"]
+    assert not rig.serving.done(), "the server does not answer"
+    rig.serving.cancel()
+    began = stage.clock.monotonic()
+    with pytest.raises(asyncio.CancelledError):
+        await rig.serving
+    assert stage.clock.monotonic() == began
+    assert asyncio.all_tasks() - before == set()
+    assert (await stage.lease()).spec.holder_identity
+
+
+@staged
+async def test_cancelling_twice_at_once_leaves_no_time(stage: Stage) -> None:
+    rig = Rig(stage)
+    rig.manager.add(rig.part("a", stop_takes=20))
+    await rig.start()
+    assert rig.serving is not None
+    rig.serving.cancel()
+    await asyncio.sleep(0)
+    rig.serving.cancel()
+    began = stage.clock.monotonic()
+    with pytest.raises(ShutdownTimedOut):
+        await rig.serving
+    assert stage.clock.monotonic() == began
+    assert rig.said == ["a starts", "a is dropped"]
+
+
+@pytest.mark.parametrize("election", [None, QUICK])
+def test_all_parts_have_the_context_of_the_manager_whoever_starts_them(election: LeaderElection | None) -> None:
+    @staged
+    async def play(stage: Stage) -> None:
+        seen: dict[str, str] = {}
+
+        def part(name: str, *, leads: bool) -> Task:
+            async def work(_: Surroundings) -> None:
+                seen[name] = COLOUR.get()
+
+            return Task(name, work, needs_leader_election=leads)
+
+        COLOUR.set("blue")
+        rig = Rig(stage, leader_election=election)
+        rig.manager.add(part("leader", leads=True), part("other", leads=False))
+        await rig.start()
+        COLOUR.set("red")
+        rig.manager.add(part("late", leads=True))
+        await stage.clock.sleep(1)
+        await rig.stop()
+        assert seen == {"leader": "blue", "other": "blue", "late": "blue"}
+
+    play()
 
 
 @staged
