@@ -35,6 +35,7 @@ from ostinato.api.version_order import by_priority
 from ostinato.crd.models import is_model
 from ostinato.crd.place import Place, SchemaError
 from ostinato.crd.schema import SchemaBuilder
+from ostinato.crd.selectable import share_alike
 
 Json = dict[str, Any]
 T = TypeVar("T", bound=type)
@@ -105,14 +106,16 @@ def crd_of(*versions: type, conversion: Mapping[str, Any] | None = None, descrip
             f"the group {info.gvk.group} is Kubernetes' own: use another, or DefinitionMeta(annotations="
             f'{{"{APPROVAL}": ...}}) with the link to the approval'
         )
+    told = [
+        _version(cls, is_stored=cls is stored, descriptions=descriptions)
+        for cls in sorted(versions, key=lambda each: by_priority(_info(each).gvk.version))
+    ]
+    share_alike(told, _at(stored))
     spec: Json = {
         "group": info.gvk.group,
         "names": _names(info),
         "scope": "Namespaced" if info.namespaced else "Cluster",
-        "versions": [
-            _version(cls, is_stored=cls is stored, descriptions=descriptions)
-            for cls in sorted(versions, key=lambda each: by_priority(_info(each).gvk.version))
-        ],
+        "versions": told,
     }
     if conversion is not None:
         spec["conversion"] = dict(conversion)

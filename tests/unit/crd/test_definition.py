@@ -310,6 +310,49 @@ def test_a_field_that_is_selectable_twice_is_told_once() -> None:
     assert version["selectableFields"] == [{"jsonPath": ".spec.text"}]
 
 
+class Coloured(Struct):
+    color: Annotated[str, Selectable()] = "red"
+    size: Annotated[int, Selectable()] = 1
+
+
+class ColouredAndMore(Coloured):
+    weight: int = 0
+
+
+@marked(Stored())
+class Ball(CustomResource, group="example.dev", version="v1"):
+    spec: Coloured
+
+
+class BallV2(CustomResource, group="example.dev", version="v2", kind="Ball"):
+    spec: ColouredAndMore
+
+
+@asking
+async def test_versions_with_other_schemas_have_their_selectable_fields_in_another_order(api: Api) -> None:
+    crd = crd_of(Ball, BallV2)  # with the same in the same order, a server would look for one schema of both
+    told = [[each["jsonPath"] for each in version["selectableFields"]] for version in crd["spec"]["versions"]]
+    assert told == [[".spec.color", ".spec.size"], [".spec.size", ".spec.color"]]
+    made = await api.post(DEFINITIONS, crd)
+    assert made.code == 201, made.message
+    crd["spec"]["versions"][1]["selectableFields"].reverse()
+    refused = await api.post(DEFINITIONS, {**crd, "metadata": {"name": "balls.example.dev"}})
+    assert "spec.selectableFields: Invalid value" in refused.message
+
+
+def test_versions_with_one_selectable_field_and_other_schemas_are_refused() -> None:
+    first = marked(Stored(), Selectable("spec.replicas"))(kind())
+    second = marked(Selectable("spec.replicas"), PreserveUnknown())(kind(version="v2"))
+    with pytest.raises(SchemaError, match=r"class Thing: .* \.spec\.replicas alone is Selectable\(\) in all of them"):
+        crd_of(first, second)
+
+
+def test_versions_with_one_schema_and_other_selectable_fields_are_refused() -> None:
+    first, second = marked(Stored(), Selectable("spec.replicas"))(kind()), kind(version="v2")
+    with pytest.raises(SchemaError, match="class Thing: its versions have one schema and not the same fields"):
+        crd_of(first, second)
+
+
 def test_a_group_of_kubernetes_needs_an_approval() -> None:
     approved = marked(DefinitionMeta(annotations={"api-approved.kubernetes.io": "https://example.dev"}))
     assert crd_of(approved(kind(group="x.k8s.io")))["metadata"]["annotations"]

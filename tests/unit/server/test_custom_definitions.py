@@ -42,6 +42,38 @@ def test_definitions_are_refused_in_the_words_of_kubernetes(case: Json) -> None:
     assert sorted({f"{error.type.value} | {error}" for error in strategy.validate(obj)}) == case["errors"]
 
 
+FIELDS = [{"jsonPath": ".spec.a"}]
+TEXT = {"type": "string"}
+
+
+@pytest.mark.parametrize(
+    ("second", "path", "told"),
+    [
+        (
+            version("v2", schema(a=TEXT, b=TEXT), storage=False, selectableFields=FIELDS),
+            "spec.selectableFields",
+            "may only be set when validations.schema is included",
+        ),
+        (
+            version("v2", schema(a=TEXT), storage=False),
+            "spec.versions[0].selectableFields",
+            "may only be set when `version.schema.openAPIV3Schema` is not included",
+        ),
+    ],
+)
+def test_selectable_fields_are_shared_by_all_versions_where_schemas_are(second: Json, path: str, told: str) -> None:
+    first = version(openapi=schema(a=TEXT), selectableFields=FIELDS)
+
+    async def talk(api: Api) -> None:
+        refused = await api("POST", DEFINITIONS, definition(first, second))
+        assert refused.code == 422
+        assert refused.body["message"].endswith(f'is invalid: {path}: Invalid value: "": {told}')
+        made = await api("POST", DEFINITIONS, definition(first, {**first, "name": "v2", "storage": False}))
+        assert made.code == 201
+
+    run(talk)
+
+
 def conditions(found: Json) -> dict[str, tuple[str, str]]:
     return {one["type"]: (one["status"], one["reason"]) for one in found["status"]["conditions"]}
 

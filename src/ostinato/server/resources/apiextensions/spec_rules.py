@@ -23,6 +23,8 @@ from ostinato.server.resources.apiextensions.version_rules import (
 from ostinato.server.resources.strategy import Json
 
 _SPEC = Path("spec")
+_NO_SCHEMA_HERE = "may only be set when validations.schema is included"
+_NO_SCHEMA_IN_VERSION = "may only be set when `version.schema.openAPIV3Schema` is not included"  # sic
 _SHARED = ("schema", "subresources", "additionalPrinterColumns", "selectableFields")
 
 
@@ -132,8 +134,11 @@ def _part_faults(part: Mapping[str, Any], version: Json, path: Path, schema_path
     for i, column in enumerate(part.get("additionalPrinterColumns") or ()):
         errors += column_faults(column, path.child("additionalPrinterColumns").index(i))
     if part.get("selectableFields"):
-        whole = (version.get("schema") or {}).get("openAPIV3Schema") or {}
-        errors += selectable_faults(part["selectableFields"], whole, path.child("selectableFields"))
+        where = path.child("selectableFields")
+        if schema is None:  # shared by all versions, and the fields are not; or the other way round
+            errors.append(FieldError.invalid(where, "", _NO_SCHEMA_HERE if path is _SPEC else _NO_SCHEMA_IN_VERSION))
+        else:
+            errors += selectable_faults(part["selectableFields"], schema, where)
     return errors
 
 
