@@ -80,6 +80,9 @@ def _fit_struct(value: Any, shape: Shape) -> dict[str, Any]:
     if not isinstance(value, dict):
         _refuse(shape.type.__name__, value)
     fitted: dict[str, Any] = {}
+    if shape.tag is not None:
+        name, tag = shape.tag
+        fitted[name] = value.get(name, tag)
     for field in shape.fields:
         given = value.get(field.wire)
         if given is not None:
@@ -122,12 +125,14 @@ def _fit_map(value: Any, shape: Shape) -> dict[str, Any]:
 
 
 def _variant(value: Any, shape: Shape) -> Shape:
-    """The alternative of a union that has the JSON type of the value."""
+    """The alternative of a union that has the JSON type of the value, and its tag."""
+    if isinstance(value, dict) and (struct := shape.struct_for(value)) is not None:
+        return struct
     for variant in shape.variants:
         match variant.form:
             case "any":
                 return variant
-            case "struct" | "map":
+            case "map":
                 fits = isinstance(value, dict)
             case "list":
                 fits = isinstance(value, list)

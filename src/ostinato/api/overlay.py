@@ -39,9 +39,9 @@ def _value(raw: Any, encoded: Any, shape: Shape) -> Any:
         case "leaf" if raw != encoded and _means_the_same(raw, encoded, shape.type):
             return raw
         case "union" if isinstance(raw, dict) and isinstance(encoded, dict):
-            for variant in shape.variants:
-                if variant.form == "struct":
-                    return _struct(raw, encoded, variant)
+            struct = shape.struct_for(encoded)
+            if struct is not None and shape.struct_for(raw) is struct:  # of another one, nothing is meant any more
+                return _struct(raw, encoded, struct)
     return encoded
 
 
@@ -97,15 +97,22 @@ def _key(item: Any, keys: tuple[str, ...], inner: Shape) -> tuple[str, ...]:
     """What tells an item apart; a key that is not written has its default."""
     if not isinstance(item, dict):
         return (repr(item),)
-    fields = fields_by_wire(inner.type)
-    return tuple(repr(item[key] if key in item else fields[key].default) for key in keys)
+    struct = inner.struct_for(item) if inner.form == "union" else inner
+    fields = {} if struct is None else fields_by_wire(struct.type)
+    return tuple(repr(item[key] if key in item or key not in fields else fields[key].default) for key in keys)
 
 
 def _known(value: Any, shape: Shape) -> Any:
     """The value without what the class does not know."""
     match shape.form:
         case "struct" if isinstance(value, dict):
-            return {field.wire: _known(value[field.wire], field.shape) for field in shape.fields if field.wire in value}
+            known = {field.wire: field.shape for field in shape.fields}
+            tag = () if shape.tag is None else (shape.tag[0],)
+            return {name: _known(value[name], known[name]) for name in known if name in value} | {
+                name: value[name] for name in tag if name in value
+            }
+        case "union" if isinstance(value, dict) and (struct := shape.struct_for(value)) is not None:
+            return _known(value, struct)
         case "list" if isinstance(value, list) and shape.inner is not None:
             return [_known(item, shape.inner) for item in value]
         case "map" if isinstance(value, dict) and shape.inner is not None:

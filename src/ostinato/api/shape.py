@@ -8,12 +8,12 @@ a struct are worked out when they are first asked for.
 from __future__ import annotations
 
 import types
-import typing
 from functools import cache, cached_property
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import msgspec
 
+from ostinato.api.generics import class_of, hints_of
 from ostinato.api.markers import Marker, combined_schema
 from ostinato.api.struct import Struct
 
@@ -46,6 +46,8 @@ class Shape:
             self.form, self.type, self.inner = "list", list, Shape(*(get_args(annotation) or (Any,)))
         elif annotation is dict or source is dict:
             self.form, self.type, self.inner = "map", dict, Shape((get_args(annotation) or (Any, Any))[1])
+        elif isinstance(source, type) and issubclass(source, msgspec.Struct):  # a generic one with its types
+            self.form, self.type = "struct", annotation
         elif annotation is Any or source is not None or not isinstance(annotation, type):
             self.form = "any"  # Literal, TypeVar and the like: msgspec knows them
         else:
@@ -63,6 +65,18 @@ class Shape:
     def fields(self) -> tuple[Field, ...]:
         """The fields of a struct."""
         return fields_of(self.type)
+
+    @property
+    def tag(self) -> tuple[str, Any] | None:
+        """Of a struct: the name on the wire of what tells it from others in a union, and what that says."""
+        config: Any = class_of(self.type).__struct_config__
+        return None if config.tag is None else (config.tag_field, config.tag)
+
+    def struct_for(self, value: dict[str, Any]) -> Shape | None:
+        """Of a union: the struct that the value is of, by its tag where there are several."""
+        structs = [variant for variant in self.variants if variant.form == "struct"]
+        tagged = [each for each in structs if each.tag is not None and value.get(each.tag[0]) == each.tag[1]]
+        return next(iter(tagged or structs), None)
 
     @property
     def schema(self) -> dict[str, Any]:
@@ -100,8 +114,8 @@ class Field:
 
 @cache
 def fields_of(cls: type[msgspec.Struct]) -> tuple[Field, ...]:
-    hints = typing.get_type_hints(cls, include_extras=True)
-    return tuple(Field(info, hints[info.name]) for info in msgspec.structs.fields(cls))
+    hints = hints_of(cls)
+    return tuple(Field(info, hints[info.name]) for info in msgspec.structs.fields(class_of(cls)))
 
 
 @cache
