@@ -9,7 +9,8 @@ rules in it, it is told in full, since a server tries the rules on the default a
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from typing import Any, Final
 
 import msgspec
 
@@ -17,6 +18,8 @@ from ostinato.api.leaves import encode_leaf
 from ostinato.api.sparse import sparse
 from ostinato.crd.models import MISSING, ModelField, is_pydantic
 from ostinato.crd.patterns import matches
+
+_ZONE: Final = re.compile("([Zz]|[-+][0-9]{2}:[0-9]{2})$")
 
 
 def told_default(field: ModelField, schema: dict[str, Any]) -> Any:
@@ -104,7 +107,11 @@ def misfit(schema: dict[str, Any], value: Any) -> str:
             return _number_misfit(schema, value)
         case list():
             inside = (misfit(schema.get("items", {}), item) for item in value)
-            return _length_misfit(schema, len(value), "Items") or next(filter(None, inside), "")
+            return (
+                _length_misfit(schema, len(value), "Items")
+                or next(filter(None, inside), "")
+                or _repeated(schema, value)
+            )
         case dict():
             return _length_misfit(schema, len(value), "Properties") or _fields_misfit(schema, value)
     return ""
@@ -141,7 +148,23 @@ def _number_misfit(schema: dict[str, Any], value: float) -> str:
     return ""
 
 
+def _repeated(schema: dict[str, Any], items: list[Any]) -> str:
+    """What a list that merges holds twice."""
+    match schema.get("x-kubernetes-list-type"):
+        case "set":
+            told = items
+        case "map":
+            keys, full = schema["x-kubernetes-list-map-keys"], [filled(schema["items"], item) for item in items]
+            told = [{key: item.get(key) for key in keys} for item in full]
+        case _:
+            return ""
+    twice = [item for i, item in enumerate(told) if item in told[:i]]
+    return f"it has {twice[0]!r} twice" if twice else ""
+
+
 def _text_misfit(schema: dict[str, Any], value: str) -> str:
+    if schema.get("format") == "date-time" and not _ZONE.search(value):
+        return f"{value!r} names no time zone"
     if "pattern" in schema and not matches(schema["pattern"], value):
         return f"{value!r} does not match {schema['pattern']}"
     return _length_misfit(schema, len(value), "Length")

@@ -22,6 +22,8 @@ def check_list(schema: Json, item: Any, at: Place) -> None:
         raise at.error(
             "items of a set are scalars, or structs with atomic=True: use ListMap with the fields that are keys"
         )
+    if list_type == "set" and items.get("x-kubernetes-list-type", "atomic") != "atomic":
+        raise at.error("items of a set cannot be merged themselves: use list[...] for the inner one, or ListAtomic()")
     if list_type == "map":
         _check_keys(schema["x-kubernetes-list-map-keys"], items, item, at)
 
@@ -32,6 +34,8 @@ def _check_keys(keys: list[str], items: Json, item: Any, at: Place) -> None:
     properties: Json = items.get("properties", {})
     core = read(item, at).core
     fields = {field.wire: field for field in fields_of_model(core, at)} if is_model(core) else {}
+    if len(set(keys)) < len(keys):
+        raise at.error(f"ListMap({', '.join(map(repr, keys))}): a key is said twice")
     for key in keys:
         if key not in properties:
             wire = next((field.wire for field in fields.values() if field.attribute == key), None)

@@ -3,6 +3,8 @@
 - msgspec structs, `ostinato.api.struct.Struct` first: names on the wire as the class has them.
 - Dataclasses: names on the wire are the attributes as they are, since that is how msgspec reads them.
 - pydantic models: names on the wire are the aliases. pydantic is not imported here: who has a model has imported it.
+
+A model that is generic has its fields with the types that it is given (`ostinato.api.generics`).
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from typing import Annotated, Any
 
 import msgspec
 
+from ostinato.api.generics import class_of, hints_of
 from ostinato.crd.docstrings import field_docs
 from ostinato.crd.place import Place
 
@@ -36,6 +39,7 @@ class ModelField(msgspec.Struct, frozen=True):
 
 
 def is_model(cls: Any) -> bool:
+    cls = class_of(cls)
     return isinstance(cls, type) and (issubclass(cls, msgspec.Struct) or _is_dataclass(cls) or is_pydantic(cls))
 
 
@@ -44,12 +48,32 @@ def is_pydantic(cls: type) -> bool:
     return pydantic is not None and issubclass(cls, pydantic.BaseModel)
 
 
-def fields_of_model(cls: type, at: Place) -> list[ModelField]:
+def keeps_unknown(cls: type) -> bool:
+    """Whether a model keeps fields that it does not know (`extra="allow"`)."""
+    return is_pydantic(cls) and cls.model_config.get("extra") == "allow"  # type: ignore[attr-defined]
+
+
+def root_of(model: Any) -> Any:
+    """The type that a RootModel of pydantic stands for; None of everything else."""
+    if (
+        not isinstance(model, type)
+        or not is_pydantic(model)
+        or not issubclass(model, sys.modules["pydantic"].RootModel)
+    ):
+        return None
+    (root,) = fields_of_model(model, Place(model.__name__))
+    return root.annotation
+
+
+def fields_of_model(model: Any, at: Place) -> list[ModelField]:
     """The fields in the order of the class."""
+    cls = class_of(model)
     docs = field_docs(cls)
     if is_pydantic(cls):
-        return [_pydantic_field(name, info, docs.get(name, "")) for name, info in cls.model_fields.items()]  # type: ignore[attr-defined]
-    hints = _hints(cls, at)
+        cls.model_rebuild()  # annotations may name what was defined after it
+        _check_bytes(cls, at)
+        return [_pydantic_field(name, info, docs.get(name, "")) for name, info in cls.model_fields.items()]
+    hints = _hints(model, at)
     if issubclass(cls, msgspec.Struct):
         return [
             ModelField(
@@ -65,9 +89,9 @@ def fields_of_model(cls: type, at: Place) -> list[ModelField]:
     return _dataclass_fields(cls, hints, docs)
 
 
-def _hints(cls: type, at: Place) -> dict[str, Any]:
+def _hints(model: Any, at: Place) -> dict[str, Any]:
     try:
-        return typing.get_type_hints(cls, include_extras=True)
+        return hints_of(model)
     except NameError as error:
         raise at.error(f"{error}; what annotations name must be known in the module of the class") from None
     except TypeError as error:
@@ -92,6 +116,18 @@ def _dataclass_fields(cls: type, hints: dict[str, Any], docs: dict[str, str]) ->
         )
         for field in dataclasses.fields(cls)
     ]
+
+
+def _check_bytes(cls: Any, at: Place) -> None:
+    """Bytes are written as servers read them only by models that are told to."""
+    if {cls.model_config.get(f"{way}_json_bytes") for way in ("ser", "val")} == {"base64"}:
+        return
+    for name, info in cls.model_fields.items():
+        if bytes in (info.annotation, *typing.get_args(info.annotation)):
+            raise at.of_field(name, name).error(
+                'bytes are texts in this model, and base64 in Kubernetes: say ser_json_bytes="base64" and '
+                'val_json_bytes="base64" in its model_config'
+            )
 
 
 def _pydantic_field(name: str, info: Any, doc: str) -> ModelField:

@@ -18,6 +18,7 @@ from typing import Any, Final, Literal, TypeVar, get_args, get_origin
 
 import msgspec
 
+from ostinato.api.generics import class_of
 from ostinato.api.markers import (
     ClientDefault,
     Column,
@@ -42,11 +43,12 @@ from ostinato.api.markers.constraints import MembersMarker
 from ostinato.api.object import Object
 from ostinato.crd.builtin import builtin_schema
 from ostinato.crd.cel_names import cel_name
-from ostinato.crd.defaults import is_of_type, misfit, told_default
+from ostinato.crd.defaults import misfit, told_default
 from ostinato.crd.docstrings import class_doc
 from ostinato.crd.lists import check_list
-from ostinato.crd.models import MISSING, ModelField, fields_of_model, is_model
-from ostinato.crd.patterns import pattern_problem
+from ostinato.crd.maps import names_in_map
+from ostinato.crd.misuse import check_marker, check_words
+from ostinato.crd.models import MISSING, ModelField, fields_of_model, is_model, keeps_unknown, root_of
 from ostinato.crd.place import Place
 from ostinato.crd.reading import Reading, alternatives, name_of, read
 from ostinato.crd.scalars import choices, scalar
@@ -83,20 +85,21 @@ class SchemaBuilder:
         self.columns: list[tuple[Place, Column]] = []
         self.selectable: list[tuple[Place, Selectable]] = []
         self._descriptions = descriptions
-        self._open: list[type] = []  # the classes around the one that is being read, outermost first
+        self._open: list[Any] = []  # the classes around the one that is being read, outermost first
 
-    def struct(self, cls: type, at: Place, *, skip: Sequence[str] = ()) -> Json:
+    def struct(self, model: Any, at: Place, *, skip: Sequence[str] = ()) -> Json:
         """The schema of a class with fields, but for those to skip (by their names on the wire)."""
+        cls: type = class_of(model)
         at = at.of_class(cls)
-        if cls in self._open:
-            way = " → ".join(each.__name__ for each in [*self._open[self._open.index(cls) :], cls])
+        if model in self._open:
+            way = " → ".join(class_of(each).__name__ for each in [*self._open[self._open.index(model) :], model])
             raise at.error(
                 f"it contains itself ({way}), which no schema can say: "
                 "use dict[str, Any] or Annotated[..., Schemaless()] where it does"
             )
-        self._open.append(cls)
-        fields = [field for field in fields_of_model(cls, at) if field.wire not in skip]
-        schema: Json = {"type": "object"}
+        self._open.append(model)
+        fields = [field for field in fields_of_model(model, at) if field.wire not in skip]
+        schema: Json = {"type": "object", **(ANYTHING if keeps_unknown(cls) else {})}
         self._describe(schema, class_doc(cls))
         properties, required, rules = {}, [], []
         for field in fields:
@@ -144,8 +147,8 @@ class SchemaBuilder:
             return choices(list(get_args(core)), at)
         if members := alternatives(core):
             return union_schema(self, members, at)
-        if isinstance(core, TypeVar) or (get_args(core) and is_model(source)):
-            raise at.error(f"{name_of(core)} is generic: derive a class that says all types, and use that")
+        if isinstance(core, TypeVar):
+            raise at.error(f"{name_of(core)} is any type: say which where the class is used, {at.owner}[...]")
         if source in _LISTS:
             return self._list(core, source, reading, at)
         if source in _MAPS:
@@ -160,6 +163,8 @@ class SchemaBuilder:
         found = scalar(core, at) or (builtin_schema(core, at) if isinstance(core, type) else None)
         if found is not None:
             return found
+        if (root := root_of(core)) is not None:
+            return self.value(read(root, at), at)
         if is_model(core):
             return self.struct(core, at)
         raise at.error(
@@ -183,9 +188,8 @@ class SchemaBuilder:
 
     def _map(self, core: Any, at: Place) -> Json:
         key, value = get_args(core) or (str, Any)
-        key_core = read(key, at).core
-        if key_core is not Any and (scalar(key_core, at) or {}).get("type") != "string" and get_origin(key) != Literal:
-            raise at.error(f"{name_of(core)}: names in JSON are texts: use dict[str, ...]")
+        if names := names_in_map(core, key, at):
+            return {"type": "object", "properties": {name: self._inside(value, at.entry()) for name in names}}
         if value is Any:
             return {"type": "object", **ANYTHING}
         return {"type": "object", "additionalProperties": self._inside(value, at.entry())}
@@ -204,12 +208,13 @@ class SchemaBuilder:
         for marker in markers:
             if marker.types and json_type not in marker.types:
                 raise at.error(f"{marker!r} is for {_spoken(marker.types)}, and this is {_PEOPLE_SAY[json_type]}")
+            check_marker(marker, json_type, at)
             if isinstance(marker, _NOT_IN_DEFINITIONS) or (isinstance(marker, Doc) and not self._descriptions):
                 continue
             add_to(schema, marker.schema_for(json_type))
             self._keep(marker, at)
         if markers:
-            _check_words(schema, at)
+            check_words(schema, json_type, at)
 
     def _keep(self, marker: Marker, at: Place) -> None:
         if isinstance(marker, Column | Selectable) and at.field:
@@ -304,14 +309,3 @@ def _type_of(schema: Json) -> str:
 def _spoken(json_types: frozenset[str]) -> str:
     told = json_types - {"int-or-string"} - ({"integer"} if "number" in json_types else set())
     return " or ".join(sorted(_PEOPLE_SAY[each] for each in told))
-
-
-def _check_words(schema: Json, at: Place) -> None:
-    """What a server would refuse, in better words."""
-    if "pattern" in schema and (problem := pattern_problem(schema["pattern"])):
-        raise at.error(f"the pattern {schema['pattern']} is not in RE2's syntax: {problem}")
-    if "enum" in schema and not all(is_of_type(schema, value) for value in schema["enum"]):
-        raise at.error(f"the values {schema['enum']!r} are not of the type {_type_of(schema)}")
-    for least, most in (("minimum", "maximum"), ("minLength", "maxLength"), ("minItems", "maxItems")):
-        if schema.get(least, 0) > schema.get(most, schema.get(least, 0)):
-            raise at.error(f"nothing fits: {least} is {schema[least]}, {most} is {schema[most]}")

@@ -2,9 +2,9 @@
 
 - `int | str`: a number or a text, as ports and percentages are.
 - Literals and enumerations: one enumeration of all values.
-- Structs with tags (`class Http(Struct, tag="http")`): the fields of all, of which the tag says which must be there. A
-  field that several have must be the same in all; their defaults stay with the classes, since the server would set them
-  whatever the tag.
+- Structs with tags (`class Http(Struct, tag="http")`), and pydantic models that a field tells apart, as
+  `kind: Literal["http"]` does: the fields of all, of which the tag says which must be there. A field that several have
+  must be the same in all; their defaults stay with the classes, since the server would set them whatever the tag.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
 import msgspec
 
+from ostinato.crd.models import is_pydantic
 from ostinato.crd.place import Place
 from ostinato.crd.reading import name_of, read
 from ostinato.crd.scalars import choices, int_or_string
@@ -31,34 +32,38 @@ def union_schema(builder: SchemaBuilder, members: Sequence[Any], at: Place) -> J
         return int_or_string()
     if set(cores) == {int, float}:
         return {"type": "number"}
-    if all(map(_is_enumeration, cores)):
-        return choices(list(dict.fromkeys(value for core in cores for value in _values(core))), at)
-    if all(isinstance(core, type) and issubclass(core, msgspec.Struct) for core in cores):
-        return _tagged(builder, cores, at)
+    if all(map(is_enumeration, cores)):
+        return choices(list(dict.fromkeys(value for core in cores for value in values_of(core))), at)
+    classes = [core for core in cores if isinstance(core, type)]
+    if len(classes) == len(cores) and all(issubclass(cls, msgspec.Struct) or is_pydantic(cls) for cls in classes):
+        return _tagged(builder, classes, at)
     raise at.error(
         f"{' | '.join(map(name_of, cores))} is more than a schema can say: use int | str, one enumeration, structs "
         "with tags, or a struct with one field for each and ExactlyOneOf"
     )
 
 
-def _is_enumeration(core: Any) -> bool:
+def is_enumeration(core: Any) -> bool:
+    """Whether a type is made of values that it names."""
     return get_origin(core) is Literal or (isinstance(core, type) and issubclass(core, enum.Enum))
 
 
-def _values(core: Any) -> list[Any]:
+def values_of(core: Any) -> list[Any]:
+    """Those values."""
     return list(get_args(core)) if get_origin(core) is Literal else [member.value for member in core]
 
 
-def _tagged(builder: SchemaBuilder, classes: list[type[msgspec.Struct]], at: Place) -> Json:
-    untagged = [cls.__name__ for cls in classes if cls.__struct_config__.tag is None]
-    if untagged:
-        raise at.error(f"{untagged[0]} has no tag: write class {untagged[0]}(Struct, tag=...), so that it can be told")
-    tag_field: str = str(classes[0].__struct_config__.tag_field)
+def _tagged(builder: SchemaBuilder, classes: list[type], at: Place) -> Json:
+    for cls in classes:
+        if issubclass(cls, msgspec.Struct) and cls.__struct_config__.tag is None:
+            name = cls.__name__
+            raise at.error(f"{name} has no tag: write class {name}(Struct, tag=...), so that it can be told")
+    schemas = [builder.struct(cls, at) for cls in classes]
+    tag_field = _tag_field(classes, schemas, at)
     properties: Json = {}
     owners: dict[str, str] = {}
     variants: list[Json] = []
-    for cls in classes:
-        schema = builder.struct(cls, at)
+    for cls, schema in zip(classes, schemas, strict=True):
         if "x-kubernetes-validations" in schema:
             raise at.error(f"{cls.__name__} has rules, which would hold for all of the union: put them on its fields")
         for name, below in schema["properties"].items():
@@ -77,3 +82,15 @@ def _tagged(builder: SchemaBuilder, classes: list[type[msgspec.Struct]], at: Pla
         "required": [tag_field],
         "oneOf": variants,
     }
+
+
+def _tag_field(classes: list[type], schemas: list[Json], at: Place) -> str:
+    """The name on the wire of the field that tells the classes apart."""
+    first = classes[0]
+    if issubclass(first, msgspec.Struct):
+        return str(first.__struct_config__.tag_field)
+    for name in schemas[0].get("properties", ()):
+        tags = [schema.get("properties", {}).get(name, {}).get("enum", ()) for schema in schemas]
+        if all(len(each) == 1 for each in tags) and len({each[0] for each in tags}) == len(tags):
+            return str(name)
+    raise at.error(f"{first.__name__} cannot be told from the others: give all of them a field kind: Literal[...]")

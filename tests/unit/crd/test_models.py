@@ -6,13 +6,14 @@ import subprocess
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Generic, Literal, TypeVar
 
 import pytest
 from tests.unit.server.asking import Api, asking
 
 from ostinato.api.markers import Column, Ge, Inexact, Rule, marked
-from ostinato.crd import crd_of, resource, schema_of
+from ostinato.api.struct import Struct
+from ostinato.crd import SchemaError, crd_of, resource, schema_of
 
 pydantic = pytest.importorskip("pydantic")
 SOURCE = Path(__file__).parents[3] / "src"
@@ -99,6 +100,131 @@ def test_a_pydantic_model_has_a_schema_with_its_aliases() -> None:
         },
         "required": ["minReady"],
     }
+
+
+class Early(pydantic.BaseModel):  # type: ignore[misc]
+    late: Late | None = None
+    ports: Ports
+
+
+class Late(pydantic.BaseModel):  # type: ignore[misc]
+    model_config = pydantic.ConfigDict(extra="allow")
+
+    size: int = 1
+
+
+class Ports(pydantic.RootModel[list[Annotated[int, Ge(1)]]]):  # type: ignore[misc]
+    pass
+
+
+def test_a_pydantic_model_may_name_models_that_come_after_it() -> None:
+    assert schema_of(Early)["properties"]["late"]["properties"] == {"size": {"type": "integer", "default": 1}}
+
+
+def test_a_pydantic_model_that_keeps_what_it_does_not_know_says_so() -> None:
+    assert schema_of(Late)["x-kubernetes-preserve-unknown-fields"] is True
+
+
+def test_a_root_model_is_what_its_root_is() -> None:
+    ports = {"type": "array", "items": {"type": "integer", "minimum": 1}}
+    assert schema_of(Early)["properties"]["ports"] == ports
+
+
+class Cat(pydantic.BaseModel):  # type: ignore[misc]
+    kind: Literal["cat"]
+    lives: int = 9
+
+
+class Dog(pydantic.BaseModel):  # type: ignore[misc]
+    kind: Literal["dog"] = "dog"
+    tricks: list[str]
+
+
+class Owner(pydantic.BaseModel):  # type: ignore[misc]
+    pet: Annotated[Cat | Dog, pydantic.Field(discriminator="kind")]
+
+
+def test_pydantic_models_that_a_field_tells_apart_are_a_union() -> None:
+    assert schema_of(Owner)["properties"]["pet"] == {
+        "type": "object",
+        "properties": {
+            "kind": {"type": "string", "enum": ["cat", "dog"]},
+            "lives": {"type": "integer"},
+            "tricks": {"type": "array", "items": {"type": "string"}},
+        },
+        "required": ["kind"],
+        "oneOf": [
+            {"properties": {"kind": {"enum": ["cat"]}}, "required": ["kind"]},
+            {"properties": {"kind": {"enum": ["dog"]}}, "required": ["kind", "tricks"]},
+        ],
+    }
+
+
+class Untold(pydantic.BaseModel):  # type: ignore[misc]
+    pet: Inner | Late
+
+
+def test_pydantic_models_that_nothing_tells_apart_are_refused() -> None:
+    with pytest.raises(SchemaError, match=r"class Untold, field pet: Inner cannot be told from the others"):
+        schema_of(Untold)
+
+
+class Blob(pydantic.BaseModel):  # type: ignore[misc]
+    data: bytes | None = None
+
+
+class Blob64(Blob):
+    model_config = pydantic.ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")
+
+
+def test_bytes_of_a_pydantic_model_are_refused_unless_it_writes_them_in_base64() -> None:
+    with pytest.raises(SchemaError, match=r'class Blob, field data: .* ser_json_bytes="base64"'):
+        schema_of(Blob)
+    assert schema_of(Blob64)["properties"]["data"] == {"type": "string", "format": "byte"}
+
+
+T = TypeVar("T")
+
+
+class Page(Struct, Generic[T]):
+    items: list[T] = []
+    first: T | None = None
+
+
+class Sized(Page[T], Generic[T]):
+    size: Annotated[T, Ge(0)]
+
+
+class Numbers(Sized[int]):
+    total: int = 0
+
+
+@dataclass
+class Box(Generic[T]):
+    content: dict[str, T]
+
+
+class Shelf(Struct):
+    texts: Page[str]
+    box: Box[Page[int]]
+
+
+def test_a_generic_model_has_the_types_that_it_is_given() -> None:
+    number = {"type": "integer"}
+    pages = {"items": {"type": "array", "items": number}, "first": number}
+    assert schema_of(Numbers)["properties"] == {
+        **pages,
+        "size": {"type": "integer", "minimum": 0},
+        "total": {"type": "integer", "default": 0},
+    }
+    found = schema_of(Shelf)["properties"]
+    assert found["texts"]["properties"]["first"] == {"type": "string"}
+    assert found["box"]["properties"]["content"]["additionalProperties"]["properties"] == pages
+
+
+def test_a_generic_model_without_types_says_what_is_missing() -> None:
+    with pytest.raises(SchemaError, match=r"class Page, field items\[\]: ~T is any type: .*, Page\[...\]"):
+        schema_of(Page)
 
 
 @resource(group="example.dev", version="v1")

@@ -6,6 +6,7 @@ import datetime
 import decimal
 import enum
 import sys
+import uuid
 from collections.abc import Callable
 from typing import Annotated, Any, Generic, TypeVar
 
@@ -18,15 +19,19 @@ from ostinato.api.markers import (
     ExactlyOneOf,
     Ge,
     Immutable,
+    Inexact,
     Le,
     Len,
     ListMap,
     ListSet,
+    Lt,
+    MultipleOf,
     Pattern,
     PreserveUnknown,
     Rule,
     Schemaless,
     SchemaType,
+    Stored,
     marked,
 )
 from ostinato.api.struct import Struct
@@ -48,6 +53,11 @@ class Named(Struct):
     tags: list[str] = []
     nick: str | None
     maybe: str | None = None
+
+
+class Keyed(Struct):
+    port: int
+    protocol: str = "TCP"
 
 
 class Bits(enum.Flag):
@@ -96,10 +106,12 @@ def of(annotation: Any, **default: Any) -> type[msgspec.Struct]:
         (Plain, "Plain has no schema: use a Struct"),
         (Deployment, "Deployment is a whole object: use AnyResource"),
         (JSONSchemaProps, "JSONSchemaProps contains itself: use dict[str, Any]"),
-        (Page[int], "is generic: derive a class"),
+        (Page, "~T is any type: say which where the class is used, Page[...]"),
         (Annotated[Any, Ge], "Ge is a class of markers: write Ge(...)"),
         (tuple[int, str], "has items of several types: use a Struct"),
         (dict[int, str], "names in JSON are texts: use dict[str, ...]"),
+        (dict[uuid.UUID, str], "names in JSON are texts: use dict[str, ...]"),
+        (dict[Annotated[str, Len(1)], str], "Len(1) says nothing of the names in a map: put a Rule on the field"),
         (int | bool, "int | bool is more than a schema can say"),
         (str | list[str], "structs with tags, or a struct with one field for each and ExactlyOneOf"),
         (Http | Web, "port is not the same in Http and Web: rename one"),
@@ -113,10 +125,23 @@ def of(annotation: Any, **default: Any) -> type[msgspec.Struct]:
         (Annotated[Any, Ge(1)], "and this is anything"),
         (Annotated[str, Enum(1)], "the values [1] are not of the type string"),
         (Annotated[int, Ge(5), Le(1)], "nothing fits: minimum is 5, maximum is 1"),
+        (Annotated[int, Ge(0.5)], "Ge(0.5): servers refuse every whole number then"),
+        (Annotated[int, Lt(9.5)], "Lt(9.5): servers refuse every whole number then"),
+        (Annotated[int, MultipleOf(0.5)], "MultipleOf(0.5): servers refuse every"),
+        (Annotated[float, Inexact(), MultipleOf(0.5)], "use a whole number of a smaller unit"),
+        (Annotated[Any, Rule("true")], "there are no rules about a value of any type: give it one"),
+        (Annotated[Any, Immutable()], "there are no rules about a value of any type"),
+        (
+            Annotated[Named, ExactlyOneOf("name", "nick")],
+            "is said of a class: write @marked(ExactlyOneOf('name', 'nick'))",
+        ),
+        (Annotated[Named, Stored()], "Stored() is said of a class"),
         (Annotated[str, Pattern("(?=a)")], "the pattern (?=a) is not in RE2's syntax"),
         (Annotated[list[Named], ListSet()], "items of a set are scalars, or structs with atomic=True"),
         (Annotated[list[str], ListMap("name")], "items of a ListMap are structs: use ListSet for scalars"),
         (Annotated[list[str | None], ListSet()], "items of a list that is a set cannot be None"),
+        (set[frozenset[str]], "items of a set cannot be merged themselves: use list[...] for the inner one"),
+        (Annotated[list[Named], ListMap("name", "name")], "ListMap('name', 'name'): a key is said twice"),
         (Annotated[list[Named], ListMap("host_name")], "it is 'hostName' on the wire"),
         (Annotated[list[Named], ListMap("other")], "items have no such field, only name, hostName"),
         (Annotated[list[Named], ListMap("tags")], "a key must be a scalar"),
@@ -154,6 +179,13 @@ def test_an_annotation_that_makes_no_schema_says_why(annotation: Any, told: str)
         (list[int], ("a",), "'a' is no integer"),
         (dict[str, int], 3, "3 is no object"),
         (list[int], 3, "3 is no array"),
+        (Annotated[list[str], ListSet()], ("a", "b", "a"), "it has 'a' twice"),
+        (
+            Annotated[list[Keyed], ListMap("port", "protocol")],
+            (Keyed(port=1),) * 2,
+            "it has {'port': 1, 'protocol': 'TCP'}",
+        ),
+        (datetime.datetime, datetime.datetime(2020, 1, 1), "'2020-01-01T00:00:00' names no time zone"),  # noqa: DTZ001
     ],
 )
 def test_a_default_must_fit(annotation: Any, default: Any, told: str) -> None:
@@ -238,6 +270,28 @@ def test_a_marker_for_structs_may_stand_on_a_class_and_others_may_not() -> None:
     assert schema_of(Open)["x-kubernetes-preserve-unknown-fields"]
     with pytest.raises(SchemaError, match=r"class Wrong: Ge\(1\) is for .*, and this is a map or struct"):
         schema_of(Wrong)
+
+
+def test_a_marker_of_fields_says_nothing_of_a_class_and_one_of_kinds_nothing_of_a_part() -> None:
+    @marked(Schemaless())
+    class Anything(Struct):
+        a: int = 0
+
+    @marked(Column("A", "spec.a"))
+    class Part(Struct):
+        a: int = 0
+
+    with pytest.raises(SchemaError, match=r"class Anything: Schemaless\(\) is said of a field: write Annotated"):
+        schema_of(Anything)
+    with pytest.raises(
+        SchemaError, match=r"class Part: Column\('A', '.spec.a'\) is said of a kind, and this is a part"
+    ):
+        schema_of(of(Part))
+
+
+def test_an_enumeration_without_values_is_refused() -> None:
+    with pytest.raises(ValueError, match="Enum needs values"):
+        Enum()
 
 
 @pytest.mark.parametrize("text", ["(?=a)", "(?!a)", "(?<=a)", "(?<!a)", r"(a)\1", r"a\Z", "a*+", "(?P=name)", "(?>a)"])

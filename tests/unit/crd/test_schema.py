@@ -140,8 +140,11 @@ def schema(annotation: Any) -> dict[str, Any]:
         (list[Annotated[str, Len(at_most=5)]], {"type": "array", "items": {"type": "string", "maxLength": 5}}),
         (dict[str, int], {"type": "object", "additionalProperties": {"type": "integer"}}),
         (Mapping[str, int], {"type": "object", "additionalProperties": {"type": "integer"}}),
-        (dict[Phase, int], {"type": "object", "additionalProperties": {"type": "integer"}}),
-        (dict[Literal["a"], int], {"type": "object", "additionalProperties": {"type": "integer"}}),
+        (
+            dict[Phase, int],
+            {"type": "object", "properties": {"Ready": {"type": "integer"}, "Broken": {"type": "integer"}}},
+        ),
+        (dict[Literal["a"], Any], {"type": "object", "properties": {"a": OPEN}}),
         (
             dict[str, bool | None],
             {"type": "object", "additionalProperties": {"type": "boolean", "nullable": True}},

@@ -139,6 +139,11 @@ class Enum(Marker):
     __slots__ = ()
     types = frozenset({"string", "integer", "number", "int-or-string"})
 
+    def __init__(self, *values: Any) -> None:
+        if not values:
+            raise ValueError("Enum needs values: without any, everything is allowed")
+        super().__init__(*values)
+
     @property
     def values(self) -> tuple[Any, ...]:
         return self.arguments

@@ -169,9 +169,9 @@ def _bounds(rest: Json, kind: str) -> list[Marker]:
         ("minimum", "exclusiveMinimum", Ge, Gt),
         ("maximum", "exclusiveMaximum", Le, Lt),
     ):
-        if _is_number(rest.get(word)):
+        if _is_number(rest.get(word)) and (kind == "number" or not rest[word] % 1):
             found.append((open_ if rest.pop(exclusive, False) else closed)(rest.pop(word)))
-    if _is_number(rest.get("multipleOf")) and rest["multipleOf"] > 0:
+    if _is_number(rest.get("multipleOf")) and rest["multipleOf"] > 0 and not rest["multipleOf"] % 1:
         found.append(MultipleOf(rest.pop("multipleOf")))
     return found
 
