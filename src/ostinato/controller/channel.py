@@ -7,20 +7,21 @@
 - What is put in before a controller listens is told when it does.
 - Every controller that listens hears everything, at its own pace. What it has not heard yet is held, each key once.
 - `close` ends the channel: who listens hears the rest, and no more.
+- `put` may be called from any thread, by a plain function that reconciles for instance.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Hashable, Iterable
+from contextlib import suppress
+from typing import Any
 
 from ostinato.controller.reasons import CHANNEL
 from ostinato.controller.sources import Sink
 
 
 class Channel:
-    """Belongs to one event loop: from another thread, call `put` through the loop."""
-
     def __init__(self) -> None:
         self._early: dict[Hashable, int] = {}  # put in before anybody listened, with their priorities
         self._ears: set[_Ear] = set()
@@ -33,14 +34,14 @@ class Channel:
         hash(key)
         if not self._ears:
             self._early[key] = max(priority, self._early.get(key, priority))
-        for ear in self._ears:
-            ear.tell(key, priority)
+        for ear in tuple(self._ears):
+            ear.call(ear.tell, key, priority)
 
     def close(self) -> None:
         """Nothing more will come. Harmless when it is closed."""
         self._closed = True
-        for ear in self._ears:
-            ear.wake()
+        for ear in tuple(self._ears):
+            ear.call(ear.wake)
 
     @property
     def closed(self) -> bool:
@@ -59,9 +60,20 @@ class Channel:
 
 
 class _Ear:
+    """One who listens. It belongs to the loop that it was made on; `call` is for everybody."""
+
     def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
         self._waiting: dict[Hashable, int] = {}
         self._news = asyncio.Event()
+
+    def call(self, method: Callable[..., None], *arguments: Any) -> None:
+        """Call a method of it: now, or on its loop soon, if that is another thread's."""
+        if _loop_of_this_thread() is self._loop:
+            method(*arguments)
+            return
+        with suppress(RuntimeError):  # the loop is closed, and nobody listens any more
+            self._loop.call_soon_threadsafe(method, *arguments)
 
     def tell(self, key: Hashable, priority: int) -> None:
         self._waiting[key] = max(priority, self._waiting.get(key, priority))
@@ -76,6 +88,13 @@ class _Ear:
         self._news.clear()
         heard, self._waiting = self._waiting, {}
         return heard
+
+
+def _loop_of_this_thread() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
 
 
 class ChannelSource:

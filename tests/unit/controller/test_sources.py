@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import threading
 from collections.abc import Hashable
 from typing import Any
 
@@ -46,6 +48,7 @@ from ostinato.controller.reasons import Cause
 from ostinato.controller.sources import Sink
 from ostinato.kinds.core_v1 import ConfigMap
 from ostinato.queue import LOW_PRIORITY
+from ostinato.world import Simulation, World
 
 
 class Told:
@@ -408,6 +411,29 @@ async def test_a_channel_that_is_closed_is_heard_to_its_end(light: Light) -> Non
     assert listening.keys == []
 
 
+def test_what_another_thread_puts_into_a_channel_is_told_at_once() -> None:
+    async def main() -> None:
+        channel, clock, told = Channel(), World.real().clock, asyncio.Event()
+        sink = Sink(
+            controller="test",
+            surroundings=Light(Simulation(1)).surroundings,
+            logger=logging.getLogger(),
+            sync_timeout=1,
+            add=lambda *_: told.set(),
+            ready=lambda: None,
+        )
+        task = asyncio.create_task(ChannelSource(channel).run(sink))
+        await clock.sleep(0)
+        for call, wanted in ((lambda: channel.put("a"), told.wait()), (channel.close, asyncio.wait([task]))):
+            other = threading.Timer(0.1, call)
+            other.start()
+            async with clock.timeout(5):  # which would wake the loop, and is too late
+                await wanted
+            other.join()
+
+    asyncio.run(main())
+
+
 @lightly
 async def test_what_comes_from_a_channel_can_be_chosen_and_mapped(light: Light) -> None:
     channel = Channel()
@@ -504,8 +530,6 @@ async def test_a_schedule_that_never_comes_again_says_so_and_ends(light: Light) 
 
 
 def test_a_date_that_is_set_back_is_waited_for_again() -> None:
-    from ostinato.world import Simulation
-
     simulation = Simulation(1)
 
     async def main() -> None:
