@@ -30,6 +30,41 @@ async def test_what_a_run_wrote_leads_to_no_other_run_where_that_is_not_wanted(s
         assert runs == ["a"]
 
 
+class _Slow:
+    """A transport on which the events of a write come before its answer, as they often do."""
+
+    def __init__(self, inner: Any, stage: Stage) -> None:
+        self._inner = inner
+        self._stage = stage
+        self.host = inner.host
+
+    async def request(self, request: Any) -> Any:
+        answer = await self._inner.request(request)
+        if request.method != "GET":
+            await self._stage.settle(1)
+        return answer
+
+
+@staged
+async def test_an_echo_that_comes_before_the_answer_leads_to_no_other_run_either(stage: Stage) -> None:
+    stage.transport.inner = _Slow(stage.transport.inner, stage)
+    runs: list[str] = []
+
+    @controller(Widget, owns=[ConfigMap], runs_for_own_writes=False)
+    async def once(each: Widget, ctx: Context) -> None:
+        runs.append(each.metadata.name)
+        await ctx.apply(config_map(each.metadata.name), owner=each)
+        await ctx.status(note=f"run {len(runs)}")
+
+    async with stage.running(once):
+        await stage.people.create(widget("a"))
+        await stage.settle(60)
+        assert runs == ["a"]
+        await stage.people.patch(ConfigMap, "a", MergePatch({"data": {"more": "1"}}))
+        await stage.settle(60)
+        assert runs == ["a", "a"]
+
+
 @staged
 async def test_what_others_do_to_the_same_objects_leads_to_a_run(stage: Stage) -> None:
     runs: list[str] = []

@@ -41,6 +41,16 @@ def config_map(name: str, **data: str) -> ConfigMap:
 
 
 @staged
+async def test_the_client_of_a_manager_reads_before_it_starts_whoever_leads(stage: Stage) -> None:
+    await stage.client.create(config_map("a", key="value"))
+    for election in (None, "widgets"):
+        manager = manager_on(stage, leader_election=election)
+        manager.informers.of(ConfigMap)
+        assert (await manager.client.get(ConfigMap, "a", namespace="default")).data == {"key": "value"}
+        assert "a" in [each.metadata.name for each in await manager.client.list(ConfigMap)]
+
+
+@staged
 async def test_a_function_reconciles_and_shows_metrics_and_logs(stage: Stage) -> None:
     @controller(ConfigMap, owns=[Secret])
     async def copies(source: ConfigMap, ctx: Context) -> None:

@@ -19,7 +19,15 @@ from tests.unit.webhook.samples import (
 )
 
 from ostinato.api.scheme import Scheme
-from ostinato.webhook import Conversions, Dispatcher, UrlEndpoint, Webhooks, converter
+from ostinato.webhook import (
+    CertificateFiles,
+    Conversions,
+    Dispatcher,
+    UrlEndpoint,
+    Webhooks,
+    WebhookServer,
+    converter,
+)
 from ostinato.webhook.hooks import ConversionHook
 from ostinato.world import Simulation
 
@@ -200,6 +208,13 @@ def test_a_review_with_nonsense_in_it_is_answered(more: Json, words: str) -> Non
 def test_a_review_without_objects_is_answered_with_none() -> None:
     answer, _ = converted(conversion_review([], objects=None))
     assert answer.response["convertedObjects"] == []
+
+
+def test_a_server_does_not_start_with_half_of_the_converters() -> None:
+    simulation = Simulation(1)
+    server = WebhookServer(simulation, CertificateFiles(simulation, "/nowhere"), port=0).add(up)
+    with pytest.raises(TypeError, match="cannot be converted from v2 to v1: add a @converter"):
+        simulation.run(server.start())
 
 
 def test_a_review_of_v1beta1_is_refused_with_what_to_do() -> None:
