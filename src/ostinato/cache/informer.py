@@ -35,6 +35,7 @@ from ostinato.cache.syncing import Syncing
 from ostinato.client.list_watch import ListWatch
 from ostinato.client.views import Kind
 from ostinato.world import Timer, World
+from ostinato.world.insisting import insist
 
 T = TypeVar("T")
 
@@ -242,6 +243,16 @@ class Informer:
         tasks = [task for task in self._tasks.values() if task is not asyncio.current_task()]
         if tasks:
             await asyncio.wait(tasks)
+
+    async def drop(self) -> None:
+        """End it at once: what handlers are hearing is cut short. One that will not have it is left behind."""
+        self._stopped = True
+        self.syncing.stopped()
+        for registration in list(self._listeners):
+            self.remove_handler(registration)
+        tasks = [*self._tasks.values(), *([] if self._running is None else [self._running])]
+        for task in await insist(tasks, self._world.clock):
+            _logger.error("%s does not end though it was cancelled: it is left behind", task.get_name())
 
     async def _run(self) -> None:
         try:

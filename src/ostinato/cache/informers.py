@@ -167,6 +167,12 @@ class Informers:
         for informer in self.all():
             await informer.stop()
 
+    async def drop(self) -> None:
+        """Stop all of them at once: what handlers are hearing is cut short."""
+        self._stopped = True
+        for informer in self.all():
+            await informer.drop()
+
     def _made(self, view: View[Any], settings: Settings) -> Informer:
         feed = msgspec.structs.replace(settings.feed, metadata_only=isinstance(view, MetadataOf))
         sources = [

@@ -149,6 +149,11 @@ class Listener:
     async def _awaited(self, answer: Awaitable[object], event: Event) -> None:
         try:
             await answer
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            self._failed(event)  # by something that it awaited: nobody wants this to end
         except Exception:  # noqa: BLE001
             self._failed(event)
 

@@ -15,14 +15,12 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine
 from contextvars import copy_context
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from ostinato.world import Clock
+from ostinato.world.insisting import insist
 
 _logger = logging.getLogger("ostinato.manager")
-
-_INSISTENCE: Final = 3  # how often what will not end is told to
-_STEPS: Final = 5  # of the loop in which it may do so
 
 
 class Stopped(RuntimeError):  # noqa: N818 - what is the case
@@ -89,13 +87,7 @@ class Group:
 
     async def drop(self) -> None:
         self.close()
-        for _ in range(_INSISTENCE):
-            for task in self._tasks:
-                task.cancel()
-            for _ in range(_STEPS):
-                if self._tasks:
-                    await self._clock.sleep(0)
-        for task in self._tasks:
+        for task in await insist(self._tasks, self._clock):
             _logger.error("%s does not end though it was cancelled: it is left behind", task.get_name())
 
     def _launch(self, job: Job) -> None:

@@ -27,11 +27,13 @@ from ostinato.controller.options import ControllerOptions
 from ostinato.controller.runnable import CoolsDown, Runnable, Surroundings, WarmsUp
 from ostinato.manager.group import Group, Job
 from ostinato.world import Clock
+from ostinato.world.insisting import insist
 
 _logger = logging.getLogger("ostinato.manager")
 
 _BETWEEN_CHECKS: Final = 0.1  # seconds
 _NO_OPTIONS: Final = ControllerOptions()
+_STEPS: Final = 5  # of the loop, for what was warm to cool down in
 _PATIENCE: Final = 10.0  # seconds after which one says what one waits for, again and again
 
 
@@ -84,13 +86,17 @@ class Groups:
             group.close()
         for group in groups:
             await group.drop()
-        await self._cool_down()
+        cooling = asyncio.get_running_loop().create_task(self._cool_down(), name="manager: cool-down")
+        for _ in range(_STEPS):
+            await self._clock.sleep(0)
+        await insist([cooling], self._clock)
+        if cooling.done() and not cooling.cancelled() and (error := cooling.exception()) is not None:
+            _logger.error("what was warm did not cool down: %s", error, exc_info=error)
 
     async def _cool_down(self) -> None:
         """End what was warmed up and never ran."""
-        while self._warm:
-            runnable, surroundings = self._warm.pop()
-            await runnable.cool_down(surroundings)
+        warm, self._warm = self._warm, []
+        await asyncio.gather(*(runnable.cool_down(surroundings) for runnable, surroundings in warm))
 
     def _work(self, runnable: Runnable, surroundings: Surroundings) -> Callable[[], Coroutine[Any, Any, None]]:
         if not isinstance(runnable, WarmsUp):

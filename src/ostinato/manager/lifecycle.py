@@ -172,17 +172,16 @@ class Lifecycle:
 
     async def _stop_the_rest(self, *, release: bool) -> None:
         parts = self._parts
+        if parts.election is not None and not release:
+            # Something may still be under way: nobody may take over before the lease has expired.
+            parts.election.abandon()
         for cache in reversed(parts.caches):
-            await cache.stop()
+            await (cache.stop() if release else cache.drop())
         for endpoint in parts.endpoints:
             await endpoint.stop()
-        if parts.election is None:
-            return
-        if release and not self._hurried:
+        if parts.election is not None and release:
             self._resigning = True
             await parts.election.resign()
-        else:  # something may still be under way: nobody may take over before the lease has expired
-            parts.election.abandon()
         if self._watching is not None:
             await asyncio.wait([self._watching])
 

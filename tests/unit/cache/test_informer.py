@@ -253,6 +253,52 @@ def test_a_handler_that_raises_is_reported_and_hears_the_next_and_is_synced(capl
     assert caplog.records[0].exc_info is not None
 
 
+def test_a_handler_that_is_cancelled_by_what_it_awaits_hears_the_next(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
+        heard = Heard()
+
+        async def handler(event: Event) -> None:
+            heard(event)
+            connection = asyncio.get_running_loop().create_future()
+            connection.cancel()
+            await connection
+
+        await informer.add_handler(handler, name="cancelled").synced(timeout=1)
+        assert len(heard.events) == 3
+
+    with_informer(scenario)
+    assert caplog.messages == [f"handler cancelled failed on Added of Pod default/{name}" for name in "cba"]
+
+
+@pytest.mark.parametrize("stubborn", [False, True])
+def test_an_informer_that_is_dropped_waits_for_no_handler(caplog: pytest.LogCaptureFixture, *, stubborn: bool) -> None:
+    async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
+        over = False
+
+        async def handler(event: Event) -> None:
+            while True:
+                try:
+                    await simulation.clock.sleep(100)
+                    return
+                except asyncio.CancelledError:
+                    if not stubborn or over:
+                        raise
+
+        informer.add_handler(handler, name="slow")
+        await informer.synced(timeout=1)
+        await simulation.clock.sleep(1)
+        began = simulation.clock.monotonic()
+        await informer.drop()
+        assert simulation.clock.monotonic() == began
+        assert not informer.is_running
+        over = True
+        await informer.stop()
+        assert simulation.clock.monotonic() - began == (100 if stubborn else 0)
+
+    with_informer(scenario)
+    assert len([text for text in caplog.messages if "it is left behind" in text]) == int(stubborn)
+
+
 def test_a_handler_can_be_told_of_some_objects_alone() -> None:  # 110
     def entry(name: str, wanted: bool) -> Any:
         labels = {"wanted": "yes"} if wanted else {}

@@ -15,7 +15,7 @@ from ostinato.api.object import kind_of
 from ostinato.cache.informers import Informers
 from ostinato.client import Client
 from ostinato.client.transport import ConnectionLost, DeadlinePassed, Request
-from ostinato.controller import Context, ControllerOptions, StartupSource, Surroundings, Task, controller
+from ostinato.controller import Context, ControllerOptions, Sink, StartupSource, Surroundings, Task, controller
 from ostinato.kinds.coordination_v1 import Lease
 from ostinato.kinds.core_v1 import ConfigMap, Endpoints
 from ostinato.kinds.events_v1 import Event
@@ -24,6 +24,10 @@ from ostinato.server.transport import InProcessTransport
 
 COLOUR = ContextVar("COLOUR", default="none")
 QUICK = LeaderElection(name="widgets", namespace="default", trust_absence=True)
+
+
+def fail(_: Request) -> None:
+    raise ConnectionLost("cut off")
 
 
 class Rig:
@@ -457,6 +461,60 @@ async def test_a_part_that_will_not_end_is_left_behind(stage: Stage) -> None:
     stubborn = False
     await stage.clock.sleep(2000)
     assert [task.exception() for task in left] == [None], "it is told in the log, and nowhere else"
+
+
+@pytest.mark.parametrize("lost", [False, True])
+@pytest.mark.parametrize("who", ["source", "map function", "handler", "reconciler"])
+@pytest.mark.parametrize("stubborn", [False, True])
+def test_whatever_does_not_end_the_manager_does(who: str, *, stubborn: bool, lost: bool) -> None:
+    @staged
+    async def play(stage: Stage) -> None:
+        async def hang() -> None:
+            while True:
+                try:
+                    await stage.clock.sleep(5000)
+                except asyncio.CancelledError:
+                    if not stubborn or over:
+                        raise
+
+        class Hanging:
+            async def run(self, sink: Sink) -> None:
+                sink.ready()
+                sink.add("x", "test", 0, None)
+                await hang()
+
+        async def reconcile(request: Any) -> None:
+            if who == "reconciler":
+                await hang()
+
+        async def mapped(_: ConfigMap) -> None:
+            if who == "map function":
+                await hang()
+
+        over = False
+        rig = Rig(stage, leader_election=QUICK, graceful_shutdown=5.0)
+        builder = rig.manager.build("hangs").watches(ConfigMap, map_to=mapped)
+        builder.watches_source(Hanging() if who == "source" else StartupSource(["x"])).complete(reconcile)
+        if who == "handler":
+            rig.manager.informers.of(ConfigMap).add_handler(lambda _: hang())
+        await rig.start(2)
+        await stage.client.create(ConfigMap(metadata=ObjectMeta(name="a")))
+        await stage.clock.sleep(1)
+        assert rig.serving is not None
+        if lost:
+            rig.wires["leader-election"].before = fail
+        else:
+            rig.manager.stop()
+        began = stage.clock.monotonic()
+        await asyncio.wait([rig.serving])
+        in_time = who == "source" and not stubborn  # it is cancelled, and ends
+        assert type(rig.serving.exception()) is (
+            LeadershipLost if lost else type(None) if in_time else ShutdownTimedOut
+        )
+        assert stage.clock.monotonic() - began <= (10 if lost else 5)
+        over = True
+
+    play()
 
 
 @staged
