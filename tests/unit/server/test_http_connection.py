@@ -182,6 +182,24 @@ def test_pipelined_requests_are_answered_in_order_one_at_a_time() -> None:
         assert [body for _, _, body in answers(wire.sent)] == [b"/0", b"/1", b"/2", b"/3", b"/4"]
 
 
+@pytest.mark.parametrize("rest", [b"", b"GET /cut HT"])
+@pytest.mark.parametrize("at_once", [False, True])
+def test_what_was_sent_before_the_client_ended_its_half_is_answered(at_once: bool, rest: bytes) -> None:
+    async def told(request: Request) -> Response:
+        return Response(200, request.path.encode())
+
+    @play(told)
+    async def _(stage: Stage) -> None:
+        if at_once:
+            stage.core.ready = {f"/{n}": Response(200, b"/%d" % n) for n in range(3)}
+        connection, wire = stage.connect()
+        connection.data_received(b"".join(b"GET /%d HTTP/1.1\r\n" % n + HEAD for n in range(3)) + rest)
+        assert connection.eof_received()
+        await stage.settle()
+        assert [body for _, _, body in answers(wire.sent)] == [b"/0", b"/1", b"/2"]
+        assert wire.closed
+
+
 def test_a_request_may_come_byte_by_byte() -> None:
     @play(echo)
     async def _(stage: Stage) -> None:

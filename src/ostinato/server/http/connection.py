@@ -36,6 +36,7 @@ REQUEST_SECONDS = 60.0  # for an answer that is no stream, and for the client to
 LINGER_SECONDS = 1.0  # for the client to read a refusal while it is still sending
 CLOSING_SECONDS = 600.0  # for the client of a WebSocket to read what is on its way, and to say good-bye
 
+_HEAD_END = b"\r\n\r\n"
 _WITHOUT_BODY = frozenset({204, 304})
 _logger = logging.getLogger(__name__)
 
@@ -94,7 +95,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def eof_received(self) -> bool:
         self._ended_by_client = True
-        if self._streaming or self._task is None or self._owner.encrypted:
+        if self._streaming or self._owner.encrypted or (self._task is None and _HEAD_END not in self._buffer):
             return False  # closes the connection: TLS knows no half of one
         if self._arriving is not None and not self._arriving.done():
             self._arriving.set_exception(Unknown.of("unexpected EOF"))
@@ -175,7 +176,7 @@ class Connection(asyncio.BufferedProtocol):
         buffer = self._buffer
         if not buffer:
             return
-        end = buffer.find(b"\r\n\r\n", max(0, self._scanned - 3))
+        end = buffer.find(_HEAD_END, max(0, self._scanned - 3))
         if end < 0 or end > MOST_HEAD:
             if len(buffer) > MOST_HEAD:
                 self._refuse(Malformed(431))
@@ -287,10 +288,9 @@ class Connection(asyncio.BufferedProtocol):
 
     def _done(self) -> None:
         """The request under way is answered: go on with the next, or end."""
-        body = self._body
         if self._lost:
             return
-        if body is not None and not body.complete and not self._ended_by_client:
+        if (body := self._body) is not None and not body.complete and not self._ended_by_client:
             if self._over:
                 self._close_slowly()
                 return
@@ -302,7 +302,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _next(self) -> None:
         self._head = self._body = None
-        if self._over or self._ended_by_client:
+        if self._over or (self._ended_by_client and _HEAD_END not in self._buffer):
             self._transport.close()
             return
         self.deadline = self._clock.monotonic() + IDLE_SECONDS
