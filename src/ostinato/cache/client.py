@@ -24,6 +24,7 @@ from typing import Any, Final, Literal, TypeVar, Unpack, overload
 from ostinato.api import access
 from ostinato.api.access import AnyObject
 from ostinato.api.errors import Conflict
+from ostinato.api.gvk import GroupVersionKind
 from ostinato.cache.informers import Informers
 from ostinato.cache.noting import Noting
 from ostinato.cache.reader import PATIENCE, CachedReader
@@ -61,19 +62,19 @@ class CachedClient(CachedReader):
 
     async def create(self, instance: A, **options: Unpack[CreateOptions]) -> A:
         """As `Client.create`."""
-        return self._written(await self._answered(self.live.create(instance, **options)), options)
+        return await self._written(self.live.create(instance, **options), access.gvk(instance), options)
 
     async def update(self, instance: A, **options: Unpack[WriteOptions]) -> A:
         """As `Client.update`."""
         try:
-            return self._written(await self._answered(self.live.update(instance, **options)), options)
+            return await self._written(self.live.update(instance, **options), access.gvk(instance), options)
         except Conflict as error:
             self._conflicted(instance, error)
             raise
 
     async def apply(self, instance: A, *, force: bool = False, **options: Unpack[WriteOptions]) -> A:
         """As `Client.apply`."""
-        return self._written(await self._answered(self.live.apply(instance, force=force, **options)), options)
+        return await self._written(self.live.apply(instance, force=force, **options), access.gvk(instance), options)
 
     @overload
     async def patch(
@@ -94,12 +95,14 @@ class CachedClient(CachedReader):
         """As `Client.patch`."""
         if patch is not None:
             try:
-                return self._written(await self._answered(self.live.patch(target, name, patch, **options)), options)
+                return await self._written(
+                    self.live.patch(target, name, patch, **options), view_of(target).gvk, options
+                )
             except Conflict as error:
                 self._patch_conflicted(view_of(target), name, options.get("namespace"), patch, error)
                 raise
         try:
-            return self._written(await self._answered(self.live.patch(target, **options)), options)
+            return await self._written(self.live.patch(target, **options), access.gvk(target), options)
         except Conflict as error:
             self._conflicted(target, error)
             raise
@@ -169,9 +172,12 @@ class CachedClient(CachedReader):
             self._noting.failed(error)
             raise
 
-    def _written(self, answer: A, options: Any) -> A:  # Any: one of the typed dicts above
+    async def _written(self, write: Awaitable[A], gvk: GroupVersionKind, options: Any) -> A:
+        """The answer to a write of this kind, noted. Any: the options are one of the typed dicts above."""
+        seen = self._noting.seen(gvk)
+        answer = await self._answered(write)
         if not options.get("dry_run"):
-            self._noting.written(answer)
+            self._noting.written(answer, seen)
         return answer
 
     def _patch_conflicted(

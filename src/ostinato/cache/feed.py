@@ -121,8 +121,8 @@ class Feed:
             fields=[index.field for index in self.store.indexes if index.field],
         )
 
-    def replacement(self) -> Replacement:
-        return self.store.replacement()
+    def replacement(self, *, anew: bool) -> Replacement:
+        return self.store.replacement(anew=anew)
 
     def _failed(self, error: Exception) -> None:
         self.last_error = error
@@ -203,8 +203,8 @@ class Feed:
             known = before.get(key)
             if known is None:
                 events.append(Added(entry, initial, relisted=not initial))
-            elif known is not entry:
-                events += _differences(known, entry, relisted=True)
+            elif known is not entry:  # of the same version, it is another one that a restored server gave
+                events += _differences(known, entry, relisted=True) or _exchanged(known, entry, relisted=True)
         return events
 
 
@@ -213,8 +213,13 @@ def _differences(known: Entry, entry: Entry, *, relisted: bool = False) -> tuple
     if known.same_state(entry):
         return ()
     if known.uid != entry.uid:
-        return Deleted(known, final_state_known=False), Added(entry, relisted=relisted)
+        return _exchanged(known, entry, relisted=relisted)
     return (Updated(known, entry, relisted),)
+
+
+def _exchanged(known: Entry, entry: Entry, *, relisted: bool) -> tuple[Event, ...]:
+    """One object has gone, and another has its name."""
+    return Deleted(known, final_state_known=False), Added(entry, relisted=relisted)
 
 
 def _labels(name: str, source: ListWatch) -> dict[str, str]:

@@ -218,6 +218,11 @@ class Informer:
             self._cancel_timer(listener)
             listener.remove()
 
+    def doubt(self, version: str) -> None:
+        """What is here is no longer true: the server went back to an earlier state, and has come to this version."""
+        for feed in self._feeds.values():
+            feed.reflector.doubt(version)
+
     # Its life
 
     def start(self) -> None:

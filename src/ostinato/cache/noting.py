@@ -2,6 +2,10 @@
 
 A cache that could not see a write is not told of it, or its readers would wait in vain: one that has other namespaces,
 and one that has objects with other labels or fields, unless the object is in it and so will leave it.
+
+An answer may also tell that the server was restored from a copy. Versions only grow: what is written gets one that no
+cache has seen yet, and what a write leaves as it is has the one that the cache has. Where neither is the case, what was
+cached is of a history that did not take place, and all caches are told to list anew.
 """
 
 from __future__ import annotations
@@ -18,6 +22,7 @@ from ostinato.cache.informer import Informer
 from ostinato.cache.informers import Informers
 from ostinato.cache.lister import selected, selector_of
 from ostinato.cache.own_writes import OwnWrite, OwnWrites, recording
+from ostinato.cache.versions import reached
 from ostinato.client.options import LabelSelection
 from ostinato.client.transport import DeadlinePassed, TransportError, Unreachable
 from ostinato.world import Clock
@@ -28,8 +33,17 @@ class Noting:
         self._informers = informers
         self._clock = clock
 
-    def written(self, instance: AnyObject) -> None:
-        """The server answered a write with this object."""
+    def seen(self, gvk: GroupVersionKind) -> str:
+        """Up to which version all that happened to objects of a kind is cached; "" if not all of them are."""
+        for informer in self._informers.all(gvk):
+            if informer.is_running and informer.complete and informer.selector is None:
+                feed = informer.feed_of("")
+                if feed is not None:
+                    return feed.store.resource_version
+        return ""
+
+    def written(self, instance: AnyObject, seen: str) -> None:
+        """The server answered a write with this object; `seen` is what was seen before that was sent."""
         write = OwnWrite.of(instance)
         writes = recording()
         if writes is not None and writes.tell is not None:
@@ -38,6 +52,8 @@ class Noting:
         if _has_gone(instance):
             self._expect(write.gvk, Gone(key, access.uid(instance)))
         elif write.resource_version:
+            if seen and reached(seen, write.resource_version):
+                self._check_history(write, seen)
             for informer in self._informers.all(write.gvk):
                 if informer.is_running and _will_see(informer, key, instance):
                     self._tell(informer, Written(key, write.resource_version), writes)
@@ -68,6 +84,16 @@ class Noting:
     def overtaken(self, informer: Informer, key: NamespacedName, version: str) -> None:
         """The server refused a write of an object by its name: it no longer has this version."""
         self._tell(informer, Outdated(key, version), recording())
+
+    def _check_history(self, write: OwnWrite, seen: str) -> None:
+        """What a write has left as it is must be cached with its version, unless that has changed since."""
+        entries = [informer.store.get(write.key) for informer in self._watching(write.gvk)]
+        versions = [entry.resource_version for entry in entries if entry is not None]
+        if access.is_being_deleted(write.instance) or write.resource_version in versions:
+            return
+        if all(reached(seen, version) for version in versions):
+            for informer in self._informers.all():
+                informer.doubt(write.resource_version)
 
     def _expect(self, gvk: GroupVersionKind, fact: Fact) -> None:
         for informer in self._watching(gvk):

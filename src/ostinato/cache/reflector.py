@@ -3,7 +3,7 @@
 - It begins with what is there, as a stream if the server can do that, else as a list, and goes on with a watch.
 - A watch that ends, breaks or falls silent is opened again where it got to; nothing is listed for that.
 - It lists again only if the server no longer has what was missed (410, in the answer or in the stream), has gone back
-  to an earlier state, or refuses to be watched.
+  to an earlier state (a bookmark tells, or somebody who knows), or refuses to be watched.
 - It never gives up: failures are told to `on_error` and followed by a pause. The store stays as it is meanwhile.
 """
 
@@ -41,7 +41,7 @@ from ostinato.client.list_watch import (
     error_of,
 )
 from ostinato.client.transport import TransportError
-from ostinato.world import World
+from ostinato.world import Timeout, World
 
 PAGE_SIZE: Final = 500
 SHORTEST_WATCH: Final = 300  # seconds after which a server is asked to end a watch; up to twice as long
@@ -72,8 +72,8 @@ class Target(Protocol):
     def intake(self, info: KindInfo) -> Intake:
         """Makes entries of what the server sends, now that the kind is known."""
 
-    def replacement(self) -> Replacement:
-        """Begin a new state; it comes back in a `ReplacedAll`."""
+    def replacement(self, *, anew: bool) -> Replacement:
+        """Begin a new state; it comes back in a `ReplacedAll`. `anew`: versions that are known may now be others."""
 
 
 class Reflector:
@@ -88,6 +88,9 @@ class Reflector:
     ) -> None:
         self.resource_version = ""  # up to which everything was told
         self._unavailable = False  # the server does not have that version: ask for the latest
+        self._went_back = False  # it does not know what was told, and gives the same versions anew
+        self._doubted = ""  # the version by which somebody knows that
+        self._limit: Timeout | None = None  # of the watch that is open
         self._paged = False  # the server divides lists into pages even if any state is good enough
         self.source = source
         self.fifo = fifo
@@ -130,7 +133,7 @@ class Reflector:
                     return None
 
     async def _streamed(self, intake: Intake) -> EventStream:
-        replacement = self._target.replacement()
+        replacement = self._begin()
         events = await self.source.watch(
             WatchOptions(
                 resource_version="" if self._unavailable else self.resource_version,
@@ -160,7 +163,7 @@ class Reflector:
         return False
 
     async def _list(self, intake: Intake) -> None:
-        pager = Pager(self.source, intake, self._target.replacement, self.clock)
+        pager = Pager(self.source, intake, self._begin, self.clock)
         version = "" if self._unavailable else self.resource_version or "0"
         try:
             listed = await pager.list(self._list_options(version))
@@ -180,10 +183,14 @@ class Reflector:
             size = PAGE_SIZE if version in ("", "0") or self._paged else 0
         return ListOptions(limit=size, resource_version=version)
 
+    def _begin(self) -> Replacement:
+        return self._target.replacement(anew=self._went_back)
+
     def _replace(self, replacement: Replacement, version: str) -> None:
         self.fifo.put(ReplacedAll(replacement, version))
         self.resource_version = version
-        self._unavailable = False
+        self._unavailable = self._went_back = False
+        self._doubted = ""
 
     # The watch
 
@@ -210,12 +217,19 @@ class Reflector:
             options = WatchOptions(resource_version=self.resource_version, timeout_seconds=self._watch_seconds())
             events = await self.source.watch(options)
         telling.begin()
+        limit = self._limit = self.clock.timeout(0 if self._doubted else None)
         try:
-            async for event in events:
-                telling.tell(event)
-                if self.fifo.full:
-                    await self.fifo.room()
+            async with limit:
+                async for event in events:
+                    telling.tell(event)
+                    if self.fifo.full:
+                        await self.fifo.room()
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            raise self.went_back(self._doubted) from None
         finally:
+            self._limit = None
             events.close()
 
     def _watch_seconds(self) -> int:
@@ -226,9 +240,16 @@ class Reflector:
         asked = error.retry_after if isinstance(error, APIError) else None
         await self._pauses.wait(asked or 0)
 
+    def doubt(self, version: str) -> None:
+        """Somebody knows that the server went back to an earlier state than what was told, and has come to this one."""
+        if is_version(self.resource_version):
+            self._doubted = version
+            if self._limit is not None and not self._limit.expired():
+                self._limit.reschedule(self.clock.monotonic())
+
     def went_back(self, version: str) -> StateWentBack:
         """The server is at an earlier state than the one that was told; its error."""
-        self._unavailable = True
+        self._unavailable = self._went_back = True
         return StateWentBack(f"{self.source}: the server went back from version {self.resource_version} to {version}")
 
 

@@ -61,9 +61,10 @@ class Replacement:
     What has not changed is taken over from the old one, so that a list that tells nothing new takes no memory.
     """
 
-    __slots__ = ("_current", "_packer", "contents")
+    __slots__ = ("_anew", "_current", "_packer", "contents")
 
-    def __init__(self, current: Contents, packer: Packer) -> None:
+    def __init__(self, current: Contents, packer: Packer, *, anew: bool = False) -> None:
+        self._anew = anew  # the same version may be another state
         self._current = current
         self._packer = packer
         self.contents = Contents(index.by for index in current.indexes.values())
@@ -71,7 +72,7 @@ class Replacement:
     def put(self, entry: Entry) -> None:
         key = entry.key
         known = self._current.entries.get(key)
-        if known is None or not known.same_state(entry):
+        if known is None or not known.same_state(entry) or (self._anew and known.data != entry.data):
             self.contents.put(entry)
             self.contents.entries[key] = self._packer.packed(entry, b"" if known is None else known.reference)
             return
@@ -165,9 +166,9 @@ class Store:
         """Nothing else has happened up to there."""
         self.resource_version = resource_version
 
-    def replacement(self) -> Replacement:
-        """Begin a new state."""
-        return Replacement(self._contents, self._packer)
+    def replacement(self, *, anew: bool = False) -> Replacement:
+        """Begin a new state. `anew`: an object of a version that is here is looked at all the same."""
+        return Replacement(self._contents, self._packer, anew=anew)
 
     def replace(self, replacement: Replacement, resource_version: str) -> dict[NamespacedName, Entry]:
         """Put a new state in the place of the old one, whose entries are given back."""

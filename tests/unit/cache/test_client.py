@@ -22,8 +22,11 @@ from ostinato.cache import (
     by_label,
     own_writes,
 )
-from ostinato.client import MergePatch, MetadataOf, Unstructured
-from ostinato.kinds.core_v1 import ConfigMap, Namespace
+from ostinato.client import Client, MergePatch, MetadataOf, Unstructured
+from ostinato.kinds.core_v1 import ConfigMap, Namespace, Secret
+from ostinato.server.core import Server
+from ostinato.server.store.log_memory import MemoryLog
+from ostinato.server.transport import InProcessTransport
 
 MAPS = Unstructured.of("v1", "ConfigMap")
 
@@ -339,6 +342,67 @@ async def test_a_read_after_a_write_waits_until_the_cache_has_seen_it(scene: Sce
     await client.delete(ConfigMap, "a")
     assert await client.get(ConfigMap, "a", missing=None) is None
     assert all(line.startswith(("POST", "PUT", "PATCH", "DELETE")) for line in scene.reads)
+
+
+class Restored:
+    """A server that takes the place of another, whose history is another one and shorter."""
+
+    def __init__(self, scene: Scene) -> None:
+        self._scene = scene
+        self._server = Server(scene.world, MemoryLog())
+
+    async def __aenter__(self) -> Client:
+        await self._server.start()
+        transport = InProcessTransport(self._server)
+        self._scene.late._inner = transport
+        return Client(transport, world=self._scene.world, namespace="default")
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._scene.informers.stop()
+        await self._server.close()
+
+
+@played
+async def test_an_answer_tells_that_the_server_was_restored_long_before_a_bookmark_does(scene: Scene) -> None:
+    client = await scene.watching(ConfigMap, Secret)
+    for number in range(50):
+        await client.create(config_map(f"lost-{number}"))
+    await client.create(Secret(metadata=ObjectMeta(name="lost")))
+    await client.fresh(ConfigMap)
+    async with Restored(scene) as restored:
+        await restored.create(config_map("theirs"))
+        await restored.create(Secret(metadata=ObjectMeta(name="theirs")))
+        await client.create(config_map("mine"))
+        await scene.world.clock.sleep(5)
+        names = [each.metadata.name for each in await client.list(ConfigMap, namespace="default")]
+        assert sorted(names) == ["mine", "theirs"]
+        assert await client.get(Secret, "theirs"), "all caches list anew"
+        assert await client.get(Secret, "lost", missing=None) is None
+        scene.transport.requests.clear()
+        for number in range(20):
+            await client.create(config_map(f"new-{number}"))
+        await scene.world.clock.sleep(5)
+        assert not [each for each in scene.transport.requests if each.method == "GET"], "and once is enough"
+
+
+@played
+async def test_answers_that_are_older_than_the_cache_alarm_nobody_as_long_as_they_fit(scene: Scene) -> None:
+    client = await scene.watching(ConfigMap)
+    first = await client.create(config_map("a", key="1"))
+    await client.create(config_map("b"))
+    await client.fresh(ConfigMap)
+    scene.transport.requests.clear()
+    same = await client.apply(config_map("a", key="1"), force=True)
+    again = await client.apply(config_map("a", key="1"), force=True)
+    assert again.metadata.resource_version == same.metadata.resource_version, "nothing was to be done"
+    assert (await client.patch(ConfigMap, "b", MergePatch({}))).metadata.resource_version
+    scene.late.lag = 2
+    other = await scene.other.patch(ConfigMap, "a", MergePatch({"data": {"key": "theirs"}}))
+    await client.patch(ConfigMap, "a", MergePatch({"data": {"key": "theirs"}}))  # which it is, but the cache is late
+    await scene.other.delete(ConfigMap, "a")
+    await scene.world.clock.sleep(10)
+    assert int(other.metadata.resource_version) > int(first.metadata.resource_version)
+    assert not [each for each in scene.transport.requests if each.method == "GET"]
 
 
 @played

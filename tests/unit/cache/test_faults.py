@@ -17,7 +17,7 @@ from ostinato.cache import Added, Deleted, Event, FeedOptions, Informer, Reflect
 from ostinato.client import Client
 from ostinato.client.list_watch import ERROR, INITIAL_EVENTS_END, RawEvent
 from ostinato.client.transport import ConnectionLost, Request
-from ostinato.kinds.core_v1 import ConfigMap
+from ostinato.kinds.core_v1 import ConfigMap, Pod
 from ostinato.world import Rng, Simulation
 
 
@@ -142,6 +142,30 @@ def test_a_server_that_comes_back_with_an_older_state() -> None:
         await simulation.clock.sleep(10)
 
     faulty(happens)
+
+
+def test_what_a_restored_server_writes_under_a_version_that_was_used_before_is_taken_in() -> None:
+    async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
+        uid = server.put("x", spec={"nodeName": "before"})["metadata"]["uid"]
+        version = server.version
+        server.put("y")
+        await simulation.clock.sleep(1)
+        heard = Heard()
+        informer.add_handler(heard)
+        await simulation.clock.sleep(1)
+        heard.events.clear()
+        server.dropping = True  # a watch from a later version is told nothing of this
+        server.version = version - 1
+        del server.objects[key("x")], server.objects[key("y")]
+        server.put("x", spec={"nodeName": "after"}, metadata={"uid": uid})
+        assert server.version == version
+        server.bookmark()
+        await simulation.clock.sleep(5)
+        assert state(informer) == truth(server)
+        assert informer.lister(Pod).get(key("x")).spec.node_name == "after"
+        assert sorted(heard.words) == ["added x", "gone x", "gone y"]
+
+    with_informer(scenario)
 
 
 def test_a_server_that_comes_back_with_a_newer_state() -> None:
