@@ -23,6 +23,8 @@ _BOUNDS: Final = (
     60.0,
 )
 # fmt: on
+_MOST_REASONS: Final = 100  # that are told apart: each is a series, and a source may say whatever it likes
+_OTHER_REASONS: Final = "exceeded_cardinality_limit"
 _QUEUE_BOUNDS: Final = (*DURATIONS, 100.0, 1000.0)  # two more than client-go has
 
 
@@ -51,7 +53,11 @@ class ControllerStatistics:
         self.outcomes[outcome] += 1
         self.time.observe(seconds)
         for reason in reasons:
-            self.reasons[reason] = self.reasons.get(reason, 0) + 1
+            known = self.reasons.get(reason)
+            if known is None and len(self.reasons) >= _MOST_REASONS:
+                reason = _OTHER_REASONS  # noqa: PLW2901 - it counts among the others
+                known = self.reasons.get(reason)
+            self.reasons[reason] = (known or 0) + 1
 
     def families(self) -> Iterator[Family]:
         """All metrics, as they are now."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.unit.controller.stage import Light, lightly
 
 from ostinato.api.gvk import GroupVersionKind, NamespacedName
-from ostinato.controller import Request, StartupSource
+from ostinato.controller import Request, Sink, StartupSource
 from ostinato.controller.reasons import MOST, Cause, Reasons, Why
 
 KEY = Request("default", "a")
@@ -74,6 +74,23 @@ async def test_a_reconcile_is_timed_and_its_reasons_are_counted(light: Light) ->
         assert light.count("controller_runtime_reconcile_time_seconds_sum") == 3
         assert light.count("ostinato_reconcile_reasons_total", reason="startup") == 1
     assert light.metrics.sources == []
+
+
+@lightly
+async def test_no_more_than_a_hundred_reasons_are_told_apart(light: Light) -> None:
+    class Chatty:
+        async def run(self, sink: Sink) -> None:
+            for number in range(150):
+                sink.add(number, f"order {number}", 0, None)
+
+    async def reconcile(request: int) -> None: ...
+
+    async with light.running(light.controller(reconcile, Chatty())):
+        await light.settle()
+        samples = light.metrics.families()["ostinato_reconcile_reasons_total"].samples
+        assert len(samples) == 101
+        assert sum(each.value for each in samples) == 150
+        assert light.count("ostinato_reconcile_reasons_total", reason="exceeded_cardinality_limit") == 50
 
 
 CAUSE = Cause(GroupVersionKind("", "v1", "Pod"), NamespacedName("default", "a"), "1")
