@@ -39,7 +39,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     - `namespaces`: those whose objects are cached; "" is all. Defaults to all.
     - `labels`, `fields`: which objects. Defaults to all.
-    - `feed`: indexes, transforms, and how the server is asked.
+    - `feed`: indexes, transforms, and how the server is asked. Its metrics default to those of the defaults.
     """
 
     namespaces: tuple[str, ...] = ("",)
@@ -174,7 +174,11 @@ class Informers:
             await informer.drop()
 
     def _made(self, view: View[Any], settings: Settings) -> Informer:
-        feed = msgspec.structs.replace(settings.feed, metadata_only=isinstance(view, MetadataOf))
+        feed = msgspec.structs.replace(
+            settings.feed,
+            metadata_only=isinstance(view, MetadataOf),
+            metrics=settings.feed.metrics or self._defaults.feed.metrics,
+        )
         sources = [
             self._client.list_watch(view, namespace=namespace, labels=settings.labels, fields=settings.fields)
             for namespace in settings.namespaces

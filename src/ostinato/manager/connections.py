@@ -99,10 +99,8 @@ class Connections:
     def _measured(self, caches: CacheOptions) -> CacheOptions:
         """The same options, with metrics that are shown."""
 
-        def measured(settings: Settings) -> Settings:
-            if settings.feed.metrics is not None:
-                return settings
-            return msgspec.structs.replace(settings, feed=msgspec.structs.replace(settings.feed, metrics=self.tallies))
-
-        settings = {kind: measured(each) for kind, each in caches.settings.items()}
-        return msgspec.structs.replace(caches, settings=settings, defaults=measured(caches.defaults))
+        defaults = caches.defaults
+        if defaults.feed.metrics is not None:
+            return caches
+        feed = msgspec.structs.replace(defaults.feed, metrics=self.tallies)
+        return msgspec.structs.replace(caches, defaults=msgspec.structs.replace(defaults, feed=feed))

@@ -147,6 +147,28 @@ async def test_who_shares_a_cache_has_the_indexes_it_asked_for_and_nobody_elses_
 
 
 @played
+async def test_metrics_are_told_by_caches_with_settings_of_their_own_too(scene: Scene) -> None:
+    class Observed:
+        def __init__(self) -> None:
+            self.resources: set[str] = set()
+
+        def observe(self, name: str, value: float, labels: Any) -> None:
+            self.resources.add(labels["resource"])
+
+    metrics, own = Observed(), Observed()
+    settings = {Secret: Settings(namespaces=("default",)), Namespace: Settings(feed=FeedOptions(metrics=own))}
+    informers = Informers(scene.live, settings=settings, defaults=Settings(feed=FeedOptions(metrics=metrics)))
+    for kind in (Secret, Namespace):
+        informers.of(kind)
+    informers.of(ConfigMap, Settings(namespaces=("default",)))
+    informers.start()
+    await informers.synced(timeout=5)
+    await scene.world.clock.sleep(1)
+    assert (metrics.resources, own.resources) == ({"secrets", "configmaps"}, {"namespaces"})
+    await informers.stop()
+
+
+@played
 async def test_what_a_transform_leaves_is_what_is_read_in_every_form(scene: Scene) -> None:
     def slim(each: dict[str, Any]) -> dict[str, Any]:
         return {**each, "metadata": {**each["metadata"], "annotations": {"slim": "yes"}}, "data": {}}
