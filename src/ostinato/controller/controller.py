@@ -105,6 +105,8 @@ class Controller:
 
         Once the controller works, nobody waits for it: a kind that does not exist is told in the log, and comes later.
         """
+        if source in self._sources:
+            raise ValueError(f"controller {self.name} watches {source} already, by this very source")
         self._sources.append(source)
         if self._loop is not None:
             self._loop.start_source(source)

@@ -29,6 +29,7 @@ from ostinato.api.time import Time
 from ostinato.cache.client import CachedClient
 from ostinato.client.patching import MergePatch
 from ostinato.client.requests import view_like
+from ostinato.client.views import PartialObjectMetadata
 from ostinato.controller.latest import Latest
 
 A = TypeVar("A", bound=AnyObject)
@@ -93,6 +94,10 @@ def _known_fields(instance: AnyObject) -> dict[str, str] | None:
     if not isinstance(instance, Object):
         return None
     cls = type(instance)
+    if isinstance(instance, PartialObjectMetadata):
+        raise TypeError(
+            f"{access.describe(instance)}: only its metadata was read, which has no status; read the whole of it first"
+        )
     if "status" not in cls.__struct_fields__:
         raise TypeError(
             f"{access.describe(instance)}: the class {cls.__name__} has no status; "

@@ -87,6 +87,8 @@ async def test_what_a_source_told_before_it_was_given_up_is_reconciled(light: Li
         channel.put("a")
         channel.put("b")
         await light.settle()
+        with pytest.raises(ValueError, match="controller test watches a channel already, by this very source"):
+            built.watch(source)
         await built.unwatch(source)
         channel.put("c")
         gate.set()

@@ -14,7 +14,7 @@ from ostinato.api.conditions import find_condition
 from ostinato.api.errors import Conflict
 from ostinato.api.meta import Condition
 from ostinato.api.time import Time
-from ostinato.client import MergePatch, Unstructured
+from ostinato.client import MergePatch, MetadataOf, Unstructured
 from ostinato.controller import Context, Request, controller
 from ostinato.kinds.core_v1 import ConfigMap
 
@@ -170,6 +170,8 @@ async def test_what_is_wrong_with_a_status_is_said_by_name(stage: Stage) -> None
         await ctx.status(each, redy=1)
     with pytest.raises(TypeError, match="the class ConfigMap has no status"):
         await ctx.status(await stage.people.create(config_map("a")), ready=1)
+    with pytest.raises(TypeError, match="Widget default/a: only its metadata was read, .*; read the whole of it first"):
+        await ctx.status(await stage.people.get(MetadataOf(Widget), "a"), ready=1)
     with pytest.raises(TypeError, match="this reconciler takes requests: say whose status it is"):
         await ctx.status(ready=1)
 
