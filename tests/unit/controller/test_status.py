@@ -170,7 +170,9 @@ async def test_what_is_wrong_with_a_status_is_said_by_name(stage: Stage) -> None
         await ctx.status(each, redy=1)
     with pytest.raises(TypeError, match="the class ConfigMap has no status"):
         await ctx.status(await stage.people.create(config_map("a")), ready=1)
-    with pytest.raises(TypeError, match="Widget default/a: only its metadata was read, .*; read the whole of it first"):
+    with pytest.raises(
+        TypeError, match=r"Widget default/a: only its metadata was read, .*; read the whole of it first"
+    ):
         await ctx.status(await stage.people.get(MetadataOf(Widget), "a"), ready=1)
     with pytest.raises(TypeError, match="this reconciler takes requests: say whose status it is"):
         await ctx.status(ready=1)
