@@ -39,6 +39,7 @@ from ostinato.client.views import MetadataOf, PartialObjectMetadata, View
 A = TypeVar("A", bound=AnyObject)
 
 _MOST_REMEMBERED: Final = 200_000
+_FEW: Final = 1_000  # that are remembered without a look at which of them are still there
 _METADATA: Final = ("labels", "annotations", "ownerReferences", "finalizers")
 
 
@@ -80,6 +81,7 @@ class Applier:
         self._client = client
         self._manager = field_manager
         self._applied: OrderedDict[tuple[GroupVersionKind, NamespacedName], _Applied] = OrderedDict()
+        self._many = _FEW  # of them, before those that have gone are looked for
 
     async def apply(self, instance: A, *, owner: AnyObject | None, force: bool, adopt: bool) -> A:
         wanted = self._owned(instance, owner)
@@ -202,6 +204,17 @@ class Applier:
         self._applied.move_to_end(place)
         if len(self._applied) > _MOST_REMEMBERED:
             self._applied.popitem(last=False)
+        elif len(self._applied) > self._many:
+            self._forget_gone()
+
+    def _forget_gone(self) -> None:
+        """Forget what is not cached, or no longer."""
+        informers = self._client.informers
+        for place in [*self._applied]:
+            gvk, key = place
+            if not any(key in informer.store for informer in informers.all(gvk)):
+                del self._applied[place]
+        self._many = max(_FEW, 2 * len(self._applied))
 
 
 def _is_earlier(reference: OwnerReference, owner: AnyObject) -> bool:

@@ -17,7 +17,7 @@ from ostinato.cache.freshness import StaleCache, Written
 from ostinato.cache.indexes import by_owner
 from ostinato.client import Unstructured
 from ostinato.client.views import view_of
-from ostinato.controller import Context, ForeignObject, Reconcile, controller
+from ostinato.controller import Context, ForeignObject, Reconcile, applying, controller
 from ostinato.controller.applying import Applier, contains
 from ostinato.controller.reasons import Why
 from ostinato.kinds.apps_v1 import Deployment, DeploymentSpec
@@ -193,6 +193,25 @@ async def test_what_was_made_anew_is_applied_again(stage: Stage) -> None:
     sent = len(stage.transport.writes())
     await ctx.apply(config_map("a", k="v"))
     assert len(stage.transport.writes()) == sent + 1
+
+
+def test_what_has_gone_is_forgotten_and_what_is_there_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(applying, "_FEW", 10)
+
+    @staged
+    async def play(stage: Stage) -> None:
+        ctx = await context(stage, ConfigMap)
+        await ctx.apply(config_map("stays"))
+        for number in range(100):
+            await ctx.apply(config_map(f"goes-{number}"))
+            await ctx.client.delete(ConfigMap, f"goes-{number}")
+            await ctx.client.fresh(ConfigMap)
+        assert len(ctx._applier._applied) <= 11
+        stage.transport.requests.clear()
+        await ctx.apply(config_map("stays"))
+        assert stage.transport.writes() == []
+
+    play()
 
 
 @staged
