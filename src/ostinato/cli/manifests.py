@@ -2,6 +2,8 @@
 
 Roles allow what the controllers do by what they watch and own, what they declare (`access`, `Builder.needs`), events,
 the lease if the program elects a leader, and what webhooks need for certificates that they make themselves.
+
+Nothing is written of definitions that a server would refuse (`judging`).
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import msgspec
 
 from ostinato.api.gvk import NamespacedName
 from ostinato.cli.failure import Failure
+from ostinato.cli.judging import judge
 from ostinato.cli.loading import find, load
 from ostinato.cli.program import Program, definitions_of, program_of
 from ostinato.crd import (
@@ -72,8 +75,11 @@ def manifests(options: ManifestsOptions) -> int:
 def _files(options: ManifestsOptions) -> dict[str, str]:
     host = Host(choices=Choices(leader_election=options.leader_election or None), namespace=options.namespace)
     program = program_of([load(found, host) for found in map(find, options.files)], host, empty=True)
+    definitions = definitions_of(program)
+    for definition in definitions:
+        judge(definition)
     files = manifest_files(
-        definitions=definitions_of(program),
+        definitions=definitions,
         roles=_roles(program, options) if program.runnables else (),
         webhooks=[each for webhooks in program.webhooks for each in webhooks.configurations()],
     )

@@ -72,6 +72,50 @@ def test_everything_is_printed(place: Path, capsys: pytest.CaptureFixture[str]) 
     ]
 
 
+REFUSED = """
+from typing import Annotated
+from ostinato import CustomResource, Struct
+from ostinato.api.markers import ExactlyOneOf, Immutable, Len, Rule, marked
+
+@marked(ExactlyOneOf("a", "b", "c", "d", "e"))
+class Source(Struct):
+    a: str | None = None
+    b: str | None = None
+    c: str | None = None
+    d: str | None = None
+    e: str | None = None
+
+class Spec(Struct):
+    sources: dict[str, list[Source]] = {}
+    enough: Annotated[list[Source], Len(at_most=100)] = []
+    size: Annotated[int, Rule("self +")]
+
+class Widget(CustomResource, group="example.dev", version="v1"):
+    spec: Spec
+"""
+
+
+def test_a_definition_that_servers_would_refuse_is_not_written(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (place / "refused.py").write_text(REFUSED)
+    assert run(["manifests", "refused.py", "--output", "config"]) == 1
+    told = capsys.readouterr().err
+    assert "servers would refuse the definition of Widget:\n" in told
+    assert "v1: spec.sources{}[].x-kubernetes-validations[0].rule: estimated rule cost exceeds budget" in told
+    assert "and those around it, by Len(at_most=...)" in told
+    assert "v1: spec.size.x-kubernetes-validations[0].rule: compilation failed" in told
+    assert "spec.enough" not in told
+    assert not (place / "config").exists()
+
+
+def test_without_a_server_at_hand_definitions_are_judged_by_those_who_get_them(
+    place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (place / "refused.py").write_text(REFUSED)
+    monkeypatch.setitem(sys.modules, "ostinato.server.resources.apiextensions.strategy", None)
+    assert run(["manifests", "refused.py"]) == 0
+    assert "CustomResourceDefinition/widgets.example.dev" in objects(capsys.readouterr().out)
+
+
 def test_the_roles_allow_what_the_program_does(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["manifests", "widget_shop.py", "--account", "shop/seller", "--name", "shop"]) == 0
     found = objects(capsys.readouterr().out)

@@ -11,9 +11,12 @@ from tests.unit.server.asking import Api, asking
 
 from ostinato.api.codec import from_dict, to_dict
 from ostinato.api.markers import (
+    AtLeastOneOf,
+    AtMostOneOf,
     Column,
     DefinitionMeta,
     Deprecated,
+    ExactlyOneOf,
     NoStatus,
     PreserveUnknown,
     RawSchema,
@@ -351,6 +354,35 @@ def test_versions_with_one_schema_and_other_selectable_fields_are_refused() -> N
     first, second = marked(Stored(), Selectable("spec.replicas"))(kind()), kind(version="v2")
     with pytest.raises(SchemaError, match="class Thing: its versions have one schema and not the same fields"):
         crd_of(first, second)
+
+
+@marked(ExactlyOneOf("a", "b", "c", "d"), AtLeastOneOf("a", "b", "c", "d"), AtMostOneOf("a", "e"))
+class Choice(Struct):
+    a: str | None = None
+    b: str | None = None
+    c: str | None = None
+    d: str | None = None
+    e: str | None = None
+
+
+class Menu(CustomResource, group="example.dev", version="v1"):
+    choices: list[Choice] = []
+    by_name: dict[str, list[Choice]] = {}
+
+
+@asking
+async def test_a_rule_about_which_fields_are_set_may_stand_in_a_list_that_has_no_bound(api: Api) -> None:
+    made = await api.post(DEFINITIONS, crd_of(Menu))
+    assert made.code == 201, made.message
+
+    async def order(name: str, **choice: str) -> str:
+        menu = {"apiVersion": "example.dev/v1", "kind": "Menu", "metadata": {"name": name}, "choices": [choice]}
+        return str((await api.post("/apis/example.dev/v1/namespaces/default/menus", menu)).message)
+
+    assert await order("one", b="x") == ""
+    assert "exactly one of the fields in [a b c d] must be set" in await order("two", b="x", c="x")
+    assert "at least one of the fields in [a b c d] must be set" in await order("none", e="x")
+    assert "at most one of the fields in [a e] may be set" in await order("both", a="x", e="x")
 
 
 def test_a_group_of_kubernetes_needs_an_approval() -> None:

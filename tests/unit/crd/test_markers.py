@@ -127,9 +127,9 @@ def test_rules_add_up_and_later_bounds_win() -> None:
 @pytest.mark.parametrize(
     ("marker", "rule"),
     [
-        (ExactlyOneOf("a", "b"), "[has(self.a),has(self.b)].filter(x,x==true).size() == 1"),
-        (AtMostOneOf("a", "b"), "[has(self.a),has(self.b)].filter(x,x==true).size() <= 1"),
-        (AtLeastOneOf("a", "b"), "[has(self.a),has(self.b)].filter(x,x==true).size() >= 1"),
+        (ExactlyOneOf("a", "b"), "(has(self.a) ? 1 : 0) + (has(self.b) ? 1 : 0) == 1"),
+        (AtMostOneOf("a", "b"), "(has(self.a) ? 1 : 0) + (has(self.b) ? 1 : 0) <= 1"),
+        (AtLeastOneOf("a", "b"), "has(self.a) || has(self.b)"),
     ],
 )
 def test_how_many_fields_are_set_is_a_rule(marker: ExactlyOneOf, rule: str) -> None:

@@ -279,7 +279,7 @@ def test_a_class_is_described_by_its_docstrings_and_has_its_rules() -> None:
         "x-kubernetes-validations": [
             {"rule": "self.min <= self.max", "message": "min is above max"},
             {
-                "rule": "[has(self.hostName),has(self.IP)].filter(x,x==true).size() <= 1",
+                "rule": "(has(self.hostName) ? 1 : 0) + (has(self.IP) ? 1 : 0) <= 1",
                 "message": "at most one of the fields in [hostName IP] may be set",
             },
             {
