@@ -100,7 +100,7 @@ def _roles(program: Program, options: ManifestsOptions) -> list[Json]:
         about = namespaces_of_events(program.controllers, options.namespace)
         if (election := manager.leader_election) is not None:
             lease = election.namespace or options.namespace or account.namespace  # as a manager chooses it, with -n
-            rules.append(electing_leaders(lease))
+            rules += electing_leaders(NamespacedName(lease, election.name))
             about |= {lease} if options.namespace else set()
         rules += [recording_events(each, core=core) for each in about for core in {False, manager.core_events}]
     metadata = {"name": account.name, "namespace": account.namespace}

@@ -82,7 +82,7 @@ def access_of(controller: Uses, *, namespace: str = "") -> list[Access]:
 def recording_events(namespace: str = "", *, core: bool = False) -> Access:
     """To write events: those of events.k8s.io, or those of the core group."""
     group = "" if core else "events.k8s.io"
-    return Access(groups=(group,), resources=("events",), verbs=("create", "patch", "update"), namespace=namespace)
+    return Access(groups=(group,), resources=("events",), verbs=("create", "patch"), namespace=namespace)
 
 
 def namespaces_of_events(controllers: Iterable[Uses], namespace: str) -> set[str]:
@@ -91,14 +91,17 @@ def namespaces_of_events(controllers: Iterable[Uses], namespace: str) -> set[str
     return {namespace, "default"} if namespace and nowhere else {namespace}
 
 
-def electing_leaders(namespace: str) -> Access:
-    """To hold the lease of a leader."""
-    return Access(
-        groups=("coordination.k8s.io",),
-        resources=("leases",),
-        verbs=("create", "get", "patch", "update"),
-        namespace=namespace,
-    )
+def electing_leaders(lease: NamespacedName) -> list[Access]:
+    """To hold the lease of a leader, and no other one."""
+    return _keeping("coordination.k8s.io", "leases", lease)
+
+
+def _keeping(group: str, resource: str, kept: NamespacedName) -> list[Access]:
+    """To make, read and change one object. What is created has no name yet as far as roles go."""
+    return [
+        Access(groups=(group,), resources=(resource,), verbs=verbs, names=names, namespace=kept.namespace)
+        for verbs, names in ((("create",), ()), (("get", "update"), (kept.name,)))
+    ]
 
 
 def keeping_certificates(webhooks: Webhooks) -> list[Access]:
@@ -115,11 +118,7 @@ def keeping_certificates(webhooks: Webhooks) -> list[Access]:
         for place in webhooks.places
     ]
     if (secret := webhooks.secret) is not None:
-        # What is created has no name yet as far as roles go; but no other Secret is read.
-        for verbs, names in ((("create",), ()), (("get", "update"), (secret.name,))):
-            found.append(
-                Access(groups=("",), resources=("secrets",), verbs=verbs, names=names, namespace=secret.namespace)
-            )
+        found += _keeping("", "secrets", secret)
     return found
 
 

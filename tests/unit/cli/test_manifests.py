@@ -123,13 +123,14 @@ def test_the_roles_allow_what_the_program_does(place: Path, capsys: pytest.Captu
         "pods/exec": ["create"],
         "validatingwebhookconfigurations:webhooks": ["get", "patch"],
         "deployments": ["create", "delete", "get", "list", "patch", "watch"],
-        "events": ["create", "patch", "update"],
+        "events": ["create", "patch"],
         "widgets": ["get", "list", "patch", "watch"],
         "widgets/finalizers": ["update"],
         "widgets/status": ["patch", "update"],
     }
     assert rules(found["Role/shop"]) == {
-        "leases": ["create", "get", "patch", "update"],
+        "leases": ["create"],
+        "leases:widgets": ["get", "update"],
         "secrets": ["create"],
         "secrets:webhooks-certificates": ["get", "update"],
     }

@@ -45,7 +45,7 @@ class Controller(msgspec.Struct):
 
 
 def test_a_role_follows_from_what_a_controller_does() -> None:
-    needs = [*access_of(Controller()), recording_events(), electing_leaders("ops")]
+    needs = [*access_of(Controller()), recording_events(), *electing_leaders(NamespacedName("ops", "widgets"))]
     assert roles_of(needs, name="widgets", service_account=NamespacedName("ops", "widgets")) == [
         {
             "apiVersion": "rbac.authorization.k8s.io/v1",
@@ -64,7 +64,7 @@ def test_a_role_follows_from_what_a_controller_does() -> None:
                     "resources": ["deployments"],
                     "verbs": ["create", "delete", "get", "list", "patch", "watch"],
                 },
-                {"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch", "update"]},
+                {"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch"]},
                 {"apiGroups": ["example.dev"], "resources": ["gadgets"], "verbs": ["get", "list", "watch"]},
                 {"apiGroups": ["example.dev"], "resources": ["widgets"], "verbs": ["get", "list", "patch", "watch"]},
                 {"apiGroups": ["example.dev"], "resources": ["widgets/finalizers"], "verbs": ["update"]},
@@ -83,11 +83,13 @@ def test_a_role_follows_from_what_a_controller_does() -> None:
             "kind": "Role",
             "metadata": {"name": "widgets", "namespace": "ops"},
             "rules": [
+                {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["create"]},
                 {
                     "apiGroups": ["coordination.k8s.io"],
                     "resources": ["leases"],
-                    "verbs": ["create", "get", "patch", "update"],
-                }
+                    "resourceNames": ["widgets"],
+                    "verbs": ["get", "update"],
+                },
             ],
         },
         {
@@ -234,7 +236,7 @@ def check(widget: Widget) -> None: ...
 
 
 def files() -> dict[str, str]:
-    needs = [*access_of(Controller()), electing_leaders("default")]
+    needs = [*access_of(Controller()), *electing_leaders(NamespacedName("default", "widgets"))]
     return manifest_files(
         definitions=[crd_of(Widget), crd_of(Gadget)],
         roles=roles_of(needs, name="widgets", service_account=NamespacedName("default", "widgets")),
