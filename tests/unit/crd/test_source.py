@@ -240,6 +240,19 @@ def minimal(**schema: Any) -> dict[str, Any]:
     return {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "spec": spec}
 
 
+def test_the_metadata_of_an_object_in_an_object_can_be_read_and_set(module_of: Any) -> None:
+    embedded = {
+        "type": "object",
+        "x-kubernetes-embedded-resource": True,
+        "properties": {"kind": {"type": "string"}, "metadata": {"type": "object"}, "size": {"type": "integer"}},
+    }
+    kind = kind_in(module_of(minimal(properties={"inner": embedded})))
+    inner = {"kind": "Other", "metadata": {"name": "a", "labels": {"b": "c"}}}
+    read = from_dict(kind, {"apiVersion": "example.dev/v1", "kind": "Thing", "metadata": {"name": "x"}, "inner": inner})
+    assert read.inner.metadata.labels == {"b": "c"}  # type: ignore[attr-defined]
+    assert to_dict(read)["inner"] == inner
+
+
 def nested(depth: int) -> dict[str, Any]:
     schema: dict[str, Any] = {"type": "string"}
     for _ in range(depth):

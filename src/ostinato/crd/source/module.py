@@ -47,6 +47,7 @@ _EVERY_OBJECT: Final = ("apiVersion", "kind", "metadata")
 _PLAIN: Final = ("str", "int", "float", "bool", "int | str")
 _HOMES: Final = {  # where the names come from that classes use
     "ostinato.api.markers": frozenset(markers.__all__),
+    "ostinato.api.meta": frozenset({"ObjectMeta"}),
     "ostinato.api.object": frozenset({"CustomResource"}),
     "ostinato.api.quantity": frozenset({"Quantity"}),
     "ostinato.api.struct": frozenset({"Struct"}),
@@ -207,7 +208,10 @@ class _Module:
             attribute = attribute_name(wire, taken)
             taken.append(attribute)
             step = singular(wire) if below.get("items") or below.get("additionalProperties") else wire
-            found = annotation_of(below, (*way, step), self._make_class)
+            if wire == "metadata" and schema.get("x-kubernetes-embedded-resource") and not below.get("properties"):
+                found = Annotation("ObjectMeta", [], {"ObjectMeta"})  # which a server knows by itself
+            else:
+                found = annotation_of(below, (*way, step), self._make_class)
             lines.append(self._field(attribute, wire, below, found, required=wire in required))
             doc = below.get("description", "")
             if doc.strip() and not (found.is_class and self._docs[found.core] == doc):
