@@ -41,6 +41,20 @@ class Spec(Struct):
     extra: Any = None
 
 
+class Scales(CustomResource, group="example.dev", version="v1"):
+    weight: float = 0.5
+    weights: list[float] = []
+    by_name: dict[str, float] = {}
+
+
+def test_a_whole_number_is_not_written_anew_as_a_float() -> None:
+    raw = {"weight": 1, "weights": [1, 2], "byName": {"a": 3}}
+    scales = from_dict(Scales, {"apiVersion": "example.dev/v1", "kind": "Scales", "metadata": {}, **raw})
+    assert msgspec.json.encode(overlay(raw, scales)).endswith(msgspec.json.encode(raw)[1:])
+    scales.weights[1] = 2.5
+    assert overlay(raw, scales)["weights"] == [1, 2.5]
+
+
 class Status(Struct):
     phase: str = ""
 
