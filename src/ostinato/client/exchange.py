@@ -68,6 +68,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
 class Exchange:
     def __init__(self, transport: Transport, warn: WarningHandler | None = None) -> None:
         self.transport = transport
+        self.missing: Callable[[GroupVersionKind], object] = _ignore  # told of a kind that is not where it was
         self._warn = warn or LogWarnings()
 
     async def open(self, call: Call) -> Response:
@@ -77,7 +78,7 @@ class Exchange:
             self._warn(warning)
         if 200 <= response.status < 300:
             return response
-        raise refused(call, response.status, response.headers, await response.read())
+        raise self._refused(call, response, await response.read())
 
     async def send(self, call: Call) -> bytes:
         """The body of the answer."""
@@ -86,12 +87,21 @@ class Exchange:
             self._warn(warning)
         body = await response.read()
         if not 200 <= response.status < 300:
-            raise refused(call, response.status, response.headers, body)
+            raise self._refused(call, response, body)
         if b'"kind":"Status"' in body[:64]:
             _check_success(call, response, body)
         elif not body:
             raise Unknown.of(f"{call.method} {call.path}: the answer is empty", response.status)
         return body
+
+    def _refused(self, call: Call, response: Response, body: bytes) -> APIError:
+        error = refused(call, response.status, response.headers, body)
+        if isinstance(error, NoSuchKind) and call.info is not None:
+            self.missing(call.info.gvk)
+        return error
+
+
+def _ignore(gvk: GroupVersionKind) -> None: ...
 
 
 class LogWarnings:

@@ -5,6 +5,7 @@
 
 - The server is asked when something is first looked up, and again when something is not found: a definition that was
   made a moment ago is found. However many look for what is not there, the server is asked once a second at most.
+- A kind that turns out not to be where it was is forgotten: it may have been defined anew, under another name or scope.
 - Names are those of resources, in plural or singular, else short names. Where several groups have a name, the core
   goes first, then the order in which the server ranks them, with preferred versions before others. Two resources of one
   version that share a name are `AmbiguousResource`.
@@ -77,6 +78,10 @@ class Mapper:
             failure = self._catalogue.failed.get(gvk.group_version)
             raise failure or NoSuchKind.of_kind(gvk)
         return found
+
+    def forget(self, gvk: GroupVersionKind) -> None:
+        """Ask the server about this kind when it is looked up next."""
+        self._kinds.pop(gvk, None)
 
     async def preferred(self, kind: GroupKind) -> KindInfo:
         """The resource of a kind in the version that the server prefers."""

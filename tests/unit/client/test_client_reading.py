@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import NamedTuple
 
 import pytest
@@ -87,6 +88,26 @@ async def test_missing_does_not_hide_that_the_kind_is_not_there(stage: Stage) ->
 async def test_missing_does_not_hide_other_errors(stage: Stage) -> None:
     with pytest.raises(APIError, match="invalid"):
         await stage.client.get(ConfigMap, "a", missing=None, resource_version="x")
+
+
+@staged
+async def test_a_kind_that_is_defined_anew_is_found_under_its_new_name_and_scope(stage: Stage) -> None:
+    kind = Unstructured.of("example.dev/v1", "Widget")
+    await stage.client.create(WIDGETS)
+    assert await stage.client.list(kind) == []
+    await stage.client.delete(WIDGETS)
+    await stage.world.clock.sleep(5)
+    anew = copy.deepcopy(WIDGETS)
+    anew["metadata"]["name"], anew["spec"]["scope"] = "gizmos.example.dev", "Cluster"
+    anew["spec"]["names"] = {"plural": "gizmos", "singular": "gizmo", "kind": "Widget"}
+    await stage.client.create(anew)
+    await stage.world.clock.sleep(5)
+    with pytest.raises(NoSuchKind):
+        await stage.client.list(kind)
+    made = await stage.client.create({"apiVersion": "example.dev/v1", "kind": "Widget", "metadata": {"name": "a"}})
+    assert "namespace" not in made["metadata"]
+    assert await stage.client.get(kind, "a") == made
+    assert len(await stage.client.list(kind)) == 1
 
 
 @staged

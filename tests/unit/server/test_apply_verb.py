@@ -63,6 +63,13 @@ async def test_a_conflict_is_refused_unless_it_is_forced(api: Api) -> None:
 async def test_a_manager_must_be_named(api: Api) -> None:
     answer = await apply(api, config(), "")
     assert answer.message.endswith("fieldManager: Required value: is required for apply patch")
+    long = await apply(api, config(), "fieldManager=" + "x" * 129)
+    assert (long.code, long.message) == (
+        422,
+        'PatchOptions.meta.k8s.io "" is invalid: fieldManager: Too long: may not be more than 128 bytes',
+    )
+    odd = await apply(api, config(), "fieldManager=a%07b")
+    assert odd.message.endswith('fieldManager: Invalid value: "a\\ab": invalid character U+0007 (at position 1)')
     assert (await api.get(A)).code == 404
 
 
