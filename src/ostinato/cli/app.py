@@ -23,6 +23,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except Failure as error:
         sys.stderr.write(f"{options.prog}: {error}\n")
         return 1
+    except KeyboardInterrupt:  # before anything hears of signals: while it is loaded, or finds out what there is
+        return 130
     return code
 
 
@@ -94,10 +96,7 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
 def _run(options: argparse.Namespace) -> int:
     from ostinato.cli import run as command  # noqa: PLC0415 - each command loads its own
 
-    try:
-        command.run(command.RunOptions(**_given(options)))
-    except KeyboardInterrupt:
-        return 130
+    command.run(command.RunOptions(**_given(options)))
     return 0
 
 

@@ -8,9 +8,11 @@ directory that it removes at the end; in a state directory that it is given it k
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 import tempfile
 from pathlib import Path
+from typing import NoReturn
 
 from ostinato.cli.failure import Failure
 from ostinato.client.config import Config
@@ -77,6 +79,11 @@ class Embedded:
         """How managers reach it: straight, but for leader election, which runs in another thread."""
         assert self._over_http is not None, "it has been started"
         return self._over_http(purpose) if purpose.name == "leader-election" else self._plane.connect(purpose)
+
+    def leave(self, code: int) -> NoReturn:
+        """End the process at once; nothing is left behind that was to be removed."""
+        self._remove()
+        os._exit(code)
 
     def _remove(self) -> None:
         if self._removed is not None:

@@ -61,7 +61,7 @@ def load(found: Found, host: Host) -> ModuleType:
 
 
 def _is_path(target: str) -> bool:
-    return target.endswith(".py") or os.sep in target or Path(target).is_file()
+    return target.endswith(".py") or os.sep in target or not target.strip(".") or Path(target).is_file()
 
 
 def _spec_of_file(target: str) -> ModuleSpec:

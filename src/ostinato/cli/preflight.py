@@ -7,13 +7,16 @@ the controller will. What is missing, refused or out of reach is a Failure that 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
 from ostinato.api.errors import APIError, Forbidden, NotFound, Unauthorized
+from ostinato.api.status import UNEXPECTED_SERVER_RESPONSE
 from ostinato.cli.failure import Failure
 from ostinato.cli.program import is_custom
 from ostinato.client import Client, MetadataOf, TransportError
+from ostinato.client.config_error import ConfigError
 from ostinato.client.list_watch import ListOptions
 from ostinato.client.views import Typed, View
 from ostinato.client.waiting import WaitTimedOut
@@ -21,12 +24,15 @@ from ostinato.controller.controller import Controller
 from ostinato.controller.decorator import ControllerFunction
 from ostinato.controller.kind_source import KindSource
 from ostinato.kinds.apiextensions_v1 import CustomResourceDefinition
+from ostinato.kinds.core_v1 import Namespace
 from ostinato.manager.manager import Manager
 from ostinato.webhook.webhooks import Webhooks
 
 _ANSWER_SECONDS: Final = 15.0
 _ESTABLISHED_SECONDS: Final = 30.0
 _FIELD_MANAGER: Final = "ostinato-run"
+_ANONYMOUS: Final = 'User "system:anonymous"'
+_logger = logging.getLogger("ostinato.cli")
 
 
 class Watch(NamedTuple):
@@ -42,8 +48,13 @@ async def prepare(manager: Manager, target: str, definitions: Iterable[dict[str,
     async with manager.connected("preflight") as client:
         try:
             await asyncio.gather(*(_install(client, each) for each in definitions))
-            for watch in _watches(manager):
+            watches = _watches(manager)
+            for watch in watches:
                 await _look(client, watch, target)
+            for namespace in sorted({watch.namespace for watch in watches} - {""}):
+                await _look_for_namespace(client, namespace)
+        except ConfigError as error:
+            raise Failure(str(error)) from None
         except TransportError as error:
             raise Failure(f"{error}; is it the right kubeconfig? --embedded needs no cluster") from None
         except Unauthorized as error:
@@ -51,7 +62,7 @@ async def prepare(manager: Manager, target: str, definitions: Iterable[dict[str,
                 f"the server does not know who this is: {error}; look at the user of the kubeconfig"
             ) from None
         except (APIError, WaitTimedOut) as error:
-            raise Failure(str(error)) from None
+            raise Failure(_words(error)) from None
 
 
 async def install_webhooks(manager: Manager, webhooks: Iterable[Webhooks]) -> None:
@@ -82,16 +93,34 @@ async def _look(client: Client, watch: Watch, target: str) -> None:
         ours = isinstance(watch.view, Typed) and is_custom(watch.view.cls)
         remedy = "--install-crds installs the definitions of this program" if ours else "is its definition installed?"
         raise Failure(f"controller {watch.controller}: the server has no {kind}; {remedy}") from None
+    except ConfigError:
+        raise
     except ValueError as error:  # a namespace of what is in none, which only the server knew
         raise Failure(
             f"controller {watch.controller}: {error}; watch a class in place of its name, or Unstructured(gvk, "
             "KindInfo(..., namespaced=False)): then all of it is watched"
         ) from None
     except Forbidden as error:
-        raise Failure(
-            f"controller {watch.controller} may not read {kind}: {error}; `ostinato manifests {target}` writes the "
-            "role that it needs, and -n NAMESPACE needs less"
-        ) from None
+        remedy = f"`ostinato manifests {target}` writes the role that it needs, and -n NAMESPACE needs less"
+        if _ANONYMOUS in error.message:
+            remedy = "nobody is named: look at the user of the kubeconfig"
+        raise Failure(f"controller {watch.controller} may not read {kind}: {error}; {remedy}") from None
+
+
+async def _look_for_namespace(client: Client, name: str) -> None:
+    """It may come later; but more often its name is wrong, and nothing would ever happen."""
+    try:
+        found = await client.get(MetadataOf(Namespace), name, missing=None, timeout=_ANSWER_SECONDS)
+    except Forbidden:  # who may read one namespace alone may not look for it
+        return
+    if found is None:
+        _logger.warning("there is no namespace %s yet: nothing happens until there is", name)
+
+
+def _words(error: Exception) -> str:
+    """With what was answered, where that was no server's word: from a proxy, or from a server that wants HTTPS."""
+    answers = error.causes if isinstance(error, APIError) and error.has_cause(UNEXPECTED_SERVER_RESPONSE) else ()
+    return ": ".join([str(error), *(each.message.strip() for each in answers if each.message.strip() != "unknown")])
 
 
 def _watches(manager: Manager) -> list[Watch]:

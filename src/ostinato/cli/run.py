@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import socket
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
 
+from ostinato.api import names
 from ostinato.cli.failure import Failure
 from ostinato.cli.loading import find, load
 from ostinato.cli.preflight import install_webhooks, prepare
@@ -22,6 +24,7 @@ from ostinato.client.config import Config
 from ostinato.client.config_error import NoConfig
 from ostinato.manager import configure_logging, serve_together
 from ostinato.manager.hosting import Choices, Host
+from ostinato.manager.leader_election import LeaderElection
 from ostinato.manager.running import Served, new_runner
 from ostinato.world import World
 
@@ -70,6 +73,13 @@ def _check(options: RunOptions) -> None:
     if options.state and not options.embedded:
         raise Failure("--state is where --embedded keeps its objects: it goes with that alone")
     check_addresses(health=options.health, metrics=options.metrics)
+    if options.namespace and (problems := names.name_is_dns_label(options.namespace)):
+        raise Failure(f"--namespace: {options.namespace!r} cannot be the name of a namespace: {problems[0]}")
+    try:
+        if options.leader_election:
+            LeaderElection(name=options.leader_election)
+    except ValueError as error:
+        raise Failure(f"--leader-election: {error}") from None
 
 
 @contextmanager
@@ -85,6 +95,7 @@ def _interruptible() -> Iterator[None]:
 class _Cluster(NamedTuple):
     choices: Choices
     beside: Sequence[Served] = ()  # what runs beside the managers, and ends with them
+    leave: Callable[[int], object] = os._exit  # ends the process at once
     place: str = ""  # how others reach it, said once the program runs: one that cannot has none
 
 
@@ -109,7 +120,7 @@ def _cluster(options: RunOptions, runner: asyncio.Runner) -> Iterator[_Cluster]:
     try:
         place = f"the embedded cluster is at {cluster.url}: kubectl --kubeconfig {cluster.kubeconfig}\n"
         config = Config.load(path=cluster.kubeconfig, namespace=namespace)
-        yield _Cluster(Choices(config=config, connect=cluster.connect, **others), [cluster], place)
+        yield _Cluster(Choices(config=config, connect=cluster.connect, **others), [cluster], cluster.leave, place)
     finally:
         runner.run(cluster.close())
         world.executor.close()
@@ -140,7 +151,7 @@ async def _run(program: Program, options: RunOptions, cluster: _Cluster) -> None
     names = ", ".join(each.name for each in program.runnables)
     sys.stdout.write(f"{cluster.place}running {names}\n")
     sys.stdout.flush()
-    await serve_together(*program.managers, *cluster.beside)
+    await serve_together(*program.managers, *cluster.beside, leave=cluster.leave)
 
 
 def _free_port() -> int:

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from ostinato.api.errors import Forbidden, NotFound
+from ostinato.api.errors import Forbidden, NotFound, Unauthorized
 from ostinato.api.markers import Foreign, markers_on
 from ostinato.api.object import CustomResource
 from ostinato.client.views import Typed, View
@@ -14,6 +14,8 @@ from ostinato.client.views import Typed, View
 
 def remedy_for(view: View[Any], cause: Exception | None) -> str:
     """What follows the server's words; "" if there is nothing to add to them."""
+    if isinstance(cause, Unauthorized):
+        return "; the credentials of the kubeconfig are wrong, or over"
     if not isinstance(view, Typed):
         return ""
     if isinstance(cause, Forbidden):

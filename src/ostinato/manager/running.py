@@ -14,11 +14,14 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+import os
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from importlib import import_module
 from typing import Any, Protocol
 
+from ostinato.cache.syncing import SyncError
+from ostinato.client.config_error import ConfigError
 from ostinato.manager.hosting import current_host
 from ostinato.manager.logs import configure_logging
 from ostinato.manager.signals import stop_on_signals
@@ -50,17 +53,20 @@ def run(*managers: Served) -> None:
     if not logging.getLogger().handlers:
         configure_logging()
     with new_runner() as runner:
-        runner.run(serve_together(*managers))
+        try:
+            runner.run(serve_together(*managers))
+        except (ConfigError, SyncError) as error:  # which say all that there is to say
+            raise error.with_traceback(None) from None
 
 
-async def serve_together(*managers: Served) -> None:
-    """The same on the running loop."""
+async def serve_together(*managers: Served, leave: Callable[[int], object] = os._exit) -> None:
+    """The same on the running loop. `leave`: ends the process, with a code, at a second signal."""
 
     def stop() -> None:
         for manager in managers:
             manager.stop()
 
-    with stop_on_signals(stop), set_aside([manager.filled for manager in managers]):
+    with stop_on_signals(stop, leave), set_aside([manager.filled for manager in managers]):
         tasks = [asyncio.get_running_loop().create_task(manager.serve()) for manager in managers]
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)

@@ -108,13 +108,16 @@ class WebhookServer:
         self._http = web.Server(
             self._respond, access_log=None, logger=log, keepalive_timeout=_IDLE_SECONDS, auto_decompress=False
         )
-        self._listener = await asyncio.get_running_loop().create_server(
-            self._http,
-            self._host or None,
-            self._port,
-            ssl=self._tls.context,
-            ssl_handshake_timeout=_HANDSHAKE_SECONDS,
-        )
+        try:
+            self._listener = await asyncio.get_running_loop().create_server(
+                self._http,
+                self._host or None,
+                self._port,
+                ssl=self._tls.context,
+                ssl_handshake_timeout=_HANDSHAKE_SECONDS,
+            )
+        except OSError as error:
+            raise OSError(error.errno, f"cannot serve webhooks: {error.strerror or error}") from None
         log.info("serving webhooks on port %d: %s", self.port, ", ".join(self.dispatcher.paths) or "none")
 
     async def stop(self, seconds: float = _STOP_SECONDS) -> None:

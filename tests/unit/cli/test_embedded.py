@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +91,16 @@ def test_managers_reach_it_straight_and_the_election_from_its_own_thread(tmp_pat
         assert (tmp_path / "store.db").exists()
 
     asyncio.run(main())
+
+
+def test_nothing_is_left_where_the_process_leaves_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    codes: list[int] = []
+    monkeypatch.setattr(os, "_exit", codes.append)
+    cluster = Embedded(World.real(), None)
+    place = cluster.kubeconfig.parent
+    assert place.exists()
+    cluster.leave(1)
+    assert (codes, place.exists()) == ([1], False)
 
 
 def test_without_a_state_directory_nothing_is_left() -> None:

@@ -72,7 +72,7 @@ def test_what_is_for_the_main_program_is_left_out() -> None:
         ("no/such.py", "no/such.py: there is no such file"),
         ("nowhere", "nowhere: there is no such file or module"),
         ("nowhere.at.all", "nowhere.at.all: there is no such file or module: No module named 'nowhere'"),
-        ("..", "..: there is no such file or module"),
+        ("..", ".. is a directory: name a file in it, or a package without slashes"),
         ("./", "./ is a directory: name a file in it, or a package without slashes"),
     ],
 )

@@ -7,7 +7,9 @@ import logging
 import socket
 import sys
 from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -79,6 +81,9 @@ def kubeconfig(path: Path, server: str) -> str:
         ([str(WIDGET), "--embedded", "--context", "x"], "--embedded is a cluster of its own"),
         ([str(WIDGET), "--state", "x"], "--state is where --embedded keeps its objects"),
         ([str(WIDGET), "--health", "8081"], "--health: '8081' is no address to listen on: it must be like"),
+        ([str(WIDGET), "-n", "Bad Name"], "--namespace: 'Bad Name' cannot be the name of a namespace: a lowercase RFC"),
+        ([str(WIDGET), "--leader-election", "Bad Name"], "--leader-election: leader election 'Bad Name' cannot be"),
+        (["."], "ostinato run: . is a directory: name a file in it"),
         ([str(WIDGET), "--kubeconfig", "/no/such"], "/no/such: there is no such file: check the path"),
     ],
 )
@@ -99,6 +104,32 @@ def test_a_server_that_is_not_there_is_told(told: Callable[..., str], tmp_path: 
         text = told(str(WIDGET), "--kubeconfig", kubeconfig(tmp_path / "config", server))
     assert "the server cannot be reached" in text
     assert text.endswith("is it the right kubeconfig? --embedded needs no cluster\n")
+
+
+def test_an_authority_that_is_none_is_told_and_nothing_else(told: Callable[..., str], tmp_path: Path) -> None:
+    config = yaml.safe_load(Path(kubeconfig(tmp_path / "config", "https://127.0.0.1:1")).read_text())
+    config["clusters"][0]["cluster"] = {"server": "https://127.0.0.1:1", "certificate-authority-data": "bm9uZQ=="}
+    (tmp_path / "config").write_text(yaml.safe_dump(config))
+    text = told(str(WIDGET), "--kubeconfig", str(tmp_path / "config"))
+    assert text.endswith("unable to load root certificates: it holds no certificate in PEM\n")
+
+
+def test_what_is_answered_in_place_of_a_server_is_told(told: Callable[..., str], tmp_path: Path) -> None:
+    class Proxy(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(400)
+            self.end_headers()
+            self.wfile.write(b"Client sent an HTTP request to an HTTPS server.\n")
+
+        def log_message(self, *_: Any) -> None: ...
+
+    with HTTPServer(("127.0.0.1", 0), Proxy) as proxy:
+        Thread(target=proxy.serve_forever, daemon=True).start()
+        text = told(
+            str(WIDGET), "--kubeconfig", kubeconfig(tmp_path / "config", f"http://127.0.0.1:{proxy.server_port}")
+        )
+        proxy.shutdown()
+    assert "unknown reason (get widgets.example.dev): Client sent an HTTP request to an HTTPS server.\n" in text
 
 
 def test_a_file_without_controllers_is_told_before_anything_is_asked(told: Callable[..., str], tmp_path: Path) -> None:
@@ -170,6 +201,13 @@ def test_a_kind_that_may_be_missing_is_not_looked_for() -> None:
     prepared(lambda connect: Manager(connect=connect).add(built.complete(lambda request: None)))
 
 
+def test_a_namespace_that_is_not_there_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    built = Builder("maps").watch_for(ConfigMap).complete(lambda request: None)
+    caches = CacheOptions(settings={ConfigMap: Settings(namespaces=("default", "team"))})
+    prepared(lambda connect: Manager(connect=connect, caches=caches).add(built))
+    assert caplog.messages == ["there is no namespace team yet: nothing happens until there is"]
+
+
 def test_what_somebody_may_not_read_is_told_with_the_role_that_is_needed() -> None:
     built = Builder("maps").watch_for(ConfigMap).complete(lambda request: None)
     with pytest.raises(Failure) as failure:
@@ -178,6 +216,8 @@ def test_what_somebody_may_not_read_is_told_with_the_role_that_is_needed() -> No
     assert text.startswith("controller maps may not read ConfigMap of v1: ")
     assert 'User "jane" cannot list resource "configmaps"' in text
     assert "`ostinato manifests file.py` writes the role that it needs, and -n NAMESPACE needs less" in text
+    with pytest.raises(Failure, match="; nobody is named: look at the user of the kubeconfig"):
+        prepared(lambda connect: Manager(connect=connect).add(built), user="system:anonymous")
     caches = CacheOptions(settings={ConfigMap: Settings(namespaces=("one",))})
     with pytest.raises(Failure, match='in the namespace "one"'):
         prepared(lambda connect: Manager(connect=connect, caches=caches).add(built), user="jane")

@@ -138,6 +138,19 @@ def test_the_second_signal_leaves_at_once() -> None:
     soon(play())
 
 
+def test_the_second_signal_is_heard_though_the_loop_is_blocked() -> None:
+    async def play() -> None:
+        codes: list[int] = []
+        before = signal.getsignal(signal.SIGTERM)
+        with stop_on_signals(lambda: None, codes.append):
+            os.kill(os.getpid(), signal.SIGTERM)
+            os.kill(os.getpid(), signal.SIGINT)
+            assert codes == [1]
+        assert signal.getsignal(signal.SIGTERM) == before
+
+    soon(play())
+
+
 def test_several_managers_in_one_process_end_together() -> None:
     said: list[str] = []
 
