@@ -52,8 +52,9 @@ class Noting:
         if _has_gone(instance):
             self._expect(write.gvk, Gone(key, access.uid(instance)))
         elif write.resource_version:
-            if seen and reached(seen, write.resource_version):
-                self._check_history(write, seen)
+            if self._is_of_another_history(write, seen):
+                for informer in self._informers.all():
+                    informer.doubt(write.resource_version)
             for informer in self._informers.all(write.gvk):
                 if informer.is_running and _will_see(informer, key, instance):
                     self._tell(informer, Written(key, write.resource_version), writes)
@@ -85,15 +86,17 @@ class Noting:
         """The server refused a write of an object by its name: it no longer has this version."""
         self._tell(informer, Outdated(key, version), recording())
 
-    def _check_history(self, write: OwnWrite, seen: str) -> None:
-        """What a write has left as it is must be cached with its version, unless that has changed since."""
-        entries = [informer.store.get(write.key) for informer in self._watching(write.gvk)]
+    def _is_of_another_history(self, write: OwnWrite, seen: str) -> bool:
+        """Whether what was written has a version that was seen before, and with which the cache does not have it.
+
+        What a write leaves as it is keeps its version. If the cache has heard anything since, it may have been that the
+        object changed once more, or has gone.
+        """
+        if not seen or not reached(seen, write.resource_version) or self.seen(write.gvk) != seen:
+            return False
+        entries = (informer.store.get(write.key) for informer in self._watching(write.gvk))
         versions = [entry.resource_version for entry in entries if entry is not None]
-        if access.is_being_deleted(write.instance) or write.resource_version in versions:
-            return
-        if all(reached(seen, version) for version in versions):
-            for informer in self._informers.all():
-                informer.doubt(write.resource_version)
+        return write.resource_version not in versions and not access.is_being_deleted(write.instance)
 
     def _expect(self, gvk: GroupVersionKind, fact: Fact) -> None:
         for informer in self._watching(gvk):

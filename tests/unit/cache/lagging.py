@@ -33,16 +33,19 @@ class LateAnswer:
 
 
 class Lagging:
-    """A transport on which watches are late by `lag` seconds."""
+    """A transport on which watches are late by `lag` seconds, and answers to patches by `answers_late`."""
 
     def __init__(self, inner: Any, world: Simulation) -> None:
         self.host = inner.host
         self.lag = 0.0
+        self.answers_late = 0.0
         self._inner = inner
         self._world = world
 
     async def request(self, request: Request) -> Any:
         answer = await self._inner.request(request)
+        if request.method == "PATCH" and self.answers_late:
+            await self._world.clock.sleep(self.answers_late)
         return LateAnswer(answer, lambda: self.lag, self._world) if request.stream else answer
 
     async def websocket(self, request: Request, protocols: Sequence[str]) -> Any:

@@ -406,6 +406,42 @@ async def test_answers_that_are_older_than_the_cache_alarm_nobody_as_long_as_the
 
 
 @played
+async def test_an_answer_that_comes_after_the_object_has_gone_alarms_nobody(scene: Scene) -> None:
+    client = await scene.watching(ConfigMap)
+    await client.create(config_map("a"))
+    await client.create(config_map("b"))
+    await client.fresh(ConfigMap)
+    scene.transport.requests.clear()
+    scene.late.answers_late = 2
+    answer = asyncio.create_task(client.patch(ConfigMap, "a", MergePatch({})))
+    await scene.world.clock.sleep(1)
+    await scene.other.delete(ConfigMap, "a")
+    await answer
+    await scene.world.clock.sleep(10)
+    assert not [each for each in scene.transport.requests if each.method == "GET"]
+
+
+@played
+async def test_an_answer_of_another_kind_alarms_nobody(scene: Scene) -> None:
+    deployments = Unstructured.of("apps/v1", "Deployment")
+    client = await scene.watching(deployments)
+    labels = {"app": "web"}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "web", "image": "web"}]}}
+    for name in ("a", "b"):
+        spec = {"replicas": 1, "selector": {"matchLabels": labels}, "template": template}
+        await client.create({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name}, "spec": spec})
+    scaled = MergePatch({"spec": {"replicas": 1}})
+    await client.patch(deployments, "a", scaled, subresource="scale")
+    settled = await client.patch(deployments, "a", scaled, subresource="scale")
+    await client.patch(deployments, "b", MergePatch({"metadata": {"labels": labels}}))
+    await client.fresh(deployments)
+    scene.transport.requests.clear()
+    assert await client.patch(deployments, "a", scaled, subresource="scale") == settled
+    await scene.world.clock.sleep(10)
+    assert not [each for each in scene.transport.requests if each.method == "GET"]
+
+
+@played
 async def test_a_list_after_a_write_waits_too(scene: Scene) -> None:
     client = await scene.watching(ConfigMap)
     scene.late.lag = 2
