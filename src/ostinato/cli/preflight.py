@@ -17,7 +17,7 @@ from ostinato.cli.failure import Failure
 from ostinato.cli.program import is_custom
 from ostinato.client import Client, MetadataOf, TransportError
 from ostinato.client.config_error import ConfigError
-from ostinato.client.list_watch import ListOptions
+from ostinato.client.list_watch import ListOptions, ListWatch
 from ostinato.client.views import Typed, View
 from ostinato.client.waiting import WaitTimedOut
 from ostinato.controller.controller import Controller
@@ -85,7 +85,9 @@ async def _install(client: Client, definition: dict[str, Any]) -> None:
 
 
 async def _look(client: Client, watch: Watch, target: str) -> None:
-    collection = client.list_watch(MetadataOf(watch.view), namespace=watch.namespace)
+    collection = client.list_watch(MetadataOf(watch.view))
+    if watch.namespace and await _is_namespaced(collection):
+        collection = client.list_watch(MetadataOf(watch.view), namespace=watch.namespace)
     kind = f"{watch.view.gvk.kind} of {watch.view.gvk.api_version}"
     try:
         await collection.list(ListOptions(limit=1, timeout=_ANSWER_SECONDS))
@@ -93,18 +95,19 @@ async def _look(client: Client, watch: Watch, target: str) -> None:
         ours = isinstance(watch.view, Typed) and is_custom(watch.view.cls)
         remedy = "--install-crds installs the definitions of this program" if ours else "is its definition installed?"
         raise Failure(f"controller {watch.controller}: the server has no {kind}; {remedy}") from None
-    except ConfigError:
-        raise
-    except ValueError as error:  # a namespace of what is in none, which only the server knew
-        raise Failure(
-            f"controller {watch.controller}: {error}; watch a class in place of its name, or Unstructured(gvk, "
-            "KindInfo(..., namespaced=False)): then all of it is watched"
-        ) from None
     except Forbidden as error:
         remedy = f"`ostinato manifests {target}` writes the role that it needs, and -n NAMESPACE needs less"
         if _ANONYMOUS in error.message:
             remedy = "nobody is named: look at the user of the kubeconfig"
         raise Failure(f"controller {watch.controller} may not read {kind}: {error}; {remedy}") from None
+
+
+async def _is_namespaced(collection: ListWatch) -> bool:
+    """Whether namespaces count. What is in none is watched whole; of a kind without a class, only the server knows."""
+    try:
+        return (await collection.info()).namespaced
+    except NotFound:  # which the list will be told, too
+        return True
 
 
 async def _look_for_namespace(client: Client, name: str) -> None:

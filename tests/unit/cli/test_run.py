@@ -164,7 +164,7 @@ def prepared(manage: Callable[[Any], Manager], *, user: str = "", definitions: A
     asyncio.run(main())
 
 
-def test_a_kind_without_a_class_that_is_in_no_namespace_is_told(tmp_path: Path) -> None:
+def test_where_a_namespace_is_named_what_is_in_none_is_looked_at_whole_with_or_without_a_class(tmp_path: Path) -> None:
     @controller(Unstructured.of("v1", "Node"))
     async def nodes(node: dict[str, Any]) -> None: ...
 
@@ -172,9 +172,10 @@ def test_a_kind_without_a_class_that_is_in_no_namespace_is_told(tmp_path: Path) 
     async def known(node: Node) -> None: ...
 
     caches = CacheOptions(defaults=Settings(namespaces=("team",)))
-    prepared(lambda connect: Manager(connect=connect, caches=caches).add(known))
-    with pytest.raises(Failure, match="controller nodes: Node: objects of this kind have no namespace"):
-        prepared(lambda connect: Manager(connect=connect, caches=caches).add(nodes))
+    for each in (known, nodes):
+        prepared(lambda connect, each=each: Manager(connect=connect, caches=caches).add(each))
+        with pytest.raises(Failure, match=r"may not read Node of v1: nodes is forbidden: .* at the cluster scope"):
+            prepared(lambda connect, each=each: Manager(connect=connect, caches=caches).add(each), user="jane")
 
 
 def test_a_kind_that_is_missing_is_told(tmp_path: Path) -> None:
