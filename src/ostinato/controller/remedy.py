@@ -28,9 +28,9 @@ def remedy_for(view: View[Any], cause: Exception | None) -> str:
 
 
 def _file_of(cls: type[Any]) -> str:
-    """The file that a class is in, as it is named from here."""
+    """The file of the program that a class is in, as it is named from here."""
     file = getattr(sys.modules.get(cls.__module__), "__file__", None)
-    if file is None:
+    if file is None or cls.__module__.startswith("ostinato."):  # a built-in kind is in no file of the program
         return "FILE"
     path = Path(file)
     return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else file

@@ -7,7 +7,13 @@ from __future__ import annotations
 
 from types import TracebackType
 
-_CALLERS = tuple(f"{__package__}.{each}" for each in ("reconcilers", "handlers", "predicates", "kind_source"))
+_CALLERS = (  # the modules that call users' functions
+    "ostinato.controller.handlers",
+    "ostinato.controller.kind_source",
+    "ostinato.controller.predicates",
+    "ostinato.controller.reconcilers",
+    "ostinato.webhook.callback",
+)
 
 
 def shorten(error: BaseException) -> bool:

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from ostinato.controller.trace import shorten
 from ostinato.webhook.admission import HookFailed, admit
 from ostinato.webhook.answer import Answer, errored, review
 from ostinato.webhook.conversion import CONVERT, ConversionFailed, Conversions, failed_review
@@ -149,6 +150,8 @@ class Dispatcher:
             return await admit(hook, request, self._world.executor)
         except HookFailed as failure:
             self.statistics.panics += 1
+            if failure.__cause__ is not None:
+                shorten(failure.__cause__)
             log.error("%s: %s", request, failure, exc_info=failure.__cause__)
             return errored(500, str(failure))
 

@@ -64,6 +64,10 @@ class Webhooks:
         """
         if problems := names.is_dns1123_subdomain(name):
             raise ValueError(f"webhooks {name!r} cannot be called so: {problems[0]}")
+        if not isinstance(endpoint, Endpoint):
+            raise TypeError(
+                f"webhooks {name}: endpoint: give ServiceEndpoint(namespace, name) or UrlEndpoint({endpoint!r})"
+            )
         self.name = name
         self.endpoint = endpoint
         self.hooks = tuple(hook for hook in hooks if isinstance(hook, AdmissionHook))

@@ -10,11 +10,14 @@ from typing import Any
 import pytest
 from tests.unit.controller.stage import Light, Stage, Widget, lightly, staged, widget
 
-from ostinato.api.gvk import NamespacedName
+from ostinato.api.errors import Forbidden, NotFound, Unauthorized
+from ostinato.api.gvk import GroupResource, NamespacedName
 from ostinato.api.markers import Foreign, marked
+from ostinato.api.object import CustomResource
 from ostinato.cache import SyncError
 from ostinato.cache.freshness import Expectation, Written
 from ostinato.cache.own_writes import recording
+from ostinato.client.views import Unstructured, view_of
 from ostinato.controller import (
     Builder,
     Context,
@@ -32,9 +35,15 @@ from ostinato.controller import (
     controller,
     current_reconcile,
 )
+from ostinato.controller.remedy import remedy_for
+from ostinato.kinds.core_v1 import ConfigMap
 from ostinato.queue import Family
 
 KEY = Request("default", "a")
+
+
+class Here(CustomResource, group="example.dev", version="v1"):
+    """A kind that is defined in this file."""
 
 
 class Gate:
@@ -541,6 +550,19 @@ async def test_a_kind_of_somebody_else_that_is_missing_comes_with_its_program(st
     await stage.settle(10)
     assert stage.log.texts()[0].endswith("installed? It comes with the program whose kind it is")
     task.cancel()
+
+
+def test_what_a_refusal_asks_for_is_told() -> None:
+    file = Path(__file__).relative_to(Path.cwd())
+    forbidden = Forbidden.of(GroupResource("", "widgets"), "", "no")
+    assert (
+        remedy_for(view_of(Widget), Unauthorized.of("no")) == "; the credentials of the kubeconfig are wrong, or over"
+    )
+    assert remedy_for(view_of(ConfigMap), forbidden) == "; `ostinato manifests FILE` writes the role that it needs"
+    assert remedy_for(view_of(Here), forbidden) == f"; `ostinato manifests {file}` writes the role that it needs"
+    assert remedy_for(view_of(ConfigMap), NotFound.of(GroupResource("", "configmaps"), "a")) == ""
+    assert remedy_for(Unstructured.of("example.dev/v1", "Widget"), forbidden) == ""
+    assert remedy_for(view_of(Widget), None) == ""
 
 
 @staged

@@ -410,6 +410,7 @@ def test_a_validator_that_fails_refuses_with_its_error(
     assert words in answer.message
     assert answer.response["uid"] == "705ab4f5"
     assert "CREATE of Widget default/a" in caplog.text
+    assert "callback.py" not in caplog.text  # what leads to the hook hides it
 
 
 @pytest.mark.parametrize(

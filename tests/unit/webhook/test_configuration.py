@@ -118,6 +118,14 @@ def test_subresources_may_be_asked_about_too() -> None:
         validator(Widget, subresources=["status"], rules=[])(lambda widget: None)
 
 
+def test_an_endpoint_is_no_text() -> None:
+    hook = validator(Widget)(lambda widget: None)
+    with pytest.raises(
+        TypeError, match=r"endpoint: give ServiceEndpoint\(namespace, name\) or UrlEndpoint\('https://x'\)"
+    ):
+        Webhooks(hook, endpoint="https://x")  # type: ignore[arg-type]
+
+
 def test_two_hooks_of_one_name_are_refused() -> None:
     hooks = [validator(Widget)(lambda widget: None), validator(Widget, path="/again")(lambda widget: None)]
     with pytest.raises(ValueError, match=r"there is a hook named validate\.v1\.widgets\.example\.dev already"):

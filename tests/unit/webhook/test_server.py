@@ -256,6 +256,16 @@ async def test_it_says_whether_it_serves(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @running
+async def test_a_port_that_is_taken_is_told_with_what_wanted_it() -> None:
+    world = World.real()
+    async with serving() as (_, server):
+        other = WebhookServer(world, MadeCertificates(world, HOSTS), host="127.0.0.1", port=server.port)
+        with pytest.raises(OSError, match=r"cannot serve webhooks: .*address already in use"):
+            await other.start()
+    world.executor.close()
+
+
+@running
 async def test_callers_may_be_asked_for_a_certificate(tmp_path: Path) -> None:
     client = certificates.client("api-server")
     write(tmp_path, Certificate(client.pem, client.key_pem))
