@@ -23,6 +23,7 @@ from ostinato.api.markers import (
     Column,
     DefinitionMeta,
     Deprecated,
+    Foreign,
     NoStatus,
     Scale,
     Selectable,
@@ -215,7 +216,7 @@ def _version(cls: type, *, is_stored: bool, descriptions: bool) -> Json:
             raise _at(cls).error(f"{strange[0]} cannot be said of a whole object: put it on a field")
     for marker in markers:
         if isinstance(marker, Scale):
-            subresources["scale"] = _scale(marker, schema, cls)
+            subresources["scale"] = marker.paths if Foreign() in markers else _scale(marker, schema, cls)
     if subresources:
         version["subresources"] = subresources
     on_class = [(_at(cls), marker) for marker in markers if isinstance(marker, Column)]

@@ -253,6 +253,14 @@ def test_the_metadata_of_an_object_in_an_object_can_be_read_and_set(module_of: A
     assert to_dict(read)["inner"] == inner
 
 
+def test_a_scale_of_others_may_lead_to_fields_that_no_schema_has(module_of: Any) -> None:
+    crd = minimal(properties={"spec": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}})
+    crd["spec"]["versions"][0]["subresources"] = {
+        "scale": {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}
+    }
+    same(crd, crd_of(kind_in(module_of(crd))))
+
+
 def nested(depth: int) -> dict[str, Any]:
     schema: dict[str, Any] = {"type": "string"}
     for _ in range(depth):
