@@ -5,12 +5,25 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from ostinato.crd.place import Place
+
 _WORDS: Final = re.compile(
     "true|false|null|in|as|break|const|continue|else|for|function|if|import|let|loop|package|namespace|return|var|void|"
     "while"
 )
 _ESCAPED: Final = {"__": "__underscores__", ".": "__dot__", "-": "__dash__", "/": "__slash__"}
+_IDENTIFIER: Final = re.compile("[A-Za-z_][A-Za-z0-9_]*")
 _PARTS: Final = re.compile("__|[./-]")
+
+
+def name_in_rules(wire: str, at: Place) -> str:
+    """The name as rules write it. Raises SchemaError where they have none."""
+    name = cel_name(wire)
+    if not _IDENTIFIER.fullmatch(name):
+        raise at.error(
+            f"there can be no rule about {wire!r}, which is no name in CEL: rename it, or leave the marker out"
+        )
+    return name
 
 
 def cel_name(wire: str) -> str:

@@ -42,7 +42,7 @@ from ostinato.api.markers import (
 from ostinato.api.markers.constraints import MembersMarker
 from ostinato.api.object import Object
 from ostinato.crd.builtin import builtin_schema
-from ostinato.crd.cel_names import cel_name
+from ostinato.crd.cel_names import name_in_rules
 from ostinato.crd.defaults import misfit, told_default
 from ostinato.crd.docstrings import class_doc
 from ostinato.crd.lists import check_list
@@ -110,7 +110,7 @@ class SchemaBuilder:
             if field.required and "default" not in below:
                 required.append(field.wire)
             elif Immutable() in reading.markers:
-                rules.append(_not_removed(field.wire))
+                rules.append(_not_removed(field.wire, place))
         properties |= _tag(cls)
         if properties:
             schema["properties"] = properties
@@ -270,7 +270,7 @@ def _class_markers(cls: type, fields: list[ModelField], at: Place) -> list[Marke
             if unknown:
                 raise at.error(f"{marker!r}: there is no field {unknown[0]}")
             wire = [names[name] for name in marker.fields]
-            found.append(marker.rule(list(map(cel_name, wire)), wire))
+            found.append(marker.rule([name_in_rules(name, at) for name in wire], wire))
         else:
             found.append(marker)
     return found
@@ -288,8 +288,8 @@ def _compares_with_old(marker: Marker) -> bool:
     return _OLD.search(marker.schema["x-kubernetes-validations"][0]["rule"]) is not None
 
 
-def _not_removed(wire: str) -> Rule:
-    name = cel_name(wire)
+def _not_removed(wire: str, at: Place) -> Rule:
+    name = name_in_rules(wire, at)
     return Rule(f"!has(oldSelf.{name}) || has(self.{name})", message=f"{wire} is immutable and cannot be removed")
 
 

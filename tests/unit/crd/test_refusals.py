@@ -258,6 +258,21 @@ def test_a_rule_about_fields_needs_fields_that_exist() -> None:
         schema_of(Pair)
 
 
+def test_a_rule_about_a_field_needs_a_name_that_rules_can_say() -> None:
+    class Fixed(Struct):
+        first: Annotated[str | None, Immutable()] = msgspec.field(name="1st", default=None)
+
+    @marked(ExactlyOneOf("a", "b"))
+    class Pair(Struct):
+        a: str | None = None
+        b: str | None = msgspec.field(name="$b", default=None)
+
+    with pytest.raises(SchemaError, match=r"class Fixed, field first: there can be no rule about '1st'"):
+        schema_of(Fixed)
+    with pytest.raises(SchemaError, match=r"class Pair: there can be no rule about '\$b'.*: rename it"):
+        schema_of(Pair)
+
+
 def test_a_marker_for_structs_may_stand_on_a_class_and_others_may_not() -> None:
     @marked(PreserveUnknown())
     class Open(Struct):
