@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -15,6 +15,8 @@ from ostinato.cli.failure import Failure
 from ostinato.crd import TypesError, types_of
 
 Json = dict[str, Any]
+
+_KIND: Final = "CustomResourceDefinition"
 
 
 class TypesOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,7 +55,17 @@ def _definitions(file: str) -> Iterator[Json]:
     except DecodeError as error:
         raise Failure(f"{file}: {error}") from None
     for document in documents:
-        objects = document.get("items") if isinstance(document, dict) and "items" in document else [document]
-        for each in objects if isinstance(objects, list) else []:
-            if isinstance(each, dict) and each.get("kind") == "CustomResourceDefinition":
+        for each in _objects(document):
+            if each.get("kind") == _KIND:
                 yield each
+
+
+def _objects(document: Any) -> list[Json]:
+    """A document, or what it lists. Items of the list that a server answers do not say what they are."""
+    if not isinstance(document, dict):
+        return []
+    if "items" not in document:
+        return [document]
+    said = {"apiVersion": document.get("apiVersion"), "kind": _KIND} if document.get("kind") == f"{_KIND}List" else {}
+    items = document["items"] if isinstance(document["items"], list) else []
+    return [{**said, **item} for item in items if isinstance(item, dict)]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import io
+import json
 from pathlib import Path
 
 import pytest
+import yaml
 
 from ostinato.cli.app import run
 
@@ -35,6 +37,22 @@ def test_other_objects_are_passed_over(
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(data)))
     assert run(["types", "-"]) == 0
     assert "class Kettle(" in capsys.readouterr().out
+
+
+def test_definitions_are_read_from_the_list_that_a_server_answers(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    definition = yaml.safe_load((DATA / "kettle.yaml").read_text())
+    version, kind = definition.pop("apiVersion"), definition.pop("kind")
+    listed = {"apiVersion": version, "kind": f"{kind}List", "items": [definition]}
+    (tmp_path / "list.json").write_text(json.dumps(listed))
+    assert run(["types", str(tmp_path / "list.json")]) == 0
+    assert "class Kettle(" in capsys.readouterr().out
+
+
+def test_a_version_that_is_not_there_is_told_with_the_definition(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["types", str(DATA / "kettle.yaml"), "--version", "v9"]) == 1
+    assert "the definition 'kettles.kitchen.example.org': there is no version v9; there are" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -261,6 +261,15 @@ def test_a_scale_of_others_may_lead_to_fields_that_no_schema_has(module_of: Any)
     same(crd, crd_of(kind_in(module_of(crd))))
 
 
+def test_attributes_do_not_depend_on_the_order_of_fields() -> None:
+    text = {"type": "string"}
+    for names in (("aB", "a_b", "A_B"), ("A_B", "a_b", "aB")):
+        source = types_of(minimal(properties=dict.fromkeys(names, text)))
+        assert "    a_b: str | None = None\n" in source
+        assert 'a_b_2: str | None = msgspec.field(name="A_B"' in source
+        assert 'a_b_3: str | None = msgspec.field(name="a_b"' in source
+
+
 def nested(depth: int) -> dict[str, Any]:
     schema: dict[str, Any] = {"type": "string"}
     for _ in range(depth):

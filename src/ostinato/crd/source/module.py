@@ -37,7 +37,7 @@ from ostinato.api.struct import wire_name
 from ostinato.crd.defaults import filled, told_struct
 from ostinato.crd.definition import APPROVAL
 from ostinato.crd.source.annotation import Annotation, annotation_of, markers_of
-from ostinato.crd.source.names import attribute_name, class_name, kind_class_name, singular
+from ostinato.crd.source.names import attribute_names, class_name, kind_class_name, singular
 from ostinato.crd.source.text import WIDTH, docstring, literal, wrapped
 
 Json = dict[str, Any]
@@ -69,16 +69,16 @@ def types_of(*crds: Mapping[str, Any], version: str | None = None) -> str:
         spec = crd.get("spec") if isinstance(crd, Mapping) and crd.get("kind") == "CustomResourceDefinition" else None
         if not isinstance(spec, dict):
             raise TypesError("this is no CustomResourceDefinition")
+        name = (crd.get("metadata") or {}).get("name", "")
         if crd.get("apiVersion") != "apiextensions.k8s.io/v1":
             raise TypesError(
-                f"only definitions of apiextensions.k8s.io/v1 can be read, this is of {crd.get('apiVersion')}"
+                f"only definitions of apiextensions.k8s.io/v1 can be read, {name!r} is of {crd.get('apiVersion')}"
             )
         try:
             module.add(spec, _chosen(spec, version), _approval(crd))
-        except TypesError:
-            raise
+        except TypesError as error:
+            raise TypesError(f"the definition {name!r}: {error}") from None
         except (KeyError, TypeError, AttributeError, ValueError) as error:
-            name = (crd.get("metadata") or {}).get("name", "")
             raise TypesError(f"the definition {name!r} is not as it should be: {error!r}") from error
     return module.text()
 
@@ -202,17 +202,16 @@ class _Module:
 
     def _fields(self, schema: Json, way: tuple[str, ...]) -> list[str]:
         required = schema.get("required") or ()
-        taken: list[str] = []
+        properties: Json = schema.get("properties") or {}
+        attributes = attribute_names(properties)
         lines = []
-        for wire, below in (schema.get("properties") or {}).items():
-            attribute = attribute_name(wire, taken)
-            taken.append(attribute)
+        for wire, below in properties.items():
             step = singular(wire) if below.get("items") or below.get("additionalProperties") else wire
             if wire == "metadata" and schema.get("x-kubernetes-embedded-resource") and not below.get("properties"):
                 found = Annotation("ObjectMeta", [], {"ObjectMeta"})  # which a server knows by itself
             else:
                 found = annotation_of(below, (*way, step), self._make_class)
-            lines.append(self._field(attribute, wire, below, found, required=wire in required))
+            lines.append(self._field(attributes[wire], wire, below, found, required=wire in required))
             doc = below.get("description", "")
             if doc.strip() and not (found.is_class and self._docs[found.core] == doc):
                 lines.append(docstring(doc, 4))

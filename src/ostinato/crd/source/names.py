@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from ostinato.api.struct import wire_name
+
 _WORDS: Final = re.compile(r"[A-Z]{2,}s(?![a-z])|[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z0-9]+|[A-Z]+")
 _TYPES: Final = frozenset({"bool", "bytes", "dict", "float", "int", "list", "msgspec", "str"})  # not to be hidden
 
@@ -19,6 +21,14 @@ def attribute_name(wire: str, taken: Iterable[str] = ()) -> str:
     if keyword.iskeyword(name) or name in _TYPES:
         name += "_"
     return _free(name, taken)
+
+
+def attribute_names(wires: Iterable[str]) -> dict[str, str]:
+    """The attributes for names on the wire. One that others want as well is given to the name that it stands for."""
+    found: dict[str, str] = {}
+    for wire in sorted(wires, key=lambda each: (wire_name(attribute_name(each)) != each, each)):
+        found[wire] = attribute_name(wire, found.values())
+    return found
 
 
 def class_name(way: Sequence[str], taken: Iterable[str]) -> str:
