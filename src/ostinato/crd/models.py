@@ -17,8 +17,9 @@ from typing import Annotated, Any
 import msgspec
 
 from ostinato.api.generics import class_of, hints_of
+from ostinato.api.markers import Example, Title
 from ostinato.crd.docstrings import field_docs
-from ostinato.crd.place import Place
+from ostinato.crd.place import Place, SchemaError
 
 MISSING = msgspec.NODEFAULT
 
@@ -70,9 +71,14 @@ def fields_of_model(model: Any, at: Place) -> list[ModelField]:
     cls = class_of(model)
     docs = field_docs(cls)
     if is_pydantic(cls):
-        cls.model_rebuild()  # annotations may name what was defined after it
+        try:
+            cls.model_rebuild()  # annotations may name what was defined after it
+        except NameError as error:
+            raise _unknown(error, at) from None
         _check_bytes(cls, at)
-        return [_pydantic_field(name, info, docs.get(name, "")) for name, info in cls.model_fields.items()]
+        return _pydantic_fields(cls.model_fields, docs)
+    if "__pydantic_fields__" in vars(cls):  # a dataclass of pydantic's
+        return _pydantic_fields(cls.__pydantic_fields__, docs)
     hints = _hints(model, at)
     if issubclass(cls, msgspec.Struct):
         return [
@@ -93,9 +99,13 @@ def _hints(model: Any, at: Place) -> dict[str, Any]:
     try:
         return hints_of(model)
     except NameError as error:
-        raise at.error(f"{error}; what annotations name must be known in the module of the class") from None
+        raise _unknown(error, at) from None
     except TypeError as error:
         raise at.error(f"an annotation cannot be read: {error}") from None
+
+
+def _unknown(error: NameError, at: Place) -> SchemaError:
+    return at.error(f"{error}; what annotations name must be known in the module of the class")
 
 
 def _is_dataclass(cls: type) -> bool:
@@ -130,13 +140,24 @@ def _check_bytes(cls: Any, at: Place) -> None:
             )
 
 
-def _pydantic_field(name: str, info: Any, doc: str) -> ModelField:
-    annotation = Annotated[(info.annotation, *info.metadata)] if info.metadata else info.annotation
-    return ModelField(
-        name,
-        info.serialization_alias or info.alias or name,
-        annotation,
-        MISSING if info.is_required() or info.default_factory is not None else info.default,
-        info.default_factory,
-        info.description or doc,
-    )
+def _pydantic_fields(infos: dict[str, Any], docs: dict[str, str]) -> list[ModelField]:
+    return [
+        ModelField(
+            name,
+            info.serialization_alias or info.alias or name,
+            _pydantic_annotation(info),
+            MISSING if info.is_required() or info.default_factory is not None else info.default,
+            info.default_factory,
+            info.description or docs.get(name, ""),
+        )
+        for name, info in infos.items()
+    ]
+
+
+def _pydantic_annotation(info: Any) -> Any:
+    said = [*info.metadata]
+    if info.title:
+        said.append(Title(info.title))
+    if info.examples:
+        said.append(Example(info.examples[0]))
+    return Annotated[(info.annotation, *said)] if said else info.annotation

@@ -97,6 +97,8 @@ class SchemaBuilder:
                 f"it contains itself ({way}), which no schema can say: "
                 "use dict[str, Any] or Annotated[..., Schemaless()] where it does"
             )
+        if issubclass(cls, msgspec.Struct) and cls.__struct_config__.array_like:
+            raise at.error("it is written as a list, and others want its fields by name: leave out array_like=True")
         self._open.append(model)
         fields = [field for field in fields_of_model(model, at) if field.wire not in skip]
         schema: Json = {"type": "object", **(ANYTHING if keeps_unknown(cls) else {})}

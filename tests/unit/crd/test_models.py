@@ -102,6 +102,32 @@ def test_a_pydantic_model_has_a_schema_with_its_aliases() -> None:
     }
 
 
+@pydantic.dataclasses.dataclass
+class Checked:
+    size: int = pydantic.Field(default=3, ge=2, title="Size", examples=[4], description="How large.")
+    names: list[str] = pydantic.Field(default_factory=list, max_length=2)
+
+
+class Told(pydantic.BaseModel):  # type: ignore[misc]
+    size: int = pydantic.Field(default=3, ge=2, title="Size", examples=[4], description="How large.")
+    names: list[str] = pydantic.Field(default_factory=list, max_length=2)
+
+
+@pytest.mark.parametrize("model", [Checked, Told])
+def test_what_a_field_of_pydantic_says_is_in_the_schema_of_a_model_and_of_a_dataclass(model: type) -> None:
+    assert schema_of(model)["properties"] == {
+        "size": {
+            "type": "integer",
+            "minimum": 2,
+            "default": 3,
+            "title": "Size",
+            "example": 4,
+            "description": "How large.",
+        },
+        "names": {"type": "array", "items": {"type": "string"}, "maxItems": 2},
+    }
+
+
 class Early(pydantic.BaseModel):  # type: ignore[misc]
     late: Late | None = None
     ports: Ports
@@ -119,6 +145,14 @@ class Ports(pydantic.RootModel[list[Annotated[int, Ge(1)]]]):  # type: ignore[mi
 
 def test_a_pydantic_model_may_name_models_that_come_after_it() -> None:
     assert schema_of(Early)["properties"]["late"]["properties"] == {"size": {"type": "integer", "default": 1}}
+
+
+def test_a_name_that_nobody_knows_in_a_pydantic_model_is_told() -> None:
+    class Local(pydantic.BaseModel):  # type: ignore[misc]
+        other: Unknown  # type: ignore[name-defined]  # noqa: F821
+
+    with pytest.raises(SchemaError, match="class Local: name 'Unknown' is not defined"):
+        schema_of(Local)
 
 
 def test_a_pydantic_model_that_keeps_what_it_does_not_know_says_so() -> None:

@@ -81,6 +81,10 @@ class Ruled(Struct, tag="ruled"):
     port: int
 
 
+class Listed(msgspec.Struct, array_like=True):
+    a: int = 0
+
+
 class Plain: ...
 
 
@@ -226,6 +230,11 @@ def test_a_class_that_contains_itself_is_refused_with_the_way_it_does() -> None:
         schema_of(Node)
     with pytest.raises(SchemaError, match=r"Left → Right → Left.*Schemaless"):
         schema_of(Left)
+
+
+def test_a_struct_that_is_written_as_a_list_is_refused() -> None:
+    with pytest.raises(SchemaError, match=r"class Listed: it is written as a list.*leave out array_like=True"):
+        schema_of(of(Listed))
 
 
 def test_a_class_may_contain_itself_where_anything_may_stand() -> None:
