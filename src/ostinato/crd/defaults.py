@@ -18,6 +18,7 @@ from ostinato.api.leaves import encode_leaf
 from ostinato.api.sparse import sparse
 from ostinato.crd.models import MISSING, ModelField, is_pydantic
 from ostinato.crd.patterns import matches
+from ostinato.crd.place import Place
 
 _ZONE: Final = re.compile("([Zz]|[-+][0-9]{2}:[0-9]{2})$")
 
@@ -31,6 +32,16 @@ def told_default(field: ModelField, schema: dict[str, Any]) -> Any:
     if isinstance(told, dict) and "properties" in schema:
         return told_struct(schema, told)
     return MISSING if told is None or told in ("", [], {}) else told
+
+
+def check_server_default(field: ModelField, told: Any, at: Place) -> None:
+    """Refuse a default that nobody could have: it is not written, and the server would fill in its own."""
+    own = python_default(field)
+    if own is not MISSING and own is not None and json_of(own) != told:
+        raise at.error(
+            f"{own!r} is the default of the class and so is not written, and the server would fill in {told!r}: "
+            "make it None, as in Annotated[int | None, ServerDefault(7)] = None"
+        )
 
 
 def told_struct(schema: dict[str, Any], value: dict[str, Any] | None = None) -> Any:

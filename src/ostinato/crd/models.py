@@ -33,6 +33,7 @@ class ModelField(msgspec.Struct, frozen=True):
     default: Any = MISSING  # a Python value
     factory: Callable[[], Any] | None = None
     doc: str = ""
+    left_out: bool = False  # whether it is not written when it has its default
 
     @property
     def required(self) -> bool:
@@ -89,6 +90,7 @@ def fields_of_model(model: Any, at: Place) -> list[ModelField]:
                 info.default,
                 None if info.default_factory is msgspec.NODEFAULT else info.default_factory,
                 docs.get(info.name, ""),
+                cls.__struct_config__.omit_defaults and info.default_factory in (msgspec.NODEFAULT, list, dict, set),
             )
             for info in msgspec.structs.fields(cls)
         ]

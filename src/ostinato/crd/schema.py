@@ -43,7 +43,7 @@ from ostinato.api.markers.constraints import MembersMarker
 from ostinato.api.object import Object
 from ostinato.crd.builtin import builtin_schema
 from ostinato.crd.cel_names import name_in_rules
-from ostinato.crd.defaults import misfit, told_default
+from ostinato.crd.defaults import check_server_default, misfit, told_default
 from ostinato.crd.docstrings import class_doc
 from ostinato.crd.lists import check_list
 from ostinato.crd.maps import names_in_map
@@ -238,6 +238,8 @@ class SchemaBuilder:
         if reading.none and field.default is not None and field.default is not msgspec.UNSET:
             _allow_null(schema)
         own = any(isinstance(marker, ServerDefault) for marker in reading.markers)
+        if own and field.left_out:
+            check_server_default(field, schema["default"], at)
         if not own and ClientDefault() not in reading.markers and at.path != ".status":
             try:
                 told = told_default(field, schema)

@@ -151,7 +151,7 @@ class WidgetSpec(Struct):
     selector: LabelSelector | None = None
     template: PodTemplateSpec | None = None
     template_metadata: ObjectMeta | None = None
-    level: Annotated[int, ServerDefault(3), Title("Level")] = 0
+    level: Annotated[int | None, ServerDefault(3), Title("Level")] = None
     documented: Annotated[str, Doc("Said here."), ExternalDocs("https://example.dev", "more")] = ""
     not_root: Annotated[str, RawSchema({"not": {"enum": ["root"]}})] = "nobody"
 

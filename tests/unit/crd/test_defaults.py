@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 import msgspec
+import pytest
 
+from ostinato.api.codec import to_dict
 from ostinato.api.markers import ClientDefault, ListMap, ServerDefault
 from ostinato.api.quantity import Quantity
 from ostinato.api.struct import Struct
 from ostinato.api.time import Duration, Time
-from ostinato.crd import schema_of
+from ostinato.crd import SchemaError, schema_of
 from ostinato.crd.defaults import misfit
 
 COUNTER = itertools.count()
@@ -68,7 +70,7 @@ class Sample(Struct):
     silent: Silent = msgspec.field(default_factory=Silent)
     required: Required = msgspec.field(default_factory=lambda: Required(name="a"))
     point: Point = msgspec.field(default_factory=Point)
-    other: Annotated[int, ServerDefault(7)] = 0
+    other: Annotated[int | None, ServerDefault(7)] = None
     own: Annotated[int, ClientDefault()] = 9
     counted: int = msgspec.field(default_factory=lambda: next(COUNTER))
     ports: Annotated[list[Port], ListMap("port", "protocol")] = []
@@ -94,6 +96,25 @@ def test_defaults_that_say_something_are_told() -> None:
         "other": 7,
     }
     assert "required" not in schema_of(Sample)
+
+
+class Hidden(Struct):
+    level: Annotated[int, ServerDefault(7)] = 0
+
+
+class Written(Struct):
+    level: Annotated[int, ServerDefault(7)] = msgspec.field(default_factory=int)
+    same: Annotated[list[str], ServerDefault([])] = []
+
+
+def test_a_default_of_the_class_that_the_server_would_overwrite_is_refused() -> None:
+    assert to_dict(Hidden(level=0)) == {}  # and so nobody could have 0
+    with pytest.raises(
+        SchemaError, match=r"class Hidden, field level: 0 is the default .* would fill in 7: make it None"
+    ):
+        schema_of(Hidden)
+    assert schema_of(Written)["properties"]["level"]["default"] == 7
+    assert to_dict(Written(level=0)) == {"level": 0}
 
 
 def test_a_key_of_a_list_is_told_its_default_even_where_that_is_empty() -> None:

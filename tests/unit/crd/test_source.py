@@ -319,13 +319,13 @@ def test_a_version_that_is_not_there_is_told() -> None:
         ),
         (
             {"type": "array", "items": {"type": "string"}, "default": ["x"]},
-            'a: Annotated[list[str], ServerDefault(["x"])] = []',
+            'a: Annotated[list[str] | None, ServerDefault(["x"])] = None',
         ),
         ({"type": "object", "additionalProperties": {"type": "integer"}}, "a: dict[str, int] = {}"),
         ({"type": "object", "additionalProperties": True}, "a: dict[str, Any] = {}"),
         (
             {"type": "object", "additionalProperties": {"type": "string"}, "default": {"x": "y"}},
-            'a: Annotated[dict[str, str], ServerDefault({"x": "y"})] = {}',
+            'a: Annotated[dict[str, str] | None, ServerDefault({"x": "y"})] = None',
         ),
         ({"type": "object", "x-kubernetes-preserve-unknown-fields": True}, "a: dict[str, Any] = {}"),
         ({"x-kubernetes-preserve-unknown-fields": True}, "a: Any = None"),

@@ -253,9 +253,11 @@ class _Module:
         if found.core in _PLAIN and isinstance(default, str | int | float) and default != "":
             return literal(float(default) if found.core == "float" and not isinstance(default, bool) else default)
         found.markers.append(ServerDefault(default))
-        if found.core == "str":
+        if default == "" and found.core == "str":
             return '""'
-        return "[]" if found.core.startswith("list[") else "{}" if found.core.startswith("dict[") else "None"
+        # Where there is something else than nothing by default, nothing is a value: `[]` must be written to be told.
+        empty = {"list[": "[]", "dict[": "{}"}.get(found.core[:5], "None")
+        return empty if default in ([], {}) else "None"
 
 
 def _kind_markers(version: Json, properties: Json) -> list[Marker]:
