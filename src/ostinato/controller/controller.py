@@ -336,7 +336,7 @@ class _Loop:
                 self._queue.done(key)
 
     async def _reconcile(self, key: Hashable) -> None:
-        why = self._reasons.take(key)
+        why = self._reasons.take(key, self._clock.monotonic())
         if self._echoes is not None:
             if self._echoes.are_all(key, why):
                 return
@@ -361,11 +361,13 @@ class _Loop:
         if verdict.delay is None and not verdict.retry:
             return
         priority = queue.priority_of(key) if verdict.priority is None else verdict.priority
-        self._reasons.add(key, verdict.reason)
-        if verdict.delay is not None:
-            queue.add_after(key, verdict.delay, priority)
+        now = self._clock.monotonic()
+        delay = verdict.delay
+        if delay is None:
+            delay = queue.add_rate_limited(key, priority)
         else:
-            queue.add_rate_limited(key, priority)
+            queue.add_after(key, delay, priority)
+        self._reasons.add_later(key, verdict.reason, now + delay)
 
     # Keys that have to wait
 

@@ -1,13 +1,14 @@
 """Reasons: why a reconcile runs. For logs, traces and metrics only; what is to be done never depends on it.
 
 A key that is told many times before it runs has all the reasons that it was told with, each once, up to a bound: there
-are as many as there are kinds that are watched and things that happen to them, whatever the number of objects.
+are as many as there are kinds that are watched and things that happen to them, whatever the number of objects. What a
+key is to run for later is no reason for a run before its time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -46,9 +47,15 @@ _NO_REASON: Final = Why((), None)
 _NO_CAUSE_YET: Final = Why((), ())
 
 
+class _Later(NamedTuple):
+    reason: str
+    at: float  # on the clock's monotonic()
+
+
 class Reasons:
     def __init__(self) -> None:
         self._known: dict[Hashable, Why] = {}  # of keys that are to run
+        self._later: dict[Hashable, _Later] = {}  # of keys that are to run when their time has come
 
     def add(self, key: Hashable, reason: str, cause: Cause | None = None) -> None:
         known = self._known.get(key, _NO_CAUSE_YET)
@@ -58,6 +65,16 @@ class Reasons:
         causes = None if cause is None or causes is None or len(causes) >= MOST else (*causes, cause)
         self._known[key] = Why(reasons, causes)
 
-    def take(self, key: Hashable) -> Why:
+    def add_later(self, key: Hashable, reason: str, at: float) -> None:
+        """A reason from a moment on; of several, that of the earliest."""
+        known = self._later.get(key)
+        if known is None or at < known.at:
+            self._later[key] = _Later(reason, at)
+
+    def take(self, key: Hashable, now: float) -> Why:
         """Why the key runs now; the next time will have other reasons."""
+        later = self._later.get(key)
+        if later is not None and (later.at <= now or key not in self._known):
+            del self._later[key]
+            self.add(key, later.reason)
         return self._known.pop(key, _NO_REASON)

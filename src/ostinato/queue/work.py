@@ -84,9 +84,11 @@ class WorkQueue(Generic[K]):
         else:
             self._delayed.add_after(key, delay, priority)
 
-    def add_rate_limited(self, key: K, priority: int = 0) -> None:
-        """Add the key when the rate limiter says: after a failure."""
-        self.add_after(key, self._limiter.when(key), priority)
+    def add_rate_limited(self, key: K, priority: int = 0) -> float:
+        """Add the key when the rate limiter says: after a failure. In how many seconds that is."""
+        delay = self._limiter.when(key)
+        self.add_after(key, delay, priority)
+        return delay
 
     def forget(self, key: K) -> None:
         """The key succeeded or was given up: its failures are no longer counted. A worker still calls `done`."""

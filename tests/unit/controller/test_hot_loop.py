@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import pytest
 from tests.unit.controller.stage import Stage, Widget, config_map, staged, widget
 
 from ostinato.cache.own_writes import OwnWrite
@@ -38,6 +39,30 @@ async def test_a_controller_that_wakes_itself_is_found_held_back_and_reported(st
     assert first.endswith("It is held back for 1 s")
     kind, reason, _ = stage.recorder.events[0]
     assert (kind, reason) == ("Warning", "HotLoop")
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_loop_is_found_though_each_run_is_to_be_followed_by_another_later(fails: bool) -> None:
+    @staged
+    async def play(stage: Stage) -> None:
+        runs: list[str] = []
+
+        @controller(Widget)
+        async def restless(each: Widget, ctx: Context) -> Result:
+            runs.append(str(ctx.reconcile.why))
+            await ctx.status(note=f"run {len(runs)}")
+            if fails and len(runs) > 12:  # by then it is not tried again for seconds
+                raise OSError("no such thing")
+            return Result(requeue_after=3600)
+
+        await stage.people.create(widget("a"))
+        async with stage.running(restless):
+            await stage.settle(600)
+        assert len(runs) < 100, "it would have been thousands"
+        assert runs[1:12] == ["Widget updated"] * 11
+        assert any("a hot loop: the reconcile wakes itself" in text for text in stage.log.texts())
+
+    play()
 
 
 class _EventsFirst:

@@ -101,13 +101,13 @@ def test_reasons_are_merged_bounded_and_taken_once() -> None:
     reasons.add(KEY, "one", CAUSE)
     reasons.add(KEY, "one", CAUSE)
     reasons.add(KEY, "two", CAUSE)
-    why = reasons.take(KEY)
+    why = reasons.take(KEY, now=0)
     assert (why.reasons, why.causes) == (("one", "two"), (CAUSE, CAUSE, CAUSE))
     assert str(why) == "one, two"
-    assert reasons.take(KEY) == Why((), None)
+    assert reasons.take(KEY, now=0) == Why((), None)
     for number in range(100):
         reasons.add(KEY, str(number), CAUSE)
-    why = reasons.take(KEY)
+    why = reasons.take(KEY, now=0)
     assert len(why.reasons) == MOST
     assert why.causes is None
 
@@ -117,4 +117,17 @@ def test_what_is_no_change_of_an_object_leaves_the_causes_unknown() -> None:
     reasons.add(KEY, "one", CAUSE)
     reasons.add(KEY, "retry")
     reasons.add(KEY, "one", CAUSE)
-    assert reasons.take(KEY).causes is None
+    assert reasons.take(KEY, now=0).causes is None
+
+
+def test_what_is_to_come_later_is_no_reason_before_its_time() -> None:
+    reasons = Reasons()
+    reasons.add_later(KEY, "requeue after", 600)
+    reasons.add_later(KEY, "retry", 900)  # the earlier one is waited for
+    reasons.add(KEY, "one", CAUSE)
+    assert reasons.take(KEY, now=10) == Why(("one",), (CAUSE,))
+    reasons.add(KEY, "one", CAUSE)
+    assert reasons.take(KEY, now=600) == Why(("one", "requeue after"), None)
+    assert reasons.take(KEY, now=1000) == Why((), None)
+    reasons.add_later(KEY, "retry", 2000)
+    assert reasons.take(KEY, now=1999) == Why(("retry",), None), "what else should it run for?"
