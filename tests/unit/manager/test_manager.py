@@ -424,22 +424,33 @@ async def test_an_error_and_a_stop_that_takes_too_long_are_both_raised(stage: St
     assert [type(each) for each in caught.value.exceptions] == [RuntimeError, ShutdownTimedOut]
 
 
-@staged
-async def test_errors_while_stopping_are_only_logged(stage: Stage) -> None:
+def test_errors_while_stopping_are_only_logged(caplog: pytest.LogCaptureFixture) -> None:
     async def work(_: Surroundings) -> None:
         try:
             await asyncio.get_running_loop().create_future()
         except asyncio.CancelledError:
             raise RuntimeError("on the way down") from None
 
-    rig = Rig(stage)
-    rig.manager.add(Task("a", work))
-    await rig.start()
-    await rig.stop()
+    @staged
+    async def play(stage: Stage) -> None:
+        rig = Rig(stage)
+        rig.manager.add(Task("a", work))
+        await rig.start()
+        await rig.stop()
+
+    play()
+    assert caplog.messages == ["a failed while the manager stops: on the way down"]
 
 
-@staged
-async def test_a_part_that_will_not_end_is_left_behind(stage: Stage) -> None:
+def test_a_part_that_will_not_end_is_left_behind(caplog: pytest.LogCaptureFixture) -> None:
+    staged(left_behind)()
+    assert caplog.messages == [
+        "a does not end though it was cancelled: it is left behind",
+        "a failed while the manager stops: nobody listens",
+    ]
+
+
+async def left_behind(stage: Stage) -> None:
     stubborn = True
 
     async def work(_: Surroundings) -> None:
@@ -512,6 +523,7 @@ def test_whatever_does_not_end_the_manager_does(who: str, *, stubborn: bool, los
             LeadershipLost if lost else type(None) if in_time else ShutdownTimedOut
         )
         assert stage.clock.monotonic() - began <= (10 if lost else 5)
+        assert not rig.manager.informers.of(ConfigMap).is_running
         over = True
 
     play()
