@@ -189,6 +189,52 @@ async def test_a_warm_up_that_fails_ends_the_manager_and_nobody_leads(stage: Sta
         await stage.lease()
 
 
+@pytest.mark.parametrize("stubborn", [False, True])
+@pytest.mark.parametrize("grace", [30.0, 5.0, 0.0])
+def test_what_was_warmed_up_and_never_led_ends_with_the_manager(grace: float, *, stubborn: bool) -> None:
+    class Source:
+        async def run(self, sink: Sink) -> None:
+            sink.ready()
+            while True:
+                try:
+                    await asyncio.get_running_loop().create_future()
+                except asyncio.CancelledError:
+                    ended.append("told to")
+                    if not stubborn or over:
+                        raise
+
+    ended: list[str] = []
+    over = False
+
+    @staged
+    async def play(stage: Stage) -> None:
+        nonlocal over
+        other = stage.candidate("other", trust_absence=True)
+        await other.elector.acquire()
+        rig = Rig(stage, leader_election=QUICK, graceful_shutdown=grace)
+        before = asyncio.all_tasks()
+
+        @controller(sources=[Source()], warm_up=True)
+        async def never(request: Any, ctx: Context) -> None: ...
+
+        rig.manager.add(never)
+        await rig.start(5)
+        began = stage.clock.monotonic()
+        rig.manager.stop()
+        assert rig.serving is not None
+        await asyncio.wait([rig.serving])
+        assert ended
+        assert isinstance(rig.serving.exception(), ShutdownTimedOut) == (stubborn and grace > 0)
+        assert stage.clock.monotonic() - began == (grace if stubborn else 0)
+        left = asyncio.all_tasks() - before
+        assert len(left) == int(stubborn)
+        over = True
+        for task in left:
+            task.cancel()
+
+    play()
+
+
 @staged
 async def test_a_stop_during_a_warm_up_is_no_failure(stage: Stage) -> None:
     rig = Rig(stage)
