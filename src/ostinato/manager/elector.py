@@ -17,7 +17,7 @@ from contextlib import suppress
 
 import msgspec
 
-from ostinato.api.errors import APIError, NotFound
+from ostinato.api.errors import APIError, Forbidden, NotFound
 from ostinato.client.transport import TransportError
 from ostinato.manager.fence import Fence
 from ostinato.manager.leader_election import JITTER, LeaderElection
@@ -149,7 +149,9 @@ class Elector:
         try:
             return await self._acquire_or_renew()
         except (APIError, TransportError) as error:
-            _logger.warning("lease %s: %s", self.lock, error)
+            forbidden = isinstance(error, Forbidden)
+            remedy = "; `ostinato manifests FILE --leader-election NAME` writes the role that it needs"
+            _logger.warning("lease %s: %s%s", self.lock, error, remedy if forbidden else "")
             return False
         finally:
             if self._observed.holder != self._reported:

@@ -12,6 +12,7 @@ from ostinato.api.access import AnyObject
 from ostinato.api.meta import ObjectMeta
 from ostinato.api.object import Object, kind_of
 from ostinato.api.time import MicroTime, Time
+from ostinato.client.arguments import told
 from ostinato.controller.runnable import EventOptions, Subject
 from ostinato.kinds import core_v1, events_v1
 from ostinato.kinds.core_v1 import EventSource, ObjectReference
@@ -51,6 +52,9 @@ class _Recorder:
             if unknown := sorted(options.keys() - EventOptions.__annotations__.keys()):
                 known = ", ".join(EventOptions.__annotations__)
                 _logger.error("event %s: there is no option %r, only %s", reason, unknown[0], known)
+            if not isinstance(regarding, Object | dict | ObjectReference):
+                _logger.error("event %s is dropped: it is about %s, which is no object", reason, told(regarding))
+                return
             kind = options.get("kind", "Normal")
             if kind not in ("Normal", "Warning"):
                 _logger.error(

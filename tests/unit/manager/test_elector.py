@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 from tests.unit.manager.stage import Candidate, Stage, staged
 
+from ostinato.api.errors import Forbidden
+from ostinato.api.gvk import GroupResource
 from ostinato.client.transport import ConnectionLost, DeadlinePassed, Request, RequestTimedOut
 from ostinato.kinds.coordination_v1 import Lease
 from ostinato.manager.elector import Elector, LeadershipLost
@@ -84,6 +86,24 @@ def test_the_log_says_why_the_first_candidate_waits(caplog: pytest.LogCaptureFix
     play()
     waits = [text for text in caplog.messages if "is taken, and leading begins in 15 s: there was none" in text]
     assert len(waits) == (0 if trust else 1)
+
+
+def test_who_may_not_have_the_lease_is_told_what_writes_the_role(caplog: pytest.LogCaptureFixture) -> None:
+    def before(request: Request) -> None:
+        raise Forbidden.of(GroupResource("coordination.k8s.io", "leases"), "widgets", "no")
+
+    @staged
+    async def play(stage: Stage) -> None:
+        a = stage.candidate("a")
+        a.wire.before = before
+        task = asyncio.create_task(a.elector.acquire())
+        await stage.clock.sleep(1)
+        task.cancel()
+
+    play()
+    assert caplog.messages[0].endswith(
+        "; `ostinato manifests FILE --leader-election NAME` writes the role that it needs"
+    )
 
 
 @staged

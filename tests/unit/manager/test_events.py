@@ -204,6 +204,23 @@ async def test_a_lost_answer_makes_no_second_event(stage: Stage) -> None:
     await told.events.stop()
 
 
+def test_an_event_about_nothing_is_told_and_dropped(caplog: pytest.LogCaptureFixture) -> None:
+    @staged
+    async def play(stage: Stage) -> None:
+        told = Told(stage, Event)
+        told.recorder.event("a", "Scaled", "x")  # type: ignore[arg-type]
+        told.recorder.event(ConfigMap, "Scaled", "x")  # type: ignore[arg-type]
+        told.recorder.event(A, "Scaled", "x", kind="warning")  # type: ignore[typeddict-item]
+        assert await told.settled() == []
+        await told.events.stop()
+
+    play()
+    assert [record.exc_info for record in caplog.records] == [None, None, None]
+    assert caplog.messages[0] == "event Scaled is dropped: it is about the text 'a', which is no object"
+    assert caplog.messages[1] == "event Scaled is dropped: it is about the class ConfigMap, which is no object"
+    assert caplog.messages[2].endswith("is dropped: there is no type 'warning', only Normal and Warning")
+
+
 @staged
 async def test_the_end_does_not_wait_for_a_slow_server(stage: Stage) -> None:
     told = Told(stage, Event)
