@@ -52,8 +52,9 @@ class _Recorder:
             if unknown := sorted(options.keys() - EventOptions.__annotations__.keys()):
                 known = ", ".join(EventOptions.__annotations__)
                 _logger.error("event %s: there is no option %r, only %s", reason, unknown[0], known)
-            if not isinstance(regarding, Object | dict | ObjectReference):
-                _logger.error("event %s is dropped: it is about %s, which is no object", reason, told(regarding))
+            about: object = regarding
+            if not isinstance(about, Object | dict | ObjectReference):
+                _logger.error("event %s is dropped: it is about %s, which is no object", reason, told(about))
                 return
             kind = options.get("kind", "Normal")
             if kind not in ("Normal", "Warning"):
