@@ -41,13 +41,16 @@ class KindInfo(msgspec.Struct, frozen=True, cache_hash=True):
 
 
 def plural_of(kind: str) -> str:
-    """The resource name that a kind has if nobody says otherwise: "Proxy" is "proxies", "Ingress" is "ingresses"."""
+    """The resource name that a kind has if nobody says otherwise, as the tools that make definitions have it.
+
+    "Proxy" is "proxies", "Gateway" is "gateways", "Ingress" is "ingresses" and "Mesh" is "meshes".
+    """
     singular = kind.lower()
     if singular.endswith("endpoints"):
         return singular
-    if singular.endswith("s"):
+    if singular.endswith(("s", "x", "ch", "sh")):
         return singular + "es"
-    if singular.endswith("y"):
+    if singular.endswith("y") and not singular.endswith(("ay", "ey", "oy", "uy")):
         return singular[:-1] + "ies"
     return singular + "s"
 

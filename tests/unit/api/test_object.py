@@ -108,10 +108,14 @@ def test_short_names_are_a_list() -> None:
         ("Ingress", "ingresses"),
         ("NetworkPolicy", "networkpolicies"),
         ("Endpoints", "endpoints"),
-        ("Gateway", "gatewaies"),  # as client-go guesses: an irregular plural must be given
+        ("Gateway", "gateways"),
+        ("Key", "keys"),
+        ("Mesh", "meshes"),
+        ("Box", "boxes"),
+        ("Patch", "patches"),
     ],
 )
-def test_the_plural_is_guessed_as_client_go_does(kind: str, plural: str) -> None:
+def test_the_plural_is_guessed_as_english_has_it(kind: str, plural: str) -> None:
     assert plural_of(kind) == plural
 
 
