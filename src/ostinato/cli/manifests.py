@@ -9,7 +9,8 @@ Nothing is written of definitions that a server would refuse (`judging`).
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from ostinato.api.gvk import NamespacedName
 from ostinato.cli.failure import Failure
 from ostinato.cli.judging import judge
 from ostinato.cli.loading import find, load
-from ostinato.cli.program import Program, definitions_of, program_of
+from ostinato.cli.program import Program, controllers_of, definitions_of, program_of
 from ostinato.crd import (
     Access,
     access_of,
@@ -33,6 +34,7 @@ from ostinato.crd import (
     write_manifests,
 )
 from ostinato.manager.hosting import Choices, Host
+from ostinato.manager.manager import Manager
 
 Json = dict[str, Any]
 
@@ -92,22 +94,30 @@ def _roles(program: Program, options: ManifestsOptions) -> list[Json]:
     name = options.name or Path(options.files[0]).stem.rpartition(".")[2].replace("_", "-").lower()
     account = _account(options.account, name)
     rules: list[Access] = []
-    for controller in program.controllers:
-        rules += access_of(controller, namespace=options.namespace)
     for webhooks in program.webhooks:
         rules += keeping_certificates(webhooks)
     for manager in program.managers:
-        about = namespaces_of_events(program.controllers, options.namespace)
+        where = partial(_namespaces, manager)
+        controllers = controllers_of(manager)
+        for controller in controllers:
+            rules += access_of(controller, where=where)
+        about = namespaces_of_events(controllers, where) | {*manager.caches.defaults.namespaces}
         if (election := manager.leader_election) is not None:
             lease = election.namespace or options.namespace or account.namespace  # as a manager chooses it, with -n
             rules += electing_leaders(NamespacedName(lease, election.name))
-            about |= {lease} if options.namespace else set()
-        rules += [recording_events(each, core=core) for each in about for core in {False, manager.core_events}]
+            about.add(lease)
+        for namespace in {""} if "" in about else about:
+            rules += [recording_events(namespace, core=core) for core in {False, manager.core_events}]
     metadata = {"name": account.name, "namespace": account.namespace}
     return [
         {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata},
         *roles_of(rules, name=name, service_account=account),
     ]
+
+
+def _namespaces(manager: Manager, kind: Any) -> Iterable[str]:
+    """Where a manager follows a kind: as its caches say, which `-n` has narrowed."""
+    return manager.caches.of(kind).namespaces
 
 
 def _account(text: str, name: str) -> NamespacedName:

@@ -39,11 +39,15 @@ class Program(NamedTuple):
 
     @property
     def controllers(self) -> list[ControllerFunction | Controller]:
-        return [each for each in self.runnables if isinstance(each, ControllerFunction | Controller)]
+        return [each for manager in self.managers for each in controllers_of(manager)]
 
     @property
     def webhooks(self) -> list[Webhooks]:
         return [each for each in self.runnables if isinstance(each, Webhooks)]
+
+
+def controllers_of(manager: Manager) -> list[ControllerFunction | Controller]:
+    return [each for each in manager.runnables if isinstance(each, ControllerFunction | Controller)]
 
 
 def program_of(modules: Sequence[ModuleType], host: Host, *, empty: bool = False) -> Program:

@@ -12,7 +12,7 @@ groups, then URLs. The verb `*` covers all others.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, Protocol
 
 import msgspec
@@ -52,6 +52,9 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
             raise ValueError("Access: urls stand alone, in no namespace")
 
 
+Where = Callable[[Any], Iterable[str]]  # the namespaces in which a kind is followed, "" for all
+
+
 class Uses(Protocol):
     """What a controller says of itself; kinds are classes, or views of them."""
 
@@ -65,17 +68,29 @@ class Uses(Protocol):
     def access(self) -> Iterable[Access]: ...
 
 
-def access_of(controller: Uses, *, namespace: str = "") -> list[Access]:
-    """What a controller needs, in all namespaces or in one; what it declares itself stays as it is declared."""
+def everywhere(_kind: Any) -> Iterable[str]:
+    """All namespaces."""
+    return ("",)
+
+
+def access_of(controller: Uses, *, where: Where = everywhere) -> list[Access]:
+    """What a controller needs, in the namespaces of each kind; what it declares itself stays as it is declared.
+
+    What is owned is written where its owners are, too.
+    """
     found: list[Access] = []
+    homes: set[str] = set()  # of owners that are in namespaces
     for kind in controller.reconciles:
-        found += [
-            _access(kind, (*_READ, "patch"), namespace),
-            _access(kind, ("patch", "update"), namespace, "status"),
-            _access(kind, ("update",), namespace, "finalizers"),
-        ]
-    found += [_access(kind, (*_READ, "create", "delete", "patch"), namespace) for kind in controller.owns]
-    found += [_access(kind, _READ, namespace) for kind in controller.watches]
+        places = _places(kind, where)
+        homes |= places if _info(kind).namespaced else set()
+        found += _accesses(kind, (*_READ, "patch"), places)
+        found += _accesses(kind, ("patch", "update"), places, "status")
+        found += _accesses(kind, ("update",), places, "finalizers")
+    for kind in controller.owns:
+        places = _places(kind, lambda each: {*where(each), *homes})
+        found += _accesses(kind, (*_READ, "create", "delete", "patch"), places)
+    for kind in controller.watches:
+        found += _accesses(kind, _READ, _places(kind, where))
     return [*found, *controller.access]
 
 
@@ -85,10 +100,11 @@ def recording_events(namespace: str = "", *, core: bool = False) -> Access:
     return Access(groups=(group,), resources=("events",), verbs=("create", "patch"), namespace=namespace)
 
 
-def namespaces_of_events(controllers: Iterable[Uses], namespace: str) -> set[str]:
-    """Where events about what is in a namespace are, and about what is in none: the server has those in `default`."""
-    nowhere = any(not _info(kind).namespaced for each in controllers for kind in each.reconciles)
-    return {namespace, "default"} if namespace and nowhere else {namespace}
+def namespaces_of_events(controllers: Iterable[Uses], where: Where = everywhere) -> set[str]:
+    """Where events about what is followed are: in its namespaces, and about what is in none, in `default`."""
+    kinds = [kind for each in controllers for kind in (*each.reconciles, *each.owns, *each.watches)]
+    found = {place for kind in kinds for place in (_places(kind, where) if _info(kind).namespaced else {"default"})}
+    return {""} if "" in found else found
 
 
 def electing_leaders(lease: NamespacedName) -> list[Access]:
@@ -122,11 +138,18 @@ def keeping_certificates(webhooks: Webhooks) -> list[Access]:
     return found
 
 
-def _access(kind: Any, verbs: tuple[str, ...], namespace: str, subresource: str = "") -> Access:
+def _places(kind: Any, where: Where) -> set[str]:
+    """The namespaces of a kind, {""} for all and for none: of what is in no namespace, a Role can say nothing."""
+    found = set(where(kind)) if _info(kind).namespaced else {""}
+    return {""} if "" in found else found
+
+
+def _accesses(kind: Any, verbs: tuple[str, ...], places: set[str], subresource: str = "") -> list[Access]:
     info = _info(kind)
     name = f"{info.plural}/{subresource}" if subresource else info.plural
-    inside = namespace if info.namespaced else ""  # of what is in no namespace, a Role can say nothing
-    return Access(groups=(info.gvk.group,), resources=(name,), verbs=verbs, namespace=inside)
+    return [
+        Access(groups=(info.gvk.group,), resources=(name,), verbs=verbs, namespace=place) for place in sorted(places)
+    ]
 
 
 def _info(kind: Any) -> KindInfo:

@@ -161,6 +161,44 @@ def test_one_namespace_needs_roles_in_it(place: Path, capsys: pytest.CaptureFixt
     assert "leases" in rules(objects(capsys.readouterr().out)["Role/simple-one"])
 
 
+SCOPED = """
+from ostinato import CustomResource, Manager, controller
+from ostinato.cache import Settings
+from ostinato.controller import Watch
+from ostinato.kinds.core_v1 import ConfigMap, Secret
+from ostinato.manager import CacheOptions
+
+class Widget(CustomResource, group="example.dev", version="v1"):
+    spec: dict[str, str] = {}
+
+@controller(Widget, owns=[ConfigMap], watches=[Watch(Secret, map_to=lambda secret: [])])
+async def widgets(widget: Widget, ctx) -> None: ...
+
+Manager(
+    caches=CacheOptions(
+        settings={Secret: Settings(namespaces=("shared",))}, defaults=Settings(namespaces=("red", "blue"))
+    )
+).add(widgets).run()
+"""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "homes"), [((), {"red", "blue"}), (("-n", "team"), {"team"})], ids=["as in the file", "narrowed"]
+)
+def test_roles_are_for_the_namespaces_that_caches_hold(
+    place: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], homes: set[str]
+) -> None:
+    (place / "scoped.py").write_text(SCOPED)
+    assert run(["manifests", "scoped.py", *arguments]) == 0
+    found = list(yaml.safe_load_all(capsys.readouterr().out))
+    roles = {each["metadata"]["namespace"]: rules(each) for each in found if each["kind"] == "Role"}
+    assert not [each for each in found if each["kind"] == "ClusterRole"]
+    assert roles.keys() == homes | {"shared"}
+    assert roles["shared"] == {"secrets": ["get", "list", "watch"], "events": ["create", "patch"]}
+    for home in homes:
+        assert roles[home].keys() == {"configmaps", "events", "widgets", "widgets/finalizers", "widgets/status"}
+
+
 def test_leader_and_events_are_allowed_where_a_program_in_one_namespace_has_them(
     place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

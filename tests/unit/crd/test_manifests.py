@@ -105,16 +105,29 @@ def test_a_role_follows_from_what_a_controller_does() -> None:
 def test_a_controller_in_one_namespace_gets_a_role_there_but_for_what_is_in_none() -> None:
     kinds = [
         (role["kind"], role["metadata"].get("namespace"))
-        for role in roles_of(access_of(Controller(), namespace="a"), name="w")
+        for role in roles_of(access_of(Controller(), where=lambda kind: ["a"]), name="w")
     ]
     assert kinds == [("ClusterRole", None), ("Role", "a")]
+
+
+def test_what_is_owned_is_allowed_where_it_is_followed_and_where_its_owners_are() -> None:
+    where = {Widget: ["a"], ConfigMap: ["b"], Node: ["a"]}
+
+    def needs(*reconciles: Any) -> set[tuple[str, str]]:
+        controller = Controller(reconciles=reconciles, owns=(ConfigMap,), watches=(), access=())
+        return {(rule.resources[0], rule.namespace) for rule in access_of(controller, where=where.__getitem__)}
+
+    assert {place for name, place in needs(Widget) if name == "configmaps"} == {"a", "b"}
+    assert {place for name, place in needs(Node) if name == "configmaps"} == {"b"}, "Nodes are in no namespace"
 
 
 def test_kinds_that_are_no_classes_have_the_usual_names() -> None:
     @controller(Unstructured.of("example.dev/v1", "Policy"), name="policies", owns=[MetadataOf(Node)])
     async def policies(policy: dict[str, Any], ctx: Any) -> None: ...
 
-    found = {(rule.groups[0], rule.resources[0], rule.namespace) for rule in access_of(policies, namespace="ns")}
+    found = {
+        (rule.groups[0], rule.resources[0], rule.namespace) for rule in access_of(policies, where=lambda kind: ["ns"])
+    }
     assert found == {
         ("example.dev", "policies", "ns"),
         ("example.dev", "policies/status", "ns"),
