@@ -23,6 +23,7 @@ from ostinato.api.object import Object
 from ostinato.api.time import Time
 from ostinato.cache.client import CachedClient
 from ostinato.cache.informers import AnyKind
+from ostinato.client.arguments import told
 from ostinato.client.views import View, view_of
 from ostinato.controller import adopting
 from ostinato.controller.current import Reconcile
@@ -84,6 +85,8 @@ class Context:
 
         `kinds` are those of which others are looked for, besides those that the controller owns.
         """
+        if isinstance(instances, Object | dict):
+            raise TypeError(f"apply_set: {told(instances)} is no list of objects; put it into one, or apply it alone")
         applied = [await self.apply(each, owner=owner, force=force) for each in instances]
         await self.prune(owner, keep=applied, kinds=kinds)
         return applied

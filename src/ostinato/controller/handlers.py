@@ -18,16 +18,18 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Hashable, Iterable
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ostinato.api.gvk import GroupVersion, NamespacedName
 from ostinato.api.meta import OwnerReference
+from ostinato.api.object import Object
 from ostinato.cache.entry import Entry
 from ostinato.cache.events import Event, Updated
 from ostinato.cache.indexes import IndexBy, by_owner
 from ostinato.cache.informers import AnyKind
+from ostinato.client.arguments import told
 from ostinato.client.views import View, view_of
 
 if TYPE_CHECKING:
@@ -135,7 +137,11 @@ def keys_of(answer: Any, whence: str) -> list[Hashable]:
         return []
     if isinstance(answer, str):
         raise TypeError(f"{whence} the text {answer!r}: give NamespacedName(namespace, name)")
-    return list(answer) if isinstance(answer, Iterable) else [answer]
+    keys = list(answer) if isinstance(answer, Iterable) and not isinstance(answer, Mapping) else [answer]
+    for key in keys:
+        if isinstance(key, Mapping | Object):
+            raise TypeError(f"{whence} {told(key)}: give NamespacedName(namespace, name)")
+    return keys
 
 
 @lru_cache(maxsize=1024)

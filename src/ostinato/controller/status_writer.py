@@ -27,6 +27,7 @@ from ostinato.api.sparse import sparse
 from ostinato.api.struct import wire_name
 from ostinato.api.time import Time
 from ostinato.cache.client import CachedClient
+from ostinato.client.arguments import told
 from ostinato.client.patching import MergePatch
 from ostinato.client.requests import view_like
 from ostinato.client.views import PartialObjectMetadata
@@ -56,6 +57,7 @@ class StatusWriter:
             _set(after, _wire(name, known, instance), value)
         generation = access.generation(instance)
         if conditions:
+            _wire("conditions", known, instance)  # or the server would drop them without a word
             self._set_conditions(after, conditions, generation)
         if generation and (_OBSERVED in before if known is None else _OBSERVED in known.values()):
             after[_OBSERVED] = generation
@@ -83,6 +85,11 @@ class StatusWriter:
         holder: Json = {"status": status}
         now = Time.of(self._client.world.clock.now())
         for condition in conditions:
+            if not isinstance(condition, Condition):
+                raise TypeError(
+                    f"conditions: {told(condition)} is no condition; "
+                    'give Condition(type="Ready", status="True", reason="AllUp")'
+                )
             said = condition
             if condition.observed_generation is None and generation:
                 said = msgspec.structs.replace(condition, observed_generation=generation)

@@ -43,7 +43,11 @@ def _users_part(trace: TracebackType | None) -> TracebackType | None:
     """What comes after the last frame that calls users' functions; None if nothing does."""
     part: TracebackType | None = None
     while trace is not None:
-        if trace.tb_frame.f_globals.get("__name__") in _CALLERS:
+        if _module(trace) in _CALLERS:
             part = trace.tb_next
         trace = trace.tb_next
-    return part
+    return None if part is None or _module(part).startswith("ostinato.") else part
+
+
+def _module(trace: TracebackType) -> str:
+    return str(trace.tb_frame.f_globals.get("__name__"))

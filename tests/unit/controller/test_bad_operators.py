@@ -9,11 +9,21 @@ from typing import Any
 import pytest
 from tests.unit.controller.stage import Stage, Widget, config_map, staged, widget
 
-from ostinato.api.meta import ObjectMeta
+from ostinato.api.meta import Condition, ObjectMeta
+from ostinato.api.object import CustomResource
+from ostinato.api.struct import Struct
 from ostinato.controller import Context, StartupSource, Watch, controller, where
 from ostinato.controller.steps import Measured
 from ostinato.kinds.core_v1 import ConfigMap
 from ostinato.world import Clock
+
+
+class Ready(Struct):
+    ready: int = 0
+
+
+class ConfigMapLike(CustomResource, group="example.dev", version="v1", kind="Widget"):
+    status: Ready | None = None
 
 
 async def writes_always(each: Widget, ctx: Context) -> None:
@@ -57,6 +67,20 @@ async def owns_itself(each: Widget, ctx: Context) -> None:
 async def controls_nothing_that_it_names(each: Widget, ctx: Context) -> None: ...
 
 
+async def gives_conditions_as_dicts(each: Widget, ctx: Context) -> None:
+    await ctx.status(conditions=[{"type": "Ready", "status": "True"}])  # type: ignore[list-item]
+
+
+async def gives_conditions_that_no_status_has(each: Widget, ctx: Context) -> None:
+    await ctx.status(
+        ConfigMapLike(metadata=each.metadata), conditions=[Condition(type="Ready", status="True", reason="Up")]
+    )
+
+
+async def gives_one_object_for_a_set(each: Widget, ctx: Context) -> None:
+    await ctx.apply_set(config_map(), owner=each)  # type: ignore[arg-type]
+
+
 async def never_returns(each: Widget, ctx: Context) -> None:
     await ctx.world.clock.sleep(1e9)
 
@@ -64,6 +88,9 @@ async def never_returns(each: Widget, ctx: Context) -> None:
 BAD: list[tuple[Callable[..., Any], dict[str, Any], str]] = [
     (gives_its_status_as_a_dict, {}, "fields of the status are given by name, ctx.status(ready=3)"),
     (names_the_owner, {}, "owner: the text 'bad' is no object: give the one that is to manage ConfigMap"),
+    (gives_conditions_as_dicts, {}, "conditions: a dict is no condition; give Condition(type="),
+    (gives_conditions_that_no_status_has, {}, "its status has no field 'conditions'; there are ready"),
+    (gives_one_object_for_a_set, {}, "apply_set: the object ConfigMap"),
     (applies_a_class, {}, "apply: the class ConfigMap is no object; give an object of it, e.g. ConfigMap("),
     (owns_itself, {}, "Widget default/bad cannot be its own owner; apply it without owner="),
     (
@@ -305,7 +332,13 @@ async def test_a_map_function_that_fails_is_shown_and_one_that_answers_nonsense_
     def tells_a_name(each: ConfigMap) -> Any:
         return "a"
 
-    for function in (fails, tells_a_name):
+    def tells_a_dict(each: ConfigMap) -> Any:
+        return {"namespace": "default", "name": "a"}
+
+    def tells_objects(each: ConfigMap) -> Any:
+        return [each]
+
+    for function in (fails, tells_a_name, tells_a_dict, tells_objects):
 
         @controller(Widget, name="bad", watches=[Watch(ConfigMap, map_to=function)])
         async def bad(each: Widget, ctx: Context) -> None: ...
@@ -316,7 +349,13 @@ async def test_a_map_function_that_fails_is_shown_and_one_that_answers_nonsense_
             await stage.settle(1)
     assert _frames(stage)[0] == ["fails"]
     assert len(stage.log.records) > len(_frames(stage))  # the other has nothing to show
-    assert any("tells_a_name returned the text 'a': give NamespacedName(" in text for text in stage.log.texts())
+    for words in (
+        "tells_a_name returned the text 'a'",
+        "tells_a_dict returned a dict",
+        "returned the object ConfigMap",
+    ):
+        assert any(words in text and ": give NamespacedName(" in text for text in stage.log.texts()), words
+    assert {tuple(each) for each in _frames(stage)} == {("fails",)}
 
 
 @staged
