@@ -172,6 +172,27 @@ def test_of_a_cluster_on_which_nothing_can_run_nothing_is_said(tmp_path: Path, r
     assert ran.stderr.endswith("ModuleNotFoundError: No module named 'no_such_module'\n")
 
 
+def test_a_part_that_fails_is_told_from_where_it_was_written(tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    if request.config.getoption("--cluster"):
+        pytest.skip("it brings its own server")
+    file = tmp_path / "failing.py"
+    file.write_text(
+        "from ostinato import Manager\nfrom ostinato.controller import Task\n\n\n"
+        "async def work(surroundings):\n    raise LookupError('no such thing')\n\n\n"
+        "Manager().add(Task('job', work)).run()\n"
+    )
+    ran = subprocess.run(
+        [sys.executable, *OSTINATO, "run", "--embedded", str(file)], capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 1
+    told = ran.stderr[ran.stderr.index("ostinato run: ") :]
+    assert told.startswith(
+        f'ostinato run: what it runs has failed:\nTraceback (most recent call last):\n  File "{file}"'
+    )
+    assert told.count("  File ") == 1
+    assert "LookupError: no such thing\nin job, which ended the manager\n" in told
+
+
 def test_webhooks_are_asked_without_a_cluster(tmp_path: Path, request: pytest.FixtureRequest) -> None:
     if request.config.getoption("--cluster"):
         pytest.skip("it brings its own server")

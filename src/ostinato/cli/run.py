@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 import sys
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,9 +20,10 @@ from ostinato.cli.failure import Failure
 from ostinato.cli.loading import find, load
 from ostinato.cli.preflight import install_webhooks, prepare
 from ostinato.cli.program import Program, definitions_of, program_of
-from ostinato.cli.telling import check_addresses, told
+from ostinato.cli.telling import TOLD, check_addresses, told
 from ostinato.client.config import Config
 from ostinato.client.config_error import NoConfig
+from ostinato.controller.trace import shorten
 from ostinato.manager import configure_logging, serve_together
 from ostinato.manager.hosting import Choices, Host
 from ostinato.manager.leader_election import LeaderElection
@@ -173,3 +175,8 @@ def _told() -> Iterator[None]:
             yield
         except NoConfig as error:
             raise Failure(f"{error}: --embedded needs no cluster") from None
+        except Exception as error:
+            if isinstance(error, TOLD) or not shorten(error):
+                raise
+            trace = "".join(traceback.format_exception(error)).rstrip()
+            raise Failure(f"what it runs has failed:\n{trace}") from None

@@ -16,7 +16,7 @@ from ostinato.manager import LeadershipLost, ShutdownTimedOut
 from ostinato.manager.endpoints import parse_address
 from ostinato.webhook.certificate import CertificateError
 
-_TOLD: Final = (
+TOLD: Final = (
     APIError,
     CertificateError,
     ConfigError,
@@ -35,11 +35,11 @@ def told() -> Iterator[None]:
     try:
         yield
     except BaseExceptionGroup as group:
-        mine, others = group.split(_TOLD)
+        mine, others = group.split(TOLD)
         if others is not None or mine is None:
             raise
         raise Failure("; ".join(map(_text, mine.exceptions))) from None
-    except _TOLD as error:
+    except TOLD as error:
         raise Failure(_text(error)) from None
 
 

@@ -23,6 +23,7 @@ from typing import Any, Final, Literal, Self
 import msgspec
 
 from ostinato.cache.informers import AnyKind
+from ostinato.client.arguments import told
 from ostinato.client.views import View, view_of
 from ostinato.controller.controller import Controller, ControllerError
 from ostinato.controller.handlers import ForObject, ForOwner, Handler, MapFunction, MapTo
@@ -94,6 +95,8 @@ class Builder:
 
     def watches_source(self, source: Source) -> Self:
         """Reconcile what a source tells."""
+        if isinstance(source, type) or not callable(getattr(source, "run", None)):
+            raise TypeError(f"{self._title()}: sources: {told(source)} is no source; give e.g. StartupSource([key])")
         self._sources.append(source)
         return self
 

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from inspect import isawaitable
 from logging import Logger, getLogger
 from typing import TYPE_CHECKING, Protocol, TypedDict, Union, Unpack, runtime_checkable
 
@@ -148,4 +149,10 @@ class Task:
         self._work = work
 
     async def run(self, surroundings: Surroundings) -> None:
-        await self._work(surroundings)
+        working: object = self._work(surroundings)
+        if not isawaitable(working):
+            raise TypeError(
+                f"task {self.name} is no async def, and blocked everything until it returned: make it one, and let "
+                "what blocks run in a thread, asyncio.to_thread(function)"
+            )
+        await working

@@ -12,6 +12,7 @@ _CALLERS = (  # the modules that call users' functions
     "ostinato.controller.kind_source",
     "ostinato.controller.predicates",
     "ostinato.controller.reconcilers",
+    "ostinato.controller.runnable",
     "ostinato.webhook.callback",
 )
 

@@ -47,6 +47,8 @@ class Checks:
             raise ValueError(f"there is a check {name!r} already")
         if not name or "/" in name:
             raise ValueError(f"{name!r} cannot be the name of a check: it is part of a path")
+        if not callable(check):
+            raise TypeError(f"check {name!r} is no function: give one that raises when something is wrong")
         self._checks[name] = check
 
     def __contains__(self, name: str) -> bool:

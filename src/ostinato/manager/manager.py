@@ -29,6 +29,7 @@ import msgspec
 
 from ostinato.cache.client import CachedClient
 from ostinato.cache.informers import Informers
+from ostinato.client.arguments import told
 from ostinato.client.client import Client
 from ostinato.client.config import Config
 from ostinato.client.exchange import WarningHandler
@@ -91,6 +92,8 @@ class Manager:
 
         A program that loads files may decide otherwise (`hosting`).
         """
+        if config is not None and not isinstance(config, Config):
+            raise TypeError(f"config: {told(config)} is no Config; a kubeconfig is read by Config.load(path=...)")
         choices = Choices(
             config=config,
             connect=connect,

@@ -12,7 +12,7 @@ from tests.unit.controller.stage import Stage, Widget, config_map, staged, widge
 from ostinato.api.meta import Condition, ObjectMeta
 from ostinato.api.object import CustomResource
 from ostinato.api.struct import Struct
-from ostinato.controller import Context, StartupSource, Watch, controller, where
+from ostinato.controller import Context, StartupSource, Surroundings, Task, Watch, controller, where
 from ostinato.controller.steps import Measured
 from ostinato.kinds.core_v1 import ConfigMap
 from ostinato.world import Clock
@@ -378,6 +378,22 @@ async def test_a_predicate_that_fails_is_named_with_its_error(stage: Stage) -> N
 
 
 # What is refused where it is written
+
+
+@pytest.mark.parametrize("source", [StartupSource, [StartupSource([])], "0 6 * * *"])
+def test_what_cannot_be_a_source_is_refused_where_it_is_written(source: Any) -> None:
+    with pytest.raises(TypeError, match=r"controller bad: sources: .* is no source; give e"):
+
+        @controller(Widget, sources=[source])
+        async def bad(each: Widget, ctx: Context) -> None: ...
+
+
+@staged
+async def test_a_task_that_is_a_plain_function_is_told_so(stage: Stage) -> None:
+    def sweep(surroundings: Surroundings) -> None: ...
+
+    with pytest.raises(TypeError, match="task janitor is no async def, and blocked everything until it returned"):
+        await Task("janitor", sweep).run(stage.surroundings)  # type: ignore[arg-type]
 
 
 async def _later(*_: Any) -> bool:

@@ -388,6 +388,10 @@ async def test_names_are_unique_and_only_what_can_run_is_added(stage: Stage) -> 
         rig.manager.add(object())
     with pytest.raises(TypeError, match=r"rings is a function and no controller: write @controller\(Kind\) above it"):
         rig.manager.add(rings)
+    with pytest.raises(TypeError, match=r"config: the text 'prod' is no Config; a kubeconfig is read by Config\.load"):
+        Manager("prod")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="check 'x' is no function: give one that raises when something is wrong"):
+        rig.manager.add_health_check("x", "ping")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="Rig is a class: give an object of it"):
         rig.manager.add(Rig)
     with pytest.raises(TypeError, match=r"a Builder is no controller yet: call its complete\(reconciler\)"):
