@@ -156,7 +156,10 @@ class Builder:
         if not name:
             raise ControllerError("a controller that is for no kind needs a name")
         if not _NAME.fullmatch(name):
-            raise ControllerError(f"{name!r} cannot be the name of a controller: letters, digits, '-', '_' and '.'")
+            raise ControllerError(
+                f"{name!r} cannot be the name of a controller: letters, digits, '-', '_' and '.', 128 of them at most, "
+                "and a letter or digit at both ends"
+            )
         if not self._watched and not self._sources:
             raise ControllerError(f"controller {name} watches nothing: it would never run")
         return Controller(
