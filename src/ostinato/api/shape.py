@@ -1,4 +1,4 @@
-"""Shapes: what a struct class says of the JSON it reads and writes, worked out once a class.
+"""Shapes: what a struct class, or a dataclass, says of the JSON it reads and writes, worked out once a class.
 
 Decoding leniently, overlaying, leaving out what is empty and making schemas all follow the same tree: structs have
 fields, lists have items, maps have values, and everything else is a leaf. A class may contain itself, so the fields of
@@ -8,6 +8,7 @@ a struct are worked out when they are first asked for.
 from __future__ import annotations
 
 import types
+from collections.abc import Iterable
 from functools import cache, cached_property
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
@@ -46,12 +47,12 @@ class Shape:
             self.form, self.type, self.inner = "list", list, Shape(*(get_args(annotation) or (Any,)))
         elif annotation is dict or source is dict:
             self.form, self.type, self.inner = "map", dict, Shape((get_args(annotation) or (Any, Any))[1])
-        elif isinstance(source, type) and issubclass(source, msgspec.Struct):  # a generic one with its types
+        elif isinstance(source, type) and _has_fields(source):  # a generic one with its types
             self.form, self.type = "struct", annotation
         elif annotation is Any or source is not None or not isinstance(annotation, type):
             self.form = "any"  # Literal, TypeVar and the like: msgspec knows them
         else:
-            self.form, self.type = "struct" if issubclass(annotation, msgspec.Struct) else "leaf", annotation
+            self.form, self.type = "struct" if _has_fields(annotation) else "leaf", annotation
 
     def _read_union(self, alternatives: tuple[Any, ...]) -> None:
         others = [each for each in alternatives if each is not types.NoneType and each is not msgspec.UnsetType]
@@ -69,8 +70,8 @@ class Shape:
     @property
     def tag(self) -> tuple[str, Any] | None:
         """Of a struct: the name on the wire of what tells it from others in a union, and what that says."""
-        config: Any = class_of(self.type).__struct_config__
-        return None if config.tag is None else (config.tag_field, config.tag)
+        config: Any = getattr(class_of(self.type), "__struct_config__", None)
+        return None if config is None or config.tag is None else (config.tag_field, config.tag)
 
     def struct_for(self, value: dict[str, Any]) -> Shape | None:
         """Of a union: the struct that the value is of, by its tag where there are several."""
@@ -112,14 +113,33 @@ class Field:
         return self.default if isinstance(self.default, msgspec.Struct) else None
 
 
+def _has_fields(cls: type) -> bool:
+    """Whether a class is a struct, or a dataclass, which msgspec reads as well."""
+    return issubclass(cls, msgspec.Struct) or hasattr(cls, "__dataclass_fields__")
+
+
 @cache
-def fields_of(cls: type[msgspec.Struct]) -> tuple[Field, ...]:
+def fields_of(cls: Any) -> tuple[Field, ...]:  # Any: a struct or a dataclass, or a generic one with its types
     hints = hints_of(cls)
-    return tuple(Field(info, hints[info.name]) for info in msgspec.structs.fields(class_of(cls)))
+    return tuple(Field(info, hints[info.name]) for info in _infos(class_of(cls)))
+
+
+def _infos(cls: type[Any]) -> Iterable[msgspec.structs.FieldInfo]:
+    if issubclass(cls, msgspec.Struct):
+        return msgspec.structs.fields(cls)
+    import dataclasses  # noqa: PLC0415 - only for who uses them
+
+    def given(value: Any) -> Any:
+        return msgspec.NODEFAULT if value is dataclasses.MISSING else value
+
+    return [
+        msgspec.structs.FieldInfo(each.name, each.name, each.type, given(each.default), given(each.default_factory))
+        for each in dataclasses.fields(cls)
+    ]
 
 
 @cache
-def fields_by_wire(cls: type[msgspec.Struct]) -> dict[str, Field]:
+def fields_by_wire(cls: Any) -> dict[str, Field]:
     """The fields by their names on the wire. Never to be changed."""
     return {field.wire: field for field in fields_of(cls)}
 

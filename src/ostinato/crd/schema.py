@@ -48,7 +48,7 @@ from ostinato.crd.docstrings import class_doc
 from ostinato.crd.lists import check_list
 from ostinato.crd.maps import names_in_map
 from ostinato.crd.misuse import check_marker, check_words
-from ostinato.crd.models import MISSING, ModelField, fields_of_model, is_model, keeps_unknown, root_of
+from ostinato.crd.models import MISSING, ModelField, fields_of_model, is_model, is_pydantic, keeps_unknown, root_of
 from ostinato.crd.place import Place
 from ostinato.crd.reading import Reading, alternatives, name_of, read
 from ostinato.crd.scalars import choices, scalar
@@ -162,6 +162,11 @@ class SchemaBuilder:
             )
         if isinstance(core, type) and issubclass(core, Object):
             raise at.error(f"{core.__name__} is a whole object: use AnyResource, or the struct that is its spec")
+        if isinstance(core, type) and is_pydantic(core) and issubclass(class_of(self._open[-1]), msgspec.Struct):
+            raise at.error(
+                f"{core.__name__} is a pydantic model, which a Struct cannot read: use a Struct or a dataclass, "
+                "or make pydantic models of all of the kind"
+            )
         found = scalar(core, at) or (builtin_schema(core, at) if isinstance(core, type) else None)
         if found is not None:
             return found

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 import msgspec
@@ -53,6 +54,33 @@ def test_a_whole_number_is_not_written_anew_as_a_float() -> None:
     assert msgspec.json.encode(overlay(raw, scales)).endswith(msgspec.json.encode(raw)[1:])
     scales.weights[1] = 2.5
     assert overlay(raw, scales)["weights"] == [1, 2.5]
+
+
+@dataclass
+class Plan:
+    """What others make of it, they write in fields of their own."""
+
+    size: int
+    note: str | None = None
+    rules: list[Rule] = field(default_factory=list)
+
+
+class Planned(CustomResource, group="example.dev", version="v1"):
+    plan: Plan
+    others: list[Plan] = []
+
+
+def test_a_dataclass_keeps_what_it_does_not_know_and_forgives_what_structs_do() -> None:
+    item = {"size": 2, "new": {"b": 1}, "rules": [{"path": "a", "new": 2}]}
+    raw = {"metadata": {}, "plan": {**item, "note": "x"}, "others": [item]}
+    planned = from_dict(Planned, raw)
+    planned.plan.size, planned.plan.note = 3, None
+    planned.others[0].rules[0].path = "b"
+    changed = {"size": 2, "new": {"b": 1}, "rules": [{"path": "b", "new": 2}]}
+    written = overlay(raw, planned)
+    assert written["plan"] == {**item, "size": 3, "note": None}
+    assert [{**each, "note": None} for each in written["others"]] == [{**changed, "note": None}]
+    assert from_dict(Planned, {"metadata": {}, "plan": {"rules": None}}).plan == Plan(size=0)
 
 
 class Status(Struct):

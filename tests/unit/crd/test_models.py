@@ -194,6 +194,14 @@ def test_pydantic_models_that_a_field_tells_apart_are_a_union() -> None:
     }
 
 
+def test_a_struct_with_a_pydantic_model_in_it_is_refused() -> None:
+    class Mixed(Struct):
+        inner: Inner
+
+    with pytest.raises(SchemaError, match="class Mixed, field inner: Inner is a pydantic model, which a Struct cannot"):
+        schema_of(Mixed)
+
+
 class Untold(pydantic.BaseModel):  # type: ignore[misc]
     pet: Inner | Late
 
