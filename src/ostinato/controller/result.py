@@ -16,11 +16,14 @@ result gives it another.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from datetime import timedelta
 from math import isfinite
 
 import msgspec
+
+from ostinato.api import access
+from ostinato.api.object import Object
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
@@ -85,5 +88,9 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def _shown(value: object) -> str:
+    if isinstance(value, Object) or (isinstance(value, dict) and "kind" in value):  # it may be a Secret
+        return f"the object {access.describe(value)}"
+    if isinstance(value, Coroutine):
+        return f"{getattr(value, '__qualname__', 'a coroutine')}(…), which it has to await"
     text = repr(value)
     return f"{text[:80]}… ({type(value).__name__})" if len(text) > 80 else f"{text} ({type(value).__name__})"

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from tests.unit.controller.stage import Light, Stage, Widget, WidgetSpec, lightly, staged
 
+from ostinato.api.codec import to_dict
 from ostinato.api.errors import Conflict
 from ostinato.api.gvk import GroupResource
 from ostinato.api.meta import ObjectMeta
@@ -28,7 +29,7 @@ from ostinato.controller import (
     reconcile_id,
 )
 from ostinato.controller.result import is_terminal
-from ostinato.kinds.core_v1 import ConfigMap
+from ostinato.kinds.core_v1 import ConfigMap, Secret
 
 KEY = Request("default", "a")
 CONFLICT = Conflict.of(GroupResource("", "things"), "a", "the object has been modified")
@@ -414,6 +415,23 @@ def test_a_terminal_error_is_found_through_what_wraps_it() -> None:
     circle = ValueError()
     circle.__cause__ = circle
     assert not is_terminal(circle)
+
+
+def test_an_object_that_is_no_result_is_named_and_not_shown() -> None:
+    secret = Secret(metadata=ObjectMeta(name="a", namespace="default"), string_data={"password": "swordfish"})
+    for wrong in (secret, to_dict(secret)):
+        text = str(BadResult("f", wrong))
+        assert text == (
+            "reconciler f returned the object Secret default/a; return None, or Result(requeue_after=…) to run again"
+        )
+
+
+def test_what_was_not_awaited_is_named() -> None:
+    async def later() -> None: ...
+
+    coroutine = later()
+    assert ".later(…), which it has to await; return None" in str(BadResult("f", coroutine))
+    coroutine.close()
 
 
 def test_a_long_value_that_is_no_result_is_cut_short() -> None:
