@@ -15,7 +15,7 @@ A predicate saves work, not memory: the cache has the object all the same. `Sett
 from __future__ import annotations
 
 from collections.abc import Callable
-from inspect import iscoroutinefunction
+from inspect import iscoroutinefunction, signature
 from typing import Any, TypeVar
 
 from ostinato.cache.entry import Entry
@@ -56,13 +56,22 @@ class Predicate:
         return f"<predicate {self}>"
 
 
-def check_predicate(function: object) -> None:
-    """A TypeError for what cannot say yes or no at once."""
+def check_predicate(function: object, given: tuple[str, ...] = ("an event",)) -> None:
+    """A TypeError for what cannot say yes or no at once, or to what it is `given`."""
     if not callable(function):
         raise TypeError(f"{function!r} is no predicate: give a function of an event, or one of ostinato.controller")
     if iscoroutinefunction(function):
         name = getattr(function, "__name__", function)
         raise TypeError(f"predicate {name} is an async def, which is never awaited: make it a plain def")
+    try:
+        called = signature(function)
+    except ValueError:  # a built-in one, which does not say
+        return
+    try:
+        called.bind(*given)
+    except TypeError:
+        name = getattr(function, "__name__", function)
+        raise TypeError(f"predicate {name}{called}: it is given {' and '.join(given)}, and nothing else") from None
 
 
 def all_of(*predicates: EventFunction) -> Predicate:
@@ -82,7 +91,7 @@ def none_of(*predicates: EventFunction) -> Predicate:
 
 def on_update(function: Callable[[Entry, Entry], object], name: str = "") -> Predicate:
     """What a function of the old and the new state says; whatever is no update passes."""
-    check_predicate(function)
+    check_predicate(function, ("the old state", "the new one"))
     return Predicate(
         lambda event: function(event.old, event.new) if isinstance(event, Updated) else True,
         name or getattr(function, "__name__", ""),
@@ -91,7 +100,7 @@ def on_update(function: Callable[[Entry, Entry], object], name: str = "") -> Pre
 
 def where(kind: Kind[T], function: Callable[[T], object]) -> Predicate:
     """What a function of the object says, which is decoded for it: of an update, the new state."""
-    check_predicate(function)
+    check_predicate(function, ("the object",))
     return Predicate(lambda event: function(event.object.read(kind)), getattr(function, "__name__", ""))
 
 

@@ -12,7 +12,7 @@ from tests.unit.controller.stage import Stage, Widget, config_map, staged, widge
 from ostinato.api.meta import Condition, ObjectMeta
 from ostinato.api.object import CustomResource
 from ostinato.api.struct import Struct
-from ostinato.controller import Context, StartupSource, Surroundings, Task, Watch, controller, where
+from ostinato.controller import Context, StartupSource, Surroundings, Task, Watch, controller, on_update, where
 from ostinato.controller.steps import Measured
 from ostinato.kinds.core_v1 import ConfigMap
 from ostinato.world import Clock
@@ -405,6 +405,15 @@ async def _later(*_: Any) -> bool:
     [
         (lambda: [_later], "predicate _later is an async def, which is never awaited: make it a plain def"),
         (lambda: [where(Widget, _later)], "predicate _later is an async def"),
+        (lambda: [lambda: True], r"predicate <lambda>\(\): it is given an event, and nothing else"),
+        (
+            lambda: [where(Widget, lambda old, new: True)],
+            r"predicate <lambda>\(old, new\): it is given the object, and",
+        ),
+        (
+            lambda: [on_update(lambda new: True)],
+            r"\(new\): it is given the old state and the new one, and nothing else",
+        ),
         (lambda: ["generation_changed"], "'generation_changed' is no predicate: give a function of an event"),
         (lambda: _later, r"predicates is a list: predicates=\[_later\]"),
     ],
