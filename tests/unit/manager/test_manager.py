@@ -15,7 +15,16 @@ from ostinato.api.object import kind_of
 from ostinato.cache.informers import Informers
 from ostinato.client import Client
 from ostinato.client.transport import ConnectionLost, DeadlinePassed, Request
-from ostinato.controller import Context, ControllerOptions, Sink, StartupSource, Surroundings, Task, controller
+from ostinato.controller import (
+    Context,
+    ControllerError,
+    ControllerOptions,
+    Sink,
+    StartupSource,
+    Surroundings,
+    Task,
+    controller,
+)
 from ostinato.kinds.coordination_v1 import Lease
 from ostinato.kinds.core_v1 import ConfigMap, Endpoints
 from ostinato.kinds.events_v1 import Event
@@ -306,6 +315,29 @@ async def test_an_error_of_a_part_ends_the_manager_and_is_raised(stage: Stage) -
         await rig.manager.serve()
     assert "in b, which ended the manager" in caught.value.__notes__
     assert "a stops" in rig.said
+
+
+@pytest.mark.parametrize("warm_up", [False, True])
+def test_a_source_that_is_late_ends_the_manager_and_is_named(*, warm_up: bool) -> None:
+    class Late:
+        def __str__(self) -> str:
+            return "a late source"
+
+        async def run(self, sink: Sink) -> None:
+            await asyncio.get_running_loop().create_future()
+
+    @controller(sources=[Late()], sync_timeout=3, warm_up=warm_up)
+    async def waits(request: Any, ctx: Context) -> None: ...
+
+    @staged
+    async def play(stage: Stage) -> None:
+        rig = Rig(stage)
+        rig.manager.add(waits, rig.part("a", leads=False))
+        with pytest.raises(ControllerError, match="controller waits: not ready after 3 s: a late source"):
+            await rig.manager.serve()
+        assert rig.said == ["a starts", "a stops"]
+
+    play()
 
 
 @staged
