@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from ostinato.cache.informers import Informers
 from ostinato.manager.election import Election
+from ostinato.manager.elector import LeadershipLost
 from ostinato.manager.endpoints import Endpoint
 from ostinato.manager.groups import Groups
 from ostinato.world import Clock, Timeout
@@ -82,7 +83,8 @@ class Lifecycle:
     def failed(self, name: str, error: Exception) -> None:
         """A part has failed: the first such error is the reason to end, later ones are logged."""
         if self._failure is not None or self.is_stopping:
-            _logger.error("%s failed while the manager stops: %s", name, error, exc_info=error)
+            told = None if isinstance(error, LeadershipLost) else error
+            _logger.error("%s failed while the manager stops: %s", name, error, exc_info=told)
             return
         _logger.error("%s failed: %s", name, error)
         error.add_note(f"in {name}, which ended the manager")

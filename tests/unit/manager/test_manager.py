@@ -1017,6 +1017,28 @@ def test_a_write_of_which_nobody_knows_what_became_keeps_the_lease_too(outcome: 
     play()
 
 
+def test_a_lease_that_is_lost_while_the_manager_stops_is_told_without_a_traceback(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    @staged
+    async def play(stage: Stage) -> None:
+        rig = Rig(stage, leader_election=QUICK)
+        rig.manager.add(rig.part("slow", stop_takes=25))
+        await rig.start(1)
+
+        def cut(_: Request) -> None:
+            raise ConnectionLost("cut")
+
+        rig.wires["leader-election"].before = cut
+        await rig.stop()
+        assert rig.said == ["slow starts", "slow is dropped"]
+
+    play()
+    (record,) = [each for each in caplog.records if "failed while the manager stops" in each.getMessage()]
+    assert "could not be renewed within 10 s" in record.getMessage()
+    assert record.exc_info is None
+
+
 @staged
 async def test_a_manager_that_cannot_be_put_together_leaves_nothing_open(stage: Stage) -> None:
     class Broken:
