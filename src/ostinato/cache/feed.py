@@ -17,7 +17,7 @@ from ostinato.api.object import KindInfo
 from ostinato.cache.entry import Entry, Form
 from ostinato.cache.events import Added, Deleted, Event, Updated
 from ostinato.cache.fifo import Bookmark, Change, Fifo, Put, Quiet, ReplacedAll, SyncAll, Taken
-from ostinato.cache.freshness import Freshness
+from ostinato.cache.freshness import Fact, Freshness
 from ostinato.cache.indexes import IndexBy
 from ostinato.cache.intake import Intake, Transform
 from ostinato.cache.listener import Listener
@@ -72,7 +72,7 @@ class Feed:
     def __init__(self, source: ListWatch, world: World, options: FeedOptions, watcher: FeedWatcher) -> None:
         self.source = source
         self.store = Store(options.indexes)
-        self.fresh = Freshness(self.store, source)
+        self.fresh = Freshness(self.store, source, self._lost)
         self.has_synced = False  # whether the first list is in the store, and its events are told
         self.last_error: Exception | None = None  # since the last time that all was well
         self._options = options
@@ -123,6 +123,10 @@ class Feed:
 
     def replacement(self, *, anew: bool) -> Replacement:
         return self.store.replacement(anew=anew)
+
+    def _lost(self, fact: Fact) -> None:
+        self.fresh.give_up()
+        self.reflector.doubt(f"{fact} does not come")
 
     def _failed(self, error: Exception) -> None:
         self.last_error = error
@@ -197,14 +201,20 @@ class Feed:
         before = self.store.replace(delta.replacement, delta.resource_version)
         after = delta.replacement.contents.entries
         initial = not self.has_synced
+        if delta.anew:  # whoever has done something about an object may have done it in vain
+            self.fresh.give_up()
+            return [
+                *(Deleted(entry, final_state_known=False) for entry in before.values()),
+                *(Added(entry, relisted=True) for entry in after.values()),
+            ]
         gone = [entry for key, entry in before.items() if key not in after]
         events: list[Event] = [Deleted(entry, final_state_known=False) for entry in gone]
         for key, entry in after.items():
             known = before.get(key)
             if known is None:
                 events.append(Added(entry, initial, relisted=not initial))
-            elif known is not entry:  # of the same version, it is another one that a restored server gave
-                events += _differences(known, entry, relisted=True) or _exchanged(known, entry, relisted=True)
+            elif known is not entry:
+                events += _differences(known, entry, relisted=True)
         return events
 
 
@@ -213,13 +223,8 @@ def _differences(known: Entry, entry: Entry, *, relisted: bool = False) -> tuple
     if known.same_state(entry):
         return ()
     if known.uid != entry.uid:
-        return _exchanged(known, entry, relisted=relisted)
+        return Deleted(known, final_state_known=False), Added(entry, relisted=relisted)
     return (Updated(known, entry, relisted),)
-
-
-def _exchanged(known: Entry, entry: Entry, *, relisted: bool) -> tuple[Event, ...]:
-    """One object has gone, and another has its name."""
-    return Deleted(known, final_state_known=False), Added(entry, relisted=relisted)
 
 
 def _labels(name: str, source: ListWatch) -> dict[str, str]:

@@ -37,10 +37,11 @@ class Remove(msgspec.Struct, frozen=True, gc=False):
 
 
 class ReplacedAll(msgspec.Struct, frozen=True):
-    """The server was listed: this is all there is."""
+    """The server was listed: this is all there is. `anew`: it went back, and nothing is as it was before."""
 
     replacement: Replacement
     resource_version: str
+    anew: bool = False
 
 
 class SyncAll(msgspec.Struct, frozen=True):

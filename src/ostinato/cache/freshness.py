@@ -7,12 +7,14 @@ read what was there before; so the store is told of the write, and reads wait un
 - A deletion has come when the object is gone, is another one of the same name, or waits for its finalizers.
 - A conflict says that what the store has is outdated: it has come when the store has something else.
 - A server that went back to an earlier state, or a cache that stops, ends all waiting.
+- A write that was waited for in vain for more than a minute is lost: a server that was restored does not know of it,
+  and a watch that had fallen silent would have been opened again by then. The cache is told so, to list anew.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from heapq import heappop, heappush
 
 import msgspec
@@ -20,6 +22,7 @@ import msgspec
 from ostinato.api.gvk import NamespacedName
 from ostinato.cache.store import Store
 from ostinato.cache.versions import is_version, order, reached
+from ostinato.client.list_watch import QUIET
 from ostinato.world import Clock
 
 
@@ -88,12 +91,14 @@ Fact = Written | Gone | BeingDeleted | Outdated
 class Expectation:
     """Something that is the case on the server, and that the store is to see."""
 
-    __slots__ = ("_come", "about", "fact", "has_come")
+    __slots__ = ("_come", "_lost", "_missed_at", "about", "fact", "has_come")
 
-    def __init__(self, about: object, fact: Fact) -> None:
+    def __init__(self, about: object, fact: Fact, lost: Callable[[Fact], object] = lambda _: None) -> None:
         self.about = about
         self.fact = fact
         self.has_come = False
+        self._lost = lost
+        self._missed_at: float | None = None  # when somebody first gave up waiting
         self._come: asyncio.Event | None = None  # when somebody waits for it, which few do
 
     def release(self) -> None:
@@ -108,13 +113,22 @@ class Expectation:
             self._come = asyncio.Event()
         await self._come.wait()
 
+    def missed(self, now: float) -> None:
+        """Somebody has waited in vain."""
+        if self._missed_at is None:
+            self._missed_at = now
+        elif now - self._missed_at >= QUIET:
+            self._lost(self.fact)
+
 
 class Freshness:
     """The writes to one collection."""
 
-    def __init__(self, store: Store, about: object) -> None:
+    def __init__(self, store: Store, about: object, lost: Callable[[Fact], object] = lambda _: None) -> None:
+        """`lost` is called when a write will not come any more. Defaults to nobody."""
         self._store = store
         self._about = about
+        self._lost = lost
         self._pending: dict[NamespacedName, list[Expectation]] = {}  # none of them has come
         self._writes: list[tuple[tuple[int, str], int, Expectation]] = []  # of them a heap, by version and number
         self._others: list[Expectation] = []  # and those that come by something else than a version
@@ -122,7 +136,7 @@ class Freshness:
         self._version = ""  # of the store, when it was last looked at
 
     def expect(self, fact: Fact) -> Expectation:
-        expectation = Expectation(self._about, fact)
+        expectation = Expectation(self._about, fact, self._lost)
         if fact.is_met(self._store):
             expectation.release()
         else:
@@ -196,5 +210,8 @@ async def wait_for(expectations: Iterable[Expectation], timeout: float, clock: C
             for each in late:
                 await each.wait()
     except TimeoutError:
-        missing = next(each for each in late if not each.has_come)
+        missing = next((each for each in late if not each.has_come), None)
+        if missing is None:
+            return  # they came in the very moment in which the time was over
+        missing.missed(clock.monotonic())
         raise StaleCache(f"{missing.about}: the cache has not seen {missing.fact} after {timeout:g} s") from None

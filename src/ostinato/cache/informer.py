@@ -218,10 +218,10 @@ class Informer:
             self._cancel_timer(listener)
             listener.remove()
 
-    def doubt(self, version: str) -> None:
-        """What is here is no longer true: the server went back to an earlier state, and has come to this version."""
+    def doubt(self, why: str) -> None:
+        """What is here is no longer true: the server went back to an earlier state."""
         for feed in self._feeds.values():
-            feed.reflector.doubt(version)
+            feed.reflector.doubt(why)
 
     # Its life
 

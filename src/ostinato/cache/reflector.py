@@ -89,7 +89,7 @@ class Reflector:
         self.resource_version = ""  # up to which everything was told
         self._unavailable = False  # the server does not have that version: ask for the latest
         self._went_back = False  # it does not know what was told, and gives the same versions anew
-        self._doubted = ""  # the version by which somebody knows that
+        self._doubted = ""  # why somebody thinks so
         self._limit: Timeout | None = None  # of the watch that is open
         self._paged = False  # the server divides lists into pages even if any state is good enough
         self.source = source
@@ -187,7 +187,7 @@ class Reflector:
         return self._target.replacement(anew=self._went_back)
 
     def _replace(self, replacement: Replacement, version: str) -> None:
-        self.fifo.put(ReplacedAll(replacement, version))
+        self.fifo.put(ReplacedAll(replacement, version, self._went_back))
         self.resource_version = version
         self._unavailable = self._went_back = False
         self._doubted = ""
@@ -227,7 +227,7 @@ class Reflector:
         except TimeoutError:
             if not limit.expired():
                 raise
-            raise self.went_back(self._doubted) from None
+            raise self._gone_back(self._doubted) from None
         finally:
             self._limit = None
             events.close()
@@ -240,17 +240,20 @@ class Reflector:
         asked = error.retry_after if isinstance(error, APIError) else None
         await self._pauses.wait(asked or 0)
 
-    def doubt(self, version: str) -> None:
-        """Somebody knows that the server went back to an earlier state than what was told, and has come to this one."""
+    def doubt(self, why: str) -> None:
+        """Somebody knows that the server went back to an earlier state than what was told."""
         if is_version(self.resource_version):
-            self._doubted = version
+            self._doubted = why
             if self._limit is not None and not self._limit.expired():
                 self._limit.reschedule(self.clock.monotonic())
 
     def went_back(self, version: str) -> StateWentBack:
         """The server is at an earlier state than the one that was told; its error."""
+        return self._gone_back(f"it is at {version}")
+
+    def _gone_back(self, why: str) -> StateWentBack:
         self._unavailable = self._went_back = True
-        return StateWentBack(f"{self.source}: the server went back from version {self.resource_version} to {version}")
+        return StateWentBack(f"{self.source}: the server went back from version {self.resource_version}: {why}")
 
 
 class _Telling:

@@ -64,7 +64,7 @@ class Replacement:
     __slots__ = ("_anew", "_current", "_packer", "contents")
 
     def __init__(self, current: Contents, packer: Packer, *, anew: bool = False) -> None:
-        self._anew = anew  # the same version may be another state
+        self._anew = anew  # nothing is taken over
         self._current = current
         self._packer = packer
         self.contents = Contents(index.by for index in current.indexes.values())
@@ -72,7 +72,7 @@ class Replacement:
     def put(self, entry: Entry) -> None:
         key = entry.key
         known = self._current.entries.get(key)
-        if known is None or not known.same_state(entry) or (self._anew and known.data != entry.data):
+        if known is None or self._anew or not known.same_state(entry):
             self.contents.put(entry)
             self.contents.entries[key] = self._packer.packed(entry, b"" if known is None else known.reference)
             return
@@ -167,7 +167,7 @@ class Store:
         self.resource_version = resource_version
 
     def replacement(self, *, anew: bool = False) -> Replacement:
-        """Begin a new state. `anew`: an object of a version that is here is looked at all the same."""
+        """Begin a new state. `anew`: what is here counts for nothing, not even if its version is the same."""
         return Replacement(self._contents, self._packer, anew=anew)
 
     def replace(self, replacement: Replacement, resource_version: str) -> dict[NamespacedName, Entry]:

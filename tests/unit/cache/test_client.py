@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -22,6 +23,7 @@ from ostinato.cache import (
     by_label,
     own_writes,
 )
+from ostinato.cache.freshness import Written
 from ostinato.client import Client, MergePatch, MetadataOf, Unstructured
 from ostinato.kinds.core_v1 import ConfigMap, Namespace, Secret
 from ostinato.server.core import Server
@@ -383,6 +385,22 @@ async def test_an_answer_tells_that_the_server_was_restored_long_before_a_bookma
             await client.create(config_map(f"new-{number}"))
         await scene.world.clock.sleep(5)
         assert not [each for each in scene.transport.requests if each.method == "GET"], "and once is enough"
+
+
+@played
+async def test_a_write_that_a_restored_server_has_lost_blocks_nobody_for_ever(scene: Scene) -> None:
+    client = await scene.watching(ConfigMap)
+    async with Restored(scene) as restored:
+        await restored.create(config_map("theirs"))
+        scene.informers.of(ConfigMap).feeds[0].fresh.expect(Written(NamespacedName("default", "mine"), "99999"))
+        read = None
+        for _ in range(12):
+            with suppress(StaleCache):
+                read = await client.list(ConfigMap, namespace="default")
+                break
+        assert read is not None
+        await scene.world.clock.sleep(5)
+        assert await client.get(ConfigMap, "theirs"), "what is there is listed anew"
 
 
 @played

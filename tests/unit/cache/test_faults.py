@@ -163,7 +163,8 @@ def test_what_a_restored_server_writes_under_a_version_that_was_used_before_is_t
         await simulation.clock.sleep(5)
         assert state(informer) == truth(server)
         assert informer.lister(Pod).get(key("x")).spec.node_name == "after"
-        assert sorted(heard.words) == ["added x", "gone x", "gone y"]
+        assert {"gone x", "added x", "gone y"} <= set(heard.words)
+        assert {"gone a", "added a"} <= set(heard.words), "what was done about it may be lost, though it is as it was"
 
     with_informer(scenario)
 

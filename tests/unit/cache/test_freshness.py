@@ -114,6 +114,36 @@ def test_a_server_that_went_back_ends_all_waiting() -> None:
     assert fresh.pending() == []
 
 
+def test_what_comes_in_the_moment_in_which_the_time_is_up_has_come() -> None:
+    simulation = Simulation(1)
+
+    async def main() -> None:
+        fresh = Freshness(Store(), "pods")
+        late = [fresh.expect(Written(key("a"), "5"))]
+        waiter = asyncio.ensure_future(wait_for(late, 2, simulation.clock))
+        await simulation.clock.sleep(0)
+        simulation.clock.timer(2, fresh.give_up)
+        await waiter
+
+    simulation.run(main())
+
+
+def test_what_was_waited_for_in_vain_for_more_than_a_minute_is_lost_and_the_cache_is_told() -> None:
+    simulation = Simulation(1)
+    lost: list[str] = []
+
+    async def main() -> None:
+        fresh = Freshness(Store(), "pods", lambda fact: lost.append(str(fact)))
+        late = [fresh.expect(Written(key("a"), "5"))]
+        for _ in range(8):
+            with pytest.raises(StaleCache):
+                await wait_for(late, 10, simulation.clock)
+        assert simulation.clock.monotonic() == pytest.approx(80)
+
+    simulation.run(main())
+    assert lost == ["version 5 of default/a"]
+
+
 def test_waiting_ends_when_all_has_come_or_the_time_is_up() -> None:
     simulation = Simulation(1)
 
