@@ -28,6 +28,7 @@ from ostinato.api.markers import (
     Inexact,
     MapAtomic,
     Marker,
+    Nullable,
     PatchMerge,
     PatchReplace,
     PatchRetainKeys,
@@ -125,6 +126,8 @@ class SchemaBuilder:
     def value(self, reading: Reading, at: Place) -> Json:
         """The schema of what an annotation says."""
         markers = reading.markers
+        if Nullable() in markers and not reading.none and reading.core is not Any:
+            raise at.error(f"{name_of(reading.core)} cannot be None, and Nullable() says that it may: add | None")
         typed = [marker for marker in markers if isinstance(marker, SchemaType)]
         if Schemaless() in markers:
             schema: Json = {**ANYTHING}
@@ -141,8 +144,10 @@ class SchemaBuilder:
         """The schema of a type alone."""
         core = reading.core
         source = get_origin(core) or core
-        if core is Any or core is msgspec.Raw:
+        if core is Any:
             return {**ANYTHING}
+        if core is msgspec.Raw:
+            raise at.error("msgspec.Raw is bytes that no update can be made of: use Any")
         if core is types.NoneType:
             raise at.error("None alone says nothing: use Any, or the type that there may be")
         if source is Literal:
