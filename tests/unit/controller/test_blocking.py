@@ -111,7 +111,7 @@ async def test_a_plain_function_that_returns_a_coroutine_is_told_so(light: Light
 
     async with light.running(light.controller(outer, StartupSource([A]))):
         await light.settle()
-    assert "returned <coroutine object" in light.log.texts()[0]
+    assert "inner(…), which it has to await" in light.log.texts()[0]
 
 
 def really(play: Any, **world: Any) -> None:

@@ -118,6 +118,18 @@ async def test_reviews_are_answered_over_https() -> None:
 
 
 @running
+async def test_a_connection_that_was_closed_twice_does_not_keep_the_server_from_stopping() -> None:
+    async with serving() as (caller, server):
+        await caller.post(admission_review(widget()))
+        assert server._http is not None
+        (connection,) = server._http.connections
+        assert connection.transport is not None
+        connection.transport.close()
+        connection.transport.close()
+        await server.stop(1)
+
+
+@running
 async def test_other_methods_and_paths_are_refused() -> None:
     async with serving() as (caller, _):
         assert await caller.post(b"", method="GET") == (405, "reviews are posted\n")
