@@ -3,7 +3,8 @@
 - It begins with what is there, as a stream if the server can do that, else as a list, and goes on with a watch.
 - A watch that ends, breaks or falls silent is opened again where it got to; nothing is listed for that.
 - It lists again only if the server no longer has what was missed (410, in the answer or in the stream), has gone back
-  to an earlier state (a bookmark tells, or somebody who knows), or refuses to be watched.
+  to an earlier state (a bookmark tells, or somebody who knows), or refuses to be watched. A server that went back says
+  nothing in a watch from a version that it has not reached: after two silent ones it is asked whether it has.
 - It never gives up: failures are told to `on_error` and followed by a pause. The store stays as it is meanwhile.
 """
 
@@ -38,6 +39,7 @@ from ostinato.client.list_watch import (
     ListWatch,
     RawEvent,
     WatchOptions,
+    WatchStalled,
     error_of,
 )
 from ostinato.client.transport import TransportError
@@ -46,6 +48,7 @@ from ostinato.world import Timeout, World
 PAGE_SIZE: Final = 500
 SHORTEST_WATCH: Final = 300  # seconds after which a server is asked to end a watch; up to twice as long
 _VERY_SHORT: Final = 1.0
+_SUSPICIOUS: Final = 2  # silent watches in a row
 _NOT_OLDER: Final = "NotOlderThan"
 _logger = logging.getLogger("ostinato.cache")
 
@@ -90,6 +93,7 @@ class Reflector:
         self._unavailable = False  # the server does not have that version: ask for the latest
         self._went_back = False  # it does not know what was told, and gives the same versions anew
         self._doubted = ""  # why somebody thinks so
+        self._silent = 0  # watches in a row that were open and told nothing, not even a bookmark
         self._limit: Timeout | None = None  # of the watch that is open
         self._paged = False  # the server divides lists into pages even if any state is good enough
         self.source = source
@@ -199,8 +203,11 @@ class Reflector:
         while True:
             telling = _Telling(self, intake)
             try:
+                if self._silent >= _SUSPICIOUS:
+                    await self._check_state()
                 await self._follow(telling, events)
             except (TooManyRequests, TransportError) as error:
+                self._silent = self._silent + 1 if isinstance(error, WatchStalled) and not telling.count else 0
                 if isinstance(error, TooManyRequests) or not telling.lasted():
                     self._on_error(error)
                     await self._pause(error)
@@ -210,6 +217,19 @@ class Reflector:
                 if not telling.lasted():
                     raise VeryShortWatch(f"{self.source}: the watch ended at once, without an event")
             events = None
+
+    async def _check_state(self) -> None:
+        """`StateWentBack` if the server has not reached what was told. One object is enough to be told that."""
+        self._silent = 0
+        if not is_version(self.resource_version):
+            return
+        options = ListOptions(limit=1, resource_version=self.resource_version, resource_version_match=_NOT_OLDER)
+        try:
+            await self.source.list(options)
+        except APIError as error:
+            if is_too_large(error):
+                raise self._gone_back(str(error)) from None
+            raise
 
     async def _follow(self, telling: _Telling, events: EventStream | None) -> None:
         """One watch, to its end: that of a stream which is open, or another."""
@@ -259,7 +279,7 @@ class Reflector:
 class _Telling:
     """Puts the events of one watch into the FIFO, and notes up to which version everything is there."""
 
-    __slots__ = ("_begun", "_clock", "_count", "_fifo", "_intake", "_reflector", "_unordered")
+    __slots__ = ("_begun", "_clock", "_fifo", "_intake", "_reflector", "_unordered", "count")
 
     def __init__(self, reflector: Reflector, intake: Intake) -> None:
         self._reflector = reflector
@@ -267,7 +287,7 @@ class _Telling:
         self._clock = reflector.clock
         self._intake = intake
         self._begun: float | None = None  # when the watch was open
-        self._count = 0  # events so far, bookmarks too
+        self.count = 0  # events so far, bookmarks too
         self._unordered = reflector.resource_version in ("", "0")  # what is there comes first, in no order of versions
 
     def begin(self) -> None:
@@ -277,11 +297,11 @@ class _Telling:
         """Whether it told anything, or was open for some time."""
         if self._begun is None:
             return False
-        return self._count > 0 or self._clock.monotonic() - self._begun >= _VERY_SHORT
+        return self.count > 0 or self._clock.monotonic() - self._begun >= _VERY_SHORT
 
     def tell(self, event: RawEvent) -> None:
         """An `APIError` if that is what the event tells of."""
-        self._count += 1
+        self.count += 1
         kind = event.type
         if kind == ERROR:
             raise error_of(event)

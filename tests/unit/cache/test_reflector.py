@@ -828,3 +828,33 @@ def test_a_server_that_went_back_to_an_earlier_state_is_listed() -> None:
         assert informer.resource_version == "51"
 
     with_informer(scenario)
+
+
+def test_a_server_that_went_back_and_says_nothing_is_asked_after_two_silent_watches() -> None:
+    async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
+        server.cut()
+        server.version = 50
+        server.history.clear()
+        server.objects.clear()
+        server.dropping = True  # a watch from version 103 is told nothing of what comes before it
+        server.put("restored")
+        await simulation.clock.sleep(100)
+        assert state(informer) != truth(server)
+        await simulation.clock.sleep(60)
+        assert state(informer) == truth(server)
+        assert informer.resource_version == "51"
+
+    with_informer(scenario)
+
+
+def test_a_server_that_is_silent_and_where_it_was_is_asked_for_one_object_and_not_listed() -> None:
+    async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
+        await simulation.clock.sleep(500)
+        asked = [each for each in server.lists if each.limit != 500]
+        assert len(asked) == 3
+        assert set(asked) == {
+            ListOptions(limit=1, resource_version=informer.resource_version, resource_version_match="NotOlderThan")
+        }
+        assert state(informer) == truth(server)
+
+    with_informer(scenario)
