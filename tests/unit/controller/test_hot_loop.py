@@ -29,6 +29,8 @@ async def test_a_controller_that_wakes_itself_is_found_held_back_and_reported(st
     await stage.people.create(widget("a"))
     async with stage.running(restless):
         await stage.settle(600)
+        held_back = stage.metrics.value("ostinato_reconcile_hot_loops_total", controller="restless")
+        assert held_back == len([text for text in stage.log.texts() if "a hot loop" in text]) > 0
     assert len(runs) < 40, "it would have been thousands"
     assert round(runs[-1] - runs[-2]) == 60
     first = stage.log.texts()[0]
