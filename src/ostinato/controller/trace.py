@@ -22,11 +22,11 @@ def shorten(error: BaseException) -> bool:
 
     Whether there is such code. If there is none, all stays as it is.
     """
-    parts = {each: _users_part(each.__traceback__) for each in _chain(error)}
-    if all(part is None for part in parts.values()):
+    parts = [(each, _users_part(each.__traceback__)) for each in _chain(error)]
+    if all(part is None for _, part in parts):
         return False
-    for each, part in parts.items():  # None: what was made of a user's error, which tells the place
-        each.__traceback__ = part
+    for each, part in parts:  # None: what was made of a user's error, which tells the place
+        each.with_traceback(part)  # not by assignment, which errors that are frozen refuse
     return True
 
 

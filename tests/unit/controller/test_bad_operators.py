@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -38,6 +39,18 @@ async def never_removes_its_finalizer(each: Widget, ctx: Context) -> None:
 
 async def raises(each: Widget, ctx: Context) -> None:
     raise LookupError("no such thing")
+
+
+@dataclass(frozen=True)  # so it has no hash that could be taken of it, and takes no assignments
+class Overdrawn(Exception):  # noqa: N818 - reads as what happened
+    accounts: list[str]
+
+    def __str__(self) -> str:
+        return f"overdrawn: {self.accounts[0]}"
+
+
+async def raises_a_dataclass(each: Widget, ctx: Context) -> None:
+    raise Overdrawn(["savings"])
 
 
 async def returns_nonsense(each: Widget, ctx: Context) -> Any:
@@ -105,6 +118,7 @@ BAD: list[tuple[Callable[..., Any], dict[str, Any], str]] = [
         "Widget default/bad is being deleted and still there, for its finalizers example.dev/mine; if they are this",
     ),
     (raises, {}, "controller bad: Widget default/bad: LookupError: no such thing"),
+    (raises_a_dataclass, {}, "controller bad: Widget default/bad: Overdrawn: overdrawn: savings"),
     (returns_nonsense, {}, "returned {'requeue': True} (dict); return None, or Result(requeue_after=…) to run again"),
     (exits, {}, "it called sys.exit(1)"),
     (never_returns, {"reconcile_timeout": 30.0}, "ReconcileTimeout: it took longer than 30 s, and was cancelled"),
