@@ -42,6 +42,14 @@ class CaBundles:
         """Whether there was every place when it was last looked at."""
         return not self._missing
 
+    async def appeared(self) -> bool:
+        """Whether there is one by now of the places that were missing."""
+        for place in self._missing:
+            if await self._objects.get(place.kind, place.name) is not None:
+                self._missing.discard(place)
+                return True
+        return False
+
     async def put(self, authorities: bytes) -> None:
         """Write the bundle wherever it is not.
 

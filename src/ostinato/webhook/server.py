@@ -173,14 +173,17 @@ class WebhookServer:
             await self._pause()
 
     async def _pause(self) -> None:
-        """Until the next round; of what does not exist yet, it is looked meanwhile whether it does."""
+        """Until the next round, which comes early when something exists that the last one found missing.
+
+        It alone writes: this replica may not know yet that another has renewed the certificate.
+        """
         clock = self._world.clock
         until = clock.monotonic() + self._certificates.interval
         while self._bundles is not None and not self._bundles.complete and clock.monotonic() < until:
             await clock.sleep(_MISSING_SECONDS)
-            if self._shown is not None:
-                with suppress(APIError, TransportError):  # the next round tells of it
-                    await self._make_known(self._shown)
+            with suppress(APIError, TransportError):  # the next round tells of it
+                if await self._bundles.appeared():
+                    return
         await clock.sleep(max(until - clock.monotonic(), 0.0))
 
     async def _refresh(self) -> None:

@@ -405,6 +405,25 @@ def test_what_did_not_exist_has_its_bundle_seconds_after_it_does() -> None:
     on_a_server(main)
 
 
+def test_a_replica_that_waits_for_a_configuration_leaves_the_newer_bundle_of_another_alone() -> None:
+    async def main(simulation: Simulation, objects: ClientObjects, client: Client) -> None:
+        await objects.create(configuration(VALIDATING, "a.example.dev"))
+        places = [Place(VALIDATING, "hooks"), Place(MUTATING, "hooks")]
+        server = WebhookServer(simulation, MadeCertificates(simulation, HOSTS), bundles=CaBundles(objects, places))
+        refreshing = asyncio.create_task(server.keep_fresh())
+        await simulation.clock.sleep(30)
+        newer = await MadeCertificates(simulation, HOSTS).current()
+        await CaBundles(objects, places).put(newer.authorities)  # by another replica, which has renewed the certificate
+        await simulation.clock.sleep(10)
+        expected = [base64.b64encode(newer.authorities).decode()]
+        assert bundles_of(await objects.get(VALIDATING, "hooks")) == expected
+        refreshing.cancel()
+        with suppress(asyncio.CancelledError):
+            await refreshing
+
+    on_a_server(main)
+
+
 def test_a_writer_that_was_faster_is_not_overwritten(caplog: pytest.LogCaptureFixture) -> None:
     async def main(simulation: Simulation, objects: ClientObjects, client: Client) -> None:
         await objects.create(configuration(VALIDATING, "a.example.dev"))
