@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import inspect
 import typing
 from typing import Any
 
@@ -16,19 +17,25 @@ def class_of(model: Any) -> Any:
 
 def hints_of(model: Any) -> dict[str, Any]:
     """The annotations of a class by attribute, its own and those of its bases."""
-    hints = typing.get_type_hints(class_of(model), include_extras=True)
-    given = _given(model)
-    return {name: _filled(hint, given) for name, hint in hints.items()} if given else hints
-
-
-def _given(model: Any) -> dict[Any, Any]:
-    """By type variable, the types that a class, and bases of it, are given."""
     cls = class_of(model)
-    given = {} if cls is model else dict(zip(cls.__parameters__, typing.get_args(model), strict=False))
-    for base in getattr(cls, "__orig_bases__", ()):
+    hints = typing.get_type_hints(cls, include_extras=True)
+    given = _given(model)
+    if not any(given.values()):
+        return hints
+    # One type variable may stand for different types in a class and in a base of it: each has its own.
+    written = {name: each for each in reversed(cls.__mro__) for name in inspect.get_annotations(each)}
+    return {name: _filled(hint, given.get(written[name], {})) for name, hint in hints.items()}
+
+
+def _given(model: Any) -> dict[Any, dict[Any, Any]]:
+    """By class, the model's and those of its bases, the types that its type variables are given."""
+    cls = class_of(model)
+    own = {} if cls is model else dict(zip(cls.__parameters__, typing.get_args(model), strict=False))
+    found = {cls: own}
+    for base in vars(cls).get("__orig_bases__", cls.__bases__):
         if class_of(base) is not typing.Generic:
-            given |= {variable: _filled(each, given) for variable, each in _given(base).items()}
-    return given
+            found |= _given(_filled(base, own))
+    return found
 
 
 def _filled(annotation: Any, given: dict[Any, Any]) -> Any:

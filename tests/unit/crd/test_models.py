@@ -241,6 +241,10 @@ class Numbers(Sized[int]):
     total: int = 0
 
 
+class Rows(Page[list[T]], Generic[T]):
+    sum: T
+
+
 @dataclass
 class Box(Generic[T]):
     content: dict[str, T]
@@ -262,6 +266,12 @@ def test_a_generic_model_has_the_types_that_it_is_given() -> None:
     found = schema_of(Shelf)["properties"]
     assert found["texts"]["properties"]["first"] == {"type": "string"}
     assert found["box"]["properties"]["content"]["additionalProperties"]["properties"] == pages
+
+
+def test_a_type_variable_may_stand_for_another_type_in_a_base() -> None:
+    found = schema_of(Rows[int])["properties"]
+    assert found["first"] == {"type": "array", "items": {"type": "integer"}}
+    assert found["sum"] == {"type": "integer"}
 
 
 def test_a_generic_model_without_types_says_what_is_missing() -> None:
