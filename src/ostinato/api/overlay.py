@@ -36,10 +36,10 @@ def _value(raw: Any, encoded: Any, shape: Shape) -> Any:
         case "map" if isinstance(raw, dict) and shape.inner is not None:
             inner = shape.inner
             return {key: _value(raw[key], item, inner) if key in raw else item for key, item in encoded.items()}
-        case "list" if shape.inner is not None and shape.inner.type is float and raw == encoded:
+        case "list" if shape.inner is not None and raw == encoded and _innermost(shape.inner) is float:
             return raw
-        case "leaf" if _means_the_same(raw, encoded, shape.type):
-            return raw
+        case "leaf" if raw == encoded or _means_the_same(raw, encoded, shape.type):
+            return raw  # 1 as well: 1.0 in its place would be news to a server
         case "union" if isinstance(raw, dict) and isinstance(encoded, dict):
             struct = shape.struct_for(encoded)
             if struct is not None and shape.struct_for(raw) is struct:  # of another one, nothing is meant any more
@@ -64,7 +64,7 @@ def _struct(raw: dict[str, Any], encoded: dict[str, Any], shape: Shape) -> dict[
 def _keep_default(result: dict[str, Any], field: Field, raw: Any) -> None:
     """A known field that is at its default, and so not encoded: it stays if it said the same before."""
     if field.empty_struct is not None and isinstance(raw, dict):
-        kept = _struct(raw, {}, field.shape)
+        kept = _struct(raw, to_dict(field.empty_struct), field.shape)
         if kept or not raw:
             result[field.wire] = kept
     elif raw == msgspec.to_builtins(field.default, enc_hook=encode_leaf):
@@ -79,8 +79,10 @@ def _list(raw: list[Any], encoded: list[Any], shape: Shape, inner: Shape) -> lis
     elif len(raw) == len(encoded):
         matches = raw
     else:
-        same = {_canonical(_known(item, inner)): item for item in raw}
-        matches = [same.get(_canonical(item)) for item in encoded]
+        same: dict[bytes, list[Any]] = {}
+        for item in reversed(raw):
+            same.setdefault(_said(item, inner), []).append(item)
+        matches = [(same.get(_said(item, inner)) or [None]).pop() for item in encoded]
     return [item if match is None else _value(match, item, inner) for match, item in zip(matches, encoded, strict=True)]
 
 
@@ -101,29 +103,44 @@ def _key(item: Any, keys: tuple[str, ...], inner: Shape) -> tuple[str, ...]:
         return (repr(item),)
     struct = inner.struct_for(item) if inner.form == "union" else inner
     fields = {} if struct is None else fields_by_wire(struct.type)
-    return tuple(repr(item[key] if key in item or key not in fields else fields[key].default) for key in keys)
+    return tuple(repr(item[key] if key in item else fields[key].default if key in fields else None) for key in keys)
+
+
+def _said(item: Any, shape: Shape) -> bytes:
+    """What an item says, however it says it."""
+    return msgspec.json.encode(_known(item, shape), order="deterministic")
 
 
 def _known(value: Any, shape: Shape) -> Any:
-    """The value without what the class does not know."""
+    """The value without what the class does not know and what is at its default, which not everybody writes."""
     match shape.form:
         case "struct" if isinstance(value, dict):
-            known = {field.wire: field.shape for field in shape.fields}
-            tag = () if shape.tag is None else (shape.tag[0],)
-            return {name: _known(value[name], known[name]) for name in known if name in value} | {
-                name: value[name] for name in tag if name in value
-            }
+            known = {name: value[name] for name in (() if shape.tag is None else shape.tag[:1]) if name in value}
+            for field in shape.fields:
+                inner = _known(value.get(field.wire), field.shape)
+                default = msgspec.to_builtins(field.default, enc_hook=encode_leaf)
+                if inner is not None and inner != _known(default, field.shape):
+                    known[field.wire] = inner
+            return known
         case "union" if isinstance(value, dict) and (struct := shape.struct_for(value)) is not None:
             return _known(value, struct)
         case "list" if isinstance(value, list) and shape.inner is not None:
             return [_known(item, shape.inner) for item in value]
         case "map" if isinstance(value, dict) and shape.inner is not None:
             return {key: _known(item, shape.inner) for key, item in value.items()}
+        case "leaf" if shape.type is float and isinstance(value, int):
+            return float(value)
+        case "leaf":
+            try:
+                return encode_leaf(decode_leaf(shape.type, value))
+            except (NotImplementedError, TypeError, ValueError):
+                return value
     return value
 
 
-def _canonical(value: Any) -> bytes:
-    return msgspec.json.encode(value, order="deterministic")
+def _innermost(shape: Shape) -> Any:
+    """The type of what lists in lists hold at last."""
+    return shape.type if shape.inner is None else _innermost(shape.inner)
 
 
 def _has_structs(shape: Shape) -> bool:
@@ -132,9 +149,7 @@ def _has_structs(shape: Shape) -> bool:
 
 
 def _means_the_same(raw: Any, encoded: Any, leaf: type[Any]) -> bool:
-    """Whether two texts are one quantity or time, or two numbers the same: 1.0 in place of 1 is news to a server."""
-    if raw == encoded:
-        return True
+    """Whether two texts are the same quantity or time."""
     try:
         return bool(decode_leaf(leaf, raw) == decode_leaf(leaf, encoded))
     except (NotImplementedError, TypeError, ValueError):
