@@ -320,6 +320,26 @@ async def test_a_command_can_be_changed_or_refused_before_it_runs(api: Api) -> N
     assert len(asked) == 1
 
 
+@asking
+async def test_what_is_asked_of_others_through_the_server_can_be_refused(api: Api) -> None:
+    seen: list[Any] = []
+
+    def refuse(request: Json) -> Json:
+        seen.append((request["kind"]["kind"], request["name"], request["operation"], request["object"].get("path")))
+        return {"allowed": False, "status": {"message": "not through here"}}
+
+    Hooks(api, v=refuse)
+    rule = {**FOR_MAPS, "operations": ["CONNECT"], "resources": ["pods/proxy", "services/proxy", "nodes/proxy"]}
+    await configure(api, "validating", hook("v", rules=[rule]))
+    for path in ("namespaces/default/pods/p:80/proxy", "namespaces/default/services/s/proxy/a%20b", "nodes/n/proxy/x"):
+        assert (await api.get(f"/api/v1/{path}")).message.endswith("denied the request: not through here")
+    assert seen == [
+        ("PodProxyOptions", "p:80", "CONNECT", None),
+        ("ServiceProxyOptions", "s", "CONNECT", "/a b"),
+        ("NodeProxyOptions", "n", "CONNECT", "/x"),
+    ]
+
+
 @pytest.mark.parametrize(("policy", "seen"), [("Never", "early"), ("IfNeeded", "late")])
 def test_a_policy_is_asked_again_after_a_webhook_if_it_wants_to_be(policy: str, seen: str) -> None:
     @asking

@@ -2,6 +2,7 @@
 
 What is asked is named `NAME`, `NAME:PORT` or `SCHEME:NAME:PORT`. Addresses that mean this machine, or nobody in
 particular, are refused: the server would be asked in its own name. The Pods of a node in this process may have them.
+Admission is asked first, about the path alone, whether or not there is what is asked.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterator
 from ipaddress import ip_address
 from typing import NamedTuple
+from urllib.parse import unquote
 
 from ostinato.api.errors import BadRequest, InternalError, NotFound, ServiceUnavailable, Unknown
 from ostinato.api.quoting import quote
@@ -43,9 +45,19 @@ def _handler(
     answer: Callable[[Context, _Asked], Awaitable[Answer]],
 ) -> Callable[[Context], Awaitable[Answer]]:
     async def handle(context: Context) -> Answer:
+        options = _options(context)
+        await context.admission.mutate(context, "CONNECT", options, None, None)
+        await context.admission.validate(context, "CONNECT", options, None, None)
         return await answer(context, _asked(context))
 
     return handle
+
+
+def _options(context: Context) -> Json:
+    """What is asked for, as admission sees it."""
+    path = unquote(_rest(context))
+    told = {"kind": context.resource.subresources["proxy"].kind.kind, "apiVersion": "v1"}
+    return {**told, "path": path} if path else {**told}
 
 
 class _Asked(NamedTuple):
