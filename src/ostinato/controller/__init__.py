@@ -15,7 +15,7 @@ import sys
 from types import ModuleType
 from typing import Any
 
-from ostinato.controller.applying import ForeignObject
+from ostinato.controller.applying import ForeignObject, StillOwned
 from ostinato.controller.builder import Builder, Watched
 from ostinato.controller.channel import Channel, ChannelSource
 from ostinato.controller.context import Context
@@ -85,6 +85,7 @@ __all__ = [
     "Source",
     "Span",
     "StartupSource",
+    "StillOwned",
     "Surroundings",
     "Task",
     "TerminalError",

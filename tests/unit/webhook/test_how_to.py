@@ -34,6 +34,13 @@ def test_the_examples_of_the_how_to_run() -> None:
         assert odd.warnings == ["spec.image: latest moves, name a version"]
         filled = await ask(admission_review(widget()), "/mutate-example-dev-v1-widget")
         assert filled.applied_to(widget()) == widget(replicas=2)
+        scale = {"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": "a"}, "spec": {"replicas": 101}}
+        dispatcher.add([names["few"], names["no_shells"]])
+        many = await ask(admission_review(scale, operation="UPDATE", subResource="scale"), "/few")
+        assert many.message == "too many"
+        shell = {"apiVersion": "v1", "kind": "PodExecOptions", "command": ["sh"]}
+        entering = admission_review(shell, operation="CONNECT", subResource="exec", name="p")
+        assert (await ask(entering, "/validate--v1-pod")).message.endswith("may not enter p")
         converted = await ask(conversion_review([widget(replicas=4)]), "/convert")
         assert converted.response["convertedObjects"][0]["spec"] == {"count": 4}
         world.executor.close()
