@@ -25,6 +25,7 @@ from ostinato.api import access
 from ostinato.api.access import AnyObject
 from ostinato.api.errors import Conflict
 from ostinato.api.gvk import GroupVersionKind
+from ostinato.api.object import Object
 from ostinato.cache.informers import Informers
 from ostinato.cache.noting import Noting
 from ostinato.cache.reader import PATIENCE, CachedReader
@@ -62,19 +63,19 @@ class CachedClient(CachedReader):
 
     async def create(self, instance: A, **options: Unpack[CreateOptions]) -> A:
         """As `Client.create`."""
-        return await self._written(self.live.create(instance, **options), access.gvk(instance), options)
+        return await self._written(_kind_of(instance), self.live.create(instance, **options), options)
 
     async def update(self, instance: A, **options: Unpack[WriteOptions]) -> A:
         """As `Client.update`."""
         try:
-            return await self._written(self.live.update(instance, **options), access.gvk(instance), options)
+            return await self._written(_kind_of(instance), self.live.update(instance, **options), options)
         except Conflict as error:
             self._conflicted(instance, error)
             raise
 
     async def apply(self, instance: A, *, force: bool = False, **options: Unpack[WriteOptions]) -> A:
         """As `Client.apply`."""
-        return await self._written(self.live.apply(instance, force=force, **options), access.gvk(instance), options)
+        return await self._written(_kind_of(instance), self.live.apply(instance, force=force, **options), options)
 
     @overload
     async def patch(
@@ -95,14 +96,13 @@ class CachedClient(CachedReader):
         """As `Client.patch`."""
         if patch is not None:
             try:
-                return await self._written(
-                    self.live.patch(target, name, patch, **options), view_of(target).gvk, options
-                )
+                kind = view_of(target).gvk
+                return await self._written(kind, self.live.patch(target, name, patch, **options), options)
             except Conflict as error:
                 self._patch_conflicted(view_of(target), name, options.get("namespace"), patch, error)
                 raise
         try:
-            return await self._written(self.live.patch(target, **options), access.gvk(target), options)
+            return await self._written(_kind_of(target), self.live.patch(target, **options), options, unless=target)
         except Conflict as error:
             self._conflicted(target, error)
             raise
@@ -135,11 +135,12 @@ class CachedClient(CachedReader):
         """As `Client.delete`."""
         view: View[Any]
         if name is None:
-            await self._answered(self.live.delete(target, missing_ok=missing_ok, **options))
+            await self._answered(self.live.delete(target, missing_ok=missing_ok, **options), options)
             view, found, uid = view_like(target), access.key(target), access.uid(target)
             name, namespace = found.name, found.namespace or None
         else:
-            await self._answered(self.live.delete(target, name, namespace=namespace, missing_ok=missing_ok, **options))
+            deleting = self.live.delete(target, name, namespace=namespace, missing_ok=missing_ok, **options)
+            await self._answered(deleting, options)
             view, uid = view_of(target), options.get("uid", "")
         if not options.get("dry_run"):
             for informer in self._reads.watching(MetadataOf(view)):
@@ -155,9 +156,8 @@ class CachedClient(CachedReader):
         **options: Unpack[DeletionOptions],
     ) -> None:
         """As `Client.delete_all_of`."""
-        await self._answered(
-            self.live.delete_all_of(kind, namespace=namespace, labels=labels, fields=fields, **options)
-        )
+        deleting = self.live.delete_all_of(kind, namespace=namespace, labels=labels, fields=fields, **options)
+        await self._answered(deleting, options)
         if fields is None and not options.get("dry_run"):
             self._noting.deleted_all(view_of(kind).gvk, namespace, labels)
 
@@ -165,18 +165,22 @@ class CachedClient(CachedReader):
         """As `Client.retry_on_conflict`. What `function` reads through this client is what it was in conflict with."""
         return await self.live.retry_on_conflict(function, backoff)
 
-    async def _answered(self, write: Awaitable[T]) -> T:
+    async def _answered(self, write: Awaitable[T], options: Any) -> T:
+        """The answer to a write, or that there was none. Any: the options are one of the typed dicts above."""
         try:
             return await write
         except BaseException as error:
-            self._noting.failed(error)
+            if not options.get("dry_run"):
+                self._noting.failed(error)
             raise
 
-    async def _written(self, write: Awaitable[A], gvk: GroupVersionKind, options: Any) -> A:
-        """The answer to a write of this kind, noted. Any: the options are one of the typed dicts above."""
-        seen = self._noting.seen(gvk)
-        answer = await self._answered(write)
-        if not options.get("dry_run"):
+    async def _written(
+        self, kind: GroupVersionKind | None, write: Awaitable[A], options: Any, *, unless: object = None
+    ) -> A:
+        """The answer to a write of this kind, noted; `unless` it is this very object: then nothing was sent."""
+        seen = "" if kind is None else self._noting.seen(kind)
+        answer = await self._answered(write, options)
+        if answer is not unless and not options.get("dry_run"):
             self._noting.written(answer, seen)
         return answer
 
@@ -193,3 +197,8 @@ class CachedClient(CachedReader):
     def _conflicted(self, instance: AnyObject, error: Conflict) -> None:
         if _MODIFIED in error.message:
             self._noting.outdated(instance)
+
+
+def _kind_of(instance: Any) -> GroupVersionKind | None:
+    """None of what is no object: the client of the server refuses that, and says what is wanted."""
+    return access.gvk(instance) if isinstance(instance, Object | dict) else None

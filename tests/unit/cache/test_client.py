@@ -24,13 +24,22 @@ from ostinato.cache import (
     own_writes,
 )
 from ostinato.cache.freshness import Written
+from ostinato.cache.own_writes import OwnWrite
 from ostinato.client import Client, MergePatch, MetadataOf, Unstructured
+from ostinato.client.transport import ConnectionLost, Request
 from ostinato.kinds.core_v1 import ConfigMap, Namespace, Secret
 from ostinato.server.core import Server
 from ostinato.server.store.log_memory import MemoryLog
 from ostinato.server.transport import InProcessTransport
 
 MAPS = Unstructured.of("v1", "ConfigMap")
+
+
+class Broken:
+    """A transport whose connection breaks before any answer."""
+
+    async def request(self, request: Request) -> Any:
+        raise ConnectionLost(f"{request.method} {request.path}: the connection broke")
 
 
 def labelled(name: str, **labels: str) -> ConfigMap:
@@ -440,6 +449,22 @@ async def test_an_answer_that_comes_after_the_object_has_gone_alarms_nobody(scen
 
 
 @played
+async def test_a_patch_that_changes_nothing_is_no_write_and_alarms_nobody(scene: Scene) -> None:
+    client = await scene.watching(ConfigMap)
+    await client.create(config_map("a", key="1"))
+    mine = await client.get(ConfigMap, "a")
+    await scene.other.patch(ConfigMap, "a", MergePatch({"data": {"key": "theirs"}}))
+    await scene.world.clock.sleep(1)
+    scene.transport.requests.clear()
+    told: list[OwnWrite] = []
+    with own_writes(told.append):
+        assert await client.patch(mine) is mine, "though the cache has a later one"
+    assert told == []
+    await scene.world.clock.sleep(10)
+    assert scene.transport.requests == []
+
+
+@played
 async def test_an_answer_of_another_kind_alarms_nobody(scene: Scene) -> None:
     deployments = Unstructured.of("apps/v1", "Deployment")
     client = await scene.watching(deployments)
@@ -518,6 +543,37 @@ async def test_a_dry_run_is_not_waited_for(scene: Scene) -> None:
     assert await client.get(ConfigMap, "a", missing=None) is None
     assert (await client.get(ConfigMap, "b")).metadata.name == "b"
     assert scene.world.clock.monotonic() == 0
+
+
+@played
+async def test_a_dry_run_that_gets_no_answer_was_not_done(scene: Scene) -> None:
+    client = await scene.watching(ConfigMap)
+    scene.late._inner = Broken()
+    for dry_run in (True, False):
+        for write in (
+            lambda dry_run: client.create(config_map("a"), dry_run=dry_run),
+            lambda dry_run: client.delete(ConfigMap, "a", dry_run=dry_run),
+            lambda dry_run: client.delete_all_of(ConfigMap, namespace="default", dry_run=dry_run),
+        ):
+            with own_writes() as writes, pytest.raises(ConnectionLost):
+                await write(dry_run)
+            assert writes.have_been_seen == dry_run
+
+
+@pytest.mark.filterwarnings("error")  # of a coroutine that nobody awaits
+@pytest.mark.parametrize("verb", ["create", "update", "apply", "patch", "delete"])
+def test_what_is_no_object_is_refused_as_by_the_client_of_the_server(verb: str) -> None:
+    @played
+    async def play(scene: Scene) -> None:
+        client = await scene.watching(ConfigMap)
+        for given in (None, "a", ConfigMap, {}):
+            with pytest.raises((TypeError, ValueError)) as caught:
+                await getattr(client, verb)(given)
+            with pytest.raises(type(caught.value)) as live:
+                await getattr(client.live, verb)(given)
+            assert str(caught.value) == str(live.value)
+
+    play()
 
 
 @played
