@@ -125,8 +125,9 @@ class Feed:
         return self.store.replacement(anew=anew)
 
     def _lost(self, fact: Fact) -> None:
-        self.fresh.give_up()
-        self.reflector.doubt(f"{fact} does not come")
+        if self.reflector.is_watching:  # else it is yet to come: nothing does
+            self.fresh.give_up()
+            self.reflector.doubt(f"{fact} does not come")
 
     def _failed(self, error: Exception) -> None:
         self.last_error = error

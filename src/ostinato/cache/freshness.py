@@ -8,7 +8,8 @@ read what was there before; so the store is told of the write, and reads wait un
 - A conflict says that what the store has is outdated: it has come when the store has something else.
 - A server that went back to an earlier state, or a cache that stops, ends all waiting.
 - A write that was waited for in vain for more than a minute is lost: a server that was restored does not know of it,
-  and a watch that had fallen silent would have been opened again by then. The cache is told so, to list anew.
+  and a watch that had fallen silent would have been opened again by then. The cache is told so, to list anew, unless
+  it has no watch at all.
 """
 
 from __future__ import annotations

@@ -34,11 +34,14 @@ class Noting:
         self._clock = clock
 
     def seen(self, gvk: GroupVersionKind) -> str:
-        """Up to which version all that happened to objects of a kind is cached; "" if not all of them are."""
+        """Up to which version all that happened to objects of a kind is cached; "" if not all of them are.
+
+        A cache that is to list anew has seen nothing: what is written meanwhile is no reason to do so again.
+        """
         for informer in self._informers.all(gvk):
             if informer.is_running and informer.complete and informer.selector is None:
                 feed = informer.feed_of("")
-                if feed is not None:
+                if feed is not None and not feed.reflector.is_in_doubt:
                     return feed.store.resource_version
         return ""
 

@@ -219,7 +219,10 @@ class Reflector:
             events = None
 
     async def _check_state(self) -> None:
-        """`StateWentBack` if the server has not reached what was told. One object is enough to be told that."""
+        """`StateWentBack` if the server has not reached what was told. One object is enough to be told that.
+
+        If it says something else, or refuses to be asked so, it is watched as before.
+        """
         self._silent = 0
         if not is_version(self.resource_version):
             return
@@ -229,7 +232,9 @@ class Reflector:
         except APIError as error:
             if is_too_large(error):
                 raise self._gone_back(str(error)) from None
-            raise
+            if isinstance(error, TooManyRequests):
+                raise
+            _logger.debug("%s: whether the server is where it was is not to be known: %s", self.source, error)
 
     async def _follow(self, telling: _Telling, events: EventStream | None) -> None:
         """One watch, to its end: that of a stream which is open, or another."""
@@ -266,6 +271,16 @@ class Reflector:
             self._doubted = why
             if self._limit is not None and not self._limit.expired():
                 self._limit.reschedule(self.clock.monotonic())
+
+    @property
+    def is_watching(self) -> bool:
+        """Whether a watch is open."""
+        return self._limit is not None
+
+    @property
+    def is_in_doubt(self) -> bool:
+        """Whether what was told is to be listed anew, and has not been yet."""
+        return self._went_back or bool(self._doubted)
 
     def went_back(self, version: str) -> StateWentBack:
         """The server is at an earlier state than the one that was told; its error."""

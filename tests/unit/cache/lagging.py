@@ -33,16 +33,22 @@ class LateAnswer:
 
 
 class Lagging:
-    """A transport on which watches are late by `lag` seconds, and answers to patches by `answers_late`."""
+    """A transport on which watches are late by `lag` seconds, and answers to patches by `answers_late`.
+
+    A watch of a path that ends with `slow` takes 20 seconds to begin.
+    """
 
     def __init__(self, inner: Any, world: Simulation) -> None:
         self.host = inner.host
         self.lag = 0.0
         self.answers_late = 0.0
+        self.slow: str | None = None
         self._inner = inner
         self._world = world
 
     async def request(self, request: Request) -> Any:
+        if self.slow is not None and request.stream and request.path.endswith(self.slow):
+            await self._world.clock.sleep(20)
         answer = await self._inner.request(request)
         if request.method == "PATCH" and self.answers_late:
             await self._world.clock.sleep(self.answers_late)

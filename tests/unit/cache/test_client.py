@@ -397,6 +397,26 @@ async def test_an_answer_tells_that_the_server_was_restored_long_before_a_bookma
 
 
 @played
+async def test_caches_list_anew_once_though_another_takes_long_to_do_so(scene: Scene) -> None:
+    client = await scene.watching(ConfigMap, Secret)
+    for number in range(50):
+        await client.create(config_map(f"lost-{number}"))
+    await client.create(Secret(metadata=ObjectMeta(name="lost")))
+    await client.fresh(ConfigMap)
+    async with Restored(scene) as restored:
+        await restored.create(Secret(metadata=ObjectMeta(name="theirs")))
+        scene.late.slow = "/configmaps"
+        scene.transport.requests.clear()
+        for number in range(20):
+            await client.create(config_map(f"mine-{number}"))
+            await scene.world.clock.sleep(0.5)
+        await scene.world.clock.sleep(30)
+        asked = [each.path.rpartition("/")[2] for each in scene.transport.requests if each.method == "GET"]
+        assert sorted(asked) == ["configmaps", "secrets"]
+        assert len(await client.list(ConfigMap, namespace="default")) == 20
+
+
+@played
 async def test_a_write_that_a_restored_server_has_lost_blocks_nobody_for_ever(scene: Scene) -> None:
     client = await scene.watching(ConfigMap)
     async with Restored(scene) as restored:
@@ -566,7 +586,8 @@ def test_what_is_no_object_is_refused_as_by_the_client_of_the_server(verb: str) 
     @played
     async def play(scene: Scene) -> None:
         client = await scene.watching(ConfigMap)
-        for given in (None, "a", ConfigMap, {}):
+        refused: tuple[Any, ...] = (None, "a", ConfigMap, {})
+        for given in refused:
             with pytest.raises((TypeError, ValueError)) as caught:
                 await getattr(client, verb)(given)
             with pytest.raises(type(caught.value)) as live:

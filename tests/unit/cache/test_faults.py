@@ -14,6 +14,7 @@ from tests.unit.client.stage import Streamed, scripted
 
 from ostinato.api.errors import APIError, Expired, Gone, InternalError, Timeout, TooManyRequests
 from ostinato.cache import Added, Deleted, Event, FeedOptions, Informer, ReflectorOptions, Updated, by_field
+from ostinato.cache.freshness import StaleCache, Written, wait_for
 from ostinato.client import Client
 from ostinato.client.list_watch import ERROR, INITIAL_EVENTS_END, ListOptions, RawEvent, WatchOptions
 from ostinato.client.transport import ConnectionLost, Request
@@ -166,6 +167,27 @@ def test_what_a_restored_server_writes_under_a_version_that_was_used_before_is_t
         assert informer.lister(Pod).get(key("x")).spec.node_name == "after"
         assert {"gone x", "added x", "gone y"} <= set(heard.words)
         assert {"gone a", "added a"} <= set(heard.words), "what was done about it may be lost, though it is as it was"
+
+    with_informer(scenario)
+
+
+def test_a_write_is_not_lost_as_long_as_nothing_can_be_watched() -> None:
+    async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
+        heard = Heard()
+        informer.add_handler(heard)
+        await simulation.clock.sleep(1)
+        heard.events.clear()
+        server.cut()
+        server.watch_errors.extend(ConnectionLost("there is no network") for _ in range(12))
+        written = server.put("mine")["metadata"]["resourceVersion"]
+        late = informer.feeds[0].fresh.expect(Written(key("mine"), written))
+        while server.watch_errors:
+            with pytest.raises(StaleCache):
+                await wait_for([late], 10, simulation.clock)
+        assert simulation.clock.monotonic() > 100
+        await wait_for([late], 90, simulation.clock)
+        assert state(informer) == truth(server)
+        assert heard.words == ["added mine"], "and nothing was listed anew"
 
     with_informer(scenario)
 

@@ -858,3 +858,19 @@ def test_a_server_that_is_silent_and_where_it_was_is_asked_for_one_object_and_no
         assert state(informer) == truth(server)
 
     with_informer(scenario)
+
+
+@pytest.mark.parametrize("error", [Forbidden.of(PODS, "", "no list"), INVALID, ServiceUnavailable.of("later")])
+def test_a_server_that_will_not_be_asked_whether_it_is_where_it_was_is_watched_as_before(error: APIError) -> None:
+    async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
+        server.asked.clear()
+        for _ in range(3):
+            server.list_errors.append(error)
+            await simulation.clock.sleep(150)
+        assert {each.limit for each in server.lists} == {1}, "and not listed"
+        assert not server.list_errors
+        server.put("later")
+        await simulation.clock.sleep(1)
+        assert state(informer) == truth(server)
+
+    with_informer(scenario)
