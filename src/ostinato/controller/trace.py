@@ -20,9 +20,11 @@ _CALLERS = (  # the modules that call users' functions
 def shorten(error: BaseException) -> bool:
     """Cut what leads to the user's code off the tracebacks of an error and of its causes.
 
-    Whether there is such code. If there is none, all stays as it is.
+    Whether there is such code. If there is none, all stays as it is. So does what was caught below the loop, by the
+    user's code or by what that calls: it begins there.
     """
-    parts = [(each, _users_part(each.__traceback__)) for each in _chain(error)]
+    called = (each for each in _chain(error) if _is_called(each.__traceback__))
+    parts = [(each, _users_part(each.__traceback__)) for each in called]
     if all(part is None for _, part in parts):
         return False
     for each, part in parts:  # None: what was made of a user's error, which tells the place
@@ -38,6 +40,15 @@ def _chain(error: BaseException) -> list[BaseException]:
         found.append(following)
         following = following.__cause__ or (None if following.__suppress_context__ else following.__context__)
     return found
+
+
+def _is_called(trace: TracebackType | None) -> bool:
+    """Whether it leads through what calls users' functions."""
+    while trace is not None:
+        if _module(trace) in _CALLERS:
+            return True
+        trace = trace.tb_next
+    return False
 
 
 def _users_part(trace: TracebackType | None) -> TracebackType | None:

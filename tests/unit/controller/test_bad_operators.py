@@ -331,6 +331,24 @@ def test_a_traceback_begins_with_the_reconciler(plain: bool) -> None:
 
 
 @staged
+async def test_a_cause_that_the_reconciler_caught_keeps_its_traceback(stage: Stage) -> None:
+    def deep() -> None:
+        raise LookupError("no such thing")
+
+    @controller(Widget)
+    async def wraps(each: Widget, ctx: Context) -> None:
+        try:
+            deep()
+        except LookupError as error:
+            raise RuntimeError("it did not work") from error
+
+    await stage.people.create(widget("a"))
+    async with stage.running(wraps):
+        await stage.settle(1)
+    assert _frames(stage)[0] == ["wraps", "wraps", "deep"]
+
+
+@staged
 async def test_what_is_made_of_an_exit_shows_where_it_was(stage: Stage) -> None:
     await stage.people.create(widget("a"))
     async with stage.running(controller(Widget, name="bad")(exits)):
