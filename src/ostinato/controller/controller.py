@@ -379,6 +379,7 @@ class _Loop:
         """Whether the key must not run yet; it comes again when it may."""
         wait = 0.0 if self._guard is None else self._guard.wait_of(key)
         if wait > 0:
+            self._reasons.hold(key, self._clock.monotonic() + wait)
             self._queue.add_after(key, wait, self._queue.priority_of(key))
             return True
         if key in self._parked:

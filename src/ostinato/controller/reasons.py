@@ -2,7 +2,7 @@
 
 A key that is told many times before it runs has all the reasons that it was told with, each once, up to a bound: there
 are as many as there are kinds that are watched and things that happen to them, whatever the number of objects. What a
-key is to run for later is no reason for a run before its time.
+key is to run for later is no reason for a run before its time, nor for one that had another and was held back.
 """
 
 from __future__ import annotations
@@ -70,6 +70,12 @@ class Reasons:
         known = self._later.get(key)
         if known is None or at < known.at:
             self._later[key] = _Later(reason, at)
+
+    def hold(self, key: Hashable, until: float) -> None:
+        """The key has a reason to run, and runs at that time only: what comes by then changes nothing about why."""
+        later = self._later.get(key)
+        if later is not None and later.at <= until and key in self._known:
+            del self._later[key]
 
     def take(self, key: Hashable, now: float) -> Why:
         """Why the key runs now; the next time will have other reasons."""

@@ -67,6 +67,27 @@ def test_a_loop_is_found_though_each_run_is_to_be_followed_by_another_later(fail
     play()
 
 
+@pytest.mark.parametrize("seconds", [0.2, 1, 30])
+def test_a_loop_is_held_back_longer_each_time_though_each_run_is_to_be_followed_by_another_soon(seconds: float) -> None:
+    @staged
+    async def play(stage: Stage) -> None:
+        runs: list[float] = []
+
+        @controller(Widget)
+        async def restless(each: Widget, ctx: Context) -> Result:
+            runs.append(ctx.world.clock.monotonic())
+            await ctx.status(note=f"run {len(runs)}")
+            return Result(requeue_after=seconds)
+
+        await stage.people.create(widget("a"))
+        async with stage.running(restless):
+            await stage.settle(600)
+        assert len(runs) < 40, "it would have been thousands"
+        assert round(runs[-1] - runs[-2]) == 60
+
+    play()
+
+
 class _EventsFirst:
     """A transport whose answers to writes come when everybody has seen them."""
 
