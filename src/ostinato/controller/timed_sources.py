@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Hashable, Iterable
+from inspect import iscoroutinefunction
 
 from ostinato.api.cron import Schedule, parse_schedule
 from ostinato.controller.handlers import keys_of
@@ -61,6 +62,8 @@ class StartupSource:
 
 
 def _asked(keys: KeySource, whence: str) -> Callable[[], list[Hashable]]:
+    if iscoroutinefunction(keys):
+        raise TypeError(f"{whence} {keys.__name__}, which is an async def, and is never awaited: make it a plain def")
     if callable(keys):
         return lambda: keys_of(keys(), whence)
     listed = keys_of(keys, whence)
