@@ -41,7 +41,7 @@ class Channel:
         """Nothing more will come. Harmless when it is closed."""
         self._closed = True
         for ear in tuple(self._ears):
-            ear.call(ear.wake)
+            ear.call(ear.end)
 
     @property
     def closed(self) -> bool:
@@ -49,10 +49,12 @@ class Channel:
 
     def _listen(self) -> _Ear:
         ear = _Ear()
-        for key, priority in self._early.items():
+        self._ears.add(ear)  # first: another thread tells it what it puts in from now on, early or not
+        early, self._early = self._early, {}
+        for key, priority in tuple(early.items()):
             ear.tell(key, priority)
-        self._early.clear()
-        self._ears.add(ear)
+        if self._closed:
+            ear.end()
         return ear
 
     def _leave(self, ear: _Ear) -> None:
@@ -65,6 +67,7 @@ class _Ear:
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._waiting: dict[Hashable, int] = {}
+        self._ended = False
         self._news = asyncio.Event()
 
     def call(self, method: Callable[..., None], *arguments: Any) -> None:
@@ -79,13 +82,16 @@ class _Ear:
         self._waiting[key] = max(priority, self._waiting.get(key, priority))
         self._news.set()
 
-    def wake(self) -> None:
+    def end(self) -> None:
+        """All has been told."""
+        self._ended = True
         self._news.set()
 
     async def hear(self) -> dict[Hashable, int]:
-        """What was put in since the last time; {} if it was woken for nothing."""
+        """What was put in since the last time; {} if nothing more comes."""
         await self._news.wait()
-        self._news.clear()
+        if not self._ended:
+            self._news.clear()
         heard, self._waiting = self._waiting, {}
         return heard
 
@@ -120,14 +126,7 @@ class ChannelSource:
         ear = self._channel._listen()
         try:
             sink.ready()
-            while True:
-                if not self._channel.closed:
-                    heard = await ear.hear()
-                else:  # the rest, which may be there without news of it
-                    ear.wake()
-                    heard = await ear.hear()
-                    if not heard:
-                        return
+            while heard := await ear.hear():
                 for thing, priority in heard.items():
                     self._tell(thing, priority, sink)
         finally:

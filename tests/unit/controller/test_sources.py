@@ -6,6 +6,7 @@ import asyncio
 import logging
 import threading
 from collections.abc import Hashable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -435,6 +436,47 @@ def test_what_another_thread_puts_into_a_channel_is_told_at_once() -> None:
 
 
 @lightly
+async def test_what_is_put_into_a_channel_while_somebody_begins_to_listen_is_told(light: Light) -> None:
+    channel = Channel()
+
+    class Slow:
+        """A key of which much is thought, so that others come in between."""
+
+        def __hash__(self) -> int:
+            if listening:
+                listening.clear()
+                channel.put("b")
+            return 1
+
+    listening: list[bool] = []
+    channel.put(slow := Slow())
+    listening.append(True)
+    told, task = await told_by(light, ChannelSource(channel))
+    assert set(told.keys) == {slow, "b"}
+    await stop(task)
+
+
+def test_what_another_thread_puts_into_a_channel_before_it_closes_it_is_told() -> None:
+    channel = Channel()
+
+    def put_and_close() -> None:
+        channel.put(B)
+        channel.close()
+
+    def wanted(thing: Hashable) -> bool:
+        if thing == A:  # the source is at work
+            other = threading.Thread(target=put_and_close)
+            other.start()
+            other.join()
+        return True
+
+    channel.put(A)
+    told = Told(Light(Simulation(1)))
+    asyncio.run(ChannelSource(channel, wanted=wanted).run(told.sink))
+    assert told.keys == [A, B]
+
+
+@lightly
 async def test_what_comes_from_a_channel_can_be_chosen_and_mapped(light: Light) -> None:
     channel = Channel()
 
@@ -506,6 +548,16 @@ async def test_a_function_that_cannot_say_the_keys_of_a_schedule_is_asked_the_ne
     assert (told.keys, answers, task.done()) == ([A, A, B], [], False)
     assert light.log.texts() == ["controller test: the keys of the schedule '* * * * *' are lost this time"] * 2
     await stop(task)
+
+
+def test_an_async_function_for_the_keys_of_a_schedule_or_startup_is_refused_where_it_is_written() -> None:
+    async def found() -> list[Hashable]:
+        return [A]
+
+    wrong: Any = found
+    for make in (StartupSource, partial(CronSource, "* * * * *")):
+        with pytest.raises(TypeError, match=r"found, which is an async def, and is never awaited: make it a plain def"):
+            make(wrong)
 
 
 @lightly
