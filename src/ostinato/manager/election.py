@@ -12,6 +12,7 @@ main loop hears of three things: a leader was seen, this process leads, this pro
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Final, Protocol
@@ -28,6 +29,8 @@ from ostinato.world.on_this_loop import OnThisLoop
 
 MASTER_STATUS: Final = "leader_election_master_status"
 SLOW_PATHS: Final = "leader_election_slowpath_total"
+
+_logger = logging.getLogger("ostinato.manager")
 
 
 class Listener(Protocol):
@@ -135,8 +138,14 @@ class Election:
             await asyncio.wait({renewing, resigning})
             with suppress(asyncio.CancelledError, LeadershipLost):
                 renewing.exception()
-        if self.options.release and not self._fence.was_left_open(within=self.options.lease_duration):
-            await elector.release()
+        if not self.options.release:
+            return
+        if self._fence.was_left_open(within=self.options.lease_duration):
+            _logger.info(
+                "lease %s is left to expire: nobody knows yet what became of one of the last writes", elector.lock
+            )
+            return
+        await elector.release()
 
     def _leader_seen(self, identity: str) -> None:
         self._tell(self._listener.leader_seen, identity)

@@ -988,7 +988,11 @@ class _BadGateway:
 
 
 @pytest.mark.parametrize("outcome", [ConnectionLost("cut"), _BadGateway(), None])
-def test_a_write_of_which_nobody_knows_what_became_keeps_the_lease_too(outcome: Any) -> None:
+def test_a_write_of_which_nobody_knows_what_became_keeps_the_lease_too(
+    outcome: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "ostinato.manager")
+
     @staged
     async def play(stage: Stage) -> None:
         async def write(surroundings: Surroundings) -> None:
@@ -1013,6 +1017,8 @@ def test_a_write_of_which_nobody_knows_what_became_keeps_the_lease_too(outcome: 
         assert await stage.client.get(ConfigMap, "cut")
         await rig.stop()
         assert bool((await stage.lease()).spec.holder_identity) == (outcome is not None)
+        told = [text for text in caplog.messages if "is left to expire" in text]
+        assert len(told) == (outcome is not None), "a hand-over that takes long is explained"
 
     play()
 
