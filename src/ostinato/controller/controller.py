@@ -14,7 +14,7 @@ import asyncio
 from collections.abc import Hashable, Sequence
 from contextvars import copy_context
 from logging import Logger
-from typing import Any
+from typing import Any, NamedTuple
 
 from ostinato.cache.entry import Entry
 from ostinato.cache.informers import AnyKind
@@ -164,6 +164,13 @@ def _kind(view: View[Any]) -> AnyKind:
     return view.cls if isinstance(view, Typed) else view
 
 
+class _Started(NamedTuple):
+    """A source that runs."""
+
+    source: Source
+    ready: asyncio.Future[None]
+
+
 class _Loop:
     """A controller that has started."""
 
@@ -199,8 +206,7 @@ class _Loop:
         self._most_unseen = _MANY  # before they are gone through, for keys that do not run again
         self._parked: dict[Hashable, asyncio.Task[None]] = {}  # keys that wait for that
         self._priorities: dict[Hashable, int] = {}  # with which they will be queued
-        self._starting: dict[Source, asyncio.Future[None]] = {}  # sources, and whether they are ready
-        self._running: dict[asyncio.Task[None], Source] = {}
+        self._running: dict[asyncio.Task[None], _Started] = {}  # sources
         self._working = False
         self._stopping = False
         self._failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -210,8 +216,9 @@ class _Loop:
     # Sources
 
     def start_source(self, source: Source) -> None:
+        if self._stopping:
+            return  # nobody would end it
         ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._starting[source] = ready
         sink = Sink(
             controller=self.name,
             surroundings=self._surroundings,
@@ -222,16 +229,15 @@ class _Loop:
         )
         name, context = f"controller {self.name}: {source}", self._context.copy()
         task = asyncio.get_running_loop().create_task(self._run_source(source, sink), name=name, context=context)
-        self._running[task] = source
+        self._running[task] = _Started(source, ready)
         task.add_done_callback(self._source_ended)
 
     async def end_source(self, source: Source) -> None:
-        tasks = [task for task, each in self._running.items() if each is source]
+        tasks = [task for task, each in self._running.items() if each.source is source]
         for task in tasks:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks)
-        self._starting.pop(source, None)
 
     async def _run_source(self, source: Source, sink: Sink) -> None:
         try:
@@ -247,8 +253,7 @@ class _Loop:
         sink.ready()
 
     def _source_ended(self, task: asyncio.Task[None]) -> None:
-        source = self._running.pop(task)
-        ready = self._starting[source]
+        ready = self._running.pop(task).ready
         error = None if task.cancelled() else task.exception()
         if error is not None and not self._failed.done():
             self._failed.set_exception(error)
@@ -261,9 +266,10 @@ class _Loop:
         try:
             async with self._clock.timeout(self._sync_timeout + 1.0):  # the sources know more, and speak up before
                 while not self._failed.done() and (late := self._late()):
-                    await asyncio.wait([self._failed, *late.values()], return_when=asyncio.FIRST_COMPLETED)
+                    ready = [each.ready for each in late]
+                    await asyncio.wait([self._failed, *ready], return_when=asyncio.FIRST_COMPLETED)
         except TimeoutError:
-            names = ", ".join(str(source) for source in self._late())
+            names = ", ".join(str(each.source) for each in self._late())
             raise ControllerError(
                 f"controller {self.name}: not ready after {self._sync_timeout:g} s: {names}; "
                 "a source must call ready(), and must not block"
@@ -271,8 +277,8 @@ class _Loop:
         if self._failed.done():
             self._failed.result()
 
-    def _late(self) -> dict[Source, asyncio.Future[None]]:
-        return {source: ready for source, ready in self._starting.items() if not ready.done()}
+    def _late(self) -> list[_Started]:
+        return [each for each in self._running.values() if not each.ready.done()]
 
     def _add(self, key: Hashable, reason: str, priority: int, cause: Cause | None) -> None:
         if self._stopping:

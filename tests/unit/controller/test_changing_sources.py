@@ -24,6 +24,7 @@ from ostinato.controller import (
     KindSource,
     Request,
 )
+from ostinato.controller.sources import Sink
 from ostinato.kinds.core_v1 import ConfigMap, Namespace
 
 
@@ -121,6 +122,53 @@ async def test_a_source_that_is_late_can_be_given_up_and_the_others_begin(light:
         await built.unwatch(late)
         await light.settle()
         assert seen == ["a"]
+
+
+class Slow:
+    """A source that takes a second to end, and fails the next time."""
+
+    def __init__(self) -> None:
+        self.runs = 0
+
+    def __str__(self) -> str:
+        return "what is slow"
+
+    async def run(self, sink: Sink) -> None:
+        self.runs += 1
+        sink.ready()
+        clock = sink.surroundings.world.clock
+        try:
+            await clock.sleep(5)
+        finally:
+            await clock.sleep(1)
+        raise OSError("it broke")
+
+
+@lightly
+async def test_a_source_that_comes_back_before_it_has_gone_is_heard_of_when_it_fails(light: Light) -> None:
+    slow = Slow()
+    built = light.controller(lambda request: None, slow)
+    running = asyncio.create_task(built.run(light.surroundings))
+    await light.settle()
+    leaving = asyncio.create_task(built.unwatch(slow))
+    await light.settle()
+    built.watch(slow)
+    await leaving
+    assert slow.runs == 2
+    await light.settle(10)
+    with pytest.raises(OSError, match="it broke"):
+        await running
+
+
+@lightly
+async def test_a_source_that_comes_when_the_controller_has_ended_is_not_started(light: Light) -> None:
+    slow = Slow()
+    built = light.controller(lambda request: None)
+    async with light.running(built):
+        await light.settle()
+    built.watch(slow)
+    await light.settle()
+    assert slow.runs == 0
 
 
 def test_a_source_is_given_up_before_the_start_too() -> None:
