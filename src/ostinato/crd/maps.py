@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ostinato.api.markers import Doc, Example, Title
 from ostinato.crd.place import Place
 from ostinato.crd.reading import name_of, read
 from ostinato.crd.unions import is_enumeration, values_of
@@ -12,8 +13,8 @@ from ostinato.crd.unions import is_enumeration, values_of
 def names_in_map(core: Any, key: Any, at: Place) -> list[str]:
     """The names that a map with such keys may have; none if they may be any."""
     reading = read(key, at)
-    if reading.markers:
-        raise at.error(f"{reading.markers[0]!r} says nothing of the names in a map: put a Rule on the field")
+    if claims := [marker for marker in reading.markers if not isinstance(marker, Doc | Example | Title)]:
+        raise at.error(f"{claims[0]!r} says nothing of the names in a map: put a Rule on the field")
     if reading.core is str or reading.core is Any:
         return []
     names = values_of(reading.core) if is_enumeration(reading.core) else []

@@ -16,14 +16,12 @@ from ostinato.api.markers import (
     Foreign,
     Ge,
     Gt,
-    Immutable,
     Inexact,
     Le,
     Lt,
     Marker,
     MultipleOf,
     NoStatus,
-    Rule,
     Scale,
     Schemaless,
     SchemaType,
@@ -50,10 +48,6 @@ def check_marker(marker: Marker, json_type: str, at: Place) -> None:
         raise at.error(f"{marker!r} is said of a field: write Annotated[..., {marker!r}] where the class is used")
     if not at.field and at.path != "" and isinstance(marker, (Column, Selectable, *_ON_KINDS)):
         raise at.error(f"{marker!r} is said of a kind, and this is a part of one: put it on the class of the kind")
-    if json_type == "any" and isinstance(marker, Rule | Immutable):
-        raise at.error(
-            f"{marker!r}: there are no rules about a value of any type: give it one, dict[str, Any] at least"
-        )
     if isinstance(marker, Ge | Gt | Le | Lt | MultipleOf) and marker.number % 1:
         if json_type == "integer":
             raise at.error(f"{marker!r}: servers refuse every whole number then: use a whole number")
@@ -61,8 +55,19 @@ def check_marker(marker: Marker, json_type: str, at: Place) -> None:
             raise at.error(f"{marker!r}: servers refuse 1, 2, … then: use a whole number of a smaller unit")
 
 
+def check_members(marker: MembersMarker, wire: list[str], schema: Json, at: Place) -> None:
+    """Refuse a field among those of which some are set, if it always is: the others never could be, or need not."""
+    for name in wire:
+        if name in schema.get("required", ()) or "default" in schema["properties"][name]:
+            why = "it is required" if name in schema.get("required", ()) else "the server fills in its default"
+            raise at.error(f"{marker!r}: {name} is always set, as {why}: make it ... | None = None")
+
+
 def check_words(schema: Json, json_type: str, at: Place) -> None:
     """Refuse what a server would, in better words."""
+    if "x-kubernetes-validations" in schema and json_type == "any" and "type" not in schema:
+        rule = schema["x-kubernetes-validations"][0]["rule"]
+        raise at.error(f"{rule}: there are no rules about a value of any type: give it one, dict[str, Any] at least")
     if "pattern" in schema and (problem := pattern_problem(schema["pattern"])):
         raise at.error(f"the pattern {schema['pattern']} is not in RE2's syntax: {problem}")
     if "enum" in schema and not all(is_of_type(schema, value) for value in schema["enum"]):

@@ -48,7 +48,7 @@ from ostinato.crd.defaults import check_server_default, misfit, told_default
 from ostinato.crd.docstrings import class_doc
 from ostinato.crd.lists import check_list
 from ostinato.crd.maps import names_in_map
-from ostinato.crd.misuse import check_marker, check_words
+from ostinato.crd.misuse import check_marker, check_members, check_words
 from ostinato.crd.models import MISSING, ModelField, fields_of_model, is_model, is_pydantic, keeps_unknown, root_of
 from ostinato.crd.place import Place
 from ostinato.crd.reading import Reading, alternatives, name_of, read
@@ -119,7 +119,7 @@ class SchemaBuilder:
             schema["properties"] = properties
         if required:
             schema["required"] = sorted(required)
-        self._mark(schema, (*_class_markers(cls, fields, at), *rules), at)
+        self._mark(schema, (*_class_markers(cls, fields, schema, at), *rules), at)
         self._open.pop()
         return schema
 
@@ -274,7 +274,7 @@ def _allow_null(schema: Json) -> None:
         schema["allOf"] = [*schema.get("allOf", ()), {"enum": schema.pop("enum")}]
 
 
-def _class_markers(cls: type, fields: list[ModelField], at: Place) -> list[Marker]:
+def _class_markers(cls: type, fields: list[ModelField], schema: Json, at: Place) -> list[Marker]:
     """The markers of a class; what is said of its fields, in their names on the wire."""
     found: list[Marker] = [MapAtomic()] if getattr(cls, "__atomic__", False) else []
     names = {field.wire: field.wire for field in fields} | {field.attribute: field.wire for field in fields}
@@ -284,6 +284,7 @@ def _class_markers(cls: type, fields: list[ModelField], at: Place) -> list[Marke
             if unknown:
                 raise at.error(f"{marker!r}: there is no field {unknown[0]}")
             wire = [names[name] for name in marker.fields]
+            check_members(marker, wire, schema, at)
             found.append(marker.rule([name_in_rules(name, at) for name in wire], wire))
         else:
             found.append(marker)

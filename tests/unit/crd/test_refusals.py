@@ -14,6 +14,7 @@ import msgspec
 import pytest
 
 from ostinato.api.markers import (
+    AtMostOneOf,
     Column,
     Enum,
     ExactlyOneOf,
@@ -165,6 +166,31 @@ def test_an_annotation_that_makes_no_schema_says_why(annotation: Any, told: str)
     with pytest.raises(SchemaError) as refused:
         schema_of(of(annotation))
     assert str(refused.value).startswith(("class Sample, field field", "class Page"))
+    assert told in str(refused.value)
+
+
+@marked(ExactlyOneOf("size", "name"))
+class Counted(Struct):
+    size: int = 0
+    name: str = ""
+
+
+@marked(AtMostOneOf("name", "nick"))
+class Called(Struct):
+    name: str
+    nick: str | None = None
+
+
+@pytest.mark.parametrize(
+    ("cls", "told"),
+    [
+        (Counted, "ExactlyOneOf('size', 'name'): size is always set, as the server fills in its default: make it"),
+        (Called, "AtMostOneOf('name', 'nick'): name is always set, as it is required: make it ... | None = None"),
+    ],
+)
+def test_a_field_that_is_always_set_cannot_be_one_of_some(cls: type, told: str) -> None:
+    with pytest.raises(SchemaError) as refused:
+        schema_of(cls)
     assert told in str(refused.value)
 
 

@@ -144,6 +144,7 @@ def schema(annotation: Any) -> dict[str, Any]:
             {"type": "object", "properties": {"Ready": {"type": "integer"}, "Broken": {"type": "integer"}}},
         ),
         (dict[Literal["a"], Any], {"type": "object", "properties": {"a": OPEN}}),
+        (dict[Annotated[str, Doc("d")], int], {"type": "object", "additionalProperties": {"type": "integer"}}),
         (
             dict[str, bool | None],
             {"type": "object", "additionalProperties": {"type": "boolean", "nullable": True}},
@@ -174,6 +175,10 @@ def schema(annotation: Any) -> dict[str, Any]:
         (Annotated[object, SchemaType("string"), Len(1)], {"type": "string", "minLength": 1}),
         (Annotated[Named, Schemaless()], OPEN),
         (Annotated[str, RawSchema({"not": {"enum": ["x"]}})], {"type": "string", "not": {"enum": ["x"]}}),
+        (
+            Annotated[Any, Rule("self != ''"), RawSchema({"type": "string"})],
+            {"type": "string", **OPEN, "x-kubernetes-validations": [{"rule": "self != ''"}]},
+        ),
         (Annotated[str, "a remark of somebody else"], {"type": "string"}),
         (
             Annotated[list[str], ListSet(), PatchMerge()],
