@@ -868,6 +868,7 @@ def test_a_server_that_will_not_be_asked_whether_it_is_where_it_was_is_watched_a
             server.list_errors.append(error)
             await simulation.clock.sleep(150)
         assert {each.limit for each in server.lists} == {1}, "and not listed"
+        assert all(each.send_initial_events is None for each in server.watches), "nor streamed"
         assert not server.list_errors
         server.put("later")
         await simulation.clock.sleep(1)
