@@ -190,15 +190,22 @@ class CachedClient(CachedReader):
         """The same for a patch that says itself which version it is for."""
         metadata = patch.content.get("metadata") if isinstance(patch.content, dict) else None
         version = metadata.get("resourceVersion") if isinstance(metadata, dict) else None
-        if version and _MODIFIED in error.message:
+        if version:
             for informer in self._reads.watching(MetadataOf(view)):
-                self._noting.overtaken(informer, self._key(view, name, namespace, informer), version)
+                key = self._key(view, name, namespace, informer)
+                if _is_about_version(error, key.name):
+                    self._noting.overtaken(informer, key, version)
 
     def _conflicted(self, instance: AnyObject, error: Conflict) -> None:
-        if _MODIFIED in error.message:
+        if _is_about_version(error, access.name(instance)):
             self._noting.outdated(instance)
 
 
 def _kind_of(instance: Any) -> GroupVersionKind | None:
     """None of what is no object: the client of the server refuses that, and says what is wanted."""
     return access.gvk(instance) if isinstance(instance, Object | dict) else None
+
+
+def _is_about_version(error: Conflict, name: str) -> bool:
+    """Whether the object of this name has changed: it may also be another, such as the quota that it counts in."""
+    return _MODIFIED in error.message and error.details.name in ("", name)

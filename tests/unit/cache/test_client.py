@@ -11,7 +11,7 @@ from tests.unit.cache.lagging import Scene, Settings, played
 from tests.unit.client.stage import WIDGETS, Widget, config_map
 
 from ostinato.api.errors import Conflict, NotFound
-from ostinato.api.gvk import NamespacedName
+from ostinato.api.gvk import GroupResource, NamespacedName
 from ostinato.api.meta import ObjectMeta
 from ostinato.cache import (
     CachedClient,
@@ -31,6 +31,7 @@ from ostinato.kinds.core_v1 import ConfigMap, Namespace, Secret
 from ostinato.server.core import Server
 from ostinato.server.store.log_memory import MemoryLog
 from ostinato.server.transport import InProcessTransport
+from ostinato.server.verbs.write import MODIFIED
 
 MAPS = Unstructured.of("v1", "ConfigMap")
 
@@ -717,6 +718,24 @@ async def test_a_conflict_of_another_kind_is_not_waited_for(scene: Scene) -> Non
     read.metadata.uid = "0f9a3b62-6f0e-4f6c-9a76-0c5a3d8f1b2e"
     with pytest.raises(Conflict):
         await client.update(read)
+    await client.get(ConfigMap, "a")
+    assert scene.world.clock.monotonic() == 0
+
+
+@played
+async def test_a_conflict_about_another_object_is_not_waited_for(scene: Scene) -> None:
+    await scene.live.create(config_map("a"))
+    client = await scene.watching(ConfigMap)
+    read = await client.get(ConfigMap, "a")
+
+    async def contended(*given: Any, **options: Any) -> Any:
+        raise Conflict.of(GroupResource("", "resourcequotas"), "counts", MODIFIED)
+
+    scene.live.update = scene.live.patch = contended  # type: ignore[method-assign,assignment]
+    change = MergePatch({"metadata": {"resourceVersion": read.metadata.resource_version}})
+    for write in (client.update(read), client.patch(read), client.patch(ConfigMap, "a", change)):
+        with pytest.raises(Conflict):
+            await write
     await client.get(ConfigMap, "a")
     assert scene.world.clock.monotonic() == 0
 
