@@ -79,6 +79,7 @@ class Feed:
         self._watcher = watcher
         self._clock = world.clock
         self.info: KindInfo | None = None  # what the server calls the kind; known when the first list is asked for
+        self._intake: Intake | None = None  # since then
         self._fifo = Fifo()
         self._taken_at = 0.0  # when something last came out of the FIFO
         self._timer: Timer | None = None  # while something is to be packed
@@ -92,6 +93,11 @@ class Feed:
             Gauge(STORE_VERSION, self._labels, version_number(self.store.resource_version)),
             Gauge(OBJECTS, self._labels, len(self.store)),
         ]
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether the store has all that the server told, and nothing speaks against what it told."""
+        return not (self.reflector.is_in_doubt or (self._intake is not None and self._intake.left_out))
 
     async def run(self) -> None:
         """Until it is cancelled; returns after all of it has ended."""
@@ -114,12 +120,13 @@ class Feed:
     def intake(self, info: KindInfo) -> Intake:
         self.info = info
         self._labels["resource"] = info.plural
-        return Intake(
+        self._intake = Intake(
             Form(info, self._options.metadata_only),
             keep_managed_fields=self._options.keep_managed_fields,
             transform=self._options.transform,
             fields=[index.field for index in self.store.indexes if index.field],
         )
+        return self._intake
 
     def replacement(self, *, anew: bool) -> Replacement:
         return self.store.replacement(anew=anew)

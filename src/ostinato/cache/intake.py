@@ -57,6 +57,7 @@ class Intake:
         - `fields`: that are looked for on the way, for indexes.
         """
         self.form = form
+        self.left_out = False  # whether there was an object of which no entry could be made
         self._keep = keep_managed_fields
         self._transform = transform
         self._scan = Scan(fields)
@@ -76,7 +77,11 @@ class Intake:
             if self._transform is not None:
                 return self._transformed(self._transform, data, metadata)
             return self._entry(data, document, metadata)
+        except ObjectError:
+            self.left_out = True
+            raise
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            self.left_out = True
             raise ObjectError(f"{self.form.info.gvk.kind}: {error}") from None
 
     def _check_kind(self, document: Document) -> None:

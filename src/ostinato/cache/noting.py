@@ -36,12 +36,13 @@ class Noting:
     def seen(self, gvk: GroupVersionKind) -> str:
         """Up to which version all that happened to objects of a kind is cached; "" if not all of them are.
 
-        A cache that is to list anew has seen nothing: what is written meanwhile is no reason to do so again.
+        A cache that is to list anew has seen nothing: what is written meanwhile is no reason to do so again. Nor has
+        one that had to leave an object out: it does not have what was written, whatever the server did.
         """
         for informer in self._informers.all(gvk):
             if informer.is_running and informer.complete and informer.selector is None:
                 feed = informer.feed_of("")
-                if feed is not None and not feed.reflector.is_in_doubt:
+                if feed is not None and feed.is_sure:
                     return feed.store.resource_version
         return ""
 

@@ -486,6 +486,23 @@ async def test_a_patch_that_changes_nothing_is_no_write_and_alarms_nobody(scene:
 
 
 @played
+async def test_an_answer_about_an_object_that_the_cache_had_to_leave_out_alarms_nobody(scene: Scene) -> None:
+    def strict(each: dict[str, Any]) -> dict[str, Any]:
+        if each["metadata"]["name"] == "odd":
+            raise ValueError("odd")
+        return each
+
+    client = await scene.watching((ConfigMap, Settings(feed=FeedOptions(transform=strict))))
+    await client.apply(config_map("odd"))
+    await client.create(config_map("even"))
+    await client.fresh(ConfigMap)
+    scene.transport.requests.clear()
+    await client.apply(config_map("odd"))
+    await scene.world.clock.sleep(10)
+    assert not [each for each in scene.transport.requests if each.method == "GET"]
+
+
+@played
 async def test_an_answer_of_another_kind_alarms_nobody(scene: Scene) -> None:
     deployments = Unstructured.of("apps/v1", "Deployment")
     client = await scene.watching(deployments)
