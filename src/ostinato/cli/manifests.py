@@ -20,7 +20,10 @@ from ostinato.api.gvk import NamespacedName
 from ostinato.cli.failure import Failure
 from ostinato.cli.judging import judge
 from ostinato.cli.loading import find, load
-from ostinato.cli.program import Program, controllers_of, definitions_of, program_of
+from ostinato.cli.program import Program, controllers_of, definitions_of, kinds_followed, program_of
+from ostinato.client.views import view_of
+from ostinato.controller.controller import Controller
+from ostinato.controller.decorator import ControllerFunction
 from ostinato.crd import (
     Access,
     access_of,
@@ -97,11 +100,11 @@ def _roles(program: Program, options: ManifestsOptions) -> list[Json]:
     for webhooks in program.webhooks:
         rules += keeping_certificates(webhooks)
     for manager in program.managers:
-        where = partial(_namespaces, manager)
-        controllers = controllers_of(manager)
-        for controller in controllers:
+        about = {*manager.caches.defaults.namespaces}
+        for controller in controllers_of(manager):
+            where = partial(_namespaces, manager, controller)
             rules += access_of(controller, where=where)
-        about = namespaces_of_events(controllers, where) | {*manager.caches.defaults.namespaces}
+            about |= namespaces_of_events([controller], where)
         if (election := manager.leader_election) is not None:
             lease = election.namespace or options.namespace or account.namespace  # as a manager chooses it, with -n
             rules += electing_leaders(NamespacedName(lease, election.name))
@@ -115,9 +118,11 @@ def _roles(program: Program, options: ManifestsOptions) -> list[Json]:
     ]
 
 
-def _namespaces(manager: Manager, kind: Any) -> Iterable[str]:
-    """Where a manager follows a kind: as its caches say, which `-n` has narrowed."""
-    return manager.caches.of(kind).namespaces
+def _namespaces(manager: Manager, controller: ControllerFunction | Controller, kind: Any) -> Iterable[str]:
+    """Where a controller follows a kind: as it says itself, or as the manager's caches do, which `-n` has narrowed."""
+    own = [each.options.settings for each in kinds_followed(controller) if each.view.gvk == view_of(kind).gvk]
+    followed = [settings or manager.caches.of(kind) for settings in own or (None,)]
+    return {namespace for settings in followed for namespace in settings.namespaces}
 
 
 def _account(text: str, name: str) -> NamespacedName:

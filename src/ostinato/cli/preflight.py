@@ -14,15 +14,12 @@ from typing import Any, Final, NamedTuple
 from ostinato.api.errors import APIError, Forbidden, NotFound, Unauthorized
 from ostinato.api.status import UNEXPECTED_SERVER_RESPONSE
 from ostinato.cli.failure import Failure
-from ostinato.cli.program import is_custom
+from ostinato.cli.program import controllers_of, is_custom, kinds_followed
 from ostinato.client import Client, MetadataOf, TransportError
 from ostinato.client.config_error import ConfigError
 from ostinato.client.list_watch import ListOptions, ListWatch
 from ostinato.client.views import Typed, View
 from ostinato.client.waiting import WaitTimedOut
-from ostinato.controller.controller import Controller
-from ostinato.controller.decorator import ControllerFunction
-from ostinato.controller.kind_source import KindSource
 from ostinato.kinds.apiextensions_v1 import CustomResourceDefinition
 from ostinato.kinds.core_v1 import Namespace
 from ostinato.manager.manager import Manager
@@ -130,10 +127,9 @@ def _watches(manager: Manager) -> list[Watch]:
     """What is to be looked at: not what the manager's own webhooks have to convert, which do not serve yet."""
     converted = {name for each in manager.runnables if isinstance(each, Webhooks) for name in each.definitions}
     found = []
-    for each in manager.runnables:
-        controller = each.make() if isinstance(each, ControllerFunction) else each
-        for source in controller.sources if isinstance(controller, Controller) else ():
-            if not isinstance(source, KindSource) or source.options.optional:
+    for controller in controllers_of(manager):
+        for source in kinds_followed(controller):
+            if source.options.optional:
                 continue
             info = source.view.info
             if info is None or f"{info.plural}.{info.gvk.group}" not in converted:

@@ -19,6 +19,7 @@ from ostinato.cli.failure import Failure
 from ostinato.controller.builder import Builder
 from ostinato.controller.controller import Controller
 from ostinato.controller.decorator import ControllerFunction
+from ostinato.controller.kind_source import KindSource
 from ostinato.crd import SchemaError, crd_of
 from ostinato.crd.models import is_model
 from ostinato.manager.hosting import Host, hosting
@@ -48,6 +49,12 @@ class Program(NamedTuple):
 
 def controllers_of(manager: Manager) -> list[ControllerFunction | Controller]:
     return [each for each in manager.runnables if isinstance(each, ControllerFunction | Controller)]
+
+
+def kinds_followed(controller: ControllerFunction | Controller) -> list[KindSource]:
+    """What a controller hears of in the manager's cluster, kind by kind."""
+    made = controller.make() if isinstance(controller, ControllerFunction) else controller
+    return [each for each in made.sources if isinstance(each, KindSource) and each.options.informers is None]
 
 
 def program_of(modules: Sequence[ModuleType], host: Host, *, empty: bool = False) -> Program:

@@ -199,6 +199,18 @@ def test_roles_are_for_the_namespaces_that_caches_hold(
         assert roles[home].keys() == {"configmaps", "events", "widgets", "widgets/finalizers", "widgets/status"}
 
 
+def test_roles_are_for_the_namespaces_that_a_controller_asks_for_itself(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    own = 'map_to=lambda secret: [], options={"settings": Settings(namespaces=("vault",))}'
+    (place / "asking.py").write_text(SCOPED.replace("map_to=lambda secret: []", own))
+    assert run(["manifests", "asking.py"]) == 0
+    found = list(yaml.safe_load_all(capsys.readouterr().out))
+    roles = {each["metadata"]["namespace"]: rules(each) for each in found if each["kind"] == "Role"}
+    assert roles.keys() == {"red", "blue", "vault"}
+    assert roles["vault"] == {"secrets": ["get", "list", "watch"], "events": ["create", "patch"]}
+
+
 def test_leader_and_events_are_allowed_where_a_program_in_one_namespace_has_them(
     place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -10,12 +10,13 @@ from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from threading import Thread
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 import yaml
 
-from ostinato.cache import Settings
+from ostinato.cache import Informers, Settings
 from ostinato.cli.app import run
 from ostinato.cli.failure import Failure
 from ostinato.cli.preflight import prepare
@@ -199,6 +200,13 @@ def test_a_kind_of_the_program_can_be_installed() -> None:
 
 def test_a_kind_that_may_be_missing_is_not_looked_for() -> None:
     built = Builder("maybe").watch_for(Unstructured.of("example.dev/v1", "Widget"), optional=True)
+    prepared(lambda connect: Manager(connect=connect).add(built.complete(lambda request: None)))
+
+
+def test_a_kind_of_another_cluster_is_not_looked_for_in_this_one() -> None:
+    others = Informers(cast("Any", SimpleNamespace(world=None)))
+    built = Builder("both").watch_for(ConfigMap)
+    built.watches(Unstructured.of("example.dev/v1", "Widget"), map_to=lambda widget: [], informers=others)
     prepared(lambda connect: Manager(connect=connect).add(built.complete(lambda request: None)))
 
 
