@@ -373,7 +373,7 @@ class _Loop:
             delay = queue.add_rate_limited(key, priority)
         else:
             queue.add_after(key, delay, priority)
-        self._reasons.add_later(key, verdict.reason, now + delay)
+        self._reasons.add_later(key, verdict.reason, now, delay)
 
     # Keys that have to wait
 

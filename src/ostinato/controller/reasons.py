@@ -65,9 +65,12 @@ class Reasons:
         causes = None if cause is None or causes is None or len(causes) >= MOST else (*causes, cause)
         self._known[key] = Why(reasons, causes)
 
-    def add_later(self, key: Hashable, reason: str, at: float) -> None:
+    def add_later(self, key: Hashable, reason: str, now: float, delay: float) -> None:
         """A reason from a moment on; of several, that of the earliest."""
-        known = self._later.get(key)
+        known, at = self._later.get(key), now + delay
+        if known is not None and known.at <= now:  # that time came during a run: there is another for it
+            self.add(key, known.reason)
+            known = None
         if known is None or at < known.at:
             self._later[key] = _Later(reason, at)
 

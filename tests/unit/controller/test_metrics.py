@@ -122,12 +122,12 @@ def test_what_is_no_change_of_an_object_leaves_the_causes_unknown() -> None:
 
 def test_what_is_to_come_later_is_no_reason_before_its_time() -> None:
     reasons = Reasons()
-    reasons.add_later(KEY, "requeue after", 600)
-    reasons.add_later(KEY, "retry", 900)  # the earlier one is waited for
+    reasons.add_later(KEY, "requeue after", 0, 600)
+    reasons.add_later(KEY, "retry", 0, 900)  # the earlier one is waited for
     reasons.add(KEY, "one", CAUSE)
     assert reasons.take(KEY, now=10) == Why(("one",), (CAUSE,))
     reasons.add(KEY, "one", CAUSE)
     assert reasons.take(KEY, now=600) == Why(("one", "requeue after"), None)
     assert reasons.take(KEY, now=1000) == Why((), None)
-    reasons.add_later(KEY, "retry", 2000)
+    reasons.add_later(KEY, "retry", 1000, 1000)
     assert reasons.take(KEY, now=1999) == Why(("retry",), None), "what else should it run for?"

@@ -31,6 +31,7 @@ from ostinato.controller import (
     Builder,
     Channel,
     ChannelSource,
+    Context,
     CronSource,
     ForEvent,
     ForObject,
@@ -39,6 +40,7 @@ from ostinato.controller import (
     KindSource,
     MapTo,
     Request,
+    Result,
     StartupSource,
     Surroundings,
     current_reconcile,
@@ -659,3 +661,20 @@ async def test_a_reconcile_knows_all_the_reasons_it_runs_for_each_once(stage: St
         assert whys == [("Widget added",), ("Widget updated", "ConfigMap added")]
         assert built.statistics is not None
         assert built.statistics.reasons["Widget updated"] == 1
+
+
+@lightly
+async def test_a_run_that_was_to_come_while_another_ran_and_the_one_after_it_both_say_why(light: Light) -> None:
+    whys: list[str] = []
+
+    async def reconcile(request: str, ctx: Context) -> Result | None:
+        whys.append(str(ctx.reconcile.why))
+        await ctx.world.clock.sleep(0.5)
+        return Result(requeue_after=10) if len(whys) < 3 else None
+
+    async with light.running(light.controller(reconcile)):
+        light.channel.put("a")
+        await light.settle(10.3)
+        light.channel.put("a")
+        await light.settle(100)
+    assert whys == ["channel", "channel", "requeue after", "requeue after"]
