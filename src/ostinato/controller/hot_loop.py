@@ -119,6 +119,8 @@ class HotLoopGuard:
         """A reconcile has written an object. None if that changed nothing."""
         target, version = (write.gvk, write.key), write.resource_version
         before = self._cached(target)
+        if before is not None and before.uid != access.uid(write.instance):
+            before = None  # another one of this name, in another cluster for instance
         known = self._versions.get(target)
         if known is not None and version in known:
             return None

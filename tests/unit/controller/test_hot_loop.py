@@ -8,13 +8,17 @@ from typing import Any
 import pytest
 from tests.unit.controller.stage import Stage, Widget, config_map, staged, widget
 
+from ostinato.cache import CachedClient, Informers
 from ostinato.cache.own_writes import OwnWrite
-from ostinato.client import MergePatch
+from ostinato.client import Client, MergePatch
 from ostinato.controller import Builder, Context, Request, Result, controller
 from ostinato.controller.differences import differences, digest
 from ostinato.controller.hot_loop import HotLoopGuard
 from ostinato.controller.reasons import Why
 from ostinato.kinds.core_v1 import ConfigMap
+from ostinato.server.core import Server
+from ostinato.server.store.log_memory import MemoryLog
+from ostinato.server.transport import InProcessTransport
 
 
 @staged
@@ -267,6 +271,27 @@ async def test_a_status_that_follows_something_up_and_down_is_no_loop(stage: Sta
         status = (await stage.people.get(Widget, "a")).status
         assert status is not None
         assert status.note == "sun"
+
+
+@staged
+async def test_what_goes_up_and_down_here_and_is_copied_into_another_cluster_is_no_loop(stage: Stage) -> None:
+    server = Server(stage.world, MemoryLog())
+    await server.start()
+    client = Client(InProcessTransport(server), world=stage.world, namespace="default", field_manager="copies")
+    there = CachedClient(client, Informers(client))
+
+    @controller(ConfigMap)
+    async def copies(each: ConfigMap, ctx: Context) -> None:
+        await there.apply(config_map("a", **each.data), force=True)
+
+    await stage.people.create(config_map("a", x="0"))
+    async with stage.running(copies):
+        for number in range(60):
+            await stage.people.patch(ConfigMap, "a", MergePatch({"data": {"x": str(number % 2)}}))
+            await stage.settle(5)
+    assert (await there.get(ConfigMap, "a")).data == {"x": "1"}
+    assert stage.log.texts() == []
+    await server.close()
 
 
 @staged
