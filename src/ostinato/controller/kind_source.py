@@ -11,12 +11,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Hashable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Sequence
 from contextlib import suppress
 from copy import copy
 from inspect import isawaitable
 from math import inf
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -34,6 +34,8 @@ from ostinato.controller.remedy import remedy_for
 from ostinato.controller.sources import Sink
 from ostinato.controller.trace import shorten
 from ostinato.queue import LOW_PRIORITY
+
+T = TypeVar("T")
 
 _PAUSE: Final = 1.0  # seconds between looks at a server that refuses
 _RETURNED: Final = "it returned"
@@ -93,7 +95,7 @@ class KindSource:
         until = clock.monotonic() + (inf if sink.sync_timeout is None else sink.sync_timeout)
         handler = await self._prepared(sink, until)
         informers = self.options.informers or sink.surroundings.informers
-        informer: Informer = informers.of(await self._placed(informers), self.options.settings)
+        informer: Informer = informers.of(await self._placed(informers, sink, until), self.options.settings)
         if handler.index is not None:
             with suppress(ValueError):  # somebody else has asked for it
                 informer.add_index(handler.index)
@@ -112,11 +114,30 @@ class KindSource:
     async def _prepared(self, sink: Sink, until: float) -> Handler:
         """The handler, once the server has what it asks for: the kind of an owner may be defined later, too."""
         handler = copy(self._handler)  # what it notes of this kind and these surroundings is not another source's
+        await self._answered(lambda: handler.prepare(self.view, sink.surroundings), sink, until)
+        return handler
+
+    async def _placed(self, informers: Informers, sink: Sink, until: float) -> View[Any]:
+        """The kind; with its scope, where that says what is followed: some namespaces, or all that is in none."""
+        settings = self.options.settings or informers.settings_of(self.view)
+        if self.view.info is not None or "" in settings.namespaces:
+            return self.view
+        if self.options.optional:
+            try:
+                info = await informers.info(self.view)
+            except (APIError, TransportError):  # the informer will tell
+                return self.view
+        else:
+            info = await self._answered(lambda: informers.info(self.view), sink, until)
+        placed = Unstructured(self.view.gvk, info)
+        return MetadataOf(placed) if isinstance(self.view, MetadataOf) else placed
+
+    async def _answered(self, ask: Callable[[], Awaitable[T]], sink: Sink, until: float) -> T:
+        """What the server answers in the end."""
         clock, told = sink.surroundings.world.clock, ""
         while True:
             try:
-                await handler.prepare(self.view, sink.surroundings)
-                return handler
+                return await ask()
             except (APIError, TransportError) as error:
                 left = max(until - clock.monotonic(), 0.0)
                 if left == 0:
@@ -129,16 +150,6 @@ class KindSource:
                     sink.logger.warning("controller %s does not watch %s yet: %s", sink.controller, self, error)
             await clock.sleep(min(_PAUSE, left))
 
-    async def _placed(self, informers: Informers) -> View[Any]:
-        """The kind; with its scope, where that says what is followed: some namespaces, or all that is in none."""
-        settings = self.options.settings or informers.settings_of(self.view)
-        if self.view.info is not None or "" in settings.namespaces:
-            return self.view
-        with suppress(APIError, TransportError):  # the informer will tell
-            placed = Unstructured(self.view.gvk, await informers.info(self.view))
-            return MetadataOf(placed) if isinstance(self.view, MetadataOf) else placed
-        return self.view
-
     async def _synced(self, registration: Registration, sink: Sink, until: float) -> None:
         clock, told = sink.surroundings.world.clock, ""
         while True:
@@ -147,6 +158,7 @@ class KindSource:
                 await registration.synced(None if left == inf else left)
                 return
             except SyncError as error:
+                left = max(until - clock.monotonic(), 0.0)
                 if self.options.optional and isinstance(error.cause, NotFound):
                     sink.logger.warning("controller %s: %s does not exist yet: %s", sink.controller, self, error)
                     return

@@ -12,6 +12,7 @@ from tests.unit.controller.test_sources import reference
 from ostinato.api.meta import ObjectMeta
 from ostinato.cache import Informers, Settings, SyncError
 from ostinato.client import Unstructured
+from ostinato.client.transport import ConnectionLost
 from ostinato.controller import (
     Builder,
     Channel,
@@ -242,3 +243,39 @@ def test_where_namespaces_are_named_a_kind_that_has_none_is_watched_whole(metada
         await informers.stop()
 
     play()
+
+
+@staged
+async def test_where_namespaces_are_named_a_kind_that_has_none_may_be_defined_later(stage: Stage) -> None:
+    seen: list[Request] = []
+
+    async def reconcile(request: Request) -> None:
+        seen.append(request)
+
+    informers = Informers(stage.client.live, defaults=Settings(namespaces=("default",)))
+    surroundings = dataclasses.replace(stage.surroundings, informers=informers)
+    task = asyncio.create_task(Builder("late").watch_for(GADGETS).complete(reconcile).run(surroundings))
+    await stage.settle(5)
+    await stage.people.create(definition("Gadget", "gadgets", "Cluster"))
+    await stage.settle(30)
+    await stage.people.create({"apiVersion": "example.dev/v1", "kind": "Gadget", "metadata": {"name": "a"}})
+    await stage.settle(5)
+    assert seen == [Request("", "a")]
+    (text,) = stage.log.texts()
+    assert text.startswith("controller late does not watch Gadget of example.dev/v1 yet: no matches for kind")
+    task.cancel()
+    await asyncio.wait([task])
+    await informers.stop()
+
+
+@staged
+async def test_a_server_that_is_not_reached_is_what_a_controller_that_never_began_tells_of(stage: Stage) -> None:
+    class Unplugged:
+        async def request(self, request: Request) -> None:
+            raise ConnectionLost("no route to host")
+
+    stage.transport.inner = Unplugged()
+    built = Builder("alone").watch_for(Widget).complete(lambda request: None)
+    said = "controller alone: Widget of example.dev/v1 is not synced after 120 s: no route to host"
+    with pytest.raises(SyncError, match=said):
+        await built.run(stage.surroundings)
