@@ -1,6 +1,6 @@
-"""An ordeal for operators, in virtual time: two replicas behind networks that lose, delay and cut, a server that starts
-anew, now and then from a copy of an earlier state, and people who create, change, delete and create anew, always the
-same few names.
+"""An ordeal for operators, in virtual time: two replicas behind networks that lose, delay and cut, a leader that
+reaches all but its lease, a server that starts anew, now and then from a copy of an earlier state, and people
+who create, change, delete and create anew, always the same few names.
 
 When the faults have stopped, all must soon be as it is wanted, and stay so. Nothing may be written by two replicas at
 once; and nothing that went wrong on the way may be told with a traceback.
@@ -163,14 +163,16 @@ class Way:
 class Network(Way):
     """What lies between one replica and the server. Faults have the probability of the ordeal's `trouble`."""
 
-    def __init__(self, ordeal: Ordeal, who: str, deadline: Deadline | None) -> None:
+    def __init__(self, ordeal: Ordeal, who: str, deadline: Deadline | None, *, contends: bool) -> None:
         super().__init__(ordeal, deadline)
         self._who = who if deadline is not None else ""
+        self._contends = contends
+        self._replica = who
         self._rng = ordeal.rng.fork(f"network of {who} {ordeal.numbers()}")
         self._clock = ordeal.simulation.clock
 
     async def request(self, request: Request) -> Any:
-        if self._happens():
+        if self._happens() or (self._contends and self._ordeal.cannot_renew == self._replica):
             raise Unreachable("refused")
         if self._happens() and not request.stream:
             await self._clock.sleep(self._rng.uniform(0.0, LONGEST_DELAY))
@@ -217,6 +219,7 @@ class Ordeal:
         self.simulation = Simulation(seed, interleave=True)
         self.rng: Rng = self.simulation.rng.fork("ordeal")
         self.trouble = 0.0
+        self.cannot_renew = ""  # the replica whose way to its lease is cut, while all others of its ways are open
         self._trouble = trouble
         self._seconds = seconds
         self._number = 0
@@ -270,13 +273,15 @@ class Ordeal:
             await self._act()
             if self.rng.random() < 0.02:
                 self._end_one()
+            if self.rng.random() < 0.02 and self.cannot_renew not in self._living:
+                self.cannot_renew = self.log[-1][1] if self.log else ""  # who leads
             if self.rng.random() < 0.02:
                 await self._start_anew(self._disk)
             elif self.rng.random() < 0.02 and self._disk.version > copy.version + MUCH:
                 await self._start_anew(copy.copy())
                 self._restored = True
                 await clock.sleep(TOLD_WITHIN)
-        self.trouble = 0.0
+        self.trouble, self.cannot_renew = 0.0, ""
         began = clock.monotonic()
         while (wrong := await self._wrong()) and clock.monotonic() < began + SETTLED_WITHIN:
             await clock.sleep(1)
@@ -320,7 +325,7 @@ class Ordeal:
         world: World = self.simulation.machine(who)
 
         def connect(purpose: Purpose) -> Any:
-            return Network(self, who, purpose.deadline)
+            return Network(self, who, purpose.deadline, contends=purpose.name == "leader-election")
 
         election = LeaderElection(name="ordeal", namespace="default", identity=who, own_thread=False)
         manager = Manager(connect=connect, world=world, leader_election=election, graceful_shutdown=5)

@@ -23,6 +23,7 @@ def test_after_all_faults_everything_is_as_it_is_wanted_and_nobody_wrote_beside_
     seed: int, tracebacks: list[str]
 ) -> None:
     ordeal = Ordeal(seed, seconds=90, trouble=(0.02, 0.15, 0.3)[seed % 3]).run()
+    assert ordeal.log
     assert ordeal.overlaps() == []
     assert ordeal.unexpected == []
     assert tracebacks == []
