@@ -10,7 +10,7 @@ one is still worked on counts once. A function that cannot say the keys of a tim
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from inspect import iscoroutinefunction
 
 from ostinato.api.cron import Schedule, parse_schedule
@@ -19,7 +19,7 @@ from ostinato.controller.reasons import SCHEDULE, STARTUP
 from ostinato.controller.sources import Sink
 
 KeySource = Iterable[Hashable] | Hashable | Callable[[], Iterable[Hashable] | Hashable]
-"""A key or several, or a function that gives them when their time has come."""
+"""A key or several, or a function that gives them; it is asked, or they are looked at, when their time has come."""
 
 
 class CronSource:
@@ -66,8 +66,9 @@ def _asked(keys: KeySource, whence: str) -> Callable[[], list[Hashable]]:
         raise TypeError(f"{whence} {keys.__name__}, which is an async def, and is never awaited: make it a plain def")
     if callable(keys):
         return lambda: keys_of(keys(), whence)
-    listed = keys_of(keys, whence)
-    return lambda: listed
+    given = list(keys) if isinstance(keys, Iterator) else keys  # which can be gone through only once
+    keys_of(given, whence)  # an error comes where it was written
+    return lambda: keys_of(given, whence)
 
 
 def _tell(keys: Callable[[], list[Hashable]], reason: str, sink: Sink) -> None:

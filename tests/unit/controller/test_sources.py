@@ -563,6 +563,17 @@ def test_an_async_function_for_the_keys_of_a_schedule_or_startup_is_refused_wher
 
 
 @lightly
+async def test_the_keys_of_a_schedule_are_those_that_are_in_the_list_when_its_time_comes(light: Light) -> None:
+    keys: list[Hashable] = [A]
+    told, task = await told_by(light, CronSource("* * * * *", keys))
+    await light.settle(60)
+    keys.append(B)
+    await light.settle(60)
+    assert told.keys == [A, A, B]
+    await stop(task)
+
+
+@lightly
 async def test_the_keys_of_a_schedule_may_be_one_or_come_from_a_generator(light: Light) -> None:
     one, first = await told_by(light, CronSource("* * * * *", A))
     several, second = await told_by(light, CronSource("* * * * *", (each for each in (A, B))))
