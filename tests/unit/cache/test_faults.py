@@ -171,6 +171,31 @@ def test_what_a_restored_server_writes_under_a_version_that_was_used_before_is_t
     with_informer(scenario)
 
 
+def test_a_doubt_that_comes_while_there_is_no_watch_is_not_forgotten_and_ends_all_waiting() -> None:
+    async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
+        feed = informer.feeds[0]
+        server.put("x")
+        await simulation.clock.sleep(1)
+        server.cut()
+        server.watch_errors.append(ConnectionLost("there is no network"))
+        await simulation.clock.sleep(0.1)
+        assert not feed.reflector.is_watching
+        lost = feed.fresh.expect(Written(key("mine"), "999"))
+        informer.doubt("somebody knows")
+        server.dropping = True
+        server.put("restored")
+        server.version += 10  # it has gone on since
+        await simulation.clock.sleep(10)
+        assert state(informer) == truth(server)
+        assert lost.has_come
+        assert not feed.reflector.is_in_doubt
+        asked = len(server.asked)
+        await simulation.clock.sleep(60)
+        assert len(server.asked) == asked, "once is enough"
+
+    with_informer(scenario)
+
+
 def test_a_write_is_not_lost_as_long_as_nothing_can_be_watched() -> None:
     async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
         heard = Heard()
