@@ -29,11 +29,13 @@ from ostinato.client.metrics import ClientMetrics
 from ostinato.client.resending import AFTER_RESET, LONGEST_WAIT, MOST_RETRIES, can_be_sent_again, wait_before_retry
 from ostinato.client.transport import (
     LONGEST_ANSWER,
+    ConnectionLost,
     Deadline,
     DeadlinePassed,
     Request,
     RequestTimedOut,
     TransportError,
+    Unreachable,
     UpgradeRefused,
 )
 from ostinato.world import World
@@ -194,7 +196,8 @@ class HttpTransport:
 
 
 def _with_previous(error: TransportError, previous: str) -> TransportError:
-    """An error that came after another: its class, and the words of both."""
+    """An error that came after another: its class, and the words of both. What was sent before was sent."""
     if not previous or str(error) == previous:
         return error
-    return type(error)(f"{error} - error from a previous attempt: {previous}")
+    kind = ConnectionLost if isinstance(error, Unreachable) else type(error)
+    return kind(f"{error} - error from a previous attempt: {previous}")

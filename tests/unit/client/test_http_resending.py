@@ -6,6 +6,7 @@ import asyncio
 import socket as sockets
 import struct
 from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from tests.unit.client.clocks import ShiftedClock, SleeplessClock, world_with
 from tests.unit.client.https import Served, get, hello, listening, run, serving, transport
 from tests.unit.client.https import Socket as Listener
 
-from ostinato.client.transport import ConnectionLost, DeadlinePassed, Request, RequestTimedOut
+from ostinato.client.transport import ConnectionLost, DeadlinePassed, Request, RequestTimedOut, Unreachable
 
 
 def fast() -> Any:
@@ -266,6 +267,34 @@ def test_a_connection_that_is_refused_is_not_tried_again() -> None:
             with pytest.raises(ConnectionLost, match="cannot be reached"):
                 await get(sender)
         assert [name for name, _ in recorder.counts].count("rest_client_requests_total") == 1
+
+    run(main())
+
+
+def test_a_request_that_was_sent_before_the_server_could_not_be_reached_may_have_been_done() -> None:
+    async def converse(socket: Listener, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await socket.head(reader)
+        busy.set()
+        writer.write(b"HTTP/1.1 504 Late\r\nRetry-After: 1\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+        await writer.drain()
+
+    class Leaves(SleeplessClock):
+        async def sleep(self, seconds: float) -> None:
+            await left.wait()
+
+    busy, left = asyncio.Event(), asyncio.Event()
+
+    async def main() -> None:
+        async with AsyncExitStack() as stack:
+            socket = await stack.enter_async_context(listening(converse))
+            async with transport(socket.config(), world_with(Leaves())) as sender:
+                sending = asyncio.ensure_future(sender.request(Request("POST", "/", body=b"x")))
+                await busy.wait()
+                await stack.aclose()
+                left.set()
+                with pytest.raises(ConnectionLost, match=r"cannot be reached.* - error from a previous") as lost:
+                    await sending
+                assert not isinstance(lost.value, Unreachable)
 
     run(main())
 
