@@ -51,7 +51,7 @@ async def admit(hook: AdmissionHook, request: AdmissionRequest, executor: Execut
     try:
         outcome = await hook.callback(executor, instance, old, request)
     except Denied as refusal:
-        return denied(refusal.status(hook.kind.gvk.group_kind, _name(request, instance)))
+        return denied(refusal.status(request.kind.group_kind, _name(request, instance)))
     except APIError as error:
         return refused(error)
     except asyncio.CancelledError as error:
@@ -81,7 +81,7 @@ def _judged(hook: AdmissionHook, request: AdmissionRequest, instance: Any, outco
         else:
             raise _nonsense(hook, finding, "a finding is a warning (a text) or a FieldError")
     if errors:
-        return denied(Denied(*errors).status(hook.kind.gvk.group_kind, _name(request, instance)))
+        return denied(Denied(*errors).status(request.kind.group_kind, _name(request, instance)))
     return allowed()
 
 

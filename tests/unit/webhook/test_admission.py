@@ -247,6 +247,12 @@ def test_objects_of_other_kinds_come_through_subresources() -> None:
         assert "is about example.dev/v1, Kind=Widget, not about autoscaling/v1, Kind=Scale" in answer.message
     assert asked(validator(Widget, subresources=["scale"])(few), scaled("")).status["code"] == 400
 
+    def even(each: Json) -> FieldError:
+        return FieldError.invalid(Path("spec", "replicas"), each["spec"]["replicas"], "must be even")
+
+    told = asked(validator(Widget, subresources=["scale"])(even), scaled("scale")).message
+    assert told.startswith('Scale.autoscaling "a" is invalid: spec.replicas: Invalid value: '), "it is no Widget"
+
 
 def test_an_object_of_another_kind_is_a_bad_request_that_names_both() -> None:
     review = admission_review({**widget(), "apiVersion": "example.dev/v2"})
