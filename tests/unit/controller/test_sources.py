@@ -25,7 +25,7 @@ from tests.unit.controller.stage import (
 from ostinato.api.meta import ObjectMeta, OwnerReference
 from ostinato.api.object import CustomResource
 from ostinato.api.owners import reference_to
-from ostinato.cache import Added, Deleted, Event, Settings, Updated
+from ostinato.cache import Added, Deleted, Event, Informers, Settings, Updated
 from ostinato.client import Unstructured
 from ostinato.controller import (
     Builder,
@@ -124,6 +124,19 @@ async def test_what_was_there_and_what_did_not_change_comes_with_low_priority(st
     assert (deleted.gvk.kind, deleted.key) == ("Widget", B)
     assert told.causes[-1] is None, "nothing has happened to it"
     await stop(task)
+
+
+@staged
+async def test_what_happens_in_another_cluster_is_no_version_of_anything_here(stage: Stage) -> None:
+    there = Informers(stage.people)
+    told, task = await told_by(stage, KindSource(Widget, ForObject(), KindOptions(informers=there)))
+    await stage.people.create(widget("a"))
+    await stage.settle()
+    assert told.take() == [(A, "Widget added", 0)]
+    assert told.causes == [None]
+    assert stage.informers.all() == []
+    await stop(task)
+    await there.stop()
 
 
 @staged

@@ -14,7 +14,7 @@ from ostinato.api.meta import ObjectMeta
 from ostinato.api.object import kind_of
 from ostinato.cache.informers import Informers
 from ostinato.client import Client
-from ostinato.client.transport import ConnectionLost, DeadlinePassed, Request
+from ostinato.client.transport import ConnectionLost, DeadlinePassed, Request, Unreachable
 from ostinato.controller import (
     Context,
     ControllerError,
@@ -985,6 +985,24 @@ class _BadGateway:
 
     async def read(self) -> bytes:
         return b""
+
+
+@staged
+async def test_a_write_that_was_never_sent_does_not_keep_the_lease(stage: Stage) -> None:
+    async def unplugged(_: Request) -> None:
+        raise Unreachable("nobody is there")
+
+    async def write(surroundings: Surroundings) -> None:
+        with suppress(Unreachable):
+            await surroundings.client.create(ConfigMap(metadata=ObjectMeta(name="unsent")))
+
+    rig = Rig(stage, leader_election=QUICK)
+    rig.manager.add(Task("writes", write))
+    _ = rig.manager.client
+    rig.wires["leader"].before = unplugged
+    await rig.start(1)
+    await rig.stop()
+    assert not (await stage.lease()).spec.holder_identity
 
 
 @pytest.mark.parametrize("outcome", [ConnectionLost("cut"), _BadGateway(), None])

@@ -7,6 +7,7 @@ import pytest
 from tests.unit.manager.stage import Stage, staged
 
 from ostinato.api.meta import ObjectMeta
+from ostinato.api.object import kind_of
 from ostinato.cache.informers import Informers, Settings
 from ostinato.client import metrics as names
 from ostinato.kinds.core_v1 import ConfigMap, Namespace
@@ -124,14 +125,19 @@ async def test_caches_of_one_kind_are_shown_as_one(stage: Stage) -> None:
     informers.of(Namespace)
     informers.start()
     await informers.synced()
+    await stage.client.create(ConfigMap(metadata=ObjectMeta(name="c", namespace="default")))
+    await stage.clock.sleep(1)  # one of them is ahead of the others
     shown = {
         family.name: {sample.labels["resource"]: sample.value for sample in family.samples}
         for family in cache_families(informers)
     }
     assert all(len(family.samples) == 2 for family in cache_families(informers)), "a series is there once"
-    assert shown["ostinato_cache_objects"]["configmaps"] == 6
-    lowest = min(float(feed.store.resource_version) for each in informers.all() for feed in each.feeds)
-    assert min(shown["informer_store_resource_version"].values()) == lowest
+    assert shown["ostinato_cache_objects"]["configmaps"] == 7
+    versions = {
+        float(feed.store.resource_version) for each in informers.all(kind_of(ConfigMap).gvk) for feed in each.feeds
+    }
+    assert len(versions) == 2
+    assert shown["informer_store_resource_version"]["configmaps"] == min(versions)
     await informers.stop()
 
 
