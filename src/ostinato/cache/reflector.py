@@ -219,22 +219,20 @@ class Reflector:
             events = None
 
     async def _check_state(self) -> None:
-        """`StateWentBack` if the server has not reached what was told. One object is enough to be told that.
+        """`StateWentBack` if the server has not reached what was told: a list of one object tells how far it is.
 
-        If it says something else, or refuses to be asked so, it is watched as before.
+        It is not asked for what it may not have: it would say to come again, ten times. If it refuses to be asked, it
+        is watched as before.
         """
         self._silent = 0
-        if not is_version(self.resource_version):
-            return
-        options = ListOptions(limit=1, resource_version=self.resource_version, resource_version_match=_NOT_OLDER)
         try:
-            await self.source.list(options)
+            listed = await self.source.list(ListOptions(limit=1))
+        except TooManyRequests:
+            raise
         except APIError as error:
-            if is_too_large(error):
-                raise self._gone_back(str(error)) from None
-            if isinstance(error, TooManyRequests):
-                raise
-            _logger.debug("%s: whether the server is where it was is not to be known: %s", self.source, error)
+            _logger.debug("%s: where the server is is not to be known: %s", self.source, error)
+        else:
+            self.check_reached(listed.metadata.resource_version)
 
     async def _follow(self, telling: _Telling, events: EventStream | None) -> None:
         """One watch, to its end: that of a stream which is open, or another."""
@@ -282,9 +280,11 @@ class Reflector:
         """Whether what was told is to be listed anew, and has not been yet."""
         return self._went_back or bool(self._doubted)
 
-    def went_back(self, version: str) -> StateWentBack:
-        """The server is at an earlier state than the one that was told; its error."""
-        return self._gone_back(f"it is at {version}")
+    def check_reached(self, version: str) -> None:
+        """`StateWentBack` if the server is at this version, which is earlier than the one that was told."""
+        told = self.resource_version
+        if is_version(told) and is_version(version) and order(version) < order(told):
+            raise self._gone_back(f"it is at {version}")
 
     def _gone_back(self, why: str) -> StateWentBack:
         self._unavailable = self._went_back = True
@@ -341,9 +341,7 @@ class _Telling:
             self._reflector.resource_version = entry.resource_version
 
     def _bookmark(self, version: str) -> None:
-        told = self._reflector.resource_version
-        if is_version(told) and is_version(version) and order(version) < order(told):
-            raise self._reflector.went_back(version)
+        self._reflector.check_reached(version)
         self._unordered = False
         self._reflector.resource_version = version
         self._fifo.put(Bookmark(version))
