@@ -12,6 +12,8 @@
 - What was noticed later, because a list had it, is `relisted`: more may have happened to the object than was told.
 - A deletion that was seen as it happened gives the last state of the object. One that was noticed later, because a
   list no longer had the object, gives what was last known of it: `final_state_known` is False, and it may be stale.
+- After the server went back to an earlier state, every object is a `Deleted` of that sort and an `Added`, even one that
+  is as it was: what was done about it may be lost. Look whether it is there before anything is undone for good.
 """
 
 from __future__ import annotations
