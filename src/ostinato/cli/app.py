@@ -12,6 +12,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from ostinato.cli import server_options
 from ostinato.cli.failure import Failure
 
 
@@ -177,7 +178,7 @@ until it is interrupted or terminated."""
 
 def _add_up(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(command=_up, prog=parser.prog)
-    _add_server_options(parser)
+    server_options.add_to(parser)
     parser.add_argument("--nodes", metavar="N", type=int, default=1, help="how many there are (default: %(default)s)")
     parser.add_argument(
         "--runtime",
@@ -201,38 +202,7 @@ def _add_containerd(parser: argparse.ArgumentParser) -> None:
 
 def _add_apiserver(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(command=_apiserver, prog=parser.prog)
-    _add_server_options(parser)
-
-
-def _add_server_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--listen",
-        metavar="HOST:PORT",
-        default="127.0.0.1:6443",
-        help="where to listen; port 0 is any that is free (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--state",
-        metavar="DIR",
-        help="directory for certificates, the store and admin.kubeconfig, made if it is not there "
-        "(default: ostinato in $XDG_STATE_HOME or ~/.local/state)",
-    )
-    parser.add_argument(
-        "--store",
-        metavar="sqlite:PATH|memory",
-        default="",
-        help="where objects are kept (default: sqlite:store.db in the state directory)",
-    )
-    parser.add_argument(
-        "--token-auth-file", metavar="CSV", help='bearer tokens, a line each: token,user,uid,"group1,group2"'
-    )
-    parser.add_argument(
-        "--enable-admission-plugins",
-        metavar="NAME",
-        action="append",
-        default=[],
-        help="admit writes as this plugin does, too: OwnerReferencesPermissionEnforcement",
-    )
+    server_options.add_to(parser)
 
 
 def _add_without(parser: argparse.ArgumentParser, what: str, names: Sequence[str] | None = None) -> None:

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from ostinato.api import names
 from ostinato.cli.failure import Failure
-from ostinato.cli.serving import address, default_state, run
+from ostinato.cli.server_options import address, default_state
+from ostinato.cli.serving import run
 from ostinato.client.config import Config
 from ostinato.client.config_error import ConfigError
 from ostinato.manager import configure_logging

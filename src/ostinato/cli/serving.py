@@ -10,14 +10,14 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
+from ostinato.cli import server_options
 from ostinato.cli.failure import Failure
 from ostinato.server.access.authenticate import TokenFileError
-from ostinato.server.admission.plugins import OPTIONAL
-from ostinato.server.standalone import Settings, Standalone
+from ostinato.server.standalone import Standalone
 from ostinato.server.state import StateError
 from ostinato.server.store.index import UnusableStore
 from ostinato.world import World
@@ -41,7 +41,7 @@ class Served(Protocol):
 
 
 def apiserver(options: argparse.Namespace) -> None:
-    chosen = _settings(options)
+    chosen = server_options.settings(options)
     run(lambda world: Standalone(world, chosen), "ostinato apiserver", options.listen)
 
 
@@ -55,7 +55,7 @@ def up(options: argparse.Namespace) -> None:
 
     try:
         chosen = PlaneSettings(
-            server=_settings(options),
+            server=server_options.settings(options),
             without=frozenset(options.without),
             nodes=options.nodes,
             runtime=options.runtime,
@@ -68,54 +68,6 @@ def up(options: argparse.Namespace) -> None:
         run(lambda world: Plane(world, chosen), "ostinato up", options.listen)
     except UnusableRuntime as error:
         raise Failure(str(error)) from error
-
-
-def _settings(options: argparse.Namespace) -> Settings:
-    places = (options.listen, options.state, options.store, options.token_auth_file)
-    return settings(*places, options.enable_admission_plugins)
-
-
-def settings(
-    listen: str, state: str | None, store: str, token_file: str | None, enabled: Sequence[str] = ()
-) -> Settings:
-    """The options, checked."""
-    host, port = address(listen)
-    plugins = tuple(name for names in enabled for name in names.split(","))
-    for name in plugins:
-        if name not in OPTIONAL:
-            raise Failure(
-                f"--enable-admission-plugins {name}: want {' or '.join(OPTIONAL)}; the others are always there"
-            )
-    if store not in ("", "memory") and not store.startswith("sqlite:"):
-        raise Failure(f"--store {store}: want sqlite:PATH or memory")
-    if store == "sqlite:":
-        raise Failure("--store sqlite: names no file: want sqlite:PATH")
-    return Settings(
-        state=Path(state) if state else default_state(),
-        host=host,
-        port=port,
-        store=store,
-        token_file=Path(token_file) if token_file else None,
-        admission_plugins=plugins,
-    )
-
-
-def address(listen: str) -> tuple[str, int]:
-    """Host and port of a `--listen`; a Failure if it is none."""
-    host, colon, port = listen.rpartition(":")
-    if host.startswith("[") and host.endswith("]"):
-        host = host[1:-1]
-    elif ":" in host:
-        raise Failure(f"--listen {listen}: an IPv6 address goes in brackets: [::1]:6443")
-    if not colon or not (port.isascii() and port.isdigit()) or int(port) > 65535:
-        raise Failure(f"--listen {listen}: want HOST:PORT, with a port from 0 to 65535")
-    return host, int(port)
-
-
-def default_state() -> Path:
-    """The directory for what is kept, if nobody says."""
-    home = os.environ.get("XDG_STATE_HOME")
-    return (Path(home) if home else Path.home() / ".local" / "state") / "ostinato"
 
 
 def run(make: Callable[[World], Served], name: str, listen: str) -> None:
@@ -168,7 +120,7 @@ async def _start(served: Served, listen: str) -> None:
         await served.start()
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
-            host, port = address(listen)
+            host, port = server_options.address(listen)
             message = f"port {port} of {host} is in use; choose another with --listen, or 0 for any"
             raise Failure(message) from error
         raise Failure(f"cannot listen at {listen}: {error.strerror or error}") from error

@@ -7,7 +7,6 @@ refusal is an APIError, told as a Status. Whoever calls `Server.handle` brings t
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection
 
 from ostinato.api.errors import APIError, BadRequest, InternalError, ServiceUnavailable, Timeout
 from ostinato.api.time import Duration, TimeError
@@ -17,7 +16,7 @@ from ostinato.server.access.authenticate import Authenticator
 from ostinato.server.access.authorize import MASTERS, Authorizer
 from ostinato.server.access.impersonate import Impersonation, impersonates
 from ostinato.server.admission import Admission
-from ostinato.server.admission.plugins import plugins
+from ostinato.server.admission.plugins import AdmissionSettings, plugins
 from ostinato.server.bootstrap import bootstrap
 from ostinato.server.dispatch import not_found, verb_of
 from ostinato.server.expiry import Expiry
@@ -50,8 +49,7 @@ _logger = logging.getLogger(__name__)
 class Server:
     """An API server. `start` it, let it `handle` requests, `close` it."""
 
-    def __init__(self, world: World, log: Log, *, enabled: Collection[str] = ()) -> None:
-        """`enabled`: the admission plugins that are wanted besides those that every server has."""
+    def __init__(self, world: World, log: Log, *, admission: AdmissionSettings = AdmissionSettings()) -> None:  # noqa: B008 - it is frozen
         self.world = world
         self.index = Index(log, world.clock)
         self.registry = Registry(self.index, world)
@@ -62,7 +60,7 @@ class Server:
         self.metrics = Metrics()
         self.publisher = Publisher(self.registry, self.health, self.metrics, world.clock)
         self.webhooks = Webhooks(world.clock, self.registry)
-        self.admission = Admission(plugins(self.registry, self.authorizer, self.webhooks.ask, enabled))
+        self.admission = Admission(plugins(self.registry, self.authorizer, self.webhooks.ask, admission))
         self.nodes = Nodes()
         pod_handlers.install(self.registry, self.nodes, self.authorizer)
         proxy.install(self.registry, self.nodes, world)
@@ -106,7 +104,8 @@ class Server:
         if route is None or route.verb != "get":
             return None
         try:
-            self._enter(request, route)
+            if not self._enter_now(request, route):
+                return None
             resource = self.registry.get(route.group, route.version, route.resource)
             if (
                 resource is None
@@ -129,7 +128,8 @@ class Server:
         try:
             route = parse(request.method, request.path, watch=_watches(request))
             seconds = _deadline(request, route) if "timeout=" in request.query_string else None
-            self._enter(request, route)
+            if not self._enter_now(request, route):
+                await self._enter(request, route)
             if route is None:
                 answer: Answer = self.publisher.answer(request)
             elif seconds is None:
@@ -178,14 +178,32 @@ class Server:
             await resource.settle()
         return answer
 
-    def _enter(self, request: Request, route: Route | None) -> None:
-        """Know who asks, and that they may."""
-        user = self.authenticator.authenticate(request)
+    def _enter_now(self, request: Request, route: Route | None) -> bool:
+        """Authenticate and authorize a request without waiting for anyone; False if that is not possible."""
         if impersonates(request.headers):
-            user = self._impersonation.user(request, user, asked_by(request, route))
+            return False
+        user = self.authenticator.authenticate_now(request)
+        if user is None:
+            return False
+        if MASTERS not in user.groups:
+            asked = asked_by(request, route)
+            decision = self.authorizer.decide_now(user, asked)
+            if decision is None:
+                return False
+            if not decision.allowed:
+                raise asked.refusal(user, decision.reason)
+        request.user = user
+        return True
+
+    async def _enter(self, request: Request, route: Route | None) -> None:
+        """Authenticate the request, impersonate, authorize."""
+        user = await self.authenticator.authenticate(request)
+        asked = asked_by(request, route)
+        if impersonates(request.headers):
+            user = await self._impersonation.user(request, user, asked)
         request.user = user
         if MASTERS not in user.groups:
-            self.authorizer.check(user, asked_by(request, route))
+            await self.authorizer.check(user, asked)
 
     async def _settle_definitions(self) -> None:
         """Serve what definitions define; from the first one on, which loads what that takes."""

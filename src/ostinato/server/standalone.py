@@ -15,6 +15,7 @@ import msgspec
 from ostinato.server.access.account_tokens import KEY_BYTES
 from ostinato.server.access.authority import Authority
 from ostinato.server.access.kubeconfig import write_kubeconfig
+from ostinato.server.admission.plugins import AdmissionSettings
 from ostinato.server.core import Server
 from ostinato.server.http import HttpServer
 from ostinato.server.nodes import Remote
@@ -46,7 +47,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     port: int = 6443  # 0: any that is free
     store: str = ""  # "sqlite:PATH", "memory"; "": a file in the state directory
     token_file: Path | None = None
-    admission_plugins: tuple[str, ...] = ()  # that are wanted besides those that every server has
+    admission: AdmissionSettings = AdmissionSettings()
 
 
 class Standalone:
@@ -71,7 +72,7 @@ class Standalone:
             authority = Authority(self._world, settings.state)
             hosts = [*_HOSTS] if settings.host in (*_HOSTS, *_ANY) else [*_HOSTS, settings.host]
             context = _context(authority, hosts)
-            self.core = Server(self._world, self._log(), enabled=settings.admission_plugins)
+            self.core = Server(self._world, self._log(), admission=settings.admission)
             self.core.account_tokens.key = _kept(settings.state / "accounts.key", self._world)
             self.core.nodes.remote = _remote_nodes(self._world, authority)
             if settings.token_file is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import base64
 import gc
@@ -23,9 +24,10 @@ from typing import Any
 import pytest
 import yaml
 
-from ostinato.cli import serving
+from ostinato.cli import server_options, serving
 from ostinato.cli.app import run
 from ostinato.cli.failure import Failure
+from ostinato.server.standalone import Settings
 
 SOURCE = Path(__file__).parents[3] / "src"
 
@@ -245,11 +247,17 @@ def test_a_store_that_cannot_be_used_is_told(tmp_path: Path) -> None:
     assert said.endswith("/file: file is not a database\n")
 
 
+def _settings(*arguments: str) -> Settings:
+    parser = argparse.ArgumentParser()
+    server_options.add_to(parser)
+    return server_options.settings(parser.parse_args(arguments))
+
+
 @pytest.mark.parametrize(
     ("listen", "host", "port"), [("127.0.0.1:6443", "127.0.0.1", 6443), ("[::1]:0", "::1", 0), (":80", "", 80)]
 )
 def test_where_to_listen_is_a_host_and_a_port(listen: str, host: str, port: int) -> None:
-    settings = serving.settings(listen, "/somewhere", "", None)
+    settings = _settings("--listen", listen, "--state", "/somewhere")
     assert (settings.host, settings.port) == (host, port)
 
 
@@ -266,22 +274,22 @@ def test_where_to_listen_is_a_host_and_a_port(listen: str, host: str, port: int)
 )
 def test_options_that_mean_nothing_are_told(listen: str, store: str, problem: str) -> None:
     with pytest.raises(Failure, match=problem):
-        serving.settings(listen, None, store, None)
+        _settings("--listen", listen, "--store", store)
 
 
 def test_an_admission_plugin_is_enabled_by_its_name() -> None:
     name = "OwnerReferencesPermissionEnforcement"
-    assert serving.settings("a:1", "/s", "", None, [name]).admission_plugins == (name,)
+    assert _settings("--enable-admission-plugins", name).admission.enabled == (name,)
     with pytest.raises(Failure, match=f"--enable-admission-plugins Nonsense: want {name}"):
-        serving.settings("a:1", "/s", "", None, [f"{name},Nonsense"])
+        _settings("--enable-admission-plugins", f"{name},Nonsense")
 
 
 def test_the_state_is_kept_where_the_desktop_keeps_such_things(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", "/xdg")
-    assert serving.settings("a:1", None, "", None).state == Path("/xdg/ostinato")
+    assert _settings().state == Path("/xdg/ostinato")
     monkeypatch.delenv("XDG_STATE_HOME")
     monkeypatch.setenv("HOME", "/home/jane")
-    assert serving.settings("a:1", None, "", None).state == Path("/home/jane/.local/state/ostinato")
+    assert _settings().state == Path("/home/jane/.local/state/ostinato")
 
 
 def test_the_command_is_loaded_only_when_it_is_called() -> None:

@@ -14,7 +14,7 @@ from ostinato.server.request import Request, User
 def ask(authenticator: Authenticator, peer: Any = None, **headers: str) -> User:
     request = Request("GET", "/", headers={name.replace("_", "-"): value for name, value in headers.items()})
     request.peer = peer
-    return authenticator.authenticate(request)
+    return authenticator.authenticate_now(request)
 
 
 @pytest.fixture

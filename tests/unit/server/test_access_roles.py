@@ -147,17 +147,17 @@ async def test_everybody_may_see_health_and_who_is_known_may_discover(api: Api) 
 async def test_what_is_kept_of_users_is_bounded(api: Api) -> None:
     authorizer, asked = api.server.authorizer, Asked("get", resource="pods", namespace="default")
     for i in range(MOST_HELD):
-        authorizer.decide(User(f"u{i}"), asked)
+        authorizer.decide_now(User(f"u{i}"), asked)
     held = authorizer.roles._held
     assert sum(map(len, held.values())) <= MOST_HELD
     await role(api, "reader", where=f"{RBAC}/clusterroles")
     await bind(api, "reader", JANE, kind="ClusterRole", where=f"{RBAC}/clusterrolebindings")
     jane_, reads = User("jane"), Asked("get", resource="configmaps")
     for i in range(MOST_QUESTIONS + 1):
-        assert not authorizer.decide(jane_, reads._replace(resource=f"r{i}")).allowed
-        assert not authorizer.decide(jane_, reads._replace(namespace="n" * (64 + i), resource="x")).allowed
-        assert authorizer.decide(jane_, reads._replace(name=f"n{i}", namespace="n" * 64)).allowed
+        assert not authorizer.decide_now(jane_, reads._replace(resource=f"r{i}")).allowed
+        assert not authorizer.decide_now(jane_, reads._replace(namespace="n" * (64 + i), resource="x")).allowed
+        assert authorizer.decide_now(jane_, reads._replace(name=f"n{i}", namespace="n" * 64)).allowed
     assert len(authorizer.roles.held(jane_, "")._concerned) == 1
     assert held.keys() == {""}
-    assert authorizer.decide(User("jane", groups=("g" * LONGEST_KEPT,)), reads).allowed
+    assert authorizer.decide_now(User("jane", groups=("g" * LONGEST_KEPT,)), reads).allowed
     assert held[""].keys() == {("jane", ())}

@@ -7,6 +7,7 @@ from typing import Any
 
 from tests.unit.server.asking import MERGE, Answer, Api, asking
 
+from ostinato.server.admission.plugins import AdmissionSettings
 from ostinato.server.core import Server
 from ostinato.server.request import User
 from ostinato.server.store.log_memory import MemoryLog
@@ -25,7 +26,9 @@ def enforcing(test: Callable[[Api], Coroutine[Any, Any, None]]) -> Callable[[], 
         simulation = Simulation(seed=1)
 
         async def main() -> None:
-            server = Server(simulation, MemoryLog(), enabled=["OwnerReferencesPermissionEnforcement"])
+            server = Server(
+                simulation, MemoryLog(), admission=AdmissionSettings(enabled=("OwnerReferencesPermissionEnforcement",))
+            )
             server.authenticator.add("admin", User("admin", groups=("system:masters",)))
             server.authenticator.add("jane", User("jane"))
             await server.start()

@@ -61,7 +61,13 @@ class Authenticator:
         groups = tuple(group.strip() for group in row[3].split(",") if group.strip()) if len(row) > 3 else ()
         self.add(token, User(name, uid, groups))
 
-    def authenticate(self, request: Request) -> User:
+    async def authenticate(self, request: Request) -> User:
+        user = self.authenticate_now(request)
+        assert user is not None, "certificates and our own tokens need no one else"
+        return user
+
+    def authenticate_now(self, request: Request) -> User | None:
+        """The user, if that can be determined without waiting for anyone; raises Unauthorized for bad credentials."""
         if request.peer is not None:
             name, groups = request.peer
             if name:
@@ -70,12 +76,15 @@ class Authenticator:
         if not token:
             return ANONYMOUS
         try:
-            return self.identify(token).user
+            return self._identify_now(token, _AUDIENCES).user
         except RefusedToken:
             raise Unauthorized.of("Unauthorized") from None
 
-    def identify(self, token: str, audiences: Sequence[str] = _AUDIENCES) -> Identity:
+    async def identify(self, token: str, audiences: Sequence[str]) -> Identity:
         """Whose token it is; RefusedToken if it is nobody's, or for none of these audiences."""
+        return self._identify_now(token, audiences)
+
+    def _identify_now(self, token: str, audiences: Sequence[str]) -> Identity:
         user = self._tokens.get(_digest(token))
         if user is not None:
             shared = _AUDIENCES if audiences is _AUDIENCES else tuple(a for a in audiences if a in _AUDIENCES)

@@ -21,7 +21,8 @@ class Authorizer:
     def __init__(self, registry: Registry) -> None:
         self.roles = Roles(registry)
 
-    def decide(self, user: User, asked: Asked) -> Decision:
+    def decide_now(self, user: User, asked: Asked) -> Decision | None:
+        """The decision, if it can be made without waiting for anyone."""
         if MASTERS in user.groups:
             return _MASTER
         missing: list[RoleName] = []
@@ -32,9 +33,14 @@ class Authorizer:
             missing += held.missing
         return Decision(allowed=False, reason=_reason(missing))
 
-    def check(self, user: User, asked: Asked) -> None:
-        """Forbidden if the user may not."""
-        decision = self.decide(user, asked)
+    async def decide(self, user: User, asked: Asked) -> Decision:
+        decision = self.decide_now(user, asked)
+        assert decision is not None, "RBAC waits for no one"
+        return decision
+
+    async def check(self, user: User, asked: Asked) -> None:
+        """Raise Forbidden if the user may not."""
+        decision = await self.decide(user, asked)
         if not decision.allowed:
             raise asked.refusal(user, decision.reason)
 

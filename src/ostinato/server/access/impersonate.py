@@ -58,7 +58,7 @@ class Impersonation:
         self._authorizer = authorizer
         self._last: dict[str, _Way] = {}  # by the name of the user who asks
 
-    def user(self, request: Request, user: User, asked: Asked) -> User:
+    async def user(self, request: Request, user: User, asked: Asked) -> User:
         """As whom a user asks; BadRequest or Forbidden if that cannot be."""
         wanted = _wanted(request)
         if wanted is None:
@@ -69,7 +69,7 @@ class Impersonation:
             if not way.fits(wanted, user):
                 continue
             try:
-                found = self._by(way, wanted, user, asked)
+                found = await self._by(way, wanted, user, asked)
             except Forbidden as error:
                 refusal = refusal or error
                 continue
@@ -82,23 +82,23 @@ class Impersonation:
             self._last.clear()
         self._last[name] = way
 
-    def _by(self, way: _Way, wanted: User, user: User, asked: Asked) -> User:
+    async def _by(self, way: _Way, wanted: User, user: User, asked: Asked) -> User:
         if way.sort:
-            self._authorizer.check(user, asked._replace(verb=f"impersonate-on:{way.sort}:{asked.verb}"))
-        groups = self._check_name(way, wanted, user)
+            await self._authorizer.check(user, asked._replace(verb=f"impersonate-on:{way.sort}:{asked.verb}"))
+        groups = await self._check_name(way, wanted, user)
         if wanted.uid:
-            self._authorizer.check(user, Asked(way.verb, _AUTHENTICATION, "uids", name=wanted.uid))
+            await self._authorizer.check(user, Asked(way.verb, _AUTHENTICATION, "uids", name=wanted.uid))
         if wanted.groups:
-            self._check_groups(way, wanted.groups, user)
+            await self._check_groups(way, wanted.groups, user)
         if wanted.extra:
-            self._check_extra(way, wanted.extra, user)
+            await self._check_extra(way, wanted.extra, user)
         if wanted.name == ANONYMOUS.name:
             groups = _with(groups, _UNAUTHENTICATED)
         elif _UNAUTHENTICATED not in groups:
             groups = _with(groups, AUTHENTICATED)
         return User(wanted.name, wanted.uid, groups, wanted.extra)
 
-    def _check_name(self, way: _Way, wanted: User, user: User) -> tuple[str, ...]:
+    async def _check_name(self, way: _Way, wanted: User, user: User) -> tuple[str, ...]:
         """Check the name, and give back the groups that go with it."""
         group, groups = _AUTHENTICATION if way.sort else "", wanted.groups
         asked = Asked(way.verb, group, "users", name=wanted.name)
@@ -109,10 +109,10 @@ class Impersonation:
         elif account is not None:
             asked = Asked(way.verb, group, "serviceaccounts", namespace=account[0], name=account[1])
             groups = groups or ("system:serviceaccounts", f"system:serviceaccounts:{account[0]}")
-        self._authorizer.check(user, asked)
+        await self._authorizer.check(user, asked)
         return groups
 
-    def _check_groups(self, way: _Way, groups: tuple[str, ...], user: User) -> None:
+    async def _check_groups(self, way: _Way, groups: tuple[str, ...], user: User) -> None:
         asked = Asked(way.verb, _AUTHENTICATION if way.sort else "", "groups")
         if way.sort:
             if "" in groups:
@@ -120,23 +120,23 @@ class Impersonation:
             if MASTERS in groups:
                 reason = f"impersonating the {MASTERS} group is not allowed"
                 raise asked._replace(name=MASTERS).refusal(user, reason)
-            if len(groups) >= MANY and self._authorizer.decide(user, asked._replace(name="*")).allowed:
+            if len(groups) >= MANY and (await self._authorizer.decide(user, asked._replace(name="*"))).allowed:
                 return
         for group in groups:
-            self._authorizer.check(user, asked._replace(name=group))
+            await self._authorizer.check(user, asked._replace(name=group))
 
-    def _check_extra(self, way: _Way, extra: Mapping[str, Sequence[str]], user: User) -> None:
+    async def _check_extra(self, way: _Way, extra: Mapping[str, Sequence[str]], user: User) -> None:
         asked = Asked(way.verb, _AUTHENTICATION, "userextras")
         if way.sort:
             fault = _extra_fault(extra)
             if fault:
                 raise asked.refusal(user, fault)
             many = len(extra) >= MANY or sum(map(len, extra.values())) >= MANY
-            if many and self._authorizer.decide(user, asked._replace(subresource="*", name="*")).allowed:
+            if many and (await self._authorizer.decide(user, asked._replace(subresource="*", name="*"))).allowed:
                 return
         for key, values in extra.items():
             for value in values:
-                self._authorizer.check(user, asked._replace(subresource=key, name=value))
+                await self._authorizer.check(user, asked._replace(subresource=key, name=value))
 
 
 def _wanted(request: Request) -> User | None:

@@ -26,4 +26,4 @@ class CreateByUpdate(Plugin):
         user = context.request.user
         if user is not None and MASTERS not in user.groups:
             asked = Asked("create", route.group, route.resource, route.subresource, route.namespace, route.name)
-            self._authorizer.check(user, asked)
+            await self._authorizer.check(user, asked)

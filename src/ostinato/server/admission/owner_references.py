@@ -46,16 +46,16 @@ class OwnerReferences(Plugin):
         if operation != "CREATE":
             gvr = resource.gvr
             asked = Asked("delete", gvr.group, gvr.resource, route.subresource, route.namespace, route.name)
-            decision = self._authorizer.decide(user, asked)
+            decision = await self._authorizer.decide(user, asked)
             if not decision.allowed:
                 why = "cannot set an ownerRef on a resource you can't delete"
                 raise forbidden(context, obj, f"{why}: {decision.reason}, <nil>")
         blocking = list(_newly_blocking(owners, before))
-        if not blocking or self._authorizer.decide(user, _ALL_FINALIZERS).allowed:
+        if not blocking or (await self._authorizer.decide(user, _ALL_FINALIZERS)).allowed:
             return
         for owner in blocking:
             for asked in self._finalizers(context, obj, owner):
-                decision = self._authorizer.decide(user, asked)
+                decision = await self._authorizer.decide(user, asked)
                 if not decision.allowed:
                     why = "cannot set blockOwnerDeletion if an ownerReference refers to a resource you can't set"
                     raise forbidden(context, obj, f"{why} finalizers on: {decision.reason}, <nil>")

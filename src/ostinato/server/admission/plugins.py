@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from ostinato.server.admission.certificate_subject import CertificateSubject
 from ostinato.server.admission.chain import Plugin
@@ -37,11 +38,17 @@ if TYPE_CHECKING:
     from ostinato.server.webhooks import Ask
 
 
-OPTIONAL = (OWNER_REFERENCES,)  # the names of those that a server has only where it was asked for
+OPTIONAL = (OWNER_REFERENCES,)  # plugins that run only where they were enabled
 
 
-def plugins(registry: Registry, authorizer: Authorizer, ask: Ask, enabled: Collection[str] = ()) -> list[Plugin]:
-    """`ask`: how webhooks are asked. `enabled`: which of the optional ones are wanted."""
+class AdmissionSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """`enabled`: optional plugins, by the names that kube-apiserver gives them."""
+
+    enabled: tuple[str, ...] = ()
+
+
+def plugins(registry: Registry, authorizer: Authorizer, ask: Ask, settings: AdmissionSettings) -> list[Plugin]:
+    """All enabled plugins. `ask`: how webhooks are called."""
     namespaces = Kind(registry, "", "v1", "namespaces")
     storage_classes = Kind(registry, "storage.k8s.io", "v1", "storageclasses")
     webhooks = Parts(registry, namespaces, authorizer, ask)
@@ -58,7 +65,7 @@ def plugins(registry: Registry, authorizer: Authorizer, ask: Ask, enabled: Colle
         DefaultTolerations(),
         DefaultStorageClass(storage_classes),
         ProtectStorage(),
-        *([OwnerReferences(registry, authorizer)] if OWNER_REFERENCES in enabled else []),
+        *([OwnerReferences(registry, authorizer)] if OWNER_REFERENCES in settings.enabled else []),
         ResizeClaims(storage_classes),
         RuntimeClass(Kind(registry, "node.k8s.io", "v1", "runtimeclasses")),
         SigningRequestUser(),

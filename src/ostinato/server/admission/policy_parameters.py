@@ -42,26 +42,27 @@ class PolicyParameters(Plugin):
             return
         spec = obj["spec"]
         if "policyName" in spec:
-            field, fault = "paramRef", self._reference_fault(context, user, spec)
+            field, fault = "paramRef", await self._reference_fault(context, user, spec)
         else:
             before = (old or {}).get("spec") or {}
             kind = spec.get("paramKind")
-            field, fault = "paramKind", self._kind_fault(user, kind) if kind != before.get("paramKind") else ""
+            field, fault = "paramKind", await self._kind_fault(user, kind) if kind != before.get("paramKind") else ""
         if fault:
             name = context.route.name or obj["metadata"].get("name", "")
             raise Invalid.of(context.resource.gvk.group_kind, name, [FieldError.forbidden(_SPEC.child(field), fault)])
 
-    def _kind_fault(self, user: User, kind: Json | None) -> str:
+    async def _kind_fault(self, user: User, kind: Json | None) -> str:
         """Why a policy may not have a kind of parameters."""
         if kind is None:
             return ""
         group, resource = self._resource(kind)
-        if self._authorizer.decide(user, Asked("get", group, resource or "*", namespace="*", name="*")).allowed:
+        asked = Asked("get", group, resource or "*", namespace="*", name="*")
+        if (await self._authorizer.decide(user, asked)).allowed:
             return ""
         named = f"kind={kind['kind']}, apiVersion={kind['apiVersion']}"
         return f'user {_shown(user)} must have "get" permission on all objects of the referenced paramKind ({named})'
 
-    def _reference_fault(self, context: Context, user: User, spec: Json) -> str:
+    async def _reference_fault(self, context: Context, user: User, spec: Json) -> str:
         """Why a binding may not refer to parameters."""
         reference = spec.get("paramRef")
         if reference is None:
@@ -72,7 +73,7 @@ class PolicyParameters(Plugin):
         name = reference.get("name", "")
         verb = "get" if name else "list"
         asked = Asked(verb, group, resource or "*", namespace=reference.get("namespace", ""), name=name)
-        if self._authorizer.decide(user, asked).allowed:
+        if (await self._authorizer.decide(user, asked)).allowed:
             return ""
         everything = f'user {_shown(user)} does not have "{verb}" permission for all groups, versions and resources'
         if policy is None:

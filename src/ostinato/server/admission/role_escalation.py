@@ -42,14 +42,14 @@ class RoleEscalation(Plugin):
         if user is None or MASTERS in user.groups or (old is not None and _is_collected(obj, old)):
             return
         if context.resource.gvk.kind in _ROLES:
-            self._check_role(context, user, obj, old)
+            await self._check_role(context, user, obj, old)
         else:
-            self._check_binding(context, user, obj)
+            await self._check_binding(context, user, obj)
 
-    def _check_role(self, context: Context, user: User, role: Json, old: Json | None) -> None:
+    async def _check_role(self, context: Context, user: User, role: Json, old: Json | None) -> None:
         route = context.route
         asked = Asked("escalate", GROUP, route.resource, namespace=route.namespace, name=route.name)
-        if self._authorizer.decide(user, asked).allowed:
+        if (await self._authorizer.decide(user, asked)).allowed:
             return
         self._confirm(context, user, role, [Rule(raw) for raw in role.get("rules") or ()])
         if _aggregates(role) or _aggregates(old):  # it may come to hold anything
@@ -60,13 +60,13 @@ class RoleEscalation(Plugin):
                     context, role, "must have cluster-admin privileges to use the aggregationRule"
                 ) from None
 
-    def _check_binding(self, context: Context, user: User, binding: Json) -> None:
+    async def _check_binding(self, context: Context, user: User, binding: Json) -> None:
         reference, namespace = binding.get("roleRef") or {}, context.route.namespace
         kind, name = reference.get("kind", ""), reference.get("name", "")
         if kind not in _ROLES:
             raise Unknown.of(f"unsupported role reference kind: {quote(kind)}")
         asked = Asked("bind", reference.get("apiGroup", ""), _ROLES[kind], namespace=namespace, name=name)
-        if self._authorizer.decide(user, asked).allowed:
+        if (await self._authorizer.decide(user, asked)).allowed:
             return
         self._confirm(context, user, binding, self._rules_of(context, kind, name))
 

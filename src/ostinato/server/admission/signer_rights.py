@@ -39,7 +39,7 @@ class SignerRights(Plugin):
             return
         signer = (old or {})["spec"]["signerName"]
         for name in (signer, f"{signer.partition('/')[0]}/*"):
-            if self._authorizer.decide(user, Asked(verb, _GROUP, "signers", name=name)).allowed:
+            if (await self._authorizer.decide(user, Asked(verb, _GROUP, "signers", name=name))).allowed:
                 return
         raise forbidden(context, old, f"user not permitted to {verb} requests with signerName {quote(signer)}")
 

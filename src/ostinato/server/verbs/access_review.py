@@ -23,17 +23,17 @@ class AccessReviews:
     def __init__(self, authorizer: Authorizer) -> None:
         self._authorizer = authorizer
 
-    def may_i(self, context: Context, review: Json) -> Json:
+    async def may_i(self, context: Context, review: Json) -> Json:
         _refuse(_metadata_errors(review, "must be empty", ()), _attributes_errors(review["spec"]))
         assert context.request.user is not None
-        return self._verdict(context.request.user, review["spec"])
+        return await self._verdict(context.request.user, review["spec"])
 
-    def may_they(self, context: Context, review: Json) -> Json:
+    async def may_they(self, context: Context, review: Json) -> Json:
         spec = review["spec"]
         _refuse(_metadata_errors(review, "must be empty", ()), _attributes_errors(spec, of_subject=True))
-        return self._verdict(_subject(spec), spec)
+        return await self._verdict(_subject(spec), spec)
 
-    def may_they_here(self, context: Context, review: Json) -> Json:
+    async def may_they_here(self, context: Context, review: Json) -> Json:
         spec, namespace = review["spec"], context.route.namespace
         errors = _attributes_errors(spec, of_subject=True)
         attributes = spec.get("resourceAttributes")
@@ -44,9 +44,9 @@ class AccessReviews:
             detail = "disallowed on this kind of request"
             errors.append(FieldError.invalid(Path("spec.nonResourceAttributes"), _path(spec), detail))
         _refuse(_metadata_errors(review, "must be empty except for namespace", ("namespace",)), errors)
-        return self._verdict(_subject(spec), spec)
+        return await self._verdict(_subject(spec), spec)
 
-    def my_rules(self, context: Context, review: Json) -> Json:
+    async def my_rules(self, context: Context, review: Json) -> Json:
         namespace = review["spec"].get("namespace")
         if not namespace:
             raise BadRequest.of("no namespace on request")
@@ -60,9 +60,9 @@ class AccessReviews:
         }
         return {**told, "evaluationError": not_found(missing)} if missing else told
 
-    def _verdict(self, user: User, spec: Json) -> Json:
+    async def _verdict(self, user: User, spec: Json) -> Json:
         attributes = spec.get("resourceAttributes")
-        decision = self._authorizer.decide(user, _asked(spec))
+        decision = await self._authorizer.decide(user, _asked(spec))
         error = ignored(attributes)
         told: Json = {"allowed": decision.allowed}
         if decision.reason:

@@ -45,7 +45,7 @@ def connects(
         if what != "log":
             await context.admission.mutate(context, "CONNECT", options, None, None)
             await context.admission.validate(context, "CONNECT", options, None, None)
-            _check_create(context, authorizer)
+            await _check_create(context, authorizer)
         entry = context.collection.entries.get(context.key)
         if entry is None:
             raise NotFound.of(context.resource.group_resource, context.route.name)
@@ -70,13 +70,13 @@ def connects(
     return connect
 
 
-def _check_create(context: Context, authorizer: Authorizer) -> None:
+async def _check_create(context: Context, authorizer: Authorizer) -> None:
     """A WebSocket begins with a GET; what is done then takes the right to create, however it begins."""
     route, user = context.route, context.request.user
     if route.verb == "create" or user is None:
         return
     asked = Asked("create", route.group, route.resource, route.subresource, route.namespace, route.name)
-    decision = authorizer.decide(user, asked)
+    decision = await authorizer.decide(user, asked)
     if not decision.allowed:
         raise Forbidden.of(context.resource.group_resource, route.name, decision.reason)
 

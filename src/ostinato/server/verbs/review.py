@@ -21,7 +21,7 @@ from ostinato.server.verbs.access_review import AccessReviews
 from ostinato.server.verbs.context import Context
 
 # Answers a review: gets it as the client sent it, gives back its status.
-Answer = Callable[[Context, Json], Json]
+Answer = Callable[[Context, Json], Awaitable[Json]]
 
 
 def install_reviews(registry: Registry, authenticator: Authenticator, authorizer: Authorizer) -> None:
@@ -52,7 +52,7 @@ def _verb(answer: Answer) -> Callable[[Context], Awaitable[Response]]:
         obj = write.owned(context, None, obj, options)
         await context.admission.mutate(context, "CREATE", obj, None, options)
         await context.admission.validate(context, "CREATE", obj, None, options)
-        obj["status"] = answer(context, obj)
+        obj["status"] = await answer(context, obj)
         kind = {"kind": resource.gvk.kind, "apiVersion": resource.gvk.api_version}
         return value_response({**kind, **obj}, form, 201)
 
@@ -69,18 +69,18 @@ def _info(user: User) -> Json:
     return {key: value for key, value in told.items() if value}
 
 
-def _who_am_i(context: Context, review: Json) -> Json:
+async def _who_am_i(context: Context, review: Json) -> Json:
     review["metadata"] = {"creationTimestamp": write.now(context.world.clock)}
     assert context.request.user is not None
     return {"userInfo": _info(context.request.user)}
 
 
-def _whose_token(authenticator: Authenticator, context: Context, review: Json) -> Json:  # noqa: ARG001
+async def _whose_token(authenticator: Authenticator, context: Context, review: Json) -> Json:  # noqa: ARG001
     token = review["spec"].get("token", "")
     if not token:
         raise BadRequest.of("token is required for TokenReview in authentication")
     try:
-        known = authenticator.identify(token, review["spec"].get("audiences") or (ISSUER,))
+        known = await authenticator.identify(token, review["spec"].get("audiences") or (ISSUER,))
     except RefusedToken as error:
         return {"user": {}, "error": str(error)}
     return {"authenticated": True, "user": _info(known.user), "audiences": list(known.audiences)}

@@ -1,0 +1,130 @@
+"""The options of the API server, for `ostinato apiserver` and `ostinato up`: one group for each thing they are about.
+
+`add_to` declares them and loads nothing of the server; `settings` checks what was given and makes `Settings` of it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ostinato.cli.failure import Failure
+
+if TYPE_CHECKING:
+    from ostinato.server.admission.plugins import AdmissionSettings
+    from ostinato.server.standalone import Settings
+
+
+def add_to(parser: argparse.ArgumentParser) -> None:
+    _add_serving(parser.add_argument_group("serving"))
+    _add_storage(parser.add_argument_group("storage"))
+    _add_authentication(parser.add_argument_group("authentication"))
+    _add_admission(parser.add_argument_group("admission"))
+
+
+def settings(options: argparse.Namespace) -> Settings:
+    """The options, checked; a Failure names the option that is wrong."""
+    from ostinato.server.standalone import Settings  # noqa: PLC0415 - `ostinato --help` loads no server
+
+    host, port = address(options.listen)
+    return Settings(
+        state=Path(options.state) if options.state else default_state(),
+        host=host,
+        port=port,
+        store=_store(options),
+        token_file=Path(options.token_auth_file) if options.token_auth_file else None,
+        admission=_admission(options),
+    )
+
+
+# Serving
+
+
+def _add_serving(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--listen",
+        metavar="HOST:PORT",
+        default="127.0.0.1:6443",
+        help="address to listen on; port 0 chooses a free one (default: %(default)s)",
+    )
+
+
+def address(listen: str) -> tuple[str, int]:
+    """Host and port of a `--listen`; a Failure if it is malformed."""
+    host, colon, port = listen.rpartition(":")
+    if host.startswith("[") and host.endswith("]"):
+        host = host[1:-1]
+    elif ":" in host:
+        raise Failure(f"--listen {listen}: an IPv6 address goes in brackets: [::1]:6443")
+    if not colon or not (port.isascii() and port.isdigit()) or int(port) > 65535:
+        raise Failure(f"--listen {listen}: want HOST:PORT, with a port from 0 to 65535")
+    return host, int(port)
+
+
+# Storage
+
+
+def _add_storage(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--state",
+        metavar="DIR",
+        help="directory for certificates, the store and admin.kubeconfig, created if missing "
+        "(default: ostinato in $XDG_STATE_HOME or ~/.local/state)",
+    )
+    group.add_argument(
+        "--store",
+        metavar="sqlite:PATH|memory",
+        default="",
+        help="where objects are stored (default: sqlite:store.db in the state directory)",
+    )
+
+
+def default_state() -> Path:
+    """The state directory if none is given."""
+    home = os.environ.get("XDG_STATE_HOME")
+    return (Path(home) if home else Path.home() / ".local" / "state") / "ostinato"
+
+
+def _store(options: argparse.Namespace) -> str:
+    store: str = options.store
+    if store not in ("", "memory") and not store.startswith("sqlite:"):
+        raise Failure(f"--store {store}: want sqlite:PATH or memory")
+    if store == "sqlite:":
+        raise Failure("--store sqlite: names no file: want sqlite:PATH")
+    return store
+
+
+# Authentication
+
+
+def _add_authentication(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--token-auth-file", metavar="CSV", help='bearer tokens, a line each: token,user,uid,"group1,group2"'
+    )
+
+
+# Admission
+
+
+def _add_admission(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--enable-admission-plugins",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="enable an optional admission plugin: OwnerReferencesPermissionEnforcement",
+    )
+
+
+def _admission(options: argparse.Namespace) -> AdmissionSettings:
+    from ostinato.server.admission.plugins import OPTIONAL, AdmissionSettings  # noqa: PLC0415
+
+    plugins = tuple(name for names in options.enable_admission_plugins for name in names.split(","))
+    for name in plugins:
+        if name not in OPTIONAL:
+            raise Failure(
+                f"--enable-admission-plugins {name}: want {' or '.join(OPTIONAL)}; the others are always there"
+            )
+    return AdmissionSettings(enabled=plugins)
