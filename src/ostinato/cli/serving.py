@@ -16,7 +16,7 @@ from typing import Protocol
 
 from ostinato.cli import server_options
 from ostinato.cli.failure import Failure
-from ostinato.server.access.authenticate import TokenFileError
+from ostinato.server.access.authentication.authenticator import TokenFileError
 from ostinato.server.standalone import Standalone
 from ostinato.server.state import StateError
 from ostinato.server.store.index import UnusableStore

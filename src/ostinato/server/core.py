@@ -12,7 +12,7 @@ from ostinato.api.errors import APIError, BadRequest, InternalError, ServiceUnav
 from ostinato.api.time import Duration, TimeError
 from ostinato.server import flow_schemas
 from ostinato.server.access.asked import asked_by
-from ostinato.server.access.authenticate import Authenticator
+from ostinato.server.access.authentication.authenticator import Authenticator
 from ostinato.server.access.authorize import MASTERS, Authorizer
 from ostinato.server.access.impersonate import Impersonation, impersonates
 from ostinato.server.admission import Admission

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from ostinato.server.access.account_tokens import KEY_BYTES
+from ostinato.server.access.authentication.account_tokens import KEY_BYTES
 from ostinato.server.access.authority import Authority
 from ostinato.server.access.kubeconfig import write_kubeconfig
 from ostinato.server.admission.plugins import AdmissionSettings

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ostinato.api.errors import Unauthorized
-from ostinato.server.access.authenticate import ANONYMOUS, Authenticator, TokenFileError
+from ostinato.server.access.authentication.authenticator import ANONYMOUS, Authenticator, TokenFileError
 from ostinato.server.request import Request, User
 
 

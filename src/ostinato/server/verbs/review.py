@@ -7,8 +7,8 @@ from functools import partial
 
 from ostinato.api.errors import BadRequest
 from ostinato.server import body
-from ostinato.server.access.account_tokens import ISSUER, RefusedToken
-from ostinato.server.access.authenticate import Authenticator
+from ostinato.server.access.authentication.account_tokens import ISSUER, RefusedToken
+from ostinato.server.access.authentication.authenticator import Authenticator
 from ostinato.server.access.authorize import Authorizer
 from ostinato.server.negotiate import body_media, form_of
 from ostinato.server.options import write_options

@@ -11,7 +11,7 @@ from ostinato.api.field_errors import FieldError, Path
 from ostinato.api.gvk import GroupResource, GroupVersion, GroupVersionKind
 from ostinato.api.schema import builtin_schemas
 from ostinato.server import body
-from ostinato.server.access.account_tokens import ISSUER, AccountTokens
+from ostinato.server.access.authentication.account_tokens import ISSUER, AccountTokens
 from ostinato.server.admission.objects import Kind
 from ostinato.server.negotiate import body_media, form_of
 from ostinato.server.options import write_options

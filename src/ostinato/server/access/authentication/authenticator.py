@@ -14,7 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from ostinato.api.errors import Unauthorized
-from ostinato.server.access.account_tokens import ISSUER, AccountTokens, Identity, RefusedToken
+from ostinato.server.access.authentication.account_tokens import ISSUER, AccountTokens, Identity, RefusedToken
 from ostinato.server.request import Request, User
 
 _AUDIENCES = (ISSUER,)  # for whom the tokens are that this server takes
