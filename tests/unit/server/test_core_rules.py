@@ -9,9 +9,9 @@ import pytest
 from ostinato.api.field_errors import Path
 from ostinato.api.gvk import GroupResource
 from ostinato.api.quantity import Quantity
-from ostinato.server.admission.limit_ranger import _problems
-from ostinato.server.admission.quota_scopes import in_scope
-from ostinato.server.admission.quota_usage import usage
+from ostinato.server.admission.quota.limit_ranger import _problems
+from ostinato.server.admission.quota.scopes import in_scope
+from ostinato.server.admission.quota.usage import usage
 from ostinato.server.resources import amounts
 from ostinato.server.resources.core import STRATEGIES
 from ostinato.server.resources.core.configuration import MOST_BYTES, decoded_length

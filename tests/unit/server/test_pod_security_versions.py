@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ostinato.server.admission.pod_security_versions import findings
+from ostinato.server.admission.pod_security.versions import findings
 from ostinato.server.resources.app_armor import app_armor_from_annotations
 
 PLAIN = {"containers": [{"name": "c", "image": "i"}]}

@@ -35,8 +35,8 @@ from ostinato.kinds.core_v1 import (
 from ostinato.manager import Manager
 from ostinato.plane.controllers import Options
 from ostinato.plane.pods import PodState, is_finished
-from ostinato.server.admission.quota_scopes import in_scope
-from ostinato.server.admission.quota_usage import usage
+from ostinato.server.admission.quota.scopes import in_scope
+from ostinato.server.admission.quota.usage import usage
 
 _RECOUNT_EVERY: Final = 300.0
 _SECOND_LOOK: Final = 0.25  # seconds

@@ -6,31 +6,31 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ostinato.server.admission.certificate_subject import CertificateSubject
+from ostinato.server.admission.access.certificate_subject import CertificateSubject
+from ostinato.server.admission.access.create_by_update import CreateByUpdate
+from ostinato.server.admission.access.owner_references import NAME as OWNER_REFERENCES
+from ostinato.server.admission.access.owner_references import OwnerReferences
+from ostinato.server.admission.access.role_escalation import RoleEscalation
+from ostinato.server.admission.access.signer_rights import SignerRights
+from ostinato.server.admission.access.signing_request_user import SigningRequestUser
 from ostinato.server.admission.chain import Plugin
-from ostinato.server.admission.create_by_update import CreateByUpdate
-from ostinato.server.admission.default_ingress_class import DefaultIngressClass
-from ostinato.server.admission.default_tolerations import DefaultTolerations
-from ostinato.server.admission.limit_ranger import LimitRanger
-from ostinato.server.admission.namespace_lifecycle import NamespaceLifecycle
+from ostinato.server.admission.cluster.default_ingress_class import DefaultIngressClass
+from ostinato.server.admission.cluster.namespace_lifecycle import NamespaceLifecycle
+from ostinato.server.admission.cluster.storage import DefaultStorageClass, ProtectStorage, ResizeClaims
+from ostinato.server.admission.cluster.taint_nodes import TaintNodes
+from ostinato.server.admission.cluster.terminating_definition import TerminatingDefinition
 from ostinato.server.admission.objects import Kind
-from ostinato.server.admission.owner_references import NAME as OWNER_REFERENCES
-from ostinato.server.admission.owner_references import OwnerReferences
-from ostinato.server.admission.pod_security import PodSecurity
-from ostinato.server.admission.pod_topology import PodTopology
-from ostinato.server.admission.policy_parameters import PolicyParameters
-from ostinato.server.admission.policy_plugins import MutatingPolicy, ValidatingPolicy
-from ostinato.server.admission.priority import Priority
-from ostinato.server.admission.resource_quota import ResourceQuota
-from ostinato.server.admission.role_escalation import RoleEscalation
-from ostinato.server.admission.runtime_class import RuntimeClass
-from ostinato.server.admission.service_account import ServiceAccount
-from ostinato.server.admission.signer_rights import SignerRights
-from ostinato.server.admission.signing_request_user import SigningRequestUser
-from ostinato.server.admission.storage import DefaultStorageClass, ProtectStorage, ResizeClaims
-from ostinato.server.admission.taint_nodes import TaintNodes
-from ostinato.server.admission.terminating_definition import TerminatingDefinition
-from ostinato.server.admission.webhook_plugins import MutatingWebhook, Parts, ValidatingWebhook
+from ostinato.server.admission.pod_security.plugin import PodSecurity
+from ostinato.server.admission.pods.default_tolerations import DefaultTolerations
+from ostinato.server.admission.pods.priority import Priority
+from ostinato.server.admission.pods.runtime_class import RuntimeClass
+from ostinato.server.admission.pods.service_account import ServiceAccount
+from ostinato.server.admission.pods.topology import PodTopology
+from ostinato.server.admission.policies.parameters import PolicyParameters
+from ostinato.server.admission.policies.plugins import MutatingPolicy, ValidatingPolicy
+from ostinato.server.admission.quota.limit_ranger import LimitRanger
+from ostinato.server.admission.quota.resource_quota import ResourceQuota
+from ostinato.server.admission.webhooks.plugins import MutatingWebhook, Parts, ValidatingWebhook
 
 if TYPE_CHECKING:
     from ostinato.server.access.authorize import Authorizer

@@ -9,8 +9,8 @@ from __future__ import annotations
 from functools import cache
 from typing import Final
 
-from ostinato.server.admission import pod_security_checks as checks
-from ostinato.server.admission.pod_security_checks import Check, Finding
+from ostinato.server.admission.pod_security import checks
+from ostinato.server.admission.pod_security.checks import Check, Finding
 from ostinato.server.resources.strategy import Json
 
 LEVELS: Final = ("privileged", "baseline", "restricted")

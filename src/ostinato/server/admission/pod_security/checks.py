@@ -1,7 +1,7 @@
 """The Pod security standards: what a Pod of the levels baseline and restricted may not have.
 
 Each check gives the reason why a Pod is refused and the details, or None. Which of them a version of the standards
-has is told in pod_security_versions.
+has is in `versions`.
 """
 
 from __future__ import annotations

@@ -13,7 +13,8 @@ from ostinato.api.gvk import GroupVersionKind
 from ostinato.api.patch import PatchError, TestFailed, json_patch
 from ostinato.server import body
 from ostinato.server.admission.objects import forbidden
-from ostinato.server.admission.policies import (
+from ostinato.server.admission.policies.matching import Attributes, Matcher
+from ostinato.server.admission.policies.policies import (
     ConfigurationError,
     Failure,
     Invocation,
@@ -23,7 +24,6 @@ from ostinato.server.admission.policies import (
     ignores_failures,
     refused,
 )
-from ostinato.server.admission.policy_matching import Attributes, Matcher
 from ostinato.server.resources.policy_expressions import (
     Compiler,
     ExpressionError,

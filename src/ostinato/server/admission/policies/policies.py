@@ -14,7 +14,7 @@ import msgspec
 from ostinato.api.gvk import GroupVersion, GroupVersionResource
 from ostinato.api.labels import from_label_selector
 from ostinato.server.access.asked import Asked
-from ostinato.server.admission.policy_matching import Attributes, Matcher
+from ostinato.server.admission.policies.matching import Attributes, Matcher
 from ostinato.server.request import User
 from ostinato.server.resources.policy_expressions import Evaluation, ExpressionError, OutOfBudgetError
 from ostinato.server.resources.strategy import Json

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ostinato.api.errors import APIError, InternalError
-from ostinato.server.admission.policy_matching import Attributes
+from ostinato.server.admission.policies.matching import Attributes
 from ostinato.server.resources.strategy import Json
 
 if TYPE_CHECKING:
-    from ostinato.server.admission.webhook_matching import Match
+    from ostinato.server.admission.webhooks.matching import Match
     from ostinato.server.resources.resource import Resource
 
 

@@ -14,7 +14,7 @@ from ostinato.api.field_errors import FieldError, Path
 from ostinato.api.gvk import GroupResource
 from ostinato.server.admission.chain import Plugin, resources
 from ostinato.server.admission.objects import Kind, forbidden
-from ostinato.server.admission.pod_security_versions import LATEST, LEVELS, findings
+from ostinato.server.admission.pod_security.versions import LATEST, LEVELS, findings
 from ostinato.server.resources.strategy import Json
 
 if TYPE_CHECKING:

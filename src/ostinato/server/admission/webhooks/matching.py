@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ostinato.api.errors import Forbidden
 from ostinato.api.gvk import GroupVersionKind, GroupVersionResource
-from ostinato.server.admission.policies import (
+from ostinato.server.admission.policies.matching import Attributes, Matcher, rule_matches
+from ostinato.server.admission.policies.policies import (
     ConfigurationError,
     Invocation,
     Subject,
     compiled_or_error,
 )
-from ostinato.server.admission.policy_matching import Attributes, Matcher, rule_matches
 from ostinato.server.resources.policy_expressions import Compiler, ExpressionError, named
 from ostinato.server.resources.strategy import Json
 from ostinato.server.schema.cel.expression import Expression
 
 if TYPE_CHECKING:
     from ostinato.server.admission.objects import Kind
-    from ostinato.server.admission.webhook_plugins import Parts
+    from ostinato.server.admission.webhooks.plugins import Parts
     from ostinato.server.resources.resource import Resource
 
 _GROUP: Final = "admissionregistration.k8s.io"

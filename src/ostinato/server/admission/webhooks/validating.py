@@ -7,14 +7,14 @@ import logging
 from typing import TYPE_CHECKING
 
 from ostinato.api.errors import APIError
-from ostinato.server.admission.policy_matching import Attributes
-from ostinato.server.admission.webhook_matching import Match, WebhookMatcher
-from ostinato.server.admission.webhook_review import FailedCall, asked
-from ostinato.server.admission.webhook_versions import shown_as
+from ostinato.server.admission.policies.matching import Attributes
+from ostinato.server.admission.webhooks.matching import Match, WebhookMatcher
+from ostinato.server.admission.webhooks.review import FailedCall, asked
+from ostinato.server.admission.webhooks.versions import shown_as
 
 if TYPE_CHECKING:
     from ostinato.server.admission.objects import Kind
-    from ostinato.server.admission.webhook_plugins import Parts
+    from ostinato.server.admission.webhooks.plugins import Parts
 
 _logger = logging.getLogger(__name__)
 

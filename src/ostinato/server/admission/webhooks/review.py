@@ -12,8 +12,8 @@ from ostinato.api.errors import APIError, BadRequest, InternalError, from_status
 from ostinato.api.gvk import GroupVersionKind, GroupVersionResource
 from ostinato.api.quoting import quote
 from ostinato.api.status import Status
-from ostinato.server.admission.policy_matching import Attributes
-from ostinato.server.admission.webhook_matching import Match, Webhook
+from ostinato.server.admission.policies.matching import Attributes
+from ostinato.server.admission.webhooks.matching import Match, Webhook
 from ostinato.server.options import DeleteOptions, WriteOptions
 from ostinato.server.resources.strategy import Json
 from ostinato.server.webhooks.review import check_kind, decoded, field, version_of

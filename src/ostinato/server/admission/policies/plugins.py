@@ -8,14 +8,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ostinato.server.admission.chain import Plugin
-from ostinato.server.admission.policy_matching import Attributes, exempt
+from ostinato.server.admission.policies.matching import Attributes, exempt
 from ostinato.server.resources.strategy import Json
 
 if TYPE_CHECKING:
     from ostinato.server.access.authorize import Authorizer
-    from ostinato.server.admission.mutating_policy import MutatingPolicies
     from ostinato.server.admission.objects import Kind
-    from ostinato.server.admission.validating_policy import ValidatingPolicies
+    from ostinato.server.admission.policies.mutating import MutatingPolicies
+    from ostinato.server.admission.policies.validating import ValidatingPolicies
     from ostinato.server.resources.registry import Registry
     from ostinato.server.verbs.context import Context
 
@@ -38,7 +38,7 @@ class MutatingPolicy(Plugin):
 
     def _loaded(self) -> MutatingPolicies:
         if self._policies is None:
-            from ostinato.server.admission.mutating_policy import MutatingPolicies  # noqa: PLC0415 - see above
+            from ostinato.server.admission.policies.mutating import MutatingPolicies  # noqa: PLC0415 - see above
 
             self._policies = MutatingPolicies(*self._parts)
         return self._policies
@@ -56,7 +56,7 @@ class ValidatingPolicy(Plugin):
         if _none(self._parts[1]) or exempt(context):
             return
         if self._policies is None:
-            from ostinato.server.admission.validating_policy import ValidatingPolicies  # noqa: PLC0415 - see above
+            from ostinato.server.admission.policies.validating import ValidatingPolicies  # noqa: PLC0415 - see above
 
             self._policies = ValidatingPolicies(*self._parts)
         self._policies.ask(Attributes(context, operation, obj, old, options))

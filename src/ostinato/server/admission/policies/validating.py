@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ostinato.server.admission.objects import forbidden
-from ostinato.server.admission.policies import (
+from ostinato.server.admission.policies.matching import Attributes, Matcher
+from ostinato.server.admission.policies.policies import (
     ConfigurationError,
     Failure,
     Invocation,
@@ -15,7 +16,6 @@ from ostinato.server.admission.policies import (
     ignores_failures,
     refused,
 )
-from ostinato.server.admission.policy_matching import Attributes, Matcher
 from ostinato.server.resources.policy_expressions import (
     Compiler,
     Evaluation,

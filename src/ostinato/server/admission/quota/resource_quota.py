@@ -14,8 +14,8 @@ from ostinato.api.gvk import GroupResource
 from ostinato.api.quantity import Quantity
 from ostinato.server.admission.chain import Plugin
 from ostinato.server.admission.objects import Kind, forbidden
-from ostinato.server.admission.quota_scopes import in_scope, is_terminating
-from ostinato.server.admission.quota_usage import Usage, limited_names, undemanded, usage
+from ostinato.server.admission.quota.scopes import in_scope, is_terminating
+from ostinato.server.admission.quota.usage import Usage, limited_names, undemanded, usage
 from ostinato.server.resources.strategy import Json
 from ostinato.server.store import index
 from ostinato.server.verbs import write

@@ -13,9 +13,9 @@ from ostinato.server.resources.strategy import Json
 
 if TYPE_CHECKING:
     from ostinato.server.access.authorize import Authorizer
-    from ostinato.server.admission.mutating_webhook import MutatingWebhooks
     from ostinato.server.admission.objects import Kind
-    from ostinato.server.admission.validating_webhook import ValidatingWebhooks
+    from ostinato.server.admission.webhooks.mutating import MutatingWebhooks
+    from ostinato.server.admission.webhooks.validating import ValidatingWebhooks
     from ostinato.server.resources.registry import Registry
     from ostinato.server.verbs.context import Context
     from ostinato.server.webhooks import Ask
@@ -50,10 +50,10 @@ class MutatingWebhook(Plugin):
             await self._ask(context, operation, obj, old, options)
 
     async def _ask(self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any) -> None:
-        from ostinato.server.admission.policy_matching import Attributes  # noqa: PLC0415 - see above
+        from ostinato.server.admission.policies.matching import Attributes  # noqa: PLC0415 - see above
 
         if self._webhooks is None:
-            from ostinato.server.admission.mutating_webhook import MutatingWebhooks  # noqa: PLC0415
+            from ostinato.server.admission.webhooks.mutating import MutatingWebhooks  # noqa: PLC0415
 
             self._webhooks = MutatingWebhooks(self._configurations, self._parts, self._before)
         await self._webhooks.ask(Attributes(context, operation, obj, old, options))
@@ -69,10 +69,10 @@ class ValidatingWebhook(Plugin):
     async def validate(
         self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any
     ) -> None:
-        from ostinato.server.admission.policy_matching import Attributes  # noqa: PLC0415 - see above
+        from ostinato.server.admission.policies.matching import Attributes  # noqa: PLC0415 - see above
 
         if self._webhooks is None:
-            from ostinato.server.admission.validating_webhook import ValidatingWebhooks  # noqa: PLC0415
+            from ostinato.server.admission.webhooks.validating import ValidatingWebhooks  # noqa: PLC0415
 
             self._webhooks = ValidatingWebhooks(self._configurations, self._parts)
         await self._webhooks.ask(Attributes(context, operation, obj, old, options))

@@ -23,10 +23,10 @@ from ostinato.api.schema import builtin_schemas
 from ostinato.api.wire import DecodeError, decode_json
 from ostinato.server import body
 from ostinato.server.admission.chain import Plugin
-from ostinato.server.admission.policy_matching import Attributes
-from ostinato.server.admission.webhook_matching import Match, WebhookMatcher
-from ostinato.server.admission.webhook_review import FailedCall, Verdict, asked
-from ostinato.server.admission.webhook_versions import converted, shown_as
+from ostinato.server.admission.policies.matching import Attributes
+from ostinato.server.admission.webhooks.matching import Match, WebhookMatcher
+from ostinato.server.admission.webhooks.review import FailedCall, Verdict, asked
+from ostinato.server.admission.webhooks.versions import converted, shown_as
 from ostinato.server.resources.strategy import Json
 from ostinato.server.schema import builtin
 from ostinato.server.schema.builtin import BadValue, TypeMismatch, json_type
@@ -34,7 +34,7 @@ from ostinato.server.verbs import write
 
 if TYPE_CHECKING:
     from ostinato.server.admission.objects import Kind
-    from ostinato.server.admission.webhook_plugins import Parts
+    from ostinato.server.admission.webhooks.plugins import Parts
 
 _logger = logging.getLogger(__name__)
 _SCHEME = "pkg/runtime/scheme.go:111"

@@ -1,0 +1,1 @@
+"""Admission that asks for rights: roles, certificates, owner references, policies' parameters."""

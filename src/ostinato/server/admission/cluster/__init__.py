@@ -1,0 +1,1 @@
+"""Admission of namespaces, nodes, storage and networking objects."""

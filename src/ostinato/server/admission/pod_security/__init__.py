@@ -1,0 +1,1 @@
+"""PodSecurity: the Pod security standards, demanded by namespaces."""

@@ -1,0 +1,1 @@
+"""Admission of Pods: defaults, restrictions, and what other objects decide about them."""

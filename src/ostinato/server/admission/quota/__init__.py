@@ -1,0 +1,1 @@
+"""Admission that bounds amounts: ResourceQuota and LimitRanger."""

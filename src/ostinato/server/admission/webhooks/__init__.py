@@ -1,0 +1,1 @@
+"""Admission webhooks: MutatingAdmissionWebhook and ValidatingAdmissionWebhook."""
