@@ -5,10 +5,9 @@ Values stand in single quotes, may go on over several lines, and are taken as th
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Final
 
-_LARGEST: Final = 64 * 1024  # bytes of a file
+LARGEST: Final = 64 * 1024  # bytes of a file
 _BLANK: Final = " \t"
 
 
@@ -16,13 +15,9 @@ class EnvFileError(ValueError):
     """A file that cannot be read; the message says why, and names the line."""
 
 
-def value_in(path: Path, key: str) -> str:
+def value_in(content: bytes, key: str) -> str:
     """The first value of a name; empty if it has none. What comes after it is not looked at."""
-    try:
-        with path.open("rb") as file:
-            lines = iter(file.read(_LARGEST).decode(errors="replace").split("\n"))
-    except OSError as error:
-        raise EnvFileError(f"failed to open environment variable file {path.name}: {error.strerror}") from None
+    lines = iter(content.decode(errors="replace").split("\n"))
     for number, line in enumerate(lines, 1):
         text = line.lstrip(_BLANK)
         if not text or text.startswith("#"):

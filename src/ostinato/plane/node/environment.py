@@ -11,11 +11,11 @@ import msgspec
 
 from ostinato.api.quantity import Quantity
 from ostinato.kinds.core_v1 import ConfigMap, Container, EnvVar, FileKeySelector, Pod, Secret
-from ostinato.plane.node.env_files import EnvFileError, value_in
+from ostinato.plane.node.env_files import LARGEST, EnvFileError, value_in
 from ostinato.plane.node.expansion import expand
 from ostinato.plane.node.fields import FieldError, field_of, resource_of
 from ostinato.plane.node.runtimes import StartError
-from ostinato.plane.node.volumes.subpaths import SubPathError, existing_within
+from ostinato.plane.node.volumes.subpaths import SubPathError, read_subpath
 
 _NAME: Final = re.compile(r"[ -<>-~]+")  # printable ASCII without "="
 
@@ -113,8 +113,8 @@ def _from_file(asked: FileKeySelector, known: Whereabouts) -> str | None:
         text = f'cannot find the volume "{asked.volume_name}" referenced by FileKeyRef'
         raise StartError("CreateContainerConfigError", text)
     try:
-        value = value_in(existing_within(volume, asked.path), asked.key)
-    except (EnvFileError, SubPathError):
+        value = value_in(read_subpath(volume, asked.path, LARGEST), asked.key)
+    except (EnvFileError, SubPathError, OSError):
         raise StartError("CreateContainerConfigError", "couldn't parse env file") from None
     if value or asked.optional:
         return value or None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Mapping
 from contextlib import suppress
@@ -33,7 +34,7 @@ from ostinato.plane.node.logs import directory_of, log_of
 from ostinato.plane.node.runtimes import Launch, Mount, StartError
 from ostinato.plane.node.service_variables import service_variables
 from ostinato.plane.node.statics import SEEN, SOURCE
-from ostinato.plane.node.volumes import Mounted, SubPathError, VolumeMounter, within
+from ostinato.plane.node.volumes import Mounted, SubPathError, VolumeMounter, open_subpath
 from ostinato.plane.node.volumes.contents import ContentError, Contents
 from ostinato.world import World
 
@@ -202,7 +203,6 @@ def _mount(
         message = f"cannot find volume {asked.name!r} to mount into container {container.name!r}"
         raise StartError("CreateContainerConfigError", message.replace("'", '"'))
     volume, part = volumes[asked.name], asked.sub_path or ""
-    source = volume.path
     if asked.sub_path_expr:
         missing: list[str] = []
         part = expand(asked.sub_path_expr, environment, missing)
@@ -210,10 +210,13 @@ def _mount(
             raise StartError("CreateContainerConfigError", f"missing value for {missing[0]}")
     if part:
         try:
-            source = within(source, part)
-        except (SubPathError, OSError) as error:
+            os.close(open_subpath(volume.path, part, make=True))
+        except SubPathError as error:
             raise StartError("CreateContainerConfigError", str(error)) from None
-    return Mount(source, asked.mount_path, bool(asked.read_only) or volume.read_only)
+        except OSError:  # what is wrong with a path of this machine is not for a Pod's author to know
+            text = f'failed to prepare subPath for volumeMount "{asked.name}" of container "{container.name}"'
+            raise StartError("CreateContainerConfigError", text) from None
+    return Mount(volume.path, asked.mount_path, bool(asked.read_only) or volume.read_only, part)
 
 
 def _marked(pod: Pod, seen: Time) -> Pod:

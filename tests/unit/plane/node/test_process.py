@@ -390,6 +390,25 @@ def test_the_places_of_volumes_are_made_and_taken_away(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0 or shutil.which("nsenter") is None, reason="only root has mounts of its own")
+def test_a_sub_path_that_is_a_link_out_of_its_volume_when_it_is_bound_is_refused(tmp_path: Path) -> None:
+    async def play(bench: Bench) -> None:
+        (tmp_path / "volume" / "part").mkdir(parents=True)
+        (tmp_path / "volume" / "part" / "file").write_text("mine")
+        (tmp_path / "outside").mkdir()
+        (tmp_path / "outside" / "file").write_text("secret")
+        at = f"{tmp_path}/seen"
+        mounts = [Mount(tmp_path / "volume", at, sub_path="part")]
+        assert await bench.end_of(await bench.start("cat", f"{at}/file", mounts=mounts)) == 0
+        assert bench.log() == ["stdout P mine"]
+        (tmp_path / "volume" / "part").rename(tmp_path / "volume" / "other")  # as another container would
+        (tmp_path / "volume" / "part").symlink_to("../outside")
+        with pytest.raises(StartError, match="leads out of its volume"):
+            await bench.start("cat", f"{at}/file", mounts=mounts, attempt=1)
+
+    with_bench(tmp_path, play)
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or shutil.which("nsenter") is None, reason="only root has mounts of its own")
 def test_two_containers_see_different_volumes_at_one_place(tmp_path: Path) -> None:
     async def play(bench: Bench) -> None:
         for name in ("one", "two"):

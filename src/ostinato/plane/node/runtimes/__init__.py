@@ -27,11 +27,18 @@ Tell = Callable[[str, str, str], None]
 
 
 class Mount(msgspec.Struct, frozen=True):
-    """A file or directory of this machine, as a container is to see it."""
+    """A file or directory of this machine, as a container is to see it.
+
+    - `source`: the volume, or a file of the node's own.
+    - `target`: an absolute path.
+    - `sub_path`: the part of the volume to mount. A container may exchange it for a link at any time: never join it
+      with `source`, but open it with `volumes.subpaths.open_subpath` and bind the descriptor.
+    """
 
     source: Path
-    target: str  # an absolute path
+    target: str
     read_only: bool = False
+    sub_path: str = ""
 
 
 class Launch(msgspec.Struct, frozen=True, kw_only=True):

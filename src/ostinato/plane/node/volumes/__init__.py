@@ -7,6 +7,6 @@ Pod's own (hostPath, claims) is only pointed at. All goes when the Pod goes, but
 from __future__ import annotations
 
 from ostinato.plane.node.volumes.mounter import Mounted, MountError, VolumeMounter
-from ostinato.plane.node.volumes.subpaths import SubPathError, within
+from ostinato.plane.node.volumes.subpaths import SubPathError, open_subpath
 
-__all__ = ["MountError", "Mounted", "SubPathError", "VolumeMounter", "within"]
+__all__ = ["MountError", "Mounted", "SubPathError", "VolumeMounter", "open_subpath"]

@@ -40,6 +40,8 @@ from ostinato.plane.node.runtimes.containerd.images import Images
 from ostinato.plane.node.runtimes.containerd.sandboxes import Sandboxes, resolv_conf
 from ostinato.plane.node.runtimes.containerd.security import refusal, target_of
 from ostinato.plane.node.runtimes.containerd.streams import CriLink, CriSession
+from ostinato.plane.node.volumes.subpath_mounts import SubPathMounts
+from ostinato.plane.node.volumes.subpaths import SubPathError
 from ostinato.world import World
 
 _HOSTS: Final = "/etc/hosts"
@@ -59,6 +61,7 @@ class ContainerdRuntime:
         self._directory = directory.absolute()
         self._images = Images(cri, world.clock)
         self._sandboxes = Sandboxes(cri, str(self._directory))
+        self._sub_paths = SubPathMounts(self._directory / "volume-subpaths")
         self._watch = containerd.watch
         self._changed: Changed = lambda _: None
         self._containers: dict[tuple[str, str], CriContainer] = {}  # the newest of each, by uid and name
@@ -123,7 +126,7 @@ class ContainerdRuntime:
     def _with_files(self, launch: Launch, address: str) -> Launch:
         """Besides what the agent mounts: the names of hosts, and the last words."""
         pod, container = launch.pod, launch.container
-        mounts = list(launch.mounts)
+        mounts = [self._bound(pod, container, index, each) for index, each in enumerate(launch.mounts)]
         if launch.log is not None:
             launch.log.parent.mkdir(parents=True, exist_ok=True)
         if not pod.spec.host_network and all(each.target != _HOSTS for each in mounts):
@@ -134,6 +137,19 @@ class ContainerdRuntime:
             launch.message.chmod(0o666)  # whoever the container runs as
             mounts.append(Mount(launch.message, container.termination_message_path))
         return msgspec.structs.replace(launch, mounts=mounts)
+
+    def _bound(self, pod: Pod, container: Container, index: int, mount: Mount) -> Mount:
+        """A mount whose source is a path that no container can change."""
+        if not mount.sub_path:
+            return mount
+        try:
+            source = self._sub_paths.bind(pod.metadata.uid, container.name, index, mount.source, mount.sub_path)
+        except SubPathError as error:
+            raise StartError("CreateContainerConfigError", str(error)) from None
+        except OSError as error:
+            text = f'failed to prepare subPath for mountPath "{mount.target}" of container "{container.name}"'
+            raise StartError("CreateContainerConfigError", f"{text}: {error.strerror}") from None
+        return Mount(source, mount.target, mount.read_only)
 
     def _hosts(self, pod: Pod, address: str) -> Path:
         path = self._hosts_of(pod.metadata.uid)
@@ -190,7 +206,7 @@ class ContainerdRuntime:
 
     async def known(self) -> list[str]:
         """The uids of all Pods of which there is something."""
-        return await self._sandboxes.uids()
+        return sorted({*await self._sandboxes.uids(), *self._sub_paths.uids()})
 
     async def remove(self, uid: str) -> None:
         """End and forget all there is of a Pod."""
@@ -203,6 +219,7 @@ class ContainerdRuntime:
                 break
             except RpcError:  # nobody answers: a Pod is not gone before its sandbox is
                 await self._world.clock.sleep(_RETRY)
+        self._sub_paths.release(uid)
         shutil.rmtree(self._hosts_of(uid).parent, ignore_errors=True)
 
     async def _listed(self, selector: Mapping[str, str]) -> list[dict[str, Any]]:

@@ -9,6 +9,7 @@ all containers ask for is left out where it cannot be put: else no two of them c
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -17,6 +18,7 @@ from typing import Final
 import msgspec
 
 from ostinato.plane.node.runtimes import Mount, StartError
+from ostinato.plane.node.volumes.subpaths import SubPathError, open_subpath, path_of
 
 # Every container asks for these, unless it says otherwise; who does not find them there has done without.
 ASKED_FOR_BY_ALL: Final = frozenset({"/var/run/secrets/kubernetes.io/serviceaccount", "/dev/termination-log"})
@@ -33,8 +35,11 @@ class Places:
             for target in _read(journal):
                 self._users.setdefault(target, set()).add(journal.parent)
 
-    def take(self, container: Path, mounts: Sequence[Mount]) -> list[tuple[str, str, bool]]:
-        """Make the places of a container's mounts; what is left for it to bind. A `StartError` if one is taken."""
+    def take(self, container: Path, mounts: Sequence[Mount]) -> list[tuple[str, str, str, bool]]:
+        """Make the places of a container's mounts; what is left for it to bind. A `StartError` if one is taken.
+
+        A bind is volume, subPath, target, and whether it is read-only.
+        """
         targets = [_normal(each) for each in mounts]
         (container / _JOURNAL).write_bytes(msgspec.json.encode(targets))
         made = len(self._made)
@@ -43,10 +48,12 @@ class Places:
             for mount, target in zip(mounts, targets, strict=True):
                 self._users.setdefault(target, set()).add(container)
                 if self._own_mounts:
-                    self._make(target, mount.source)
-                    binds.append((str(mount.source), target, mount.read_only))
+                    self._make(target, mount)
+                    binds.append((str(mount.source), mount.sub_path, target, mount.read_only))
                 else:
-                    self._link(container, target, mount.source)
+                    self._link(container, target, _path_of(mount))
+        except SubPathError as error:
+            raise StartError("CreateContainerConfigError", str(error)) from None
         except OSError as error:
             raise StartError("CreateContainerError", f"mountPath {error.filename}: {error.strerror}") from None
         finally:
@@ -70,11 +77,11 @@ class Places:
             self._made = [path for path in self._made if path not in set(free)]
             self._save()
 
-    def _make(self, target: str, source: Path) -> None:
+    def _make(self, target: str, mount: Mount) -> None:
         self._make_directories(os.path.dirname(target))
         if os.path.lexists(target):
             return
-        if source.is_dir():
+        if _is_directory(mount):
             os.mkdir(target)
         else:
             os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644))
@@ -122,6 +129,27 @@ def _normal(mount: Mount) -> str:
     if not target.startswith("/") or target in ("/", "//"):
         raise StartError("CreateContainerError", f"mountPath {mount.target}: want an absolute path below the root")
     return target
+
+
+def _is_directory(mount: Mount) -> bool:
+    if not mount.sub_path:
+        return mount.source.is_dir()
+    found = open_subpath(mount.source, mount.sub_path)
+    try:
+        return stat.S_ISDIR(os.fstat(found).st_mode)
+    finally:
+        os.close(found)
+
+
+def _path_of(mount: Mount) -> Path:
+    """What a link leads to. Without root a container has the agent's own rights: it gains nothing by an exchange."""
+    if not mount.sub_path:
+        return mount.source
+    found = open_subpath(mount.source, mount.sub_path)
+    try:
+        return Path(path_of(found))
+    finally:
+        os.close(found)
 
 
 def _is_in(target: str, path: str) -> bool:

@@ -35,9 +35,11 @@ from contextlib import suppress
 from typing import Any, NoReturn
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+sys.path.append(os.path.join(sys.path[0], "..", "..", "volumes"))
 
 from shim_attach import Attaching  # type: ignore[import-not-found]
 from shim_log import Log  # type: ignore[import-not-found]
+from subpaths import bind, open_subpath  # type: ignore[import-not-found]
 
 _START_FAILED = 128
 _KILLED = 128 + signal.SIGKILL
@@ -296,13 +298,15 @@ def _become(launch: dict[str, Any], streams: tuple[int, int, int]) -> None:
         raise RuntimeError(f'exec: "{command[0]}": {(error.strerror or str(error)).lower()}') from None
 
 
-def _bind(binds: list[tuple[str, str, bool]]) -> None:
+def _bind(binds: list[tuple[str, str, str, bool]]) -> None:
     """Show files and directories at other places, to this process and its children alone."""
     _mount_call(_libc.unshare(_NEW_MOUNT_NAMESPACE), "mount namespace")
     _mount_call(_libc.mount(b"none", b"/", None, _RECURSIVE | _SLAVE, None), "/")
-    for source, target, read_only in binds:
+    for source, sub_path, target, read_only in binds:
         to = os.fsencode(target)
-        _mount_call(_libc.mount(os.fsencode(source), to, None, _BIND | _RECURSIVE, None), target)
+        found = open_subpath(source, sub_path)  # in this namespace: what is bound cannot be of another
+        bind(found, target, recursive=True)
+        os.close(found)
         if read_only:
             _mount_call(_libc.mount(b"none", to, None, _REMOUNT | _BIND | _READ_ONLY, None), target)
 
