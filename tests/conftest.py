@@ -76,6 +76,8 @@ class ApiServer:
     token: str
     ca: Path
     kubeconfig: Path
+    log: Path
+    pid: int
 
 
 @pytest.fixture(scope="session")
@@ -100,7 +102,8 @@ def apiserver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
         ready = process.stdout.readline()
         assert "https://" in ready, f"no ready line but {ready!r}; log: {(state / 'log').read_text()[-2000:]}"
         url = next(word for word in ready.replace("(", " ").split() if word.startswith("https://")).rstrip(",.)")
-        yield ApiServer(url, ADMIN_TOKEN, state / "state" / "ca.crt", state / "state" / "admin.kubeconfig")
+        kept = state / "state"
+        yield ApiServer(url, ADMIN_TOKEN, kept / "ca.crt", kept / "admin.kubeconfig", state / "log", process.pid)
         process.terminate()
         try:
             assert process.wait(10) == 0, f"it ended with {process.returncode}: {(state / 'log').read_text()[-2000:]}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gzip
 import inspect
 import ssl
 import threading
@@ -528,3 +529,13 @@ async def test_a_service_keeps_its_certificate_in_a_secret_and_files_are_used_as
     await client.close()
     await api.close()
     world.executor.close()
+
+
+@running
+async def test_cve_2025_69223_a_gzip_bomb_is_not_expanded() -> None:
+    bomb = gzip.compress(b" " * (64 << 20))
+    async with serving() as (caller, _):
+        _, answer = await caller.post(bomb, headers={"Content-Encoding": "gzip"})
+        assert not answer["response"]["allowed"]
+        assert "JSON is malformed" in answer["response"]["status"]["message"]  # it was read as it came
+        assert (await caller.post(admission_review(widget())))[0] == 200

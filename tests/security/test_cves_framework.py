@@ -1,0 +1,51 @@
+"""Published vulnerabilities of Kubernetes clients and operators, tried on the framework: client and manifests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from ostinato.cli.app import run as command
+from ostinato.client.config import Config, Impersonation
+from ostinato.client.config_error import ConfigError
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "widget.py"
+
+
+def test_cve_2021_25738_a_kubeconfig_that_constructs_objects(tmp_path: Path) -> None:
+    """A kubeconfig from somebody else runs no code: the tag is refused."""
+    trace, config = tmp_path / "trace", tmp_path / "config"
+    config.write_text(f'apiVersion: v1\nkind: Config\nusers: !!python/object/apply:os.system ["touch {trace}"]\n')
+    with pytest.raises(ConfigError):
+        Config.load(path=config)
+    assert not trace.exists()
+
+
+def test_cve_2017_18342_a_manifest_that_constructs_objects(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`ostinato types` reads definitions from anywhere: the tag is refused with a message."""
+    trace, manifest = tmp_path / "trace", tmp_path / "crd.yaml"
+    manifest.write_text(f'kind: !!python/object/apply:os.system ["touch {trace}"]\n')
+    assert command(["types", str(manifest)]) == 1
+    assert "crd.yaml" in capsys.readouterr().err
+    assert not trace.exists()
+
+
+def test_ghsa_4xh5_jcj2_ch8q_a_client_that_impersonates_nobody() -> None:
+    """An empty user name, as from a forgotten setting, is refused: requests never go out as the operator itself."""
+    with pytest.raises(ConfigError, match="as: is empty"):
+        Config(server="https://127.0.0.1:1", impersonate=Impersonation(user="", groups=("x",)))
+
+
+def test_cve_2025_2843_a_namespaced_operator_gets_no_rights_in_the_cluster(tmp_path: Path) -> None:
+    """Manifests for one namespace hold no ClusterRole, and no manifest holds a wildcard."""
+    assert command(["manifests", str(EXAMPLE), "-o", str(tmp_path / "one"), "-n", "team"]) == 0
+    assert command(["manifests", str(EXAMPLE), "-o", str(tmp_path / "all")]) == 0
+    for file in tmp_path.rglob("*.yaml"):
+        for document in yaml.safe_load_all(file.read_text()):
+            if file.parent.name == "one":
+                assert document["kind"] not in ("ClusterRole", "ClusterRoleBinding"), file
+            for rule in document.get("rules") or ():
+                assert not any("*" in values for values in rule.values()), (file, rule)
+                assert not {"secrets", "roles", "clusterroles"} & set(rule.get("resources") or ()), (file, rule)
