@@ -18,7 +18,7 @@ import msgspec
 
 from ostinato.api.gvk import GroupVersion
 from ostinato.server import body, flow_schemas
-from ostinato.server.access import roles
+from ostinato.server.access.authorization import roles
 from ostinato.server.access.reconcile import reconciled
 from ostinato.server.resources.apiregistration import local_services
 from ostinato.server.resources.core import service_addresses

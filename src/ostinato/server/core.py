@@ -13,7 +13,7 @@ from ostinato.api.time import Duration, TimeError
 from ostinato.server import flow_schemas
 from ostinato.server.access.asked import asked_by
 from ostinato.server.access.authentication.authenticator import Authenticator
-from ostinato.server.access.authorize import MASTERS, Authorizer
+from ostinato.server.access.authorization.authorizer import MASTERS, Authorizer
 from ostinato.server.access.impersonate import Impersonation, impersonates
 from ostinato.server.admission import Admission
 from ostinato.server.admission.plugins import AdmissionSettings, plugins

@@ -8,7 +8,7 @@ import pytest
 from tests.unit.server.asking import Api, asking
 
 from ostinato.server.access.asked import Asked
-from ostinato.server.access.roles import LONGEST_KEPT, MOST_HELD, MOST_QUESTIONS
+from ostinato.server.access.authorization.roles import LONGEST_KEPT, MOST_HELD, MOST_QUESTIONS
 from ostinato.server.request import User
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ostinato.server.access.asked import Asked
-from ostinato.server.access.roles import Decision, Held
-from ostinato.server.access.rules import MOST_PARTS, Rule, TooManyParts, missing, uncovered
+from ostinato.server.access.authorization.roles import Decision, Held
+from ostinato.server.access.authorization.rules import MOST_PARTS, Rule, TooManyParts, missing, uncovered
 
 PODS = {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list"]}
 ALL = {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ostinato.server.access.rules import Rule, missing
+from ostinato.server.access.authorization.rules import Rule, missing
 
 Json = dict[str, Any]
 

@@ -33,7 +33,7 @@ from ostinato.server.admission.quota.resource_quota import ResourceQuota
 from ostinato.server.admission.webhooks.plugins import MutatingWebhook, Parts, ValidatingWebhook
 
 if TYPE_CHECKING:
-    from ostinato.server.access.authorize import Authorizer
+    from ostinato.server.access.authorization.authorizer import Authorizer
     from ostinato.server.resources.registry import Registry
     from ostinato.server.webhooks import Ask
 

@@ -7,7 +7,7 @@ from ostinato.api.field_errors import FieldError, Path
 from ostinato.api.gvk import GroupKind
 from ostinato.api.quoting import GoStruct
 from ostinato.server.access.asked import Asked
-from ostinato.server.access.authorize import Authorizer, not_found
+from ostinato.server.access.authorization.authorizer import Authorizer, not_found
 from ostinato.server.request import User
 from ostinato.server.resources.strategy import Json
 from ostinato.server.verbs.access_selectors import ignored, selector_errors

@@ -14,7 +14,7 @@ from ostinato.api.field_errors import FieldError, Path
 from ostinato.api.gvk import GroupKind
 from ostinato.api.status import Status
 from ostinato.server.access.asked import Asked
-from ostinato.server.access.authorize import Authorizer
+from ostinato.server.access.authorization.authorizer import Authorizer
 from ostinato.server.negotiate import check_text
 from ostinato.server.nodes import Nodes
 from ostinato.server.options import boolean, integer

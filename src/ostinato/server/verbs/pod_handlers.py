@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from ostinato.api.schema import builtin_schemas
-from ostinato.server.access.authorize import Authorizer
+from ostinato.server.access.authorization.authorizer import Authorizer
 from ostinato.server.nodes import Nodes
 from ostinato.server.resources.registry import Registry
 from ostinato.server.resources.resource import Resource

@@ -9,7 +9,7 @@ from ostinato.api.errors import BadRequest
 from ostinato.server import body
 from ostinato.server.access.authentication.account_tokens import ISSUER, RefusedToken
 from ostinato.server.access.authentication.authenticator import Authenticator
-from ostinato.server.access.authorize import Authorizer
+from ostinato.server.access.authorization.authorizer import Authorizer
 from ostinato.server.negotiate import body_media, form_of
 from ostinato.server.options import write_options
 from ostinato.server.present import value_response

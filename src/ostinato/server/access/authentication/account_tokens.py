@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from ostinato.api.quoting import quote
-from ostinato.server.access.rules import quoted
+from ostinato.server.access.authorization.rules import quoted
 from ostinato.server.request import User
 from ostinato.world import World
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 from ostinato.api.errors import BadRequest, Forbidden, NotFound, Unknown
 from ostinato.api.quoting import quote
 from ostinato.server.access.asked import Asked
-from ostinato.server.access.authorize import MASTERS, Authorizer, aggregated
-from ostinato.server.access.roles import GROUP
-from ostinato.server.access.rules import Rule, TooManyParts, quoted, uncovered
+from ostinato.server.access.authorization.authorizer import MASTERS, Authorizer, aggregated
+from ostinato.server.access.authorization.roles import GROUP
+from ostinato.server.access.authorization.rules import Rule, TooManyParts, quoted, uncovered
 from ostinato.server.admission.chain import Plugin, resources
 from ostinato.server.request import User
 from ostinato.server.resources.strategy import Json

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ostinato.api.quoting import quote
 from ostinato.server.access.asked import Asked
-from ostinato.server.access.authorize import MASTERS, Authorizer
+from ostinato.server.access.authorization.authorizer import MASTERS, Authorizer
 from ostinato.server.admission.chain import Plugin, resources
 from ostinato.server.admission.objects import forbidden
 from ostinato.server.resources.strategy import Json

@@ -12,7 +12,7 @@ from ostinato.api.errors import Invalid
 from ostinato.api.field_errors import FieldError, Path
 from ostinato.api.gvk import GroupVersion
 from ostinato.server.access.asked import Asked
-from ostinato.server.access.authorize import MASTERS, Authorizer
+from ostinato.server.access.authorization.authorizer import MASTERS, Authorizer
 from ostinato.server.admission.chain import Plugin, resources
 from ostinato.server.request import User
 from ostinato.server.resources.strategy import Json

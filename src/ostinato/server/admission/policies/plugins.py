@@ -12,7 +12,7 @@ from ostinato.server.admission.policies.matching import Attributes, exempt
 from ostinato.server.resources.strategy import Json
 
 if TYPE_CHECKING:
-    from ostinato.server.access.authorize import Authorizer
+    from ostinato.server.access.authorization.authorizer import Authorizer
     from ostinato.server.admission.objects import Kind
     from ostinato.server.admission.policies.mutating import MutatingPolicies
     from ostinato.server.admission.policies.validating import ValidatingPolicies

@@ -23,7 +23,7 @@ from ostinato.server.schema.cel.functions.authorizer import Answer, Authorizer, 
 from ostinato.server.schema.cel.values import CelError
 
 if TYPE_CHECKING:
-    from ostinato.server.access import authorize as access
+    from ostinato.server.access.authorization import authorizer as access
     from ostinato.server.admission.objects import Kind
     from ostinato.server.resources.registry import Registry
     from ostinato.server.resources.resource import Resource

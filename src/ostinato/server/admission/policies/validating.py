@@ -28,7 +28,7 @@ from ostinato.server.schema.cel.expression import Expression
 from ostinato.server.schema.cel.values import CelError
 
 if TYPE_CHECKING:
-    from ostinato.server.access.authorize import Authorizer
+    from ostinato.server.access.authorization.authorizer import Authorizer
     from ostinato.server.admission.objects import Kind
     from ostinato.server.resources.registry import Registry
     from ostinato.server.verbs.context import Context

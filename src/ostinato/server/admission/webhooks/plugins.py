@@ -12,7 +12,7 @@ from ostinato.server.admission.chain import Plugin
 from ostinato.server.resources.strategy import Json
 
 if TYPE_CHECKING:
-    from ostinato.server.access.authorize import Authorizer
+    from ostinato.server.access.authorization.authorizer import Authorizer
     from ostinato.server.admission.objects import Kind
     from ostinato.server.admission.webhooks.mutating import MutatingWebhooks
     from ostinato.server.admission.webhooks.validating import ValidatingWebhooks

@@ -12,7 +12,7 @@ import msgspec
 
 from ostinato.api.quoting import quote
 from ostinato.server.access.asked import Asked
-from ostinato.server.access.rules import Rule
+from ostinato.server.access.authorization.rules import Rule
 from ostinato.server.request import User
 
 if TYPE_CHECKING:

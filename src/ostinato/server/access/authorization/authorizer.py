@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from ostinato.api.quoting import quote
 from ostinato.server.access.asked import Asked
-from ostinato.server.access.roles import GROUP, Decision, Held, RoleName, Roles
-from ostinato.server.access.rules import Rule
+from ostinato.server.access.authorization.roles import GROUP, Decision, Held, RoleName, Roles
+from ostinato.server.access.authorization.rules import Rule
 from ostinato.server.request import User
 
 if TYPE_CHECKING:
