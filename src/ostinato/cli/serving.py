@@ -16,7 +16,7 @@ from typing import Protocol
 
 from ostinato.cli import server_options
 from ostinato.cli.failure import Failure
-from ostinato.server.access.authentication.authenticator import TokenFileError
+from ostinato.server.access.authentication.settings import AuthenticationSettingsError
 from ostinato.server.standalone import Standalone
 from ostinato.server.state import StateError
 from ostinato.server.store.index import UnusableStore
@@ -75,7 +75,7 @@ def run(make: Callable[[World], Served], name: str, listen: str) -> None:
     try:
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
             runner.run(_serve(make, name, listen))
-    except (StateError, TokenFileError, UnusableStore) as error:
+    except (StateError, AuthenticationSettingsError, UnusableStore) as error:
         raise Failure(str(error)) from error
 
 

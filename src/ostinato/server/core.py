@@ -12,7 +12,8 @@ from ostinato.api.errors import APIError, BadRequest, InternalError, ServiceUnav
 from ostinato.api.time import Duration, TimeError
 from ostinato.server import flow_schemas
 from ostinato.server.access.asked import asked_by
-from ostinato.server.access.authentication.authenticator import Authenticator
+from ostinato.server.access.authentication.assembly import make_authenticator
+from ostinato.server.access.authentication.settings import AuthenticationSettings
 from ostinato.server.access.authorization.authorizer import MASTERS, Authorizer
 from ostinato.server.access.impersonate import Impersonation, impersonates
 from ostinato.server.admission import Admission
@@ -49,11 +50,19 @@ _logger = logging.getLogger(__name__)
 class Server:
     """An API server. `start` it, let it `handle` requests, `close` it."""
 
-    def __init__(self, world: World, log: Log, *, admission: AdmissionSettings = AdmissionSettings()) -> None:  # noqa: B008 - it is frozen
+    def __init__(
+        self,
+        world: World,
+        log: Log,
+        *,
+        admission: AdmissionSettings = AdmissionSettings(),  # noqa: B008 - it is frozen
+        authentication: AuthenticationSettings = AuthenticationSettings(),  # noqa: B008 - as above
+    ) -> None:
         self.world = world
         self.index = Index(log, world.clock)
         self.registry = Registry(self.index, world)
-        self.authenticator = Authenticator()
+        self.account_tokens = install_tokens(self.registry, world)
+        self.authenticator = make_authenticator(authentication, self.registry, world, self.account_tokens)
         self.authorizer = Authorizer(self.registry)
         self._impersonation = Impersonation(self.authorizer)
         self.health = Health(self._store_fault)
@@ -70,8 +79,6 @@ class Server:
         assert events.collection is not None
         self._expiry = Expiry(self.index, events.collection, world.clock, EVENTS_LIVE)
         install_reviews(self.registry, self.authenticator, self.authorizer)
-        self.account_tokens = install_tokens(self.registry, world)
-        self.authenticator.accounts = self.account_tokens
         self._definitions = self.registry.get("apiextensions.k8s.io", "v1", "customresourcedefinitions")
         assert self._definitions is not None
         self._definitions.settle = self._settle_definitions

@@ -13,6 +13,7 @@ from pathlib import Path
 import msgspec
 
 from ostinato.server.access.authentication.account_tokens import KEY_BYTES
+from ostinato.server.access.authentication.settings import AuthenticationSettings
 from ostinato.server.access.authority import Authority
 from ostinato.server.access.kubeconfig import write_kubeconfig
 from ostinato.server.admission.plugins import AdmissionSettings
@@ -46,7 +47,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     host: str = "127.0.0.1"
     port: int = 6443  # 0: any that is free
     store: str = ""  # "sqlite:PATH", "memory"; "": a file in the state directory
-    token_file: Path | None = None
+    authentication: AuthenticationSettings = AuthenticationSettings()
     admission: AdmissionSettings = AdmissionSettings()
 
 
@@ -63,8 +64,8 @@ class Standalone:
         self.url = ""
 
     async def start(self) -> None:
-        """Open the store and listen. What the operator can mend is told by StateError, UnusableStore, TokenFileError
-        or OSError.
+        """Open the store and listen. What the operator can mend is told by StateError, UnusableStore,
+        AuthenticationSettingsError or OSError.
         """
         settings = self._settings
         self._state = StateDirectory(settings.state)
@@ -72,11 +73,11 @@ class Standalone:
             authority = Authority(self._world, settings.state)
             hosts = [*_HOSTS] if settings.host in (*_HOSTS, *_ANY) else [*_HOSTS, settings.host]
             context = _context(authority, hosts)
-            self.core = Server(self._world, self._log(), admission=settings.admission)
+            self.core = Server(
+                self._world, self._log(), admission=settings.admission, authentication=settings.authentication
+            )
             self.core.account_tokens.key = _kept(settings.state / "accounts.key", self._world)
             self.core.nodes.remote = _remote_nodes(self._world, authority)
-            if settings.token_file is not None:
-                self.core.authenticator.add_file(settings.token_file)
             self._http = HttpServer(self.core, context)
             await self._http.bind(settings.host, settings.port)
             host = "127.0.0.1" if settings.host in _ANY else settings.host

@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from ostinato.api.errors import Unauthorized
-from ostinato.server.access.authentication.authenticator import ANONYMOUS, Authenticator, TokenFileError
+from ostinato.server.access.authentication.authenticator import Authenticator
+from ostinato.server.access.authentication.identity import ANONYMOUS
+from ostinato.server.access.authentication.static_tokens import TokenFileError
 from ostinato.server.request import Request, User
 
 

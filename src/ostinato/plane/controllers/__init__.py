@@ -20,6 +20,7 @@ from ostinato.manager import Manager
 FIELD_MANAGER: Final = "kube-controller-manager"
 
 CONTROLLERS: Final = {
+    "bootstrap-signer-controller": "tokens.bootstrap_signer",
     "certificatesigningrequest-controller": "certificates",
     "clusterrole-aggregation-controller": "role_aggregation",
     "cronjob-controller": "cronjob",
@@ -46,6 +47,7 @@ CONTROLLERS: Final = {
     "serviceaccount-controller": "service_account",
     "statefulset-controller": "statefulset",
     "taint-eviction-controller": "taint_eviction",
+    "token-cleaner-controller": "tokens.token_cleaner",
     "ttl-after-finished-controller": "ttl_after_finished",
     "validatingadmissionpolicy-status-controller": "policy_status",
 }

@@ -24,7 +24,7 @@ from ostinato.api.field_errors import Path
 from ostinato.api.field_values import validate_domain_prefixed_path
 from ostinato.api.quoting import quote
 from ostinato.server.access.asked import Asked
-from ostinato.server.access.authentication.authenticator import ANONYMOUS, AUTHENTICATED
+from ostinato.server.access.authentication.identity import ANONYMOUS, AUTHENTICATED
 from ostinato.server.access.authorization.authorizer import MASTERS, Authorizer, aggregated
 from ostinato.server.request import Request, User
 

@@ -7,8 +7,8 @@ from functools import partial
 
 from ostinato.api.errors import BadRequest
 from ostinato.server import body
-from ostinato.server.access.authentication.account_tokens import ISSUER, RefusedToken
 from ostinato.server.access.authentication.authenticator import Authenticator
+from ostinato.server.access.authentication.identity import RefusedToken
 from ostinato.server.access.authorization.authorizer import Authorizer
 from ostinato.server.negotiate import body_media, form_of
 from ostinato.server.options import write_options
@@ -80,7 +80,7 @@ async def _whose_token(authenticator: Authenticator, context: Context, review: J
     if not token:
         raise BadRequest.of("token is required for TokenReview in authentication")
     try:
-        known = await authenticator.identify(token, review["spec"].get("audiences") or (ISSUER,))
+        known = await authenticator.identify(token, review["spec"].get("audiences") or authenticator.audiences)
     except RefusedToken as error:
         return {"user": {}, "error": str(error)}
     return {"authenticated": True, "user": _info(known.user), "audiences": list(known.audiences)}

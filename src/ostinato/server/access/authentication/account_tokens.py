@@ -12,11 +12,12 @@ import binascii
 import hashlib
 import hmac
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from ostinato.api.quoting import quote
+from ostinato.server.access.authentication.identity import DEFAULT_ISSUER, Identity, RefusedToken, authenticated
 from ostinato.server.access.authorization.rules import quoted
 from ostinato.server.request import User
 from ostinato.world import World
@@ -24,23 +25,12 @@ from ostinato.world import World
 if TYPE_CHECKING:
     from ostinato.server.admission.objects import Kind
 
-ISSUER = "https://kubernetes.default.svc"
+ISSUER = DEFAULT_ISSUER
 KEY_BYTES = 32
 _HEADER = base64.urlsafe_b64encode(b'{"alg":"HS256","typ":"JWT"}').rstrip(b"=")
 _LONGEST = 16 * 1024  # bytes of a token that is looked at
 _CREDENTIAL = "authentication.kubernetes.io/credential-id"
 _POD, _NODE = "authentication.kubernetes.io/pod-", "authentication.kubernetes.io/node-"
-
-
-class Identity(NamedTuple):
-    """Whose a token is, and for which of those that were asked about."""
-
-    user: User
-    audiences: tuple[str, ...]
-
-
-class RefusedToken(Exception):  # noqa: N818
-    """A token that says nobody; the message says why."""
 
 
 class AccountTokens:
@@ -66,7 +56,7 @@ class AccountTokens:
         body = _HEADER + b"." + _encoded(msgspec.json.encode(claims))
         return (body + b"." + _encoded(self._signature(body))).decode()
 
-    def identify(self, token: str, audiences: Sequence[str]) -> Identity | None:
+    def identify(self, token: str, digest: bytes, audiences: Sequence[str]) -> Identity | None:
         """Whose token it is; None if it is none of these, RefusedToken if it is worth nothing."""
         claims = self._claims(token)
         if claims is None:
@@ -93,7 +83,7 @@ class AccountTokens:
                     extra[f"{prefix}uid"] = (bound[field]["uid"],)
         groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}")
         name = f"system:serviceaccount:{namespace}:{account['name']}"
-        return Identity(User(name, account["uid"], groups, extra), shared)
+        return Identity(authenticated(User(name, account["uid"], groups, extra)), shared)
 
     def _check(self, kind: str, wanted: dict[str, str], namespace: str) -> None:
         """RefusedToken if what a token is bound to has gone."""

@@ -1,65 +1,54 @@
-"""Authentication: a client certificate or a bearer token says who asks; who shows neither is anonymous.
+"""The authenticator: tries each way to tell who sends a request, in the order of kube-apiserver.
 
-A certificate goes first, as in kube-apiserver. A token that nobody has is an error, not an anonymous request.
+- A client certificate goes first, then bearer tokens: those that the server can verify itself before those for which
+  it asks someone else. Who shows neither is anonymous.
+- A token that nobody accepts is an error, not an anonymous request.
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
-import csv
-import hashlib
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 
 from ostinato.api.errors import Unauthorized
-from ostinato.server.access.authentication.account_tokens import ISSUER, AccountTokens, Identity, RefusedToken
+from ostinato.server.access.authentication.identity import (
+    ANONYMOUS,
+    DEFAULT_ISSUER,
+    Identity,
+    LocalTokens,
+    RefusedToken,
+    aggregate,
+    authenticated,
+    digest_of,
+)
+from ostinato.server.access.authentication.static_tokens import StaticTokens
 from ostinato.server.request import Request, User
 
-_AUDIENCES = (ISSUER,)  # for whom the tokens are that this server takes
 _UNKNOWN = "invalid bearer token"
-ANONYMOUS = User("system:anonymous", groups=("system:unauthenticated",))
-AUTHENTICATED = "system:authenticated"
 _TOKEN_PROTOCOL = "base64url.bearer.authorization.k8s.io."  # noqa: S105 - how browsers pass one to a WebSocket
 
 
-class TokenFileError(Exception):
-    """The token file cannot be read; the message says where and why."""
-
-
 class Authenticator:
-    def __init__(self) -> None:
-        # By the token's hash: how long a lookup takes tells nothing about a token that is nearly right.
-        self._tokens: dict[bytes, User] = {}
-        self.accounts: AccountTokens | None = None
+    """
+    - `local`: tokens that the server verifies itself, tried in this order after the static ones.
+    - `audiences`: for whom tokens must be that requests carry.
+    """
+
+    def __init__(self, local: Sequence[LocalTokens] = (), *, audiences: Sequence[str] = (DEFAULT_ISSUER,)) -> None:
+        self.audiences = tuple(audiences)
+        self._static = StaticTokens(self.audiences)
+        self._local: tuple[LocalTokens, ...] = (self._static, *local)
 
     def add(self, token: str, user: User) -> None:
-        self._tokens[_digest(token)] = _known(user)
+        """Accept a static token."""
+        self._static.add(token, user)
 
     def add_file(self, path: Path) -> None:
-        """A CSV as kube-apiserver's --token-auth-file: token, user, uid, "group1,group2"."""
-        try:
-            with path.open(newline="", encoding="utf-8") as file:
-                rows = csv.reader(file, skipinitialspace=True, strict=True)
-                for row in rows:
-                    if row:
-                        self._add_row(row, f"{path}: line {rows.line_num}")
-        except OSError as error:
-            raise TokenFileError(f"cannot read {path}: {error.strerror}") from error
-        except (csv.Error, UnicodeDecodeError) as error:
-            raise TokenFileError(f"{path}: this is no CSV: {error}") from error
-
-    def _add_row(self, row: list[str], where: str) -> None:
-        if len(row) < 3:
-            raise TokenFileError(
-                f'{where}: {len(row)} of at least 3 columns: a line is token,user,uid and optionally "group1,group2"'
-            )
-        token, name, uid = row[:3]
-        if not token or not name:
-            raise TokenFileError(f"{where}: the {'user' if token else 'token'} is empty")
-        groups = tuple(group.strip() for group in row[3].split(",") if group.strip()) if len(row) > 3 else ()
-        self.add(token, User(name, uid, groups))
+        """Accept the static tokens of a file; TokenFileError if it is malformed."""
+        self._static.add_file(path)
 
     async def authenticate(self, request: Request) -> User:
         user = self.authenticate_now(request)
@@ -76,7 +65,7 @@ class Authenticator:
         if not token:
             return ANONYMOUS
         try:
-            return self._identify_now(token, _AUDIENCES).user
+            return self._identify_now(token, self.audiences).user
         except RefusedToken:
             raise Unauthorized.of("Unauthorized") from None
 
@@ -85,24 +74,21 @@ class Authenticator:
         return self._identify_now(token, audiences)
 
     def _identify_now(self, token: str, audiences: Sequence[str]) -> Identity:
-        user = self._tokens.get(_digest(token))
-        if user is not None:
-            shared = _AUDIENCES if audiences is _AUDIENCES else tuple(a for a in audiences if a in _AUDIENCES)
-            if shared:
-                return Identity(user, shared)
-        elif self.accounts is not None:
+        digest, errors = digest_of(token), [_UNKNOWN]
+        for tokens in self._local:
             try:
-                account = self.accounts.identify(token, audiences)
+                found = tokens.identify(token, digest, audiences)
             except RefusedToken as error:
-                raise RefusedToken(f"[{_UNKNOWN}, {error}]") from None
-            if account is not None:
-                return account._replace(user=_known(account.user))
-        raise RefusedToken(_UNKNOWN)
+                errors.append(str(error))
+            else:
+                if found is not None:
+                    return found
+        raise RefusedToken(aggregate(errors))
 
 
 @lru_cache(maxsize=512)  # a client shows its certificate once, and asks many times
 def _certified(name: str, groups: tuple[str, ...]) -> User:
-    return _known(User(name, groups=groups))
+    return authenticated(User(name, groups=groups))
 
 
 def _token(request: Request) -> str:
@@ -119,13 +105,3 @@ def _token(request: Request) -> str:
             except (binascii.Error, ValueError):
                 raise Unauthorized.of("Unauthorized") from None
     return ""
-
-
-def _digest(token: str) -> bytes:
-    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
-
-
-def _known(user: User) -> User:
-    if AUTHENTICATED in user.groups:
-        return user
-    return User(user.name, user.uid, (*user.groups, AUTHENTICATED), user.extra)

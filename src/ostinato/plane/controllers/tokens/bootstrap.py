@@ -1,0 +1,32 @@
+"""What a Secret says about a bootstrap token."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Final
+
+from ostinato.api.time import Time, TimeError
+from ostinato.cache import Settings
+from ostinato.kinds.core_v1 import Secret
+
+NAMESPACE: Final = "kube-system"
+TYPE: Final = "bootstrap.kubernetes.io/token"
+PREFIX: Final = "bootstrap-token-"
+SECRETS: Final = Settings(namespaces=(NAMESPACE,), fields={"type": TYPE})
+"""The Secrets of bootstrap tokens, for a cache."""
+
+
+def text(secret: Secret, key: str) -> str:
+    return secret.data.get(key, b"").decode(errors="replace")
+
+
+def seconds_left(secret: Secret, now: datetime) -> float | None:
+    """Until the token expires, 0 if it has; None if it never does. What is not a time has expired."""
+    expires = text(secret, "expiration")
+    if not expires:
+        return None
+    try:
+        moment = Time.parse(expires)
+    except TimeError:
+        return 0.0
+    return max(0.0, (moment - Time.of(now)).total_seconds())

@@ -1,0 +1,60 @@
+"""Static tokens: those of --token-auth-file, read once at start."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from pathlib import Path
+
+from ostinato.server.access.authentication.identity import Identity, authenticated, digest_of
+from ostinato.server.access.authentication.settings import AuthenticationSettingsError
+from ostinato.server.request import User
+
+
+class TokenFileError(AuthenticationSettingsError):
+    """The token file cannot be read; the message says where and why."""
+
+
+class StaticTokens:
+    """`audiences`: of the API server; static tokens are for no other."""
+
+    def __init__(self, audiences: Sequence[str]) -> None:
+        self._audiences = tuple(audiences)
+        self._users: dict[bytes, User] = {}  # by the token's digest
+
+    def add(self, token: str, user: User) -> None:
+        self._users[digest_of(token)] = authenticated(user)
+
+    def add_file(self, path: Path) -> None:
+        """A CSV as kube-apiserver's --token-auth-file: token, user, uid, "group1,group2"."""
+        try:
+            with path.open(newline="", encoding="utf-8") as file:
+                rows = csv.reader(file, skipinitialspace=True, strict=True)
+                for row in rows:
+                    if row:
+                        self._add_row(row, f"{path}: line {rows.line_num}")
+        except OSError as error:
+            raise TokenFileError(f"cannot read {path}: {error.strerror}") from error
+        except (csv.Error, UnicodeDecodeError) as error:
+            raise TokenFileError(f"{path}: this is no CSV: {error}") from error
+
+    def _add_row(self, row: list[str], where: str) -> None:
+        if len(row) < 3:
+            raise TokenFileError(
+                f'{where}: {len(row)} of at least 3 columns: a line is token,user,uid and optionally "group1,group2"'
+            )
+        token, name, uid = row[:3]
+        if not token or not name:
+            raise TokenFileError(f"{where}: the {'user' if token else 'token'} is empty")
+        groups = tuple(group.strip() for group in row[3].split(",") if group.strip()) if len(row) > 3 else ()
+        self.add(token, User(name, uid, groups))
+
+    def identify(self, token: str, digest: bytes, audiences: Sequence[str]) -> Identity | None:
+        user = self._users.get(digest)
+        return None if user is None else for_server(user, self._audiences, audiences)
+
+
+def for_server(user: User, own: tuple[str, ...], asked: Sequence[str]) -> Identity | None:
+    """The identity of a token that names no audience: it is for this server alone."""
+    shared = own if asked is own else tuple(audience for audience in own if audience in asked)
+    return Identity(user, shared) if shared or not own else None
