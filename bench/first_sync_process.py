@@ -23,7 +23,7 @@ from bench.timing import seconds_each
 from ostinato.api.gvk import NamespacedName
 from ostinato.cache import CachedClient, FeedOptions, Informers, Settings
 from ostinato.client import Client, Config
-from ostinato.client.tls import TlsFiles, make_context
+from ostinato.client.config.tls import TlsFiles, make_context
 from ostinato.client.views import MetadataOf
 from ostinato.kinds.core_v1 import Pod
 from ostinato.manager.running import set_aside

@@ -13,7 +13,7 @@ from bench.operators.gadget import Gadget, GadgetSpec, definition
 from ostinato.api.errors import AlreadyExists, NotFound
 from ostinato.api.meta import ObjectMeta
 from ostinato.client import Client, Config
-from ostinato.client.transport import Request, lines, path_of
+from ostinato.client.transport.protocol import Request, lines, path_of
 from ostinato.kinds.core_v1 import ConfigMap
 
 WRITERS = 16

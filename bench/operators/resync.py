@@ -16,7 +16,7 @@ from bench.operators.gadget import Gadget, GadgetSpec, definition
 from bench.operators.ostinato_operator import apply as reconcile
 from ostinato.api.meta import ObjectMeta
 from ostinato.client import Client
-from ostinato.client.transport import Request
+from ostinato.client.transport.protocol import Request
 from ostinato.controller import Builder, ControllerOptions
 from ostinato.kinds.core_v1 import ConfigMap
 from ostinato.manager import Manager

@@ -34,7 +34,7 @@ from bench.operators.contenders import (
 from bench.operators.filling import Filling
 from bench.operators.process import Figures, OperatorProcess
 from ostinato.client import Client, Config, ConfigError
-from ostinato.client.transport import TransportError
+from ostinato.client.transport.protocol import TransportError
 from ostinato.kinds.core_v1 import Namespace
 from ostinato.manager.running import loop_factory
 

@@ -14,10 +14,10 @@ import pytest
 from ostinato.api.errors import APIError, Forbidden
 from ostinato.api.meta import ObjectMeta
 from ostinato.client import Client, Config
-from ostinato.client.config import Impersonation, Tls
-from ostinato.client.http import HttpTransport
-from ostinato.client.secret import Secret
-from ostinato.client.transport import Request
+from ostinato.client.config.config import Impersonation, Tls
+from ostinato.client.config.secret import Secret
+from ostinato.client.http.transport import HttpTransport
+from ostinato.client.transport.protocol import Request
 from ostinato.kinds.authentication_v1 import SelfSubjectReview
 from ostinato.kinds.authorization_v1 import (
     ResourceAttributes,

@@ -25,7 +25,7 @@ from ostinato.api.owners import controller_of, set_controller_reference
 from ostinato.api.struct import Struct
 from ostinato.cache.indexes import OWNER
 from ostinato.client import Client
-from ostinato.client.transport import ConnectionLost, Deadline, Request, Unreachable
+from ostinato.client.transport.protocol import ConnectionLost, Deadline, Request, Unreachable
 from ostinato.controller import Context, Result, Watch, controller
 from ostinato.controller import Request as Key
 from ostinato.crd import crd_of

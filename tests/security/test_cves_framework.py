@@ -8,8 +8,8 @@ import pytest
 import yaml
 
 from ostinato.cli.app import run as command
-from ostinato.client.config import Config, Impersonation
-from ostinato.client.config_error import ConfigError
+from ostinato.client.config.config import Config, Impersonation
+from ostinato.client.config.error import ConfigError
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "widget.py"
 

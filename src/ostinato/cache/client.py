@@ -29,12 +29,12 @@ from ostinato.api.object import Object
 from ostinato.cache.informers import Informers
 from ostinato.cache.noting import Noting
 from ostinato.cache.reader import PATIENCE, CachedReader
-from ostinato.client.backoff import CONFLICTS, Backoff
 from ostinato.client.client import Client
+from ostinato.client.discovery.paths import Key
 from ostinato.client.options import CreateOptions, DeletionOptions, FieldSelection, LabelSelection, WriteOptions
 from ostinato.client.patching import Patch
-from ostinato.client.paths import Key
 from ostinato.client.requests import view_like
+from ostinato.client.transport.backoff import CONFLICTS, Backoff
 from ostinato.client.views import Kind, MetadataOf, View, view_of
 
 T = TypeVar("T")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ostinato.api.errors import APIError, Expired, Gone, Timeout, TooManyRequests
 from ostinato.api.status import RESOURCE_VERSION_TOO_LARGE
-from ostinato.client.transport import TransportError
+from ostinato.client.transport.protocol import TransportError
 
 _TOO_LARGE = "Too large resource version"  # in the words of servers that give no cause
 

@@ -20,8 +20,8 @@ from ostinato.api.object import plural_of
 from ostinato.cache.entry import Entry
 from ostinato.cache.readable import Readable
 from ostinato.client.arguments import key_from
+from ostinato.client.discovery.paths import Key
 from ostinato.client.options import LabelSelection, selection_query
-from ostinato.client.paths import Key
 from ostinato.client.views import Kind, view_of
 
 T = TypeVar("T")

@@ -24,7 +24,7 @@ from ostinato.cache.lister import selected, selector_of
 from ostinato.cache.own_writes import OwnWrite, OwnWrites, recording
 from ostinato.cache.versions import reached
 from ostinato.client.options import LabelSelection
-from ostinato.client.transport import DeadlinePassed, TransportError, Unreachable
+from ostinato.client.transport.protocol import DeadlinePassed, TransportError, Unreachable
 from ostinato.world import Clock
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ostinato.client.backoff import Backoff
+from ostinato.client.transport.backoff import Backoff
 from ostinato.world import Clock, Rng
 
 GOOD_FOR: Final = 120.0  # seconds without a failure after which the past is forgotten

@@ -17,9 +17,9 @@ from ostinato.cache.informers import Informers
 from ostinato.cache.reads import CachedReads, Found, Question, knows_all
 from ostinato.client.arguments import key_from
 from ostinato.client.client import Client
+from ostinato.client.discovery.paths import Key, check_name, check_namespace
 from ostinato.client.listing import Items, Listing
 from ostinato.client.options import FieldSelection, LabelSelection, ReadOptions, read_query
-from ostinato.client.paths import Key, check_name, check_namespace
 from ostinato.client.views import Kind, View, view_of
 
 T = TypeVar("T")

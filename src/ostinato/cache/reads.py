@@ -27,8 +27,8 @@ from ostinato.cache.informers import Informers
 from ostinato.cache.lister import selected, selector_of
 from ostinato.cache.readable import Readable
 from ostinato.cache.store import NoSuchIndex
+from ostinato.client.discovery.paths import check_namespace
 from ostinato.client.options import FieldSelection, LabelSelection, selection_query
-from ostinato.client.paths import check_namespace
 from ostinato.client.views import MetadataOf, View
 from ostinato.world import Clock
 

@@ -27,7 +27,6 @@ from ostinato.cache.pauses import Pauses
 from ostinato.cache.store import Replacement
 from ostinato.cache.streaming import NotStreamed, read_bookmark, read_initial
 from ostinato.cache.versions import is_version, order
-from ostinato.client.backoff import WATCHES, Backoff
 from ostinato.client.list_watch import (
     ADDED,
     BOOKMARK,
@@ -42,7 +41,8 @@ from ostinato.client.list_watch import (
     WatchStalled,
     error_of,
 )
-from ostinato.client.transport import TransportError
+from ostinato.client.transport.backoff import WATCHES, Backoff
+from ostinato.client.transport.protocol import TransportError
 from ostinato.world import Timeout, World
 
 PAGE_SIZE: Final = 500

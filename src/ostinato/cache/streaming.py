@@ -27,7 +27,7 @@ from ostinato.client.list_watch import (
     RawEvent,
     error_of,
 )
-from ostinato.client.transport import TransportError
+from ostinato.client.transport.protocol import TransportError
 from ostinato.world import Clock
 
 _SLOW: Final = 10.0  # seconds between two remarks that the end has not come yet

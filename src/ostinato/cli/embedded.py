@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import NoReturn
 
 from ostinato.cli.failure import Failure
-from ostinato.client.config import Config
-from ostinato.client.transport import Transport
+from ostinato.client.config.config import Config
+from ostinato.client.transport.protocol import Transport
 from ostinato.manager.connecting import Connect, Purpose, over_http
 from ostinato.plane.plane import Plane, PlaneSettings
 from ostinato.server.standalone import Settings

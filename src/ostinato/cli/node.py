@@ -11,8 +11,8 @@ from ostinato.api import names
 from ostinato.cli.failure import Failure
 from ostinato.cli.server_options import address, default_state
 from ostinato.cli.serving import run
-from ostinato.client.config import Config
-from ostinato.client.config_error import ConfigError
+from ostinato.client.config.config import Config
+from ostinato.client.config.error import ConfigError
 from ostinato.manager import configure_logging
 from ostinato.plane.node.joined import JoinedNode, JoinSettings
 from ostinato.plane.node.runtimes import UnusableRuntime

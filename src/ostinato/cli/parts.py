@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ostinato.cli.failure import Failure
 from ostinato.cli.telling import check_addresses, told
-from ostinato.client.config import Config
+from ostinato.client.config.config import Config
 from ostinato.manager import LeaderElection, Manager
 from ostinato.plane import scheduler
 from ostinato.plane.controllers import FIELD_MANAGER, Options, add_controllers, unheard

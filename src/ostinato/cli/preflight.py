@@ -16,7 +16,7 @@ from ostinato.api.status import UNEXPECTED_SERVER_RESPONSE
 from ostinato.cli.failure import Failure
 from ostinato.cli.program import controllers_of, is_custom, kinds_followed
 from ostinato.client import Client, MetadataOf, TransportError
-from ostinato.client.config_error import ConfigError
+from ostinato.client.config.error import ConfigError
 from ostinato.client.list_watch import ListOptions, ListWatch
 from ostinato.client.views import Typed, View
 from ostinato.client.waiting import WaitTimedOut

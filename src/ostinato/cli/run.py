@@ -21,8 +21,8 @@ from ostinato.cli.loading import find, load
 from ostinato.cli.preflight import install_webhooks, prepare
 from ostinato.cli.program import Program, definitions_of, program_of
 from ostinato.cli.telling import TOLD, check_addresses, told
-from ostinato.client.config import Config
-from ostinato.client.config_error import NoConfig
+from ostinato.client.config.config import Config
+from ostinato.client.config.error import NoConfig
 from ostinato.controller.trace import shorten
 from ostinato.manager import configure_logging, serve_together
 from ostinato.manager.hosting import Choices, Host

@@ -10,7 +10,7 @@ from ostinato.api.errors import APIError
 from ostinato.cache.syncing import SyncError
 from ostinato.cli.failure import Failure
 from ostinato.client import TransportError
-from ostinato.client.config_error import ConfigError
+from ostinato.client.config.error import ConfigError
 from ostinato.controller.controller import ControllerError
 from ostinato.manager import LeadershipLost, ShutdownTimedOut
 from ostinato.manager.endpoints import parse_address

@@ -17,20 +17,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ostinato.client.backoff import CONFLICTS, CONTENDED, Backoff
     from ostinato.client.client import Client
-    from ostinato.client.config import Config
-    from ostinato.client.config_error import ConfigError
-    from ostinato.client.exchange import NoSuchKind
-    from ostinato.client.http import HttpTransport
+    from ostinato.client.config.config import Config
+    from ostinato.client.config.error import ConfigError
+    from ostinato.client.discovery.mapping import AmbiguousResource, Mapper, NoSuchResource
+    from ostinato.client.http.transport import HttpTransport
     from ostinato.client.list_watch import EventStream, ListOptions, ListWatch, RawEvent, WatchOptions, WatchStalled
     from ostinato.client.listing import Items, Listing
-    from ostinato.client.mapping import AmbiguousResource, Mapper, NoSuchResource
     from ostinato.client.patching import JsonPatch, MergePatch, Patch, StrategicMergePatch
-    from ostinato.client.port_forward import PortForward, PortForwardError
-    from ostinato.client.process import Completed, Output, Process
-    from ostinato.client.retry import retry_on
-    from ostinato.client.transport import (
+    from ostinato.client.subresources.port_forward import PortForward, PortForwardError
+    from ostinato.client.subresources.process import Completed, Output, Process
+    from ostinato.client.transport.backoff import CONFLICTS, CONTENDED, Backoff
+    from ostinato.client.transport.exchange import NoSuchKind
+    from ostinato.client.transport.protocol import (
         ConnectionLost,
         Deadline,
         DeadlinePassed,
@@ -39,6 +38,7 @@ if TYPE_CHECKING:
         TransportError,
         Unreachable,
     )
+    from ostinato.client.transport.retry import retry_on
     from ostinato.client.views import MetadataOf, PartialObjectMetadata, Unstructured, View
     from ostinato.client.waiting import WaitTimedOut, exists, is_deleted
     from ostinato.client.watch import Event, Watch
@@ -92,42 +92,42 @@ __all__ = [
 ]
 
 _HOME = {
-    "CONFLICTS": "backoff",
-    "CONTENDED": "backoff",
-    "AmbiguousResource": "mapping",
-    "Backoff": "backoff",
+    "CONFLICTS": "transport.backoff",
+    "CONTENDED": "transport.backoff",
+    "AmbiguousResource": "discovery.mapping",
+    "Backoff": "transport.backoff",
     "Client": "client",
-    "Completed": "process",
-    "Config": "config",
-    "ConfigError": "config_error",
-    "ConnectionLost": "transport",
-    "Deadline": "transport",
-    "DeadlinePassed": "transport",
+    "Completed": "subresources.process",
+    "Config": "config.config",
+    "ConfigError": "config.error",
+    "ConnectionLost": "transport.protocol",
+    "Deadline": "transport.protocol",
+    "DeadlinePassed": "transport.protocol",
     "Event": "watch",
     "EventStream": "list_watch",
-    "HttpTransport": "http",
+    "HttpTransport": "http.transport",
     "Items": "listing",
     "JsonPatch": "patching",
     "ListOptions": "list_watch",
     "ListWatch": "list_watch",
     "Listing": "listing",
-    "Mapper": "mapping",
+    "Mapper": "discovery.mapping",
     "MergePatch": "patching",
     "MetadataOf": "views",
-    "NoSuchKind": "exchange",
-    "NoSuchResource": "mapping",
-    "Output": "process",
+    "NoSuchKind": "transport.exchange",
+    "NoSuchResource": "discovery.mapping",
+    "Output": "subresources.process",
     "PartialObjectMetadata": "views",
     "Patch": "patching",
-    "PortForward": "port_forward",
-    "PortForwardError": "port_forward",
-    "Process": "process",
+    "PortForward": "subresources.port_forward",
+    "PortForwardError": "subresources.port_forward",
+    "Process": "subresources.process",
     "RawEvent": "list_watch",
-    "RequestTimedOut": "transport",
+    "RequestTimedOut": "transport.protocol",
     "StrategicMergePatch": "patching",
-    "Transport": "transport",
-    "TransportError": "transport",
-    "Unreachable": "transport",
+    "Transport": "transport.protocol",
+    "TransportError": "transport.protocol",
+    "Unreachable": "transport.protocol",
     "Unstructured": "views",
     "View": "views",
     "WaitTimedOut": "waiting",
@@ -136,7 +136,7 @@ _HOME = {
     "WatchStalled": "list_watch",
     "exists": "waiting",
     "is_deleted": "waiting",
-    "retry_on": "retry",
+    "retry_on": "transport.retry",
 }
 
 

@@ -24,9 +24,7 @@ from ostinato.api.access import AnyObject, describe, uid
 from ostinato.api.errors import NotFound
 from ostinato.api.scheme import Scheme
 from ostinato.client.arguments import check_object, told
-from ostinato.client.backoff import CONFLICTS, Backoff
-from ostinato.client.closable import AsyncClosable
-from ostinato.client.exchange import Call, NoSuchKind, WarningHandler
+from ostinato.client.discovery.paths import Key, collection_path
 from ostinato.client.options import (
     CreateOptions,
     DeletionOptions,
@@ -40,19 +38,21 @@ from ostinato.client.options import (
     write_query,
 )
 from ostinato.client.patching import APPLY, Patch, check_applicable, check_whole, difference, encoded
-from ostinato.client.paths import Key, collection_path
-from ostinato.client.pods import Pods
 from ostinato.client.reader import Reader
 from ostinato.client.requests import Content, Requests, view_like
-from ostinato.client.retry import retry_on_conflict
-from ostinato.client.scale import Scales
-from ostinato.client.service_accounts import ServiceAccounts
-from ostinato.client.transport import Transport
+from ostinato.client.subresources.pods import Pods
+from ostinato.client.subresources.scale import Scales
+from ostinato.client.subresources.service_accounts import ServiceAccounts
+from ostinato.client.transport.backoff import CONFLICTS, Backoff
+from ostinato.client.transport.closable import AsyncClosable
+from ostinato.client.transport.exchange import Call, NoSuchKind, WarningHandler
+from ostinato.client.transport.protocol import Transport
+from ostinato.client.transport.retry import retry_on_conflict
 from ostinato.client.views import JSON, Kind, view_of
 from ostinato.world import World
 
 if TYPE_CHECKING:
-    from ostinato.client.config import Config
+    from ostinato.client.config.config import Config
 
 T = TypeVar("T")
 A = TypeVar("A", bound=AnyObject)
@@ -99,8 +99,8 @@ class Client(Reader, AsyncClosable):
         field_validation: FieldValidation | None = None,
     ) -> Self:
         """A client over HTTP. Defaults to the server that `Config.load()` finds, as kubectl does."""
-        from ostinato.client.config import Config  # noqa: PLC0415 - a client in one process with its server needs none
-        from ostinato.client.http import HttpTransport  # noqa: PLC0415
+        from ostinato.client.config.config import Config  # noqa: PLC0415 - a client in one process with its server needs none
+        from ostinato.client.http.transport import HttpTransport  # noqa: PLC0415
 
         config = config or Config.load()
         world = world or World.real()

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 from ostinato.api.codec import RawList, raw_list_from_json
 from ostinato.api.gvk import GroupVersionKind
 from ostinato.api.object import KindInfo
+from ostinato.client.discovery.paths import collection_path
 from ostinato.client.event_stream import ResponseEvents
-from ostinato.client.exchange import Call, Exchange
 from ostinato.client.list_watch import EventStream, ListOptions, WatchOptions
 from ostinato.client.options import FieldSelection, LabelSelection, Query, selection_query
-from ostinato.client.paths import collection_path
+from ostinato.client.transport.exchange import Call, Exchange
 from ostinato.client.views import View
 from ostinato.world import Clock
 

@@ -13,9 +13,9 @@ from typing import Final, Self, cast
 
 import msgspec
 
-from ostinato.client.closable import Closable
 from ostinato.client.list_watch import ADDED, BOOKMARK, DELETED, ERROR, MODIFIED, RawEvent, WatchStalled
-from ostinato.client.transport import LONGEST_LINE, AnswerTooLarge, ConnectionLost, Response
+from ostinato.client.transport.closable import Closable
+from ostinato.client.transport.protocol import LONGEST_LINE, AnswerTooLarge, ConnectionLost, Response
 from ostinato.world import Clock
 from ostinato.world.clock import Timer
 

@@ -24,7 +24,7 @@ from ostinato.api.codec import RawList
 from ostinato.api.errors import APIError, from_response
 from ostinato.api.gvk import GroupVersionKind
 from ostinato.api.object import KindInfo
-from ostinato.client.transport import TransportError
+from ostinato.client.transport.protocol import TransportError
 
 __all__ = [
     "ADDED",

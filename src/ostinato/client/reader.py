@@ -11,13 +11,13 @@ from ostinato.api.errors import NotFound
 from ostinato.api.gvk import GroupVersionKind
 from ostinato.api.object import Object
 from ostinato.client.collection import Selection
-from ostinato.client.exchange import NoSuchKind
+from ostinato.client.discovery.mapping import Mapper
+from ostinato.client.discovery.paths import Key
 from ostinato.client.list_watch import ListOptions, ListWatch
 from ostinato.client.listing import PAGE_SIZE, Listing
-from ostinato.client.mapping import Mapper
 from ostinato.client.options import FieldSelection, LabelSelection, ReadOptions, read_query
-from ostinato.client.paths import Key
 from ostinato.client.requests import Content, Requests
+from ostinato.client.transport.exchange import NoSuchKind
 from ostinato.client.views import Kind, MetadataOf, View, view_of
 from ostinato.client.waiting import Condition, Waiting
 from ostinato.client.watch import Watch

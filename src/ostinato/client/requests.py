@@ -18,12 +18,12 @@ from ostinato.api.object import KindInfo, Object
 from ostinato.api.scheme import Scheme
 from ostinato.client.arguments import key_from
 from ostinato.client.collection import Collection, Selection
-from ostinato.client.discovery import Discovery
-from ostinato.client.exchange import Call, Exchange, WarningHandler
-from ostinato.client.mapping import Mapper
+from ostinato.client.discovery.discovery import Discovery
+from ostinato.client.discovery.mapping import Mapper
+from ostinato.client.discovery.paths import Key, object_path
 from ostinato.client.options import Query
-from ostinato.client.paths import Key, object_path
-from ostinato.client.transport import Transport
+from ostinato.client.transport.exchange import Call, Exchange, WarningHandler
+from ostinato.client.transport.protocol import Transport
 from ostinato.client.views import JSON, MetadataOf, PartialObjectMetadata, Unstructured, View, view_of
 from ostinato.kinds.builtin import builtin_scheme
 from ostinato.world import World

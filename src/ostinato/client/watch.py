@@ -31,8 +31,6 @@ from ostinato.api.errors import (
     TooManyRequests,
 )
 from ostinato.api.header import read_header
-from ostinato.client.backoff import WATCHES
-from ostinato.client.closable import Closable
 from ostinato.client.collection import Collection
 from ostinato.client.list_watch import (
     ADDED,
@@ -47,7 +45,9 @@ from ostinato.client.list_watch import (
     error_of,
 )
 from ostinato.client.listing import PAGE_SIZE
-from ostinato.client.transport import ConnectionLost, RequestTimedOut, TransportError
+from ostinato.client.transport.backoff import WATCHES
+from ostinato.client.transport.closable import Closable
+from ostinato.client.transport.protocol import ConnectionLost, RequestTimedOut, TransportError
 from ostinato.client.views import View
 from ostinato.world import World
 

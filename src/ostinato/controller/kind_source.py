@@ -25,7 +25,7 @@ from ostinato.cache.events import Added, Deleted, Event, Updated
 from ostinato.cache.informer import Informer, Registration
 from ostinato.cache.informers import AnyKind, Informers, Settings
 from ostinato.cache.syncing import SyncError
-from ostinato.client.transport import TransportError
+from ostinato.client.transport.protocol import TransportError
 from ostinato.client.views import MetadataOf, Unstructured, View, view_of
 from ostinato.controller.handlers import Handler, Keys, keys_of
 from ostinato.controller.predicates import EventFunction, check_predicate

@@ -20,7 +20,7 @@ from ostinato.api.object import plural_of
 from ostinato.api.owners import OwnerError
 from ostinato.cache.freshness import StaleCache
 from ostinato.cache.own_writes import OwnWrite, OwnWrites, own_writes
-from ostinato.client.transport import TransportError
+from ostinato.client.transport.protocol import TransportError
 from ostinato.client.views import View
 from ostinato.controller import reasons
 from ostinato.controller.applying import Applier, StillOwned

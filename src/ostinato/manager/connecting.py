@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from ostinato.client.config import Config
-from ostinato.client.metrics import ClientMetrics
-from ostinato.client.transport import Deadline, Transport
+from ostinato.client.config.config import Config
+from ostinato.client.transport.metrics import ClientMetrics
+from ostinato.client.transport.protocol import Deadline, Transport
 from ostinato.world import World
 
 
@@ -27,7 +27,7 @@ Connect = Callable[[Purpose], Transport]
 
 
 def over_http(config: Config, world: World) -> Connect:
-    from ostinato.client.http import HttpTransport  # noqa: PLC0415 - a server in one process needs it not
+    from ostinato.client.http.transport import HttpTransport  # noqa: PLC0415 - a server in one process needs it not
 
     def connect(purpose: Purpose) -> Transport:
         named = config.with_agent(purpose.name) if purpose.name else config

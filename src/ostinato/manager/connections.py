@@ -15,8 +15,8 @@ from ostinato.api.scheme import Scheme
 from ostinato.cache.client import CachedClient
 from ostinato.cache.informers import AnyKind, Informers, Settings
 from ostinato.client.client import Client
-from ostinato.client.exchange import WarningHandler
-from ostinato.client.transport import Transport
+from ostinato.client.transport.exchange import WarningHandler
+from ostinato.client.transport.protocol import Transport
 from ostinato.client.views import View, view_of
 from ostinato.manager.connecting import Connect, Purpose
 from ostinato.manager.events import Events

@@ -18,7 +18,7 @@ from contextlib import suppress
 import msgspec
 
 from ostinato.api.errors import APIError, Forbidden, NotFound
-from ostinato.client.transport import TransportError
+from ostinato.client.transport.protocol import TransportError
 from ostinato.manager.fence import Fence
 from ostinato.manager.leader_election import JITTER, LeaderElection
 from ostinato.manager.lease import LeaseLock, Record

@@ -24,7 +24,7 @@ from typing import Any, Final
 
 from ostinato.api.errors import NAMESPACE_TERMINATING, AlreadyExists, APIError
 from ostinato.client.client import Client
-from ostinato.client.transport import TransportError
+from ostinato.client.transport.protocol import TransportError
 from ostinato.manager.event_books import Book, Known
 from ostinato.manager.event_counts import CountBook
 from ostinato.manager.event_recorders import CoreEventRecorder, EventRecorder

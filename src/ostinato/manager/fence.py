@@ -20,7 +20,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Final
 
-from ostinato.client.transport import (
+from ostinato.client.transport.protocol import (
     DeadlinePassed,
     Request,
     Response,

@@ -21,7 +21,7 @@ from typing import Any
 import msgspec
 
 from ostinato.cache.informers import Settings
-from ostinato.client.config import Config
+from ostinato.client.config.config import Config
 from ostinato.manager.connecting import Connect
 from ostinato.manager.connections import CacheOptions
 from ostinato.manager.leader_election import LeaderElection

@@ -31,8 +31,8 @@ from ostinato.cache.client import CachedClient
 from ostinato.cache.informers import Informers
 from ostinato.client.arguments import told
 from ostinato.client.client import Client
-from ostinato.client.config import Config
-from ostinato.client.exchange import WarningHandler
+from ostinato.client.config.config import Config
+from ostinato.client.transport.exchange import WarningHandler
 from ostinato.controller.builder import Builder
 from ostinato.controller.options import ControllerOptions
 from ostinato.controller.runnable import Recorder, Runnable, Surroundings

@@ -21,7 +21,7 @@ from importlib import import_module
 from typing import Any, Protocol
 
 from ostinato.cache.syncing import SyncError
-from ostinato.client.config_error import ConfigError
+from ostinato.client.config.error import ConfigError
 from ostinato.manager.hosting import current_host
 from ostinato.manager.logs import configure_logging
 from ostinato.manager.signals import stop_on_signals

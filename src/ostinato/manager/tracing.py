@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager
 from importlib import import_module
 from typing import Any
 
-from ostinato.client.transport import Request, Response, Transport, WebSocket
+from ostinato.client.transport.protocol import Request, Response, Transport, WebSocket
 from ostinato.controller.runnable import Span, no_span
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from ostinato.client.transport import Transport
+from ostinato.client.transport.protocol import Transport
 from ostinato.manager import Manager, Purpose
 from ostinato.plane import scheduler, services
 from ostinato.plane.controllers import CONTROLLERS, FIELD_MANAGER, Options, add_controllers, unheard

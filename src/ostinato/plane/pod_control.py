@@ -5,7 +5,7 @@ from __future__ import annotations
 from ostinato.api.errors import NAMESPACE_TERMINATING, APIError, Conflict, NotFound
 from ostinato.api.gvk import NamespacedName
 from ostinato.api.object import Object
-from ostinato.client.transport import TransportError
+from ostinato.client.transport.protocol import TransportError
 from ostinato.controller import Context
 from ostinato.kinds.core_v1 import Pod
 from ostinato.plane.pods import PodState

@@ -10,7 +10,7 @@ from ostinato.server.streaming.inbox import Inbox
 
 
 class InProcessWebSocket:
-    """The client's end; see `ostinato.client.transport.WebSocket`."""
+    """The client's end; see `ostinato.client.transport.protocol.WebSocket`."""
 
     def __init__(self, answer: Upgrade) -> None:
         self.protocol = answer.subprotocol

@@ -2,8 +2,8 @@
 
     client = Client(InProcessTransport(server), world=server.world, namespace="default")
 
-It speaks the same protocol as the transport over HTTP (`ostinato.client.transport`) and keeps its promises: deadlines,
-time-outs, `Retry-After`. A request is handled in the task that sends it, so whoever is cancelled cancels its handling.
+It implements the protocol of `ostinato.client.transport`, as the transport over HTTP does: deadlines, timeouts,
+`Retry-After`. A request is handled in the task that sends it, so whoever is cancelled cancels its handling.
 """
 
 from __future__ import annotations
@@ -14,11 +14,17 @@ from types import TracebackType
 from typing import Any, Self, cast
 from weakref import WeakSet
 
-from ostinato.client import transport as protocol
-from ostinato.client.headers import default_user_agent
-from ostinato.client.resending import LONGEST_WAIT, MOST_RETRIES, can_be_sent_again, wait_before_retry
-from ostinato.client.transport import ConnectionLost, DeadlinePassed, RequestTimedOut, TransportError, UpgradeRefused
-from ostinato.client.warning import warning_texts
+from ostinato.client.transport import protocol
+from ostinato.client.transport.headers import default_user_agent
+from ostinato.client.transport.protocol import (
+    ConnectionLost,
+    DeadlinePassed,
+    RequestTimedOut,
+    TransportError,
+    UpgradeRefused,
+)
+from ostinato.client.transport.resending import LONGEST_WAIT, MOST_RETRIES, can_be_sent_again, wait_before_retry
+from ostinato.client.transport.warning import warning_texts
 from ostinato.server.core import Server
 from ostinato.server.in_process_socket import InProcessWebSocket
 from ostinato.server.request import Answer, Request, Response, Stream, Upgrade

@@ -13,7 +13,7 @@ from typing import Protocol
 
 import msgspec
 
-from ostinato.client.key_pair import load_key_pair
+from ostinato.client.config.key_pair import load_key_pair
 
 
 class CertificateError(Exception):

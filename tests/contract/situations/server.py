@@ -14,7 +14,7 @@ import aiohttp
 from yarl import URL
 
 from ostinato.client import Config
-from ostinato.client.tls import TlsFiles, make_context
+from ostinato.client.config.tls import TlsFiles, make_context
 from ostinato.world import World
 from tests.contract.situations.paths import Json, Object, pick
 

@@ -9,7 +9,7 @@ from tests.unit.on_a_server import Recording, on_a_server
 
 from ostinato.cache import CachedClient, Informers, Settings
 from ostinato.client import Client
-from ostinato.client.transport import Request
+from ostinato.client.transport.protocol import Request
 from ostinato.server.core import Server
 from ostinato.server.transport import InProcessTransport
 from ostinato.world import Simulation

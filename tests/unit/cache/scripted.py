@@ -24,7 +24,7 @@ from ostinato.client.list_watch import (
     WatchOptions,
     WatchStalled,
 )
-from ostinato.client.transport import ConnectionLost
+from ostinato.client.transport.protocol import ConnectionLost
 from ostinato.kinds.core_v1 import Pod
 from ostinato.world import World
 

@@ -26,7 +26,7 @@ from ostinato.cache import (
 from ostinato.cache.freshness import Written
 from ostinato.cache.own_writes import OwnWrite
 from ostinato.client import Client, MergePatch, MetadataOf, Unstructured
-from ostinato.client.transport import ConnectionLost, Request
+from ostinato.client.transport.protocol import ConnectionLost, Request
 from ostinato.kinds.core_v1 import ConfigMap, Namespace, Secret
 from ostinato.server.core import Server
 from ostinato.server.store.log_memory import MemoryLog

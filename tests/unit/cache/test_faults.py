@@ -17,7 +17,7 @@ from ostinato.cache import Added, Deleted, Event, FeedOptions, Informer, Reflect
 from ostinato.cache.freshness import StaleCache, Written, wait_for
 from ostinato.client import Client
 from ostinato.client.list_watch import ERROR, INITIAL_EVENTS_END, ListOptions, RawEvent, WatchOptions
-from ostinato.client.transport import ConnectionLost, Request
+from ostinato.client.transport.protocol import ConnectionLost, Request
 from ostinato.kinds.core_v1 import ConfigMap, Pod
 from ostinato.world import Rng, Simulation
 

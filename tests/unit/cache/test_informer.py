@@ -28,7 +28,7 @@ from ostinato.cache import (
 )
 from ostinato.cache.metrics import version_number
 from ostinato.client.list_watch import ERROR, RawEvent
-from ostinato.client.transport import ConnectionLost
+from ostinato.client.transport.protocol import ConnectionLost
 from ostinato.kinds.core_v1 import Pod
 from ostinato.world import Simulation
 

@@ -26,9 +26,9 @@ from ostinato.api.errors import (
 from ostinato.api.gvk import GroupKind, GroupResource
 from ostinato.cache import FeedOptions, Informer, ReflectorOptions
 from ostinato.cache.failures import is_too_large
-from ostinato.client.backoff import Backoff
 from ostinato.client.list_watch import BOOKMARK, ERROR, ListOptions, RawEvent, WatchOptions
-from ostinato.client.transport import ConnectionLost, RequestTimedOut
+from ostinato.client.transport.backoff import Backoff
+from ostinato.client.transport.protocol import ConnectionLost, RequestTimedOut
 from ostinato.world import Simulation
 
 LISTING = FeedOptions(reflector=ReflectorOptions(streaming=False))

@@ -12,7 +12,7 @@ import pytest
 from ostinato.cli.embedded import Embedded
 from ostinato.cli.failure import Failure
 from ostinato.client import Client
-from ostinato.client.http import HttpTransport
+from ostinato.client.http.transport import HttpTransport
 from ostinato.kinds.core_v1 import Namespace
 from ostinato.manager import Purpose, serve_together
 from ostinato.server.transport import InProcessTransport

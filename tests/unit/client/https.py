@@ -14,9 +14,9 @@ from aiohttp import web
 from tests.unit.client import certificates
 from tests.unit.client.certificates import Pair
 
-from ostinato.client.config import Config, Tls
-from ostinato.client.http import HttpTransport
-from ostinato.client.transport import Request
+from ostinato.client.config.config import Config, Tls
+from ostinato.client.http.transport import HttpTransport
+from ostinato.client.transport.protocol import Request
 from ostinato.world import World
 
 T = TypeVar("T")

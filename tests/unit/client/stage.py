@@ -14,7 +14,7 @@ from ostinato.api.meta import ObjectMeta
 from ostinato.api.object import CustomResource
 from ostinato.api.struct import Struct
 from ostinato.client import Client
-from ostinato.client.transport import ConnectionLost, Request, WebSocket
+from ostinato.client.transport.protocol import ConnectionLost, Request, WebSocket
 from ostinato.kinds.core_v1 import ConfigMap
 from ostinato.server.core import Server
 from ostinato.server.transport import InProcessTransport

@@ -10,9 +10,9 @@ from tests.unit.client.stage import WIDGETS, Answer, Json, Scripted, Stage, in_t
 
 from ostinato.api.errors import APIError, Forbidden, ServiceUnavailable
 from ostinato.api.gvk import GroupResource, GroupVersion, GroupVersionKind
-from ostinato.client.discovery import ACCEPT, ApiResource, Catalogue, Discovery
-from ostinato.client.exchange import Exchange
-from ostinato.client.transport import ConnectionLost, Request
+from ostinato.client.discovery.discovery import ACCEPT, ApiResource, Catalogue, Discovery
+from ostinato.client.transport.exchange import Exchange
+from ostinato.client.transport.protocol import ConnectionLost, Request
 from ostinato.world import Simulation
 
 PODS: Json = {

@@ -24,7 +24,7 @@ from ostinato.client.list_watch import (
     WatchStalled,
     error_of,
 )
-from ostinato.client.transport import AnswerTooLarge, ConnectionLost
+from ostinato.client.transport.protocol import AnswerTooLarge, ConnectionLost
 from ostinato.kinds.core_v1 import ConfigMap
 from ostinato.world import Simulation
 

@@ -12,9 +12,9 @@ from tests.unit.client.stage import WIDGETS, Stage, staged
 from ostinato.api.errors import ServiceUnavailable
 from ostinato.api.gvk import GroupKind, GroupVersion, GroupVersionKind
 from ostinato.api.object import KindInfo, plural_of
-from ostinato.client.discovery import ApiResource, ApiVersion, Catalogue
-from ostinato.client.exchange import NoSuchKind
-from ostinato.client.mapping import AmbiguousResource, Mapper, NoSuchResource
+from ostinato.client.discovery.discovery import ApiResource, ApiVersion, Catalogue
+from ostinato.client.discovery.mapping import AmbiguousResource, Mapper, NoSuchResource
+from ostinato.client.transport.exchange import NoSuchKind
 from ostinato.world import Simulation
 
 

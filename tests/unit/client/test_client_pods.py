@@ -14,7 +14,7 @@ from ostinato.api.errors import APIError, BadRequest, Conflict, InternalError, N
 from ostinato.api.gvk import NamespacedName
 from ostinato.api.meta import ObjectMeta
 from ostinato.client import Client, ConnectionLost, MergePatch, PortForwardError, Unstructured
-from ostinato.client.transport import UpgradeRefused
+from ostinato.client.transport.protocol import UpgradeRefused
 from ostinato.kinds.apps_v1 import Deployment
 from ostinato.kinds.core_v1 import Node, Pod, ServiceAccount
 from ostinato.world import Simulation

@@ -14,9 +14,9 @@ from ostinato.api.errors import Conflict, Expired, NotFound
 from ostinato.api.gvk import GroupResource
 from ostinato.api.meta import ObjectMeta
 from ostinato.client import MetadataOf, Unstructured, WaitTimedOut, exists, is_deleted
-from ostinato.client.backoff import CONFLICTS, CONTENDED, WATCHES, Backoff
-from ostinato.client.retry import retry_on, retry_on_conflict
-from ostinato.client.transport import RequestTimedOut
+from ostinato.client.transport.backoff import CONFLICTS, CONTENDED, WATCHES, Backoff
+from ostinato.client.transport.protocol import RequestTimedOut
+from ostinato.client.transport.retry import retry_on, retry_on_conflict
 from ostinato.kinds.apps_v1 import Deployment
 from ostinato.kinds.core_v1 import ConfigMap, Namespace
 from ostinato.world import Rng, Simulation

@@ -26,7 +26,7 @@ from ostinato.api.errors import APIError, Expired, Forbidden, Gone, InternalErro
 from ostinato.api.gvk import GroupResource
 from ostinato.client import Client, MetadataOf, NoSuchKind, TransportError, Unstructured
 from ostinato.client.list_watch import QUIET
-from ostinato.client.transport import ConnectionLost, DeadlinePassed, Request, RequestTimedOut
+from ostinato.client.transport.protocol import ConnectionLost, DeadlinePassed, Request, RequestTimedOut
 from ostinato.client.watch import SHORTEST
 from ostinato.kinds.core_v1 import ConfigMap
 from ostinato.world import Simulation

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from ostinato.client.config import Config, ExecPlugin, Impersonation, Tls
-from ostinato.client.config_error import ConfigError
-from ostinato.client.secret import REDACTED, Secret
+from ostinato.client.config.config import Config, ExecPlugin, Impersonation, Tls
+from ostinato.client.config.error import ConfigError
+from ostinato.client.config.secret import REDACTED, Secret
 
 GO: dict[str, Any] = json.loads((Path(__file__).parents[2] / "data" / "client" / "go_answers.json").read_text())
 

@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from ostinato.client.config import Config, ExecPlugin, Tls
-from ostinato.client.config_error import ConfigError
-from ostinato.client.credentials import (
+from ostinato.client.config.config import Config, ExecPlugin, Tls
+from ostinato.client.config.credentials import (
     ClientCertificate,
     Credential,
     Credentials,
@@ -21,8 +20,9 @@ from ostinato.client.credentials import (
     TokenFile,
     credentials_for,
 )
-from ostinato.client.exec_plugin import ExecCredentials
-from ostinato.client.secret import Secret
+from ostinato.client.config.error import ConfigError
+from ostinato.client.config.exec_plugin import ExecCredentials
+from ostinato.client.config.secret import Secret
 from ostinato.world import Simulation
 
 

@@ -14,12 +14,12 @@ from typing import Any, TypeVar
 import pytest
 from tests.unit.client.clocks import ShiftedClock, world_with
 
-from ostinato.client import exec_plugin
-from ostinato.client.config import Config, ExecPlugin, InteractiveMode, Tls
-from ostinato.client.credentials import ClientCertificate, CredentialsError
-from ostinato.client.exec_plugin import ExecCredentials
-from ostinato.client.exec_policy import ExecPolicy, find_program
-from ostinato.client.secret import Secret
+from ostinato.client.config import exec_plugin
+from ostinato.client.config.config import Config, ExecPlugin, InteractiveMode, Tls
+from ostinato.client.config.credentials import ClientCertificate, CredentialsError
+from ostinato.client.config.exec_plugin import ExecCredentials
+from ostinato.client.config.exec_policy import ExecPolicy, find_program
+from ostinato.client.config.secret import Secret
 from ostinato.world import World
 
 T = TypeVar("T")

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from ostinato.client.config import Config, Impersonation
-from ostinato.client.config_error import ConfigError
-from ostinato.client.headers import default_user_agent, escaped_key, fixed_headers, impersonation_headers
-from ostinato.client.resending import retry_after, wait_before_retry
-from ostinato.client.warning import warning_texts
+from ostinato.client.config.config import Config, Impersonation
+from ostinato.client.config.error import ConfigError
+from ostinato.client.transport.headers import default_user_agent, escaped_key, fixed_headers, impersonation_headers
+from ostinato.client.transport.resending import retry_after, wait_before_retry
+from ostinato.client.transport.warning import warning_texts
 from ostinato.version import VERSION
 
 GO: dict[str, Any] = json.loads((Path(__file__).parents[2] / "data" / "client" / "go_answers.json").read_text())

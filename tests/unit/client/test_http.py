@@ -14,13 +14,13 @@ from aiohttp import web
 from tests.unit.client.https import Socket as Listener
 from tests.unit.client.https import get, hello, listening, run, serving, transport, written
 
-from ostinato.client import http_pool
-from ostinato.client.config import Impersonation
-from ostinato.client.http_connection import ServerGone
-from ostinato.client.http_failure import failure
-from ostinato.client.http_message import NotHttp
-from ostinato.client.secret import Secret
-from ostinato.client.transport import (
+from ostinato.client.config.config import Impersonation
+from ostinato.client.config.secret import Secret
+from ostinato.client.http import pool as http_pool
+from ostinato.client.http.connection import ServerGone
+from ostinato.client.http.failure import failure
+from ostinato.client.http.message import NotHttp
+from ostinato.client.transport.protocol import (
     AnswerTooLarge,
     ConnectionLost,
     Request,

@@ -11,9 +11,10 @@ import pytest
 from aiohttp import web
 from tests.unit.client.https import run, serving, transport
 
-from ostinato.client import http_dial, http_websocket
-from ostinato.client.http import HttpTransport
-from ostinato.client.transport import Request
+from ostinato.client.http import dial as http_dial
+from ostinato.client.http import websocket as http_websocket
+from ostinato.client.http.transport import HttpTransport
+from ostinato.client.transport.protocol import Request
 
 PROTOCOLS = ("v5.channel.k8s.io",)
 

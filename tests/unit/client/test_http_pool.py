@@ -11,11 +11,11 @@ from aiohttp import web
 from tests.unit.client.clocks import ShiftedClock, world_with
 from tests.unit.client.https import Socket, hello, listening, run, serving, transport
 
-from ostinato.client import http_pool
-from ostinato.client.http import HttpTransport
-from ostinato.client.http_pool import HttpPool
-from ostinato.client.secret import Secret
-from ostinato.client.transport import AnswerTooLarge, ConnectionLost, Request, RequestTimedOut, Unreachable
+from ostinato.client.config.secret import Secret
+from ostinato.client.http import pool as http_pool
+from ostinato.client.http.pool import HttpPool
+from ostinato.client.http.transport import HttpTransport
+from ostinato.client.transport.protocol import AnswerTooLarge, ConnectionLost, Request, RequestTimedOut, Unreachable
 from ostinato.world import World
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"

@@ -12,8 +12,8 @@ from tests.unit.client import certificates
 from tests.unit.client.https import Socket as Listener
 from tests.unit.client.https import get, listening, run, server_context, serving, transport
 
-from ostinato.client.secret import Secret
-from ostinato.client.transport import ConnectionLost, Request
+from ostinato.client.config.secret import Secret
+from ostinato.client.transport.protocol import ConnectionLost, Request
 
 PASSWORD = "s3cret"
 BASIC = b"proxy-authorization: basic dtpzm2nyzxq="  # u:s3cret, in lower case

@@ -15,7 +15,7 @@ from tests.unit.client.clocks import ShiftedClock, SleeplessClock, world_with
 from tests.unit.client.https import Served, get, hello, listening, run, serving, transport
 from tests.unit.client.https import Socket as Listener
 
-from ostinato.client.transport import ConnectionLost, DeadlinePassed, Request, RequestTimedOut, Unreachable
+from ostinato.client.transport.protocol import ConnectionLost, DeadlinePassed, Request, RequestTimedOut, Unreachable
 
 
 def fast() -> Any:

@@ -16,9 +16,9 @@ from aiohttp import web
 from tests.unit.client.https import Socket, get, listening, run, serving, transport
 from tests.unit.client.test_http_proxy import PASSWORD, proxy
 
-from ostinato.client.http_answer import HttpAnswer
-from ostinato.client.secret import Secret
-from ostinato.client.transport import ConnectionLost, Request
+from ostinato.client.config.secret import Secret
+from ostinato.client.http.answer import HttpAnswer
+from ostinato.client.transport.protocol import ConnectionLost, Request
 
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 
@@ -274,8 +274,8 @@ def test_an_operator_does_not_load_aiohttp() -> None:
         "import asyncio, sys\n"
         "from ostinato import Manager, controller\n"
         "from ostinato.client import Config\n"
-        "from ostinato.client.http import HttpTransport\n"
-        "from ostinato.client.transport import Request, TransportError\n"
+        "from ostinato.client.http.transport import HttpTransport\n"
+        "from ostinato.client.transport.protocol import Request, TransportError\n"
         "from ostinato.world import World\n"
         "async def main():\n"
         "    sender = HttpTransport(Config(server='http://127.0.0.1:1'), World.real())\n"

@@ -18,14 +18,14 @@ from tests.unit.client import certificates
 from tests.unit.client.clocks import ShiftedClock, world_with
 from tests.unit.client.https import get, peer_name, run, serving, transport, written
 
-from ostinato.client.config import Config, ExecPlugin, Tls
-from ostinato.client.config_error import ConfigError
-from ostinato.client.credentials import ClientCertificate, CredentialsError
-from ostinato.client.http_failure import failure, is_reset
-from ostinato.client.key_pair import private_file
-from ostinato.client.secret import Secret
-from ostinato.client.tls import Material, make_context
-from ostinato.client.transport import ConnectionLost, Request
+from ostinato.client.config.config import Config, ExecPlugin, Tls
+from ostinato.client.config.credentials import ClientCertificate, CredentialsError
+from ostinato.client.config.error import ConfigError
+from ostinato.client.config.key_pair import private_file
+from ostinato.client.config.secret import Secret
+from ostinato.client.config.tls import Material, make_context
+from ostinato.client.http.failure import failure, is_reset
+from ostinato.client.transport.protocol import ConnectionLost, Request
 
 CA = certificates.authority().pem
 

@@ -10,8 +10,8 @@ from aiohttp import WSMsgType, web
 from tests.unit.client.https import Socket as Listener
 from tests.unit.client.https import listening, run, serving, transport, written
 
-from ostinato.client.secret import Secret
-from ostinato.client.transport import ConnectionLost, Request, RequestTimedOut, TransportError, UpgradeRefused
+from ostinato.client.config.secret import Secret
+from ostinato.client.transport.protocol import ConnectionLost, Request, RequestTimedOut, TransportError, UpgradeRefused
 
 PROTOCOLS = ["v5.channel.k8s.io", "v4.channel.k8s.io"]
 EXEC = Request("GET", "/api/v1/namespaces/a/pods/b/exec", [("command", "sh"), ("command", "-c")])

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from tests.unit.client.certificates import authority
 
-from ostinato.client import in_cluster
-from ostinato.client.config_error import ConfigError, NotInCluster
+from ostinato.client.config import in_cluster
+from ostinato.client.config.error import ConfigError, NotInCluster
 
 ENVIRON = {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBERNETES_SERVICE_PORT": "443"}
 

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from ostinato.client import in_cluster, kubeconfig
-from ostinato.client.config import Config
-from ostinato.client.config_error import ConfigError, NoConfig
-from ostinato.client.contexts import config_of
-from ostinato.client.exec_policy import ExecPolicy
-from ostinato.client.secret import Secret
+from ostinato.client.config import in_cluster, kubeconfig
+from ostinato.client.config.config import Config
+from ostinato.client.config.contexts import config_of
+from ostinato.client.config.error import ConfigError, NoConfig
+from ostinato.client.config.exec_policy import ExecPolicy
+from ostinato.client.config.secret import Secret
 
 GO: dict[str, Any] = json.loads((Path(__file__).parents[2] / "data" / "client" / "go_answers.json").read_text())
 

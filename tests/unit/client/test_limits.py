@@ -7,7 +7,7 @@ import logging
 
 import pytest
 
-from ostinato.client.limits import TokenBucket
+from ostinato.client.transport.rate_limit import TokenBucket
 from ostinato.world import Simulation
 
 
@@ -62,7 +62,7 @@ def test_long_waits_are_logged_loudly_at_most_once_a_second(caplog: pytest.LogCa
         bucket = TokenBucket(simulation.clock, qps=4, burst=1)
         await asyncio.gather(*[bucket.wait(f"request {number}") for number in range(13)])
 
-    with caplog.at_level(logging.DEBUG, "ostinato.client.limits"):
+    with caplog.at_level(logging.DEBUG, "ostinato.client.transport.rate_limit"):
         simulation.run(main())
     loud = [record.message for record in caplog.records if record.levelno == logging.INFO]
     assert loud == [

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from ostinato.client.config import Config
-from ostinato.client.config_error import ConfigError
-from ostinato.client.proxies import Proxy, bypasses, proxy_for
-from ostinato.client.secret import Secret
+from ostinato.client.config.config import Config
+from ostinato.client.config.error import ConfigError
+from ostinato.client.config.proxies import Proxy, bypasses, proxy_for
+from ostinato.client.config.secret import Secret
 
 GO: dict[str, Any] = json.loads((Path(__file__).parents[2] / "data" / "client" / "go_answers.json").read_text())
 

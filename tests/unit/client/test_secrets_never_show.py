@@ -18,9 +18,9 @@ from tests.unit.client import certificates
 from tests.unit.client.https import Socket as Listener
 from tests.unit.client.https import listening, run, server_context, serving, transport, written
 
-from ostinato.client.config import Config, ExecPlugin, Tls
-from ostinato.client.secret import Secret
-from ostinato.client.transport import Request
+from ostinato.client.config.config import Config, ExecPlugin, Tls
+from ostinato.client.config.secret import Secret
+from ostinato.client.transport.protocol import Request
 
 SECRET = "s3cret-that-nobody-may-see"
 EXEC = Request("GET", "/exec", stream=True)

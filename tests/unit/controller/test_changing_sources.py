@@ -12,7 +12,7 @@ from tests.unit.controller.test_sources import reference
 from ostinato.api.meta import ObjectMeta
 from ostinato.cache import Informers, Settings, SyncError
 from ostinato.client import Unstructured
-from ostinato.client.transport import ConnectionLost
+from ostinato.client.transport.protocol import ConnectionLost
 from ostinato.controller import (
     Builder,
     Channel,

@@ -15,7 +15,7 @@ from ostinato.api.meta import ObjectMeta
 from ostinato.api.owners import set_controller_reference
 from ostinato.cache.indexes import OWNER
 from ostinato.client import MergePatch
-from ostinato.client.transport import ConnectionLost, DeadlinePassed, Request, RequestTimedOut, Unreachable
+from ostinato.client.transport.protocol import ConnectionLost, DeadlinePassed, Request, RequestTimedOut, Unreachable
 from ostinato.controller import Context, controller
 from ostinato.kinds.core_v1 import ConfigMap
 from ostinato.server.transport import InProcessTransport

@@ -13,7 +13,7 @@ from typing import Any
 
 from ostinato.api.meta import ObjectMeta
 from ostinato.client import Client
-from ostinato.client.transport import ConnectionLost, DeadlinePassed, Request, RequestTimedOut
+from ostinato.client.transport.protocol import ConnectionLost, DeadlinePassed, Request, RequestTimedOut
 from ostinato.kinds.coordination_v1 import Lease
 from ostinato.kinds.core_v1 import Namespace
 from ostinato.manager.election import Election

@@ -8,7 +8,7 @@ from typing import Any
 from tests.unit.on_a_server import on_a_server
 
 from ostinato.client import Client
-from ostinato.client.transport import Request
+from ostinato.client.transport.protocol import Request
 from ostinato.kinds.coordination_v1 import Lease
 from ostinato.manager.elector import Elector
 from ostinato.manager.fence import Fence

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ostinato.cache import Settings
-from ostinato.client.config import Config
+from ostinato.client.config.config import Config
 from ostinato.controller import Context, Request, Surroundings, controller
 from ostinato.kinds.core_v1 import ConfigMap, Secret
 from ostinato.manager import Manager

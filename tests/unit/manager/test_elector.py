@@ -9,7 +9,7 @@ from tests.unit.manager.stage import Candidate, Stage, staged
 
 from ostinato.api.errors import Forbidden
 from ostinato.api.gvk import GroupResource
-from ostinato.client.transport import ConnectionLost, DeadlinePassed, Request, RequestTimedOut
+from ostinato.client.transport.protocol import ConnectionLost, DeadlinePassed, Request, RequestTimedOut
 from ostinato.kinds.coordination_v1 import Lease
 from ostinato.manager.elector import Elector, LeadershipLost
 from ostinato.manager.fence import Fence, FencedTransport

@@ -9,7 +9,7 @@ from tests.unit.manager.stage import Stage, staged
 from tests.unit.manager.told import Told
 
 from ostinato.api.meta import ObjectMeta
-from ostinato.client.transport import ConnectionLost, Request
+from ostinato.client.transport.protocol import ConnectionLost, Request
 from ostinato.kinds.core_v1 import ConfigMap, Node
 from ostinato.kinds.core_v1 import Event as CoreEvent
 from ostinato.kinds.events_v1 import Event

@@ -14,7 +14,7 @@ from ostinato.api.meta import ObjectMeta
 from ostinato.api.object import kind_of
 from ostinato.cache.informers import Informers
 from ostinato.client import Client
-from ostinato.client.transport import ConnectionLost, DeadlinePassed, Request, Unreachable
+from ostinato.client.transport.protocol import ConnectionLost, DeadlinePassed, Request, Unreachable
 from ostinato.controller import (
     Context,
     ControllerError,

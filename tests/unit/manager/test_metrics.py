@@ -9,7 +9,7 @@ from tests.unit.manager.stage import Stage, staged
 from ostinato.api.meta import ObjectMeta
 from ostinato.api.object import kind_of
 from ostinato.cache.informers import Informers, Settings
-from ostinato.client import metrics as names
+from ostinato.client.transport import metrics as names
 from ostinato.kinds.core_v1 import ConfigMap, Namespace
 from ostinato.manager.exposition import number
 from ostinato.manager.metrics import Registry, Tallies, cache_families

@@ -18,8 +18,8 @@ import msgspec
 import pytest
 
 from ostinato.client import Client
-from ostinato.client.config import Config
-from ostinato.client.transport import Request
+from ostinato.client.config.config import Config
+from ostinato.client.transport.protocol import Request
 from ostinato.controller.runnable import Surroundings, Task
 from ostinato.kinds.coordination_v1 import Lease
 from ostinato.manager import LeaderElection, Manager, run, serve_together

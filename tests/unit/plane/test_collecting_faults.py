@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from ostinato.client import MergePatch
-from ostinato.client import transport as protocol
-from ostinato.client.transport import ConnectionLost
+from ostinato.client.transport import protocol
+from ostinato.client.transport.protocol import ConnectionLost
 from ostinato.kinds.batch_v1 import Job
 from ostinato.kinds.core_v1 import ConfigMap, Namespace, Pod
 from ostinato.manager import Manager

@@ -11,7 +11,7 @@ from ostinato.api.gvk import GroupVersion, NamespacedName
 from ostinato.api.header import Header
 from ostinato.api.object import KindInfo
 from ostinato.cache import Entry
-from ostinato.client.discovery import ApiResource, ApiVersion, Catalogue
+from ostinato.client.discovery.discovery import ApiResource, ApiVersion, Catalogue
 from ostinato.plane.controllers.garbage.graph import Absent, Graph, Reference, references_from
 from ostinato.plane.controllers.garbage.monitors import collectable
 

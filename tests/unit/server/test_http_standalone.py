@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from ostinato.client.tls import ResumingContext
+from ostinato.client.config.tls import ResumingContext
 from ostinato.server.access.authority import Authority
 from ostinato.server.standalone import Settings, Standalone
 from ostinato.server.state import StateDirectory

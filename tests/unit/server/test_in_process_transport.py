@@ -8,8 +8,14 @@ from typing import Any, cast
 
 import pytest
 
-from ostinato.client.transport import ConnectionLost, DeadlinePassed, RequestTimedOut, TransportError, UpgradeRefused
-from ostinato.client.transport import Request as Asked
+from ostinato.client.transport.protocol import (
+    ConnectionLost,
+    DeadlinePassed,
+    RequestTimedOut,
+    TransportError,
+    UpgradeRefused,
+)
+from ostinato.client.transport.protocol import Request as Asked
 from ostinato.server.core import Server
 from ostinato.server.request import Request, Response, Stream
 from ostinato.server.store.log_memory import MemoryLog

@@ -20,8 +20,8 @@ from ostinato.api.gvk import GroupResource, GroupVersionKind
 from ostinato.api.object import Object
 from ostinato.api.struct import Struct
 from ostinato.cache import CachedClient, Event, Updated
-from ostinato.client.discovery import ApiResource, Catalogue
-from ostinato.client.transport import TransportError
+from ostinato.client.discovery.discovery import ApiResource, Catalogue
+from ostinato.client.transport.protocol import TransportError
 from ostinato.client.views import MetadataOf, PartialObjectMetadata, Unstructured
 from ostinato.controller import Context, Request, Result
 from ostinato.kinds.core_v1 import Namespace

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from ostinato.api.codec import to_dict
 from ostinato.api.gvk import GroupVersion, GroupVersionKind, GroupVersionResource
-from ostinato.client.discovery import Catalogue
+from ostinato.client.discovery.discovery import Catalogue
 from ostinato.client.views import Unstructured
 from ostinato.controller import Context, Request
 from ostinato.kinds.admissionregistration_v1 import ValidatingAdmissionPolicy

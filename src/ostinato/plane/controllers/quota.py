@@ -17,7 +17,7 @@ from ostinato.api.gvk import GroupResource, NamespacedName
 from ostinato.api.object import Object, kind_of
 from ostinato.api.quantity import Quantity
 from ostinato.cache import Added, CachedClient, Deleted, Entry, Event, Informer, Updated
-from ostinato.client.mapping import AmbiguousResource, NoSuchResource
+from ostinato.client.discovery.mapping import AmbiguousResource, NoSuchResource
 from ostinato.client.patching import MergePatch
 from ostinato.client.views import MetadataOf, Unstructured
 from ostinato.controller import Context, ForEvent, Request, Result

@@ -14,7 +14,7 @@ import msgspec
 from ostinato.api.codec import to_dict
 from ostinato.api.errors import APIError
 from ostinato.api.time import Time
-from ostinato.client.transport import TransportError
+from ostinato.client.transport.protocol import TransportError
 from ostinato.kinds.core_v1 import Container, LifecycleHandler, Pod
 from ostinato.plane.node.checks import Checker
 from ostinato.plane.node.containers import Record, Waiting

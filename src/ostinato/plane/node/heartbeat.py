@@ -17,7 +17,7 @@ from ostinato.api.owners import reference_to
 from ostinato.api.time import MicroTime, Time
 from ostinato.client.client import Client
 from ostinato.client.patching import MergePatch, StrategicMergePatch
-from ostinato.client.transport import TransportError
+from ostinato.client.transport.protocol import TransportError
 from ostinato.controller import Surroundings
 from ostinato.kinds.coordination_v1 import Lease
 from ostinato.kinds.core_v1 import Node

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ostinato.cache.informers import Settings
-from ostinato.client.config import Config
+from ostinato.client.config.config import Config
 from ostinato.kinds.core_v1 import Pod
 from ostinato.manager import CacheOptions, Manager
 from ostinato.plane import services

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ostinato.api.errors import APIError
 from ostinato.client.client import Client
-from ostinato.client.transport import TransportError
+from ostinato.client.transport.protocol import TransportError
 from ostinato.kinds.authentication_v1 import TokenReview, TokenReviewSpec
 from ostinato.kinds.authorization_v1 import ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec
 from ostinato.server.access.authority import Authority

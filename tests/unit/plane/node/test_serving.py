@@ -14,8 +14,8 @@ from tests.unit.server.streaming_sockets import ends
 
 from ostinato.api.errors import APIError, BadRequest, InternalError
 from ostinato.client.patching import MergePatch
-from ostinato.client.port_forward import PortForwardError
-from ostinato.client.transport import Request as Asked
+from ostinato.client.subresources.port_forward import PortForwardError
+from ostinato.client.transport.protocol import Request as Asked
 from ostinato.kinds.core_v1 import Node, Pod
 from ostinato.plane.node.endpoint import NodeEndpoint
 from ostinato.plane.node.logs import log_of

@@ -9,8 +9,8 @@ from tests.unit.plane.stage import Stage, on_stage
 
 from ostinato.api.meta import ObjectMeta
 from ostinato.client import MergePatch, StrategicMergePatch
-from ostinato.client.transport import Request as Asked
-from ostinato.client.transport import Response, Transport
+from ostinato.client.transport.protocol import Request as Asked
+from ostinato.client.transport.protocol import Response, Transport
 from ostinato.controller import Context, Request, Result
 from ostinato.kinds.coordination_v1 import Lease
 from ostinato.kinds.core_v1 import Container, Node, Pod, PodReadinessGate, PodSpec

@@ -10,9 +10,9 @@ from tests.unit.plane.node.streaming import RUNNING, PlayedSession, Stage, conta
 from tests.unit.server.streaming_sockets import ends
 
 from ostinato.api.errors import APIError, BadRequest, InternalError
-from ostinato.client.port_forward import PortForwardError
-from ostinato.client.transport import Request as Asked
-from ostinato.client.transport import UpgradeRefused
+from ostinato.client.subresources.port_forward import PortForwardError
+from ostinato.client.transport.protocol import Request as Asked
+from ostinato.client.transport.protocol import UpgradeRefused
 from ostinato.server.request import Request
 from ostinato.server.streaming import ports
 from ostinato.server.streaming.session import Command

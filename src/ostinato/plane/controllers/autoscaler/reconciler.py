@@ -14,8 +14,8 @@ import msgspec
 from ostinato.api.errors import APIError, Conflict
 from ostinato.api.gvk import GroupKind, GroupVersion, NamespacedName
 from ostinato.api.labels import Selector, SelectorError, parse
-from ostinato.client.mapping import NoSuchResource
-from ostinato.client.transport import TransportError
+from ostinato.client.discovery.mapping import NoSuchResource
+from ostinato.client.transport.protocol import TransportError
 from ostinato.client.views import Unstructured
 from ostinato.controller import Context, Request, Result
 from ostinato.kinds.autoscaling_v1 import Scale

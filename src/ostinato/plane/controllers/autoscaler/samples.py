@@ -26,9 +26,9 @@ from ostinato.api.quantity import Quantity
 from ostinato.api.struct import Struct
 from ostinato.api.time import Duration, Time, TimeError
 from ostinato.client.client import Client
-from ostinato.client.exchange import Call, Exchange
-from ostinato.client.mapping import NoSuchResource
-from ostinato.client.transport import TransportError
+from ostinato.client.discovery.mapping import NoSuchResource
+from ostinato.client.transport.exchange import Call, Exchange
+from ostinato.client.transport.protocol import TransportError
 from ostinato.kinds.autoscaling_v2 import CrossVersionObjectReference
 
 S = TypeVar("S", bound=Struct)

@@ -22,7 +22,7 @@ from ostinato.api.meta import Condition, OwnerReference
 from ostinato.api.time import Time
 from ostinato.cache.entry import Entry
 from ostinato.cache.reads import Question
-from ostinato.client.transport import TransportError
+from ostinato.client.transport.protocol import TransportError
 from ostinato.client.views import view_of
 from ostinato.controller import Context, Request, Result
 from ostinato.kinds.policy_v1 import PodDisruptionBudget, PodDisruptionBudgetStatus

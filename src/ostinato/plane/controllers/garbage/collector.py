@@ -27,10 +27,10 @@ from ostinato.api.gvk import GroupVersionKind, NamespacedName
 from ostinato.api.object import KindInfo
 from ostinato.api.schema import builtin_schemas
 from ostinato.cache import CachedClient, Entry
-from ostinato.client.exchange import NoSuchKind
 from ostinato.client.options import Propagation
 from ostinato.client.patching import MergePatch, Patch, StrategicMergePatch
-from ostinato.client.transport import TransportError
+from ostinato.client.transport.exchange import NoSuchKind
+from ostinato.client.transport.protocol import TransportError
 from ostinato.client.views import MetadataOf, PartialObjectMetadata, Unstructured
 from ostinato.controller import Context, Result
 from ostinato.plane.controllers.garbage.graph import FOREGROUND, ORPHAN, Graph, Node, Reference, references_from

@@ -16,8 +16,8 @@ from ostinato.api.errors import APIError
 from ostinato.api.gvk import GroupKind, GroupResource, GroupVersionKind, NamespacedName
 from ostinato.api.object import KindInfo
 from ostinato.cache import Deleted, Entry, Event, Informer, Registration, SyncError, Updated
-from ostinato.client.discovery import Catalogue
-from ostinato.client.transport import TransportError
+from ostinato.client.discovery.discovery import Catalogue
+from ostinato.client.transport.protocol import TransportError
 from ostinato.client.views import MetadataOf, Unstructured
 from ostinato.controller.sources import Sink
 from ostinato.plane.controllers.garbage.graph import Graph, Node, Reference

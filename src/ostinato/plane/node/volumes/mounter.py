@@ -12,7 +12,7 @@ from typing import Final, Protocol
 import msgspec
 
 from ostinato.api.errors import APIError
-from ostinato.client.transport import TransportError
+from ostinato.client.transport.protocol import TransportError
 from ostinato.kinds.core_v1 import (
     EmptyDirVolumeSource,
     HostPathVolumeSource,

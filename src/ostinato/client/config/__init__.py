@@ -1,0 +1,1 @@
+"""Configuration: kubeconfig and in-cluster, TLS material, credentials and exec plugins."""

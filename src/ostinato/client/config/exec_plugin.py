@@ -1,0 +1,279 @@
+"""Exec plugins: programs that print credentials, in the protocol `client.authentication.k8s.io/v1` (and `/v1beta1`).
+
+- The program finds what it is asked in `KUBERNETES_EXEC_INFO` and answers on its standard output; its standard error
+  passes through; its standard input is a terminal only if it may and can talk to somebody.
+- The answer is kept until its `expirationTimestamp`, without one for ever, or until the server refuses it.
+- One run at a time, within bounded time and output: one that goes beyond is killed, with its children.
+- What the program prints is never part of an error.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import sys
+from base64 import b64encode
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from ostinato.api.time import Time, TimeError
+from ostinato.client.config.config import Config, ExecPlugin
+from ostinato.client.config.credentials import ClientCertificate, Credential, CredentialsError, bearer
+from ostinato.client.config.exec_policy import find_program
+from ostinato.client.config.secret import Secret
+from ostinato.client.transport.metrics import EXEC_CALLS, ClientMetrics
+from ostinato.world import Clock, World
+
+log = logging.getLogger(__name__)
+
+LONGEST_RUN: Final = 60.0  # seconds for a program that talks to nobody
+LONGEST_DIALOGUE: Final = 600.0  # seconds for one that waits for a person
+LARGEST_ANSWER: Final = 1024 * 1024  # bytes
+
+_HINTS_AN_HOUR: Final = 10
+_HELP: Final = (
+    "\n\nIt looks like you are trying to use a credential plugin that is not installed.\n\n"
+    "To learn more about this feature, consult the documentation available at:\n"
+    "      https://kubernetes.io/docs/reference/access-authn-authz/authentication/#client-go-credential-plugins"
+)
+
+
+class ExecCredentials:
+    """The credentials that a program prints."""
+
+    def __init__(self, config: Config, world: World, metrics: ClientMetrics | None = None) -> None:
+        assert config.exec_plugin is not None, "a configuration without a plugin"
+        self._plugin = config.exec_plugin
+        self._config = config
+        self._world = world
+        self._metrics = metrics
+        self._hints = _Sometimes(world.clock, _HINTS_AN_HOUR, 3600.0)
+        self._lock = asyncio.Lock()  # the program may talk to a person: never two at once
+        self._credential: Credential | None = None
+        self._expires: float | None = None  # on the wall clock, None for never
+
+    async def current(self) -> Credential:
+        if self._credential is not None and not self._has_expired():
+            return self._credential
+        async with self._lock:
+            if self._credential is None or self._has_expired():
+                await self._refresh()
+            assert self._credential is not None
+            return self._credential
+
+    async def rejected(self, credential: Credential) -> bool:
+        async with self._lock:
+            if credential is self._credential:  # else somebody has replaced it already
+                try:
+                    await self._refresh()
+                except CredentialsError as error:
+                    log.error("refreshing credentials: %s", error)
+                    return False
+        return True
+
+    def _has_expired(self) -> bool:
+        return self._expires is not None and self._world.clock.wall() > self._expires
+
+    async def _refresh(self) -> None:
+        plugin = self._plugin
+        interactive = _is_interactive(plugin)
+        if not self._config.exec_policy.permits(plugin.command):
+            raise CredentialsError(
+                f"exec plugin {plugin.command!r} is not permitted by the policy of this program: "
+                "allow it with ExecPolicy.allow, or use other credentials"
+            )
+        program = find_program(plugin.command)
+        if program is None:
+            self._count(1, "plugin_not_found_error")
+            hint = f"{_HELP}\n\n{plugin.install_hint}".rstrip() if self._hints.may() else ""
+            raise CredentialsError(f"exec: executable {plugin.command} not found{hint}")
+        info = await self._world.executor.run(_info, self._config, interactive)
+        output = await self._run(program, _environment(plugin, info), interactive=interactive)
+        self._credential, self._expires = _read_answer(output, plugin.api_version)
+
+    async def _run(self, program: str, environment: dict[str, str], *, interactive: bool) -> bytes:
+        limit = LONGEST_DIALOGUE if interactive else LONGEST_RUN
+        try:
+            process = await asyncio.create_subprocess_exec(
+                program,
+                *self._plugin.args,
+                env=environment,
+                stdin=None if interactive else asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                start_new_session=not interactive,  # a terminal listens to its own session alone
+            )
+        except OSError as error:
+            self._count(1, "client_internal_error")
+            raise CredentialsError(f"exec: {self._plugin.command} cannot be started: {error.strerror}") from None
+        try:
+            async with self._world.clock.timeout(limit):
+                output = await _read_bounded(process, self._plugin.command)
+                code = await process.wait()
+        except TimeoutError:
+            self._count(1, "client_internal_error")
+            raise CredentialsError(
+                f"exec: executable {self._plugin.command} was not done within {limit:g} seconds: "
+                "run it by hand to see what it waits for"
+            ) from None
+        finally:
+            await _end(process, group=not interactive)
+        self._count(code, "plugin_execution_error" if code else "no_error")
+        if code:
+            raise CredentialsError(f"exec: executable {self._plugin.command} failed with exit code {code}")
+        return output
+
+    def _count(self, code: int, status: str) -> None:
+        if self._metrics is not None:
+            self._metrics.count(EXEC_CALLS, {"code": str(code), "call_status": status})
+
+
+async def _read_bounded(process: asyncio.subprocess.Process, command: str) -> bytes:
+    assert process.stdout is not None
+    parts, size = [], 0
+    while chunk := await process.stdout.read(65536):
+        parts.append(chunk)
+        size += len(chunk)
+        if size > LARGEST_ANSWER:
+            raise CredentialsError(f"exec: executable {command} printed more than {LARGEST_ANSWER} bytes")
+    return b"".join(parts)
+
+
+async def _end(process: asyncio.subprocess.Process, *, group: bool) -> None:
+    """Kill a program that has not ended by itself."""
+    if process.returncode is None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            if group:
+                os.killpg(process.pid, signal.SIGKILL)
+            else:
+                process.kill()
+        await process.wait()
+    transport = getattr(process, "_transport", None)
+    if transport is not None:  # else the pipe stays open for as long as a grandchild holds its other end
+        transport.close()
+
+
+def _is_interactive(plugin: ExecPlugin) -> bool:
+    if plugin.interactive_mode == "Never":
+        return False
+    terminal = sys.stdin is not None and not sys.stdin.closed and sys.stdin.isatty()
+    if plugin.interactive_mode == "Always" and not terminal:
+        raise CredentialsError(
+            f"exec plugin {plugin.command!r} cannot support interactive mode: standard input is not a terminal"
+        )
+    return terminal
+
+
+def _environment(plugin: ExecPlugin, info: str) -> dict[str, str]:
+    configured = {name: value.reveal() for name, value in plugin.env}
+    return {**os.environ, **configured, "KUBERNETES_EXEC_INFO": info}
+
+
+def _info(config: Config, interactive: bool) -> str:
+    """What the program is told, as JSON."""
+    plugin = config.exec_plugin
+    assert plugin is not None
+    spec: dict[str, Any] = {"interactive": interactive}
+    if plugin.provide_cluster_info:
+        cluster = {
+            "server": config.server,
+            "tls-server-name": config.tls.server_name,
+            "insecure-skip-tls-verify": config.tls.insecure,
+            "certificate-authority-data": b64encode(_authority(config)).decode(),
+            "proxy-url": config.proxy.reveal() if config.proxy else "",
+            "disable-compression": not config.compression,
+            "config": plugin.cluster_config,
+        }
+        spec["cluster"] = {name: value for name, value in cluster.items() if value or name == "server"}
+    credential = {"kind": "ExecCredential", "apiVersion": plugin.api_version, "spec": spec}
+    return msgspec.json.encode(credential).decode()
+
+
+def _authority(config: Config) -> bytes:
+    if config.tls.ca_data or config.tls.ca_file is None:
+        return config.tls.ca_data
+    path: Path = config.tls.ca_file
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise CredentialsError(f"failed to load CA bundle for execProvider: {path}: {error.strerror}") from None
+
+
+class _Status(msgspec.Struct, rename="camel"):
+    expiration_timestamp: str | None = None
+    token: str | None = None
+    client_certificate_data: str | None = None
+    client_key_data: str | None = None
+
+
+class _Answer(msgspec.Struct, rename="camel"):
+    api_version: str = ""
+    kind: str = ""
+    status: _Status | None = None
+
+
+def _read_answer(output: bytes, api_version: str) -> tuple[Credential, float | None]:
+    """The credential, and when it expires. What is wrong is said without quoting the answer."""
+    try:
+        answer = msgspec.json.decode(output, type=_Answer)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        where = f": {error}" if isinstance(error, msgspec.ValidationError) else ""  # which names places, not values
+        raise CredentialsError(f"decoding stdout: the exec plugin printed no ExecCredential in JSON{where}") from None
+    if answer.kind != "ExecCredential":
+        raise CredentialsError("decoding stdout: the exec plugin printed no ExecCredential in JSON")
+    if answer.api_version != api_version:
+        raise CredentialsError(
+            f"exec plugin is configured to use API version {api_version}, plugin returned version {answer.api_version}"
+        )
+    status = answer.status
+    if status is None:
+        raise CredentialsError("exec plugin didn't return a status field")
+    if not (status.token or status.client_certificate_data or status.client_key_data):
+        raise CredentialsError("exec plugin didn't return a token or cert/key pair")
+    if bool(status.client_certificate_data) != bool(status.client_key_data):
+        raise CredentialsError("exec plugin returned only certificate or key, not both")
+    certificate = None
+    if status.client_certificate_data and status.client_key_data:
+        certificate = ClientCertificate(status.client_certificate_data.encode(), Secret(status.client_key_data))
+    return Credential(_authorization(status.token), certificate), _expiry(status.expiration_timestamp)
+
+
+def _authorization(token: str | None) -> Secret | None:
+    if not token:
+        return None
+    if not token.isprintable():
+        raise CredentialsError("exec plugin returned a token with characters that no header can hold")
+    return bearer(Secret(token))
+
+
+def _expiry(text: str | None) -> float | None:
+    if text is None:
+        return None
+    try:
+        return Time.parse(text).timestamp()
+    except (TimeError, ValueError, OverflowError):
+        raise CredentialsError(
+            "decoding stdout: status.expirationTimestamp of the exec plugin is no time like 2006-01-02T15:04:05Z"
+        ) from None
+
+
+class _Sometimes:
+    """So many times in each window of time."""
+
+    def __init__(self, clock: Clock, most: int, window: float) -> None:
+        self._clock = clock
+        self._most = most
+        self._window = window
+        self._began = float("-inf")
+        self._count = 0
+
+    def may(self) -> bool:
+        now = self._clock.monotonic()
+        if now - self._began >= self._window:
+            self._began, self._count = now, 0
+        self._count += 1
+        return self._count <= self._most

@@ -1,0 +1,143 @@
+"""An answer over HTTP, as the transport protocol has it. Until it is closed, it has its connection to itself."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from typing import Final, Protocol
+from warnings import warn
+
+from ostinato.client.http.connection import Connection, ServerGone, TooMuch
+from ostinato.client.http.failure import failure
+from ostinato.client.http.message import Decompressor, NotHttp
+from ostinato.client.http.metrics import HttpMetrics
+from ostinato.client.transport.closable import Closable
+from ostinato.client.transport.metrics import RESPONSE_SIZE
+from ostinato.client.transport.protocol import AnswerTooLarge, ConnectionLost, Request, TransportError
+from ostinato.client.transport.warning import warning_texts
+from ostinato.world import Clock
+
+_DRAINED: Final = 2048  # bytes of an answer nobody wants that are read, so that its connection can serve again
+
+
+class Home(Protocol):
+    """Where the connections of answers come from, and go back to."""
+
+    clock: Clock
+    metrics: HttpMetrics
+    longest_answer: int  # bytes that `read` collects
+
+    def what(self, request: Request) -> str:
+        """A request in words, without its query: for messages."""
+
+    def release(self, connection: Connection, request: Request) -> None:
+        """An answer is complete, or nobody wants the rest."""
+
+    def abandon(self, connection: Connection, request: Request) -> None:
+        """The same from any thread, and after the end of the loop."""
+
+
+class HttpAnswer(Closable):
+    """A Response."""
+
+    __slots__ = ("_connection", "_home", "_reader", "_request", "_size", "_until", "status")
+
+    def __init__(self, home: Home, connection: Connection, request: Request, until: float | None) -> None:
+        """`until` is when the reading must be done, on the clock."""
+        self._home = home
+        self._request = request
+        self._until = until
+        self._connection: Connection | None = connection
+        self._reader = connection.reader
+        self._size = 0  # of what was given
+        self.status = self._reader.status
+        if self._reader.complete:
+            self.close()  # the connection is free, though nobody has read what came
+
+    def __del__(self) -> None:
+        if self._connection is not None:  # without this there would be one less for all others
+            self._home.abandon(self._connection, self._request)
+            what = self._home.what(self._request)
+            warn(f"the answer to {what} was not closed", ResourceWarning, stacklevel=2, source=self)
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        return self._reader.headers
+
+    @property
+    def warnings(self) -> Sequence[str]:
+        return warning_texts(self._reader.warnings) if self._reader.warnings else ()
+
+    async def read(self) -> bytes:
+        reader, longest = self._reader, self._home.longest_answer
+        try:
+            if reader.compressed:
+                return await self._read_compressed(longest)
+            body = reader.take() if reader.complete and reader.held <= longest else await self._raw(longest)
+            self._home.metrics.observe(RESPONSE_SIZE, len(body), self._request.method)
+        except TooMuch:
+            what = self._home.what(self._request)
+            raise AnswerTooLarge(f"{what}: the answer is longer than {longest} bytes: ask for it in pages") from None
+        finally:
+            self.close()
+        return body
+
+    async def chunks(self) -> AsyncGenerator[bytes, None]:
+        decompressor = Decompressor() if self._reader.compressed else None
+        try:
+            while raw := await self._raw():
+                for chunk in (raw,) if decompressor is None else decompressor.pieces(raw):
+                    self._size += len(chunk)
+                    yield chunk
+            if decompressor is not None:
+                decompressor.end()
+            self._home.metrics.observe(RESPONSE_SIZE, self._size, self._request.method)
+        except NotHttp as error:
+            raise self._failure(error) from None
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            self._home.release(connection, self._request)
+
+    async def drain(self) -> None:
+        """Read the rest of a short answer, so that the connection can be used again; drop it otherwise."""
+        if self._reader.complete or (self._reader.length or _DRAINED) <= _DRAINED:
+            with contextlib.suppress(TransportError):  # nobody wants it
+                async with contextlib.aclosing(self.chunks()) as chunks:
+                    async for _ in chunks:
+                        if self._size > _DRAINED:
+                            break
+        self.close()
+
+    async def _read_compressed(self, longest: int) -> bytes:
+        parts: list[bytes] = []
+        async with contextlib.aclosing(self.chunks()) as chunks:
+            async for chunk in chunks:
+                parts.append(chunk)
+                if self._size > longest:
+                    raise TooMuch
+        return b"".join(parts)
+
+    async def _raw(self, longest: int | None = None) -> bytes:
+        """More of the body, as it came, nothing at its end; with a `longest`, all of it."""
+        reader, connection = self._reader, self._connection
+        if reader.complete or connection is None:
+            if not reader.complete:
+                raise ConnectionLost(f"{self._home.what(self._request)}: the answer was closed before its end")
+            if longest is not None and reader.held > longest:
+                raise TooMuch
+            return reader.take()
+        try:
+            awaited = connection.more() if longest is None else connection.all(longest)
+            if self._until is None:
+                return await awaited
+            async with self._home.clock.deadline(self._until):
+                return await awaited
+        except (NotHttp, ServerGone, OSError, TimeoutError) as error:
+            raise self._failure(error) from None
+
+    def _failure(self, error: Exception) -> TransportError:
+        return failure(error, self._home.what(self._request), "while its answer was read")

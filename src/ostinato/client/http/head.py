@@ -1,0 +1,82 @@
+"""The head of a request as HTTP/1.1 writes it.
+
+What a caller sends is much the same each time: its headers, with all that are added, are written once and remembered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from ostinato.client.config.credentials import Credential
+from ostinato.client.http.message import HEADER_NAME
+from ostinato.client.transport.protocol import Request
+
+Header = tuple[str, str]
+
+_MOST_REMEMBERED: Final = 256
+_OF_THE_CONNECTION: Final = ("host", "content-length", "transfer-encoding")  # are not for a request to say
+_WITHOUT_BODY: Final = ("GET", "HEAD")
+
+
+class AddedHeaders(NamedTuple):
+    """Those that a request has unless it says otherwise: each of the fixed ones by itself, the others together."""
+
+    fixed: Sequence[Header]
+    impersonation: Sequence[Header]
+
+
+class Heads:
+    """Of the requests to one server."""
+
+    def __init__(self, added: AddedHeaders, prefix: str, headers: Sequence[Header]) -> None:
+        """`prefix` stands before each path; `headers` are those that go with it."""
+        self._prefix = prefix
+        self._headers = headers
+        self._added = added
+        self._credential: Credential | None = None
+        self._written: dict[tuple[Header, ...], bytes] = {}  # by the headers of a request; with that credential
+
+    def of(self, request: Request, credential: Credential) -> bytes:
+        """ValueError if something in it would be read as something else."""
+        first = f"{request.method} {self._prefix}{request.target} HTTP/1.1"
+        if not first.isprintable() or first.count(" ") != 2:
+            raise ValueError(f"{request.method} {request.path!r}: the path is not encoded: it holds what no path can")
+        headers = tuple(request.headers)
+        if credential is not self._credential or len(self._written) > _MOST_REMEMBERED:
+            self._credential = credential
+            self._written.clear()
+        written = self._written.get(headers)
+        if written is None:
+            written = self._written[headers] = self._write(request, credential)
+        body = request.body
+        if not isinstance(body, bytes):
+            return b"%b\r\n%bTransfer-Encoding: chunked\r\n\r\n" % (first.encode(), written)
+        if not body and request.method in _WITHOUT_BODY:
+            return b"%b\r\n%b\r\n" % (first.encode(), written)
+        return b"%b\r\n%bContent-Length: %d\r\n\r\n" % (first.encode(), written, len(body))
+
+    def all(self, headers: Sequence[Header], credential: Credential) -> list[Header]:
+        """The headers of a request, and those that are added."""
+        given = {name.lower() for name, _ in headers}
+        found = [*self._headers, *((name, value) for name, value in headers if name.lower() not in _OF_THE_CONNECTION)]
+        found += [(name, value) for name, value in self._added.fixed if name.lower() not in given]
+        if credential.authorization is not None and "authorization" not in given:
+            found.append(("Authorization", credential.authorization.reveal()))
+        if "impersonate-user" not in given:
+            found += self._added.impersonation
+        return found
+
+    def _write(self, request: Request, credential: Credential) -> bytes:
+        for name, _ in request.headers:
+            if not HEADER_NAME.fullmatch(name):
+                raise ValueError(f"{request.method} {request.path}: {name!r} is no name of a header")
+        lines = [f"{name}: {value}\r\n" for name, value in self.all(request.headers, credential)]
+        written = "".join(lines)
+        if written.count("\r") != len(lines) or written.count("\n") != len(lines) or "\0" in written:
+            raise ValueError(f"{request.method} {request.path}: a header holds the end of a line")
+        try:
+            return written.encode()
+        except UnicodeEncodeError:
+            pass  # it has all of them in it, secrets too: nobody is to see it
+        raise ValueError(f"{request.method} {request.path}: a header holds half of a character")

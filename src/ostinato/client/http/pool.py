@@ -1,0 +1,283 @@
+"""Connections to a server, for one set of certificates.
+
+- A connection has one request at a time, and is that request's own until its answer is closed. After a whole answer it
+  is kept for a while; one that broke, or whose request was given up, is closed.
+- Short requests share a bounded number of connections; more of them wait for each other. Streams have connections
+  without a bound, so that a hundred watches never keep a write waiting.
+- Nothing is ever sent a second time.
+- When certificates change, a new pool takes over: the old one's streams are cut, so that they come back with the new
+  certificates, and its short requests finish.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from ostinato.client.config.config import Config
+from ostinato.client.config.credentials import ClientCertificate, Credential, CredentialsError
+from ostinato.client.config.error import ConfigError
+from ostinato.client.config.tls import Material, ResumingContext, TlsFiles
+from ostinato.client.http.answer import HttpAnswer
+from ostinato.client.http.connection import LARGEST_PIECE, Connection, ServerGone
+from ostinato.client.http.dial import Dialler
+from ostinato.client.http.failure import failure, is_reset
+from ostinato.client.http.head import AddedHeaders, Heads
+from ostinato.client.http.message import MessageReader, NotHttp
+from ostinato.client.http.metrics import HttpMetrics
+from ostinato.client.transport.metrics import NO_ANSWER, TRANSPORTS
+from ostinato.client.transport.protocol import ConnectionLost, Request, TransportError
+from ostinato.world import Clock, World
+from ostinato.world.clock import Timer
+
+if TYPE_CHECKING:
+    from ostinato.client.http.websocket import HttpWebSocket, WebSockets
+
+log = logging.getLogger(__name__)
+
+MOST_CONNECTIONS: Final = 64  # for short requests; more of them wait for each other
+
+_SILENCE: Final = 70.0  # seconds without a byte of a short answer; API servers give up a request after 60
+_IDLE: Final = 30.0  # seconds for which an unused connection is kept
+_NO_MATERIAL: Final = Material(b"", None)
+
+
+class Reset(Exception):  # noqa: N818 - no error of ours: the request may be sent again
+    """The server went away from a connection before it answered. `lost` says so in words."""
+
+    def __init__(self, lost: TransportError) -> None:
+        super().__init__()
+        self.lost = lost
+
+
+class PoolSettings(NamedTuple):
+    """What all pools of a transport share."""
+
+    host: str  # for messages
+    clock: Clock
+    metrics: HttpMetrics
+    headers: AddedHeaders
+    longest_answer: int
+    check: Callable[[], None] | None  # called at the last moment before a request is sent; raises if it must not be
+
+
+class HttpPool:
+    """Must be made on the loop that uses it. A `Home` of answers."""
+
+    def __init__(self, config: Config, context: ResumingContext | None, settings: PoolSettings) -> None:
+        self._config = config
+        self._context = context
+        self.clock = settings.clock
+        self.metrics = settings.metrics
+        self.longest_answer = settings.longest_answer
+        self._host = settings.host
+        self._check = settings.check
+        self._dialler = Dialler(config, context, self.clock, self.metrics.kept)
+        self._heads = Heads(settings.headers, self._dialler.prefix, self._dialler.headers)
+        self._loop = asyncio.get_running_loop()
+        self._places = asyncio.Semaphore(MOST_CONNECTIONS)
+        self._idle: list[Connection] = []  # the last one is used first
+        self._busy: dict[Connection, Request] = {}
+        self._sweep: Timer | None = None  # while there is something to look after
+        self._retired = False
+        self._closed = False
+        self._sockets: WebSockets | None = None  # those that are open, when there were any
+
+    async def send(self, request: Request, credential: Credential, until: float | None, *, retry: bool) -> HttpAnswer:
+        """Send it, perhaps as a retry; its answer, to be read until that time, or while something comes if there is
+        no such time. A stream is to begin until then. `Reset` if the connection broke under a GET.
+        """
+        connection: Connection | None = None
+        code = NO_ANSWER
+        try:
+            head = self._heads.of(request, credential)
+            connection = await self._connection(request)
+            self._begin(connection, request, ends_by_silence=until is None and not request.stream)
+            body, reader = request.body, MessageReader(bodiless=request.method == "HEAD")
+            if isinstance(body, bytes) and len(body) <= LARGEST_PIECE:
+                await connection.send(head + body, reader)
+            else:
+                await connection.send_pieces(head, body, reader)
+            code = str(reader.status)
+        except BaseException as error:
+            if connection is not None:
+                connection.abort()
+                self.release(connection, request)
+            if not isinstance(error, NotHttp | ServerGone | OSError):
+                raise
+            lost = failure(error, self.what(request))
+            raise Reset(lost) if request.method == "GET" and is_reset(error) else lost from None
+        finally:
+            self.metrics.attempted(request, code, retry=retry)
+        if connection.is_new:
+            connection.is_new = False
+            if self._context is not None and connection.tls is not None:
+                self._context.remember(connection.tls)
+        if request.stream and reader.status < 300:
+            until = None  # was for its beginning
+        return HttpAnswer(self, connection, request, until)
+
+    def what(self, request: Request) -> str:
+        return f"{request.method} {self._host}{request.path}"
+
+    def release(self, connection: Connection, request: Request) -> None:
+        del self._busy[connection]
+        if not request.stream:
+            self._places.release()
+        reader = connection.reader
+        if not (reader.complete and reader.keeps and connection.is_open) or self._retired:
+            connection.abort()
+            return
+        connection.since = self.clock.monotonic()
+        self._idle.append(connection)
+        if self._sweep is None:
+            self._sweep_later()
+
+    def abandon(self, connection: Connection, request: Request) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop has ended, and the connection with it
+            self._loop.call_soon_threadsafe(self.release, connection, request)
+
+    async def websocket(self, request: Request, credential: Credential, protocols: Sequence[str]) -> HttpWebSocket:
+        if self._sockets is None:
+            from ostinato.client.http.websocket import WebSockets  # noqa: PLC0415 - aiohttp, a tenth of a second
+
+            measured = None if self.metrics.kept is None else (self.clock, self.metrics.kept)
+            self._sockets = WebSockets(self._config, self._context, self._dialler.proxy, self._check, measured)
+        headers = self._heads.all(request.headers, credential)
+        return await self._sockets.open(request.target, headers, protocols, self.what(request))
+
+    def retire(self) -> None:
+        """Take no more: cut the streams, and keep no connection any longer than its request takes."""
+        self._retired = True
+        for connection in [*self._idle, *(busy for busy, request in self._busy.items() if request.stream)]:
+            connection.abort()
+        self._idle.clear()
+        if self._sockets is not None:
+            self._sockets.retire()
+
+    async def close(self) -> None:
+        self._closed = True
+        self._dialler.close()
+        self.retire()
+        for connection in self._busy:
+            connection.abort()
+        if self._sweep is not None:
+            self._sweep.cancel()
+        if self._sockets is not None:
+            await self._sockets.close()
+
+    def is_unused(self) -> bool:
+        return not self._busy and (self._sockets is None or self._sockets.is_closed())
+
+    # Connections
+
+    async def _connection(self, request: Request) -> Connection:
+        if not request.stream:
+            await self._places.acquire()
+        try:
+            connection = self._kept() or await self._dialler.connect(self.what(request))
+        except BaseException:
+            if not request.stream:
+                self._places.release()
+            raise
+        self._busy[connection] = request
+        return connection
+
+    def _begin(self, connection: Connection, request: Request, *, ends_by_silence: bool) -> None:
+        """Here there is a connection, and nothing between this and the first byte."""
+        if self._retired and (self._closed or request.stream):
+            raise ConnectionAbortedError
+        if self._check is not None:
+            self._check()
+        connection.ends_by_silence = ends_by_silence
+        if ends_by_silence and self._sweep is None:
+            self._sweep_later()
+
+    def _kept(self) -> Connection | None:
+        latest = self.clock.monotonic() - _IDLE
+        while self._idle:
+            connection = self._idle.pop()
+            if connection.is_open and connection.since > latest:
+                return connection
+            connection.abort()
+        return None
+
+    def _sweep_later(self) -> None:
+        self._sweep = self.clock.timer(min(_IDLE, _SILENCE) / 4, self._look)
+
+    def _look(self) -> None:
+        """Close what nobody has used for long, and give up what nothing has come on for long."""
+        now = self.clock.monotonic()
+        for connection in [each for each in self._idle if each.since <= now - _IDLE or not each.is_open]:
+            self._idle.remove(connection)
+            connection.abort()
+        watched = [connection for connection in self._busy if connection.ends_by_silence]
+        for connection in watched:
+            if connection.heard or not connection.is_waited_for:
+                connection.heard, connection.since = False, now
+            elif connection.since <= now - _SILENCE:
+                connection.fail(TimeoutError())
+        self._sweep = None
+        if self._idle or watched:
+            self._sweep_later()
+
+
+class HttpPools:
+    """The pool to use now, for the certificates of now. The event loop that asks first is its own."""
+
+    def __init__(self, config: Config, world: World, settings: PoolSettings) -> None:
+        self._config = config
+        self._settings = settings
+        self._tls = TlsFiles(config, world)
+        self._secure = config.secure
+        self._material = _NO_MATERIAL  # of the pool
+        self._pool: HttpPool | None = None
+        self._retired: list[HttpPool] = []
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._closed = False
+
+    async def current(self, certificate: ClientCertificate | None) -> HttpPool:
+        """`certificate` is a plugin's; one of the configuration beats it."""
+        material = _NO_MATERIAL
+        if self._secure:
+            material = await self._tls.current()
+            if certificate is not None and material.certificate is None:
+                material = material._replace(certificate=certificate)
+        self._check_usable()
+        if self._pool is not None and (material is self._material or material == self._material):
+            return self._pool
+        try:
+            context = self._tls.context(material) if self._secure else None
+        except ConfigError as error:  # of a plugin; what is configured was checked when it was read
+            raise CredentialsError(str(error)) from None
+        if self._pool is not None:
+            log.info("%s: certificates have changed: connections are made anew", self._config.url)
+            self._pool.retire()
+            self._retired = [pool for pool in (*self._retired, self._pool) if not pool.is_unused()]
+        if self._settings.metrics.kept is not None:
+            self._settings.metrics.kept.count(TRANSPORTS, {"result": "miss"})
+        self._pool = HttpPool(self._config, context, self._settings)
+        self._material = material
+        return self._pool
+
+    async def close(self) -> None:
+        self._closed = True
+        pools = [*self._retired, *([self._pool] if self._pool is not None else [])]
+        self._pool, self._retired = None, []
+        for pool in pools:
+            await pool.close()
+
+    def _check_usable(self) -> None:
+        if self._closed:
+            raise ConnectionLost(f"{self._config.url}: the transport is closed")
+        loop = asyncio.get_running_loop()
+        if self._loop is None:
+            self._loop = loop
+        elif self._loop is not loop:
+            raise TransportError(
+                f"{self._config.url}: a transport belongs to the event loop that used it first: "
+                "make another one for this loop"
+            )

@@ -1,0 +1,41 @@
+"""Service accounts: tokens for them.
+
+token = await client.service_accounts.token("builder", expiration=600)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ostinato.api.codec import from_json, to_json
+from ostinato.api.object import kind_of
+from ostinato.client.discovery.paths import Key
+from ostinato.client.requests import Content, Requests
+
+if TYPE_CHECKING:
+    from ostinato.kinds.authentication_v1 import TokenRequest
+
+
+class ServiceAccounts:
+    def __init__(self, requests: Requests) -> None:
+        self._requests = requests
+
+    async def token(
+        self,
+        name: Key,
+        *,
+        namespace: str | None = None,
+        audiences: Sequence[str] = (),
+        expiration: int | None = None,
+    ) -> TokenRequest:
+        """A token for `expiration` seconds, and for those `audiences`; defaults to the server's choice of both.
+
+        The answer holds a secret: `status.token`.
+        """
+        from ostinato.kinds.authentication_v1 import TokenRequest, TokenRequestSpec  # noqa: PLC0415
+        from ostinato.kinds.core_v1 import ServiceAccount  # noqa: PLC0415 - both load only where they are needed
+
+        asked = TokenRequest(spec=TokenRequestSpec(audiences=[*audiences], expiration_seconds=expiration))
+        target = self._requests.target(kind_of(ServiceAccount), name, namespace, "token")
+        return from_json(TokenRequest, await self._requests.send("POST", target, Content(body=to_json(asked))))

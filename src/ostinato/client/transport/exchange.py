@@ -1,0 +1,165 @@
+"""Exchange: one request and its answer, with refusals as errors and warnings told.
+
+- An answer that is no 2xx is an `APIError` in the server's words, or, from a proxy that knows no Status, in ours.
+- So is a success whose body says `Failure`.
+- A 404 that is about the kind and not about an object is `NoSuchKind`: nothing is missing but the definition.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+
+import msgspec
+
+from ostinato.api.errors import APIError, NotFound, Unknown, from_response
+from ostinato.api.gvk import GroupResource, GroupVersionKind
+from ostinato.api.object import KindInfo
+from ostinato.api.quoting import quote
+from ostinato.api.status import UNEXPECTED_SERVER_RESPONSE, Status, StatusDetails
+from ostinato.client.transport.protocol import Request, Response, Transport
+from ostinato.client.transport.resending import retry_after
+from ostinato.client.views import JSON
+
+WarningHandler = Callable[[str], object]
+"""Called with each text that a server wants people to know of, though the request succeeds."""
+
+_DECLARED = ("status", "scale")  # subresources that some kinds have and others have not
+_MOST_REMEMBERED = 1000  # warnings that are logged once; of more, all are
+_logger = logging.getLogger("ostinato.client")
+
+
+class NoSuchKind(NotFound):
+    """The server does not serve this kind in this version."""
+
+    @classmethod
+    def of_kind(cls, gvk: GroupVersionKind, question: str = "") -> NoSuchKind:
+        message = f"no matches for kind {quote(gvk.kind)} in version {quote(gvk.api_version)}{question}"
+        return cls._make(message, StatusDetails(group=gvk.group, kind=gvk.kind))
+
+
+class Call(msgspec.Struct, frozen=True, kw_only=True):
+    """A request, and what it is about."""
+
+    method: str
+    path: str
+    query: Sequence[tuple[str, str]] = ()
+    body: bytes = b""
+    content_type: str = JSON
+    accept: str = JSON
+    headers: Sequence[tuple[str, str]] = ()
+    stream: bool = False
+    timeout: float | None = None
+    info: KindInfo | None = None  # the kind it is about, if it is about one
+    name: str = ""  # of the object
+    subresource: str = ""
+
+    def request(self) -> Request:
+        headers: Sequence[tuple[str, str]] = _headers(self.accept, self.content_type if self.body else "")
+        if self.headers:
+            headers = (*headers, *self.headers)
+        query = self.query
+        if self.timeout is not None and not self.stream:  # the server need not go on when nobody waits
+            query = [*query, ("timeout", f"{self.timeout:.3f}s")]
+        return Request(self.method, self.path, query, headers, self.body, self.stream, self.timeout)
+
+
+class Exchange:
+    def __init__(self, transport: Transport, warn: WarningHandler | None = None) -> None:
+        self.transport = transport
+        self.missing: Callable[[GroupVersionKind], object] = _ignore  # told of a kind that is not where it was
+        self._warn = warn or LogWarnings()
+
+    async def open(self, call: Call) -> Response:
+        """The answer, if it is a success; its body is still to be read."""
+        response = await self.transport.request(call.request())
+        for warning in response.warnings:
+            self._warn(warning)
+        if 200 <= response.status < 300:
+            return response
+        raise self._refused(call, response, await response.read())
+
+    async def send(self, call: Call) -> bytes:
+        """The body of the answer."""
+        response = await self.transport.request(call.request())
+        for warning in response.warnings:
+            self._warn(warning)
+        body = await response.read()
+        if not 200 <= response.status < 300:
+            raise self._refused(call, response, body)
+        if b'"kind":"Status"' in body[:64]:
+            _check_success(call, response, body)
+        elif not body:
+            raise Unknown.of(f"{call.method} {call.path}: the answer is empty", response.status)
+        return body
+
+    def _refused(self, call: Call, response: Response, body: bytes) -> APIError:
+        error = refused(call, response.status, response.headers, body)
+        if isinstance(error, NoSuchKind) and call.info is not None:
+            self.missing(call.info.gvk)
+        return error
+
+
+def _ignore(gvk: GroupVersionKind) -> None: ...
+
+
+class LogWarnings:
+    """Writes each text to the log when it first comes."""
+
+    def __init__(self) -> None:
+        self._told: set[str] = set()
+
+    def __call__(self, text: str) -> None:
+        if text not in self._told:
+            if len(self._told) < _MOST_REMEMBERED:
+                self._told.add(text)
+            _logger.warning("%s", text)
+
+
+@lru_cache(maxsize=256)
+def _headers(accept: str, content_type: str) -> tuple[tuple[str, str], ...]:
+    """Of a request, whose body is of that type if it has one. There are few of them, and every request has one."""
+    accepted = ("Accept", accept)
+    return (accepted, ("Content-Type", content_type)) if content_type else (accepted,)
+
+
+def refused(call: Call, code: int, headers: Mapping[str, str], body: bytes) -> APIError:
+    """The error for an answer that is no success."""
+    error = from_response(
+        code,
+        body,
+        verb=call.method,
+        resource=call.info.gvr.group_resource if call.info else GroupResource("", ""),
+        name=call.name,
+        content_type=headers.get("content-type", ""),
+        retry_after=int(retry_after(headers) or 0),
+    )
+    if code == 404 and call.info is not None and _is_about_no_object(error):
+        if not call.subresource:
+            return _no_kind(call.info)
+        if call.subresource in _DECLARED:
+            return _no_subresource(call, call.info)
+    return error
+
+
+def _no_kind(info: KindInfo) -> NoSuchKind:
+    question = f"; is its definition {info.plural}.{info.gvk.group} installed?" if "." in info.gvk.group else ""
+    return NoSuchKind.of_kind(info.gvk, question)
+
+
+def _no_subresource(call: Call, info: KindInfo) -> NotFound:
+    """A server says no more than that it could not find what it was asked for."""
+    message = f"{info.gvk.kind} {call.name}: the server has no subresource {quote(call.subresource)} of this kind"
+    if "." in info.gvk.group:
+        message += f"; the definition {info.plural}.{info.gvk.group} has to declare it"
+    return NotFound(Status(message=message, reason="NotFound", details=StatusDetails(group=info.gvk.group), code=404))
+
+
+def _is_about_no_object(error: APIError) -> bool:
+    return not error.details.name or error.has_cause(UNEXPECTED_SERVER_RESPONSE)
+
+
+def _check_success(call: Call, response: Response, body: bytes) -> None:
+    if Status.from_dict(msgspec.json.decode(body)).status != "Success":
+        raise refused(call, response.status, response.headers, body)
