@@ -301,7 +301,7 @@ class Handler:
         self.notice_ends()
         await self._quarters.runtime.discard(life.pod)
         if self._quarters.supplies is not None:
-            self._quarters.supplies.discard(life.pod)
+            await self._quarters.supplies.discard(life.pod)
 
     async def stop_for_restart(self) -> None:
         """End all containers, for all of them are to begin anew."""

@@ -7,6 +7,7 @@ from typing import Final
 
 from ostinato.kinds.core_v1 import Container
 from ostinato.plane.node.runtimes import Exit
+from ostinato.plane.node.volumes.trees import open_regular
 
 LONGEST: Final = 4096
 _LONGEST_LOG: Final = 2048
@@ -25,7 +26,7 @@ def last_words(container: Container, ended: Exit, message: Path, log: Path) -> s
 
 def _head(path: Path) -> str:
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             return file.read(LONGEST).decode(errors="replace")
     except OSError:
         return ""
@@ -34,7 +35,7 @@ def _head(path: Path) -> str:
 def _tail(path: Path) -> str:
     """The last lines of a log, without times."""
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             file.seek(0, 2)
             file.seek(max(file.tell() - 64 * 1024, 0))
             lines = file.read().splitlines(keepends=True)[-_LINES:]

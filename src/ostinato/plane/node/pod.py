@@ -121,7 +121,7 @@ class PodLife:
             return left
         self._tended = self._clock.monotonic()
         await supplies.refresh(self.pod, self.known.started_at)
-        complaint = supplies.overfull(self.pod)
+        complaint = await supplies.overfull(self.pod)
         if complaint and self._ending is None:
             self._tell(self.pod, "Warning", "Evicted", complaint)
             self.known.end = ("Failed", "Evicted", complaint)

@@ -14,6 +14,7 @@ from typing import BinaryIO, Final
 
 import msgspec
 
+from ostinato.plane.node.volumes.trees import open_regular
 from ostinato.world import Clock
 
 _PIECE: Final = 1 << 16  # bytes that are read at a time
@@ -88,13 +89,13 @@ class _Tail:
 
     def _open(self) -> BinaryIO | None:
         try:
-            return self._path.open("rb", buffering=0)
-        except FileNotFoundError:
+            return open_regular(self._path)
+        except OSError:  # not there yet, or a link that a container with a hostPath volume has put there
             return None
 
     def _was_replaced(self, file: BinaryIO) -> bool:
         try:
-            now = self._path.stat()
+            now = self._path.lstat()
         except FileNotFoundError:
             return False
         return not os.path.samestat(now, os.fstat(file.fileno()))

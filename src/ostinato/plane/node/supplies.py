@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Mapping
-from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Final, TypeVar
@@ -36,6 +35,7 @@ from ostinato.plane.node.service_variables import service_variables
 from ostinato.plane.node.statics import SEEN, SOURCE
 from ostinato.plane.node.volumes import Mounted, SubPathError, VolumeMounter, open_subpath
 from ostinato.plane.node.volumes.contents import ContentError, Contents
+from ostinato.plane.node.volumes.trees import remove_tree, size_of
 from ostinato.world import World
 
 Kind = TypeVar("Kind", bound=Object)
@@ -69,7 +69,7 @@ class Supplies:
         self._world = world
         self._tokens: dict[tuple[str, str, str], _Token] = {}  # by the Pod's uid, audience and path
         contents = Contents(self, larder.address, larder.allocatable)
-        self._mounter = VolumeMounter(larder.directory / "pods", self, contents, world.ids)
+        self._mounter = VolumeMounter(larder.directory / "pods", self, contents, world)
 
     # What a life asks for
 
@@ -81,16 +81,21 @@ class Supplies:
         """Bring volumes that show objects up to date."""
         await self._mounter.refresh(_marked(pod, seen))
 
-    def overfull(self, pod: Pod) -> str:
+    async def overfull(self, pod: Pod) -> str:
         """What is wrong with a Pod whose volume holds more than it may, or much on a disk that is full; else empty."""
+        if all(volume.empty_dir is None for volume in pod.spec.volumes):
+            return ""
+        return await self._world.executor.run(self._overfull, pod)
+
+    def _overfull(self, pod: Pod) -> str:
         disk = shutil.disk_usage(self._larder.directory)
         is_low = disk.free < disk.total * _LEAST_FREE
         for volume, home in self._mounter.empty_directories(pod):
             assert volume.empty_dir is not None
             limit = volume.empty_dir.size_limit
-            if limit and _size(home, limit.value()) > limit.value():
+            if limit and size_of(home, limit.value()) > limit.value():
                 return f'Usage of EmptyDir volume "{volume.name}" exceeds the limit "{limit}". '
-            if is_low and _size(home, _MUCH) > _MUCH:
+            if is_low and size_of(home, _MUCH) > _MUCH:
                 return "The node was low on resource: ephemeral-storage. "
         return ""
 
@@ -127,22 +132,26 @@ class Supplies:
 
     def _message(self, pod: Pod, container: str, attempt: int) -> Path:
         path = self.message(pod, container, attempt)
-        path.parent.mkdir(parents=True, exist_ok=True)
+        for each in (path.parent.parent, path.parent):
+            each.mkdir(mode=0o700, parents=True, exist_ok=True)
         path.unlink(missing_ok=True)
-        path.touch(mode=0o666)
-        path.chmod(0o666)
+        created = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        try:
+            os.fchmod(created, 0o666)  # whoever the container runs as; its directory is the node's alone
+        finally:
+            os.close(created)
         return path
 
-    def discard(self, pod: Pod) -> None:
+    async def discard(self, pod: Pod) -> None:
         """Volumes and last words go when a Pod is over; its logs stay until it is gone."""
-        shutil.rmtree(self._larder.directory / "pods" / pod.metadata.uid / "messages", ignore_errors=True)
-        self._mounter.unmount(pod)
+        await self._world.executor.run(remove_tree, self._larder.directory / "pods" / pod.metadata.uid / "messages")
+        await self._world.executor.run(self._mounter.unmount, pod)
         for key in [each for each in self._tokens if each[0] == pod.metadata.uid]:
             del self._tokens[key]
 
     def forget(self, pod: Pod) -> None:
         """The Pod is gone."""
-        shutil.rmtree(directory_of(self._larder.logs, pod), ignore_errors=True)
+        remove_tree(directory_of(self._larder.logs, pod))
 
     # What the volumes and variables are made of
 
@@ -225,18 +234,3 @@ def _marked(pod: Pod, seen: Time) -> Pod:
         return pod
     annotations = {**pod.metadata.annotations, SEEN: str(seen), SOURCE: pod.metadata.annotations.get(SOURCE, "api")}
     return msgspec.structs.replace(pod, metadata=msgspec.structs.replace(pod.metadata, annotations=annotations))
-
-
-def _size(directory: Path, enough: int) -> int:
-    """The bytes of all files of a directory; counting ends when it is more than enough."""
-    size, todo = 0, [directory]
-    while todo and size <= enough:
-        with suppress(OSError):
-            for each in todo.pop().iterdir():
-                if each.is_symlink():
-                    continue
-                if each.is_dir():
-                    todo.append(each)
-                else:
-                    size += each.stat().st_blocks * 512
-    return size

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 from pathlib import Path
 from typing import Protocol
 
@@ -12,6 +11,7 @@ from ostinato.client.transport.protocol import TransportError
 from ostinato.controller import Surroundings
 from ostinato.kinds.core_v1 import Pod
 from ostinato.plane.node.statics import uids_in
+from ostinato.plane.node.volumes.trees import remove_tree
 
 
 class Leftovers(Protocol):
@@ -48,10 +48,10 @@ class Sweep:
                 if uid not in alive:
                     surroundings.logger.info("Pod %s is gone: ending what is left of it", uid)
                     await leftovers.remove(uid)
-                    shutil.rmtree(directory / "pods" / uid, ignore_errors=True)
+                    await surroundings.world.executor.run(remove_tree, directory / "pods" / uid)
         for each in logged:
             if each.name.rpartition("_")[2] not in alive:
-                shutil.rmtree(each, ignore_errors=True)
+                await surroundings.world.executor.run(remove_tree, each)
         await asyncio.Event().wait()  # a runnable that ends would end the manager
 
     async def _alive(self, surroundings: Surroundings) -> set[str]:

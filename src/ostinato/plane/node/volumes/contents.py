@@ -21,9 +21,12 @@ from ostinato.kinds.core_v1 import (
     VolumeProjection,
 )
 from ostinato.plane.node.fields import FieldError, field_of, resource_of
+from ostinato.plane.node.volumes.ownership import owner_of
 from ostinato.plane.node.volumes.payload import File
 
 _MODE = 0o644
+_TOKEN_MODE = 0o600  # of a token that is for one user or group
+_DEEPEST = 128
 
 
 class ContentError(Exception):
@@ -79,7 +82,11 @@ class Contents:
             return self._downward(pod, source.downward_api.items, mode)
         if (asked := source.service_account_token) is not None:
             token = await self._objects.token(pod, asked)
-            return {} if token is None else {_safe(asked.path): File(token.encode(), mode)}
+            if token is None:
+                return {}
+            owner = owner_of(pod)
+            is_owned = owner.user is not None or owner.group is not None
+            return {_safe(asked.path): File(token.encode(), _TOKEN_MODE if is_owned else mode, owner.user)}
         return {}
 
     async def _config_map(
@@ -137,6 +144,8 @@ def _safe(path: str) -> str:
     """A path that stays within its volume."""
     if path.startswith(("/", "..")) or ".." in path.split("/") or not path:
         raise ContentError(f"invalid path {path}: must be relative, without '..'")
+    if path.count("/") > _DEEPEST:
+        raise ContentError(f"invalid path {path[:64]}...: more than {_DEEPEST} directories deep")
     return os.path.normpath(path)
 
 

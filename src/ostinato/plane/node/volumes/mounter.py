@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import stat
 from contextlib import suppress
 from pathlib import Path
@@ -14,7 +13,6 @@ import msgspec
 from ostinato.api.errors import APIError
 from ostinato.client.transport.protocol import TransportError
 from ostinato.kinds.core_v1 import (
-    EmptyDirVolumeSource,
     HostPathVolumeSource,
     PersistentVolume,
     PersistentVolumeClaim,
@@ -23,9 +21,19 @@ from ostinato.kinds.core_v1 import (
 )
 from ostinato.plane.node.volumes import payload
 from ostinato.plane.node.volumes.contents import ContentError, Contents, Objects
-from ostinato.world import Ids
+from ostinato.plane.node.volumes.ownership import Owner, give_directory, give_volume, owner_of
+from ostinato.plane.node.volumes.trees import remove_tree
+from ostinato.world import World
 
-_SHARED: Final = 0o2000  # new files get the directory's group
+_TYPES: Final = {
+    "Directory": (stat.S_ISDIR, "directory"),
+    "DirectoryOrCreate": (stat.S_ISDIR, "directory"),
+    "File": (stat.S_ISREG, "file"),
+    "FileOrCreate": (stat.S_ISREG, "file"),
+    "Socket": (stat.S_ISSOCK, "socket file"),
+    "CharDevice": (stat.S_ISCHR, "character device"),
+    "BlockDevice": (stat.S_ISBLK, "block device"),
+}
 
 
 class MountError(Exception):
@@ -50,16 +58,19 @@ class Claims(Objects, Protocol):
 
 
 class VolumeMounter:
-    def __init__(self, directory: Path, objects: Claims, contents: Contents, ids: Ids) -> None:
+    def __init__(self, directory: Path, objects: Claims, contents: Contents, world: World) -> None:
         """`directory` is where Pods have theirs: `<uid>/volumes/<name>`."""
         self._directory = directory
         self._objects = objects
         self._contents = contents
-        self._ids = ids
+        self._ids = world.ids
+        self._executor = world.executor
 
     async def mount(self, pod: Pod) -> dict[str, Mounted]:
         """Have all volumes of a Pod there, by their names. A `MountError` if one cannot be."""
         found = {}
+        for each in (self._directory, self._directory / pod.metadata.uid, self._volumes(pod)):
+            each.mkdir(mode=0o700, parents=True, exist_ok=True)
         for volume in pod.spec.volumes:
             try:
                 path = await self._mount(pod, volume)
@@ -81,37 +92,42 @@ class VolumeMounter:
                 with suppress(ContentError, OSError, APIError, TransportError):
                     files = await self._contents.of(pod, volume)
                     if files is not None:
-                        payload.write(home, files, self._ids.suffix(10))
+                        payload.write(home, files, self._ids.suffix(10), owner_of(pod).group)
 
     def unmount(self, pod: Pod) -> None:
-        shutil.rmtree(self._directory / pod.metadata.uid / "volumes", ignore_errors=True)
+        """Remove the volumes that are the Pod's own. Blocks for as long as their files take."""
+        remove_tree(self._volumes(pod))
         with suppress(OSError):
             (self._directory / pod.metadata.uid).rmdir()
 
     def empty_directories(self, pod: Pod) -> list[tuple[Volume, Path]]:
         return [(volume, self._home(pod, volume)) for volume in pod.spec.volumes if volume.empty_dir is not None]
 
+    def _volumes(self, pod: Pod) -> Path:
+        return self._directory / pod.metadata.uid / "volumes"
+
     def _home(self, pod: Pod, volume: Volume) -> Path:
-        return self._directory / pod.metadata.uid / "volumes" / volume.name
+        return self._volumes(pod) / volume.name
 
     async def _mount(self, pod: Pod, volume: Volume) -> Path:
         home = self._home(pod, volume)
         if volume.empty_dir is not None:
-            return _empty_directory(pod, home, volume.empty_dir)
+            return _empty_directory(home, owner_of(pod))
         if volume.host_path is not None:
             return _host_path(volume.host_path)
         if volume.persistent_volume_claim is not None:
-            return await self._claimed(pod, volume.persistent_volume_claim.claim_name)
+            claim = volume.persistent_volume_claim
+            return await self._claimed(pod, claim.claim_name, Owner() if claim.read_only else owner_of(pod))
         if volume.ephemeral is not None:
-            return await self._claimed(pod, f"{pod.metadata.name}-{volume.name}")
+            return await self._claimed(pod, f"{pod.metadata.name}-{volume.name}", owner_of(pod))
         files = await self._contents.of(pod, volume)
         if files is None:
             raise ContentError("no volume plugin matched: this node knows volumes of its own and of objects alone")
-        home.mkdir(parents=True, exist_ok=True)
-        payload.write(home, files, self._ids.suffix(10))
+        home.mkdir(exist_ok=True)
+        payload.write(home, files, self._ids.suffix(10), owner_of(pod).group)
         return home
 
-    async def _claimed(self, pod: Pod, name: str) -> Path:
+    async def _claimed(self, pod: Pod, name: str, owner: Owner) -> Path:
         claim = await self._objects.claim(pod.metadata.namespace, name)
         whose = f"error processing PVC {pod.metadata.namespace}/{name}: "
         if claim is None:
@@ -125,45 +141,37 @@ class VolumeMounter:
         if volume.spec.host_path is not None:
             return _host_path(volume.spec.host_path)
         if volume.spec.local is not None:
-            return _host_path(HostPathVolumeSource(path=volume.spec.local.path))
+            path = _host_path(HostPathVolumeSource(path=volume.spec.local.path))
+            await self._executor.run(give_volume, path, owner)
+            return path
         raise ContentError("no volume plugin matched: this node knows persistent volumes of its own files alone")
 
 
-def _empty_directory(pod: Pod, home: Path, _: EmptyDirVolumeSource) -> Path:
-    if not home.is_dir():
-        home.mkdir(parents=True)
-        context = pod.spec.security_context
-        group = None if context is None else context.fs_group
-        if group is not None and os.geteuid() == 0:
-            os.chown(home, -1, group)
-        home.chmod(0o777 | (_SHARED if group is not None else 0))
+def _empty_directory(home: Path, owner: Owner) -> Path:
+    home.mkdir(exist_ok=True)
+    give_directory(home, 0o777, owner.group)
     return home
 
 
 def _host_path(source: HostPathVolumeSource) -> Path:
     path, kind = Path(source.path), source.type or ""
-    failed = f"hostPath type check failed: {path} is not a "
-    if kind == "DirectoryOrCreate" and not path.exists():
+    mode = _mode_of(path)
+    if mode is None and kind == "FileOrCreate":  # created anew or not at all: a link that leads nowhere is not followed
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644))
+    elif mode is None and kind in ("", "DirectoryOrCreate"):  # container runtimes create what they are told to bind
         path.mkdir(parents=True, mode=0o755)
-    elif kind == "FileOrCreate" and not path.exists():
-        path.touch(mode=0o644)
-    mode = path.stat().st_mode if path.exists() else 0
-    wanted = {
-        "Directory": (stat.S_ISDIR, "directory"),
-        "DirectoryOrCreate": (stat.S_ISDIR, "directory"),
-        "File": (stat.S_ISREG, "file"),
-        "FileOrCreate": (stat.S_ISREG, "file"),
-        "Socket": (stat.S_ISSOCK, "socket file"),
-        "CharDevice": (stat.S_ISCHR, "character device"),
-        "BlockDevice": (stat.S_ISBLK, "block device"),
-    }
-    if kind in wanted:
-        is_kind, name = wanted[kind]
-        if not is_kind(mode):
-            raise ContentError(failed + name)
-    elif not path.exists():
-        path.mkdir(parents=True, mode=0o755)  # as a container runtime does for what it is told to bind
+    if kind in _TYPES:
+        is_kind, name = _TYPES[kind]
+        if not is_kind(_mode_of(path) or 0):
+            raise ContentError(f"hostPath type check failed: {path} is not a {name}")
     return path
+
+
+def _mode_of(path: Path) -> int | None:
+    try:
+        return path.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return None
 
 
 def _shows_objects(volume: Volume) -> bool:
