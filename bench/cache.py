@@ -23,8 +23,8 @@ from ostinato.api.codec import from_json
 from ostinato.api.gvk import GroupVersionKind, NamespacedName
 from ostinato.api.object import KindInfo, kind_of
 from ostinato.cache import CachedClient, Event, FeedOptions, Informer, Informers, Settings, by_field, by_owner
-from ostinato.cache.entry import Form
-from ostinato.cache.intake import Intake
+from ostinato.cache.store.entry import Form
+from ostinato.cache.store.intake import Intake
 from ostinato.client.event_stream import ResponseEvents
 from ostinato.client.list_watch import ADDED, BOOKMARK, INITIAL_EVENTS_END, RawEvent, WatchOptions
 from ostinato.client.views import MetadataOf, Unstructured

@@ -23,7 +23,7 @@ from ostinato.api.meta import Condition, ObjectMeta
 from ostinato.api.object import CustomResource
 from ostinato.api.owners import controller_of, set_controller_reference
 from ostinato.api.struct import Struct
-from ostinato.cache.indexes import OWNER
+from ostinato.cache.store.indexes import OWNER
 from ostinato.client import Client
 from ostinato.client.transport.protocol import ConnectionLost, Deadline, Request, Unreachable
 from ostinato.controller import Context, Result, Watch, controller

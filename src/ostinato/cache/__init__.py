@@ -12,20 +12,20 @@ From the server to a handler: `Reflector`, `Fifo`, `Store`, `Listener`; an `Info
 """
 
 from ostinato.cache.client import CachedClient
-from ostinato.cache.entry import Entry
 from ostinato.cache.events import Added, Deleted, Event, Updated, filtered
-from ostinato.cache.feed import FeedOptions
-from ostinato.cache.freshness import StaleCache
-from ostinato.cache.indexes import NAMESPACE, OWNER, IndexBy, by, by_field, by_label, by_namespace, by_owner
 from ostinato.cache.informer import Informer, InformerStopped, Registration
 from ostinato.cache.informers import Informers, Settings
-from ostinato.cache.intake import Transform
 from ostinato.cache.lister import Lister
 from ostinato.cache.metrics import CacheMetrics, Gauge
-from ostinato.cache.own_writes import OwnWrites, own_writes
+from ostinato.cache.own_writes.freshness import StaleCache
+from ostinato.cache.own_writes.recorder import OwnWrites, own_writes
 from ostinato.cache.reader import CachedListing, CachedReader, NotWatched
-from ostinato.cache.reflector import ReflectorOptions
-from ostinato.cache.store import NoSuchIndex, Store
+from ostinato.cache.reflector.feed import FeedOptions
+from ostinato.cache.reflector.reflector import ReflectorOptions
+from ostinato.cache.store.entry import Entry
+from ostinato.cache.store.indexes import NAMESPACE, OWNER, IndexBy, by, by_field, by_label, by_namespace, by_owner
+from ostinato.cache.store.intake import Transform
+from ostinato.cache.store.store import NoSuchIndex, Store
 from ostinato.cache.syncing import SyncError
 
 __all__ = [

@@ -27,7 +27,7 @@ from ostinato.api.errors import Conflict
 from ostinato.api.gvk import GroupVersionKind
 from ostinato.api.object import Object
 from ostinato.cache.informers import Informers
-from ostinato.cache.noting import Noting
+from ostinato.cache.own_writes.noting import Noting
 from ostinato.cache.reader import PATIENCE, CachedReader
 from ostinato.client.client import Client
 from ostinato.client.discovery.paths import Key

@@ -23,7 +23,7 @@ from collections.abc import Callable
 import msgspec
 
 from ostinato.api.gvk import NamespacedName
-from ostinato.cache.entry import Entry
+from ostinato.cache.store.entry import Entry
 
 
 class Added(msgspec.Struct, frozen=True, gc=False):

@@ -24,13 +24,13 @@ from ostinato.api.gvk import GroupVersionKind
 from ostinato.api.labels import Selector
 from ostinato.api.object import KindInfo
 from ostinato.cache.events import Added, Event, Predicate
-from ostinato.cache.failures import is_expired
-from ostinato.cache.feed import Feed, FeedOptions, FeedWatcher
-from ostinato.cache.indexes import IndexBy
 from ostinato.cache.listener import Handler, Listener, ListenerOptions
 from ostinato.cache.lister import Lister
 from ostinato.cache.metrics import Gauge
 from ostinato.cache.readable import Readable, together
+from ostinato.cache.reflector.failures import is_expired
+from ostinato.cache.reflector.feed import Feed, FeedOptions, FeedWatcher
+from ostinato.cache.store.indexes import IndexBy
 from ostinato.cache.syncing import Syncing
 from ostinato.client.list_watch import ListWatch
 from ostinato.client.views import Kind

@@ -22,9 +22,9 @@ import msgspec
 
 from ostinato.api.gvk import GroupVersionKind
 from ostinato.api.object import KindInfo, Object
-from ostinato.cache.feed import FeedOptions
 from ostinato.cache.informer import Informer, InformerStopped
 from ostinato.cache.lister import selector_of
+from ostinato.cache.reflector.feed import FeedOptions
 from ostinato.cache.syncing import SyncError
 from ostinato.client.list_watch import ListWatch
 from ostinato.client.options import FieldSelection, LabelSelection, selection_query

@@ -18,8 +18,8 @@ from typing import Final
 
 import msgspec
 
-from ostinato.cache.entry import Entry
 from ostinato.cache.events import Event, Predicate, Updated, filtered
+from ostinato.cache.store.entry import Entry
 from ostinato.world import Clock
 
 Handler = Callable[[Event], Awaitable[object] | object]

@@ -17,8 +17,8 @@ from ostinato.api import labels as label_selectors
 from ostinato.api.errors import NotFound
 from ostinato.api.gvk import GroupResource, NamespacedName
 from ostinato.api.object import plural_of
-from ostinato.cache.entry import Entry
 from ostinato.cache.readable import Readable
+from ostinato.cache.store.entry import Entry
 from ostinato.client.arguments import key_from
 from ostinato.client.discovery.paths import Key
 from ostinato.client.options import LabelSelection, selection_query

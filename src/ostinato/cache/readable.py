@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from ostinato.api.gvk import NamespacedName
-from ostinato.cache.entry import Entry
-from ostinato.cache.store import Store
+from ostinato.cache.store.entry import Entry
+from ostinato.cache.store.store import Store
 
 
 class Readable(Protocol):

@@ -19,14 +19,14 @@ from ostinato.api.fields import Term
 from ostinato.api.fields import parse as parse_fields
 from ostinato.api.gvk import NamespacedName
 from ostinato.api.labels import Selector
-from ostinato.cache.entry import Entry
-from ostinato.cache.feed import Feed
-from ostinato.cache.freshness import wait_for
 from ostinato.cache.informer import Informer
 from ostinato.cache.informers import Informers
 from ostinato.cache.lister import selected, selector_of
+from ostinato.cache.own_writes.freshness import wait_for
 from ostinato.cache.readable import Readable
-from ostinato.cache.store import NoSuchIndex
+from ostinato.cache.reflector.feed import Feed
+from ostinato.cache.store.entry import Entry
+from ostinato.cache.store.store import NoSuchIndex
 from ostinato.client.discovery.paths import check_namespace
 from ostinato.client.options import FieldSelection, LabelSelection, selection_query
 from ostinato.client.views import MetadataOf, View

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from ostinato.api.errors import APIError, TooManyRequests
-from ostinato.cache.failures import is_expired
-from ostinato.cache.feed import Feed
 from ostinato.cache.listener import Listener
+from ostinato.cache.reflector.failures import is_expired
+from ostinato.cache.reflector.feed import Feed
 from ostinato.client.list_watch import ListWatch
 from ostinato.world import Clock
 

@@ -19,9 +19,9 @@ from ostinato.cli.failure import Failure
 from ostinato.controller.builder import Builder
 from ostinato.controller.controller import Controller
 from ostinato.controller.decorator import ControllerFunction
-from ostinato.controller.kind_source import KindSource
+from ostinato.controller.sources.kind import KindSource
 from ostinato.crd import SchemaError, crd_of
-from ostinato.crd.models import is_model
+from ostinato.crd.schema.models import is_model
 from ostinato.manager.hosting import Host, hosting
 from ostinato.manager.manager import Manager
 from ostinato.webhook.webhooks import Webhooks

@@ -25,8 +25,8 @@ from ostinato.client.config.config import Config
 from ostinato.client.config.error import NoConfig
 from ostinato.controller.trace import shorten
 from ostinato.manager import configure_logging, serve_together
+from ostinato.manager.election.settings import LeaderElection
 from ostinato.manager.hosting import Choices, Host
-from ostinato.manager.leader_election import LeaderElection
 from ostinato.manager.running import Served, new_runner
 from ostinato.world import World
 

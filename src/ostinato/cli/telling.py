@@ -14,7 +14,7 @@ from ostinato.client.config.error import ConfigError
 from ostinato.controller.controller import ControllerError
 from ostinato.manager import LeadershipLost, ShutdownTimedOut
 from ostinato.manager.endpoints import parse_address
-from ostinato.webhook.certificate import CertificateError
+from ostinato.webhook.certificates.certificate import CertificateError
 
 TOLD: Final = (
     APIError,

@@ -15,18 +15,22 @@ import sys
 from types import ModuleType
 from typing import Any
 
-from ostinato.controller.applying import ForeignObject, StillOwned
 from ostinato.controller.builder import Builder, Watched
-from ostinato.controller.channel import Channel, ChannelSource
 from ostinato.controller.context import Context
 from ostinato.controller.controller import Controller, ControllerError
 from ostinato.controller.current import Reconcile, current_reconcile, reconcile_id
 from ostinato.controller.decorator import ControllerFunction, Watch, controller
-from ostinato.controller.handlers import ForEvent, ForObject, ForOwner, Handler, MapTo
-from ostinato.controller.kind_source import KindOptions, KindSource
 from ostinato.controller.metrics import ControllerStatistics
+from ostinato.controller.objects.applying import ForeignObject, StillOwned
+from ostinato.controller.objects.readiness import Readiness, readiness_of
 from ostinato.controller.options import ControllerOptions
-from ostinato.controller.predicates import (
+from ostinato.controller.request import Request
+from ostinato.controller.result import BadResult, Result, TerminalError
+from ostinato.controller.runnable import CoolsDown, Metrics, Recorder, Runnable, Span, Surroundings, Task, WarmsUp
+from ostinato.controller.sources.channel import Channel, ChannelSource
+from ostinato.controller.sources.handlers import ForEvent, ForObject, ForOwner, Handler, MapTo
+from ostinato.controller.sources.kind import KindOptions, KindSource
+from ostinato.controller.sources.predicates import (
     Predicate,
     added,
     all_of,
@@ -43,12 +47,8 @@ from ostinato.controller.predicates import (
     updated,
     where,
 )
-from ostinato.controller.readiness import Readiness, readiness_of
-from ostinato.controller.request import Request
-from ostinato.controller.result import BadResult, Result, TerminalError
-from ostinato.controller.runnable import CoolsDown, Metrics, Recorder, Runnable, Span, Surroundings, Task, WarmsUp
-from ostinato.controller.sources import Sink, Source
-from ostinato.controller.timed_sources import CronSource, StartupSource
+from ostinato.controller.sources.sources import Sink, Source
+from ostinato.controller.sources.timed import CronSource, StartupSource
 from ostinato.controller.worker import ReconcileTimeout
 
 __all__ = [

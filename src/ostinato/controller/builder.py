@@ -26,11 +26,11 @@ from ostinato.cache.informers import AnyKind
 from ostinato.client.arguments import told
 from ostinato.client.views import View, view_of
 from ostinato.controller.controller import Controller, ControllerError
-from ostinato.controller.handlers import ForObject, ForOwner, Handler, MapFunction, MapTo
-from ostinato.controller.kind_source import KindOptions, KindSource
 from ostinato.controller.options import ControllerOptions
-from ostinato.controller.predicates import EventFunction
-from ostinato.controller.sources import Source
+from ostinato.controller.sources.handlers import ForObject, ForOwner, Handler, MapFunction, MapTo
+from ostinato.controller.sources.kind import KindOptions, KindSource
+from ostinato.controller.sources.predicates import EventFunction
+from ostinato.controller.sources.sources import Source
 
 _NAME: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,126}[A-Za-z0-9])?")
 

@@ -23,17 +23,17 @@ from ostinato.api.object import Object
 from ostinato.api.time import Time
 from ostinato.cache.client import CachedClient
 from ostinato.cache.informers import AnyKind
+from ostinato.cache.own_writes.latest import Latest
 from ostinato.client.arguments import told
 from ostinato.client.views import View, view_of
-from ostinato.controller import adopting
 from ostinato.controller.current import Reconcile
-from ostinato.controller.finalizing import finalizer
-from ostinato.controller.latest import Latest
-from ostinato.controller.status_writer import StatusWriter
+from ostinato.controller.objects import adopting
+from ostinato.controller.objects.finalizing import finalizer
+from ostinato.controller.objects.status import StatusWriter
 from ostinato.world import World
 
 if TYPE_CHECKING:
-    from ostinato.controller.applying import Applier
+    from ostinato.controller.objects.applying import Applier
     from ostinato.controller.runnable import EventOptions, Subject, Surroundings
 
 A = TypeVar("A", bound=AnyObject)

@@ -16,21 +16,21 @@ from contextvars import copy_context
 from logging import Logger
 from typing import Any, NamedTuple
 
-from ostinato.cache.entry import Entry
 from ostinato.cache.informers import AnyKind
-from ostinato.cache.own_writes import OwnWrites
+from ostinato.cache.own_writes.recorder import OwnWrites
+from ostinato.cache.store.entry import Entry
 from ostinato.client.views import Typed, View
-from ostinato.controller.applying import Applier
-from ostinato.controller.echoes import Echoes
-from ostinato.controller.hot_loop import HotLoopGuard
-from ostinato.controller.kind_source import KindSource
+from ostinato.controller.guards.echoes import Echoes
+from ostinato.controller.guards.hot_loop import HotLoopGuard
+from ostinato.controller.guards.stuck import StuckDeletions
 from ostinato.controller.metrics import ControllerStatistics
+from ostinato.controller.objects.applying import Applier
 from ostinato.controller.options import ControllerOptions
 from ostinato.controller.reasons import Cause, Reasons
 from ostinato.controller.reconcilers import Reconciler
 from ostinato.controller.runnable import Surroundings
-from ostinato.controller.sources import Sink, Source
-from ostinato.controller.stuck import StuckDeletions
+from ostinato.controller.sources.kind import KindSource
+from ostinato.controller.sources.sources import Sink, Source
 from ostinato.controller.worker import Verdict, Worker
 from ostinato.queue import QueueShutDown, WorkQueue
 

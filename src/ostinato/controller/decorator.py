@@ -21,10 +21,10 @@ import msgspec
 from ostinato.cache.informers import AnyKind
 from ostinato.controller.builder import Builder
 from ostinato.controller.controller import Controller
-from ostinato.controller.handlers import Handler, MapFunction
-from ostinato.controller.predicates import EventFunction
 from ostinato.controller.runnable import Surroundings
-from ostinato.controller.sources import Source
+from ostinato.controller.sources.handlers import Handler, MapFunction
+from ostinato.controller.sources.predicates import EventFunction
+from ostinato.controller.sources.sources import Source
 
 T = TypeVar("T")
 

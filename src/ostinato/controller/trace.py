@@ -8,9 +8,9 @@ from __future__ import annotations
 from types import TracebackType
 
 _CALLERS = (  # the modules that call users' functions
-    "ostinato.controller.handlers",
-    "ostinato.controller.kind_source",
-    "ostinato.controller.predicates",
+    "ostinato.controller.sources.handlers",
+    "ostinato.controller.sources.kind",
+    "ostinato.controller.sources.predicates",
     "ostinato.controller.reconcilers",
     "ostinato.controller.runnable",
     "ostinato.webhook.callback",

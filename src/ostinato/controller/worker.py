@@ -18,22 +18,22 @@ from ostinato.api.errors import APIError, Conflict, NotFound
 from ostinato.api.gvk import NamespacedName
 from ostinato.api.object import plural_of
 from ostinato.api.owners import OwnerError
-from ostinato.cache.freshness import StaleCache
-from ostinato.cache.own_writes import OwnWrite, OwnWrites, own_writes
+from ostinato.cache.own_writes.freshness import StaleCache
+from ostinato.cache.own_writes.recorder import OwnWrite, OwnWrites, own_writes
 from ostinato.client.transport.protocol import TransportError
 from ostinato.client.views import View
 from ostinato.controller import reasons
-from ostinato.controller.applying import Applier, StillOwned
 from ostinato.controller.context import Context
 from ostinato.controller.current import Reconcile, current_reconcile, running
-from ostinato.controller.echoes import Echoes
-from ostinato.controller.hot_loop import HotLoopGuard, Write
+from ostinato.controller.guards.echoes import Echoes
+from ostinato.controller.guards.hot_loop import HotLoopGuard, Write
+from ostinato.controller.guards.steps import Measured
 from ostinato.controller.metrics import ControllerStatistics, Outcome
+from ostinato.controller.objects.applying import Applier, StillOwned
 from ostinato.controller.options import ControllerOptions
 from ostinato.controller.reasons import Why
 from ostinato.controller.result import Result, TerminalError, is_terminal
 from ostinato.controller.runnable import Span, Surroundings, no_span
-from ostinato.controller.steps import Measured
 from ostinato.controller.trace import shorten
 
 if TYPE_CHECKING:

@@ -11,7 +11,6 @@ configurations of webhooks (`ostinato.webhook`) with it.
 
 from ostinato.crd.definition import crd_of, resource
 from ostinato.crd.manifests import check_manifests, manifest_files, write_manifests
-from ostinato.crd.place import SchemaError
 from ostinato.crd.rbac import (
     Access,
     Uses,
@@ -22,7 +21,8 @@ from ostinato.crd.rbac import (
     recording_events,
     roles_of,
 )
-from ostinato.crd.schema import schema_of
+from ostinato.crd.schema.place import SchemaError
+from ostinato.crd.schema.schema import schema_of
 from ostinato.crd.source import TypesError, types_of
 
 __all__ = [

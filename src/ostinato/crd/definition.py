@@ -33,10 +33,10 @@ from ostinato.api.markers import (
 )
 from ostinato.api.object import KindInfo, plural_of
 from ostinato.api.version_order import by_priority
-from ostinato.crd.models import is_model
-from ostinato.crd.place import Place, SchemaError
-from ostinato.crd.schema import SchemaBuilder
-from ostinato.crd.selectable import share_alike
+from ostinato.crd.schema.models import is_model
+from ostinato.crd.schema.place import Place, SchemaError
+from ostinato.crd.schema.schema import SchemaBuilder
+from ostinato.crd.schema.selectable import share_alike
 
 Json = dict[str, Any]
 T = TypeVar("T", bound=type)

@@ -6,16 +6,16 @@ Manager(leader_election="widgets", health=":8081", metrics=":8080").add(widgets)
 
 from ostinato.manager.connecting import Connect, Purpose
 from ostinato.manager.connections import CacheOptions
-from ostinato.manager.elector import LeadershipLost
-from ostinato.manager.event_recorders import CoreEventRecorder, EventRecorder
-from ostinato.manager.events import Events
+from ostinato.manager.election.elector import LeadershipLost
+from ostinato.manager.election.settings import LeaderElection
+from ostinato.manager.events.events import Events
+from ostinato.manager.events.recorders import CoreEventRecorder, EventRecorder
 from ostinato.manager.group import Stopped
 from ostinato.manager.health import Check
-from ostinato.manager.leader_election import LeaderElection
 from ostinato.manager.lifecycle import ShutdownTimedOut
 from ostinato.manager.logs import JsonFormatter, ReconcileFilter, TextFormatter, configure_logging
 from ostinato.manager.manager import Manager
-from ostinato.manager.metrics import Registry
+from ostinato.manager.metrics.registry import Registry
 from ostinato.manager.running import run, serve_together
 
 __all__ = [

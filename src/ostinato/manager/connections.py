@@ -19,9 +19,9 @@ from ostinato.client.transport.exchange import WarningHandler
 from ostinato.client.transport.protocol import Transport
 from ostinato.client.views import View, view_of
 from ostinato.manager.connecting import Connect, Purpose
-from ostinato.manager.events import Events
-from ostinato.manager.fence import Fence, FencedTransport
-from ostinato.manager.metrics import Tallies
+from ostinato.manager.election.fence import Fence, FencedTransport
+from ostinato.manager.events.events import Events
+from ostinato.manager.metrics.registry import Tallies
 from ostinato.manager.tracing import traced
 from ostinato.world import World
 

@@ -24,7 +24,7 @@ from ostinato.cache.informers import Settings
 from ostinato.client.config.config import Config
 from ostinato.manager.connecting import Connect
 from ostinato.manager.connections import CacheOptions
-from ostinato.manager.leader_election import LeaderElection
+from ostinato.manager.election.settings import LeaderElection
 
 
 class Choices(msgspec.Struct, frozen=True, kw_only=True):

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ostinato.cache.informers import Informers
-from ostinato.manager.election import Election
-from ostinato.manager.elector import LeadershipLost
+from ostinato.manager.election.election import Election
+from ostinato.manager.election.elector import LeadershipLost
 from ostinato.manager.endpoints import Endpoint
 from ostinato.manager.groups import Groups
 from ostinato.world import Clock, Timeout

@@ -36,21 +36,21 @@ from ostinato.client.transport.exchange import WarningHandler
 from ostinato.controller.builder import Builder
 from ostinato.controller.options import ControllerOptions
 from ostinato.controller.runnable import Recorder, Runnable, Surroundings
-from ostinato.manager import exposition
-from ostinato.manager.announcing import Announcer
 from ostinato.manager.connecting import Connect, over_http
 from ostinato.manager.connections import CacheOptions, Connections, Identity
-from ostinato.manager.election import Election
+from ostinato.manager.election.announcing import Announcer
+from ostinato.manager.election.election import Election
+from ostinato.manager.election.fence import Fence
+from ostinato.manager.election.settings import LeaderElection, identity
 from ostinato.manager.endpoints import Answer, Endpoint, Query
-from ostinato.manager.fence import Fence
 from ostinato.manager.group import Stopped
 from ostinato.manager.groups import Groups, is_webhook, needs_leader_election
 from ostinato.manager.health import Check, Checks
 from ostinato.manager.hosting import Choices, current_host
-from ostinato.manager.leader_election import LeaderElection, identity
 from ostinato.manager.lifecycle import Lifecycle, Parts
-from ostinato.manager.metrics import Registry, cache_families
-from ostinato.manager.process_metrics import process_families
+from ostinato.manager.metrics import exposition
+from ostinato.manager.metrics.process import process_families
+from ostinato.manager.metrics.registry import Registry, cache_families
 from ostinato.manager.running import run
 from ostinato.manager.tracing import spans
 from ostinato.world import World

@@ -22,12 +22,12 @@ from ostinato.api.gvk import GroupKind, GroupVersion, NamespacedName
 from ostinato.api.labels import Selector, SelectorError, from_label_selector, nothing
 from ostinato.api.meta import LabelSelector
 from ostinato.api.object import Object, kind_of
-from ostinato.cache.entry import Entry
 from ostinato.cache.events import Deleted, Event, Updated
 from ostinato.cache.readable import Readable
+from ostinato.cache.store.entry import Entry
 from ostinato.client.views import View
-from ostinato.controller.handlers import Handler, Keys
 from ostinato.controller.runnable import Surroundings
+from ostinato.controller.sources.handlers import Handler, Keys
 from ostinato.plane.claims import CONTROLLED
 
 O = TypeVar("O", bound=Object)  # noqa: E741

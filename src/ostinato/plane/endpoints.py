@@ -21,8 +21,8 @@ from ostinato.api.struct import Struct
 from ostinato.cache import Entry, Event, Updated
 from ostinato.client.views import View
 from ostinato.controller.context import Context
-from ostinato.controller.handlers import Handler, Keys
 from ostinato.controller.runnable import Surroundings
+from ostinato.controller.sources.handlers import Handler, Keys
 from ostinato.kinds.core_v1 import Endpoints, ObjectReference, Service, ServicePort
 from ostinato.kinds.discovery_v1 import EndpointSlice
 from ostinato.plane.claimants import Selectors

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable
 from typing import Generic, TypeVar
 
-from ostinato.cache.entry import Entry
+from ostinato.cache.store.entry import Entry
 
 T = TypeVar("T")
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from ostinato.api.gvk import NamespacedName
 from ostinato.cache import CachedClient, Entry, Event, by
-from ostinato.cache.indexes import IndexBy
+from ostinato.cache.store.indexes import IndexBy
 from ostinato.kinds.discovery_v1 import EndpointSlice
 
 SERVICE_NAME: Final = "kubernetes.io/service-name"

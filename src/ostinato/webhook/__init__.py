@@ -14,15 +14,15 @@
 from __future__ import annotations
 
 from ostinato.webhook.answer import Denied
-from ostinato.webhook.bundles import CaBundles, Place
-from ostinato.webhook.certificate import Certificate, CertificateError, CertificateSource
-from ostinato.webhook.certificate_files import CertificateFiles
+from ostinato.webhook.certificates.bundles import CaBundles, Place
+from ostinato.webhook.certificates.certificate import Certificate, CertificateError, CertificateSource
+from ostinato.webhook.certificates.files import CertificateFiles
+from ostinato.webhook.certificates.made import Keeper, MadeCertificates, MemoryKeeper, SecretKeeper
+from ostinato.webhook.certificates.objects import ClientObjects, Objects
 from ostinato.webhook.configuration import ServiceEndpoint, UrlEndpoint, conversion, webhook_configurations
 from ostinato.webhook.conversion import ConversionFailed, Conversions
 from ostinato.webhook.dispatch import Dispatcher, Limits, Posted, Reply
 from ostinato.webhook.hooks import AdmissionHook, ConversionHook, HookOptions, converter, defaulter, validator
-from ostinato.webhook.made_certificates import Keeper, MadeCertificates, MemoryKeeper, SecretKeeper
-from ostinato.webhook.objects import ClientObjects, Objects
 from ostinato.webhook.request import AdmissionRequest, UserInfo
 from ostinato.webhook.server import NotServing, WebhookServer
 from ostinato.webhook.webhooks import Webhooks

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Final, Self
 from ostinato.api.errors import APIError
 from ostinato.api.time import Duration, TimeError
 from ostinato.client import TransportError
-from ostinato.webhook.bundles import CaBundles
-from ostinato.webhook.certificate import Certificate, CertificateError, CertificateSource, ServerTls
+from ostinato.webhook.certificates.bundles import CaBundles
+from ostinato.webhook.certificates.certificate import Certificate, CertificateError, CertificateSource, ServerTls
 from ostinato.webhook.dispatch import BodyTooLarge, Dispatcher, Hook, Posted
 from ostinato.world import World
 

@@ -16,9 +16,11 @@ from ostinato.api import names
 from ostinato.api.gvk import NamespacedName
 from ostinato.api.object import kind_of
 from ostinato.controller.runnable import Surroundings
-from ostinato.webhook.bundles import CaBundles, Place
-from ostinato.webhook.certificate import CertificateSource
-from ostinato.webhook.certificate_files import CertificateFiles
+from ostinato.webhook.certificates.bundles import CaBundles, Place
+from ostinato.webhook.certificates.certificate import CertificateSource
+from ostinato.webhook.certificates.files import CertificateFiles
+from ostinato.webhook.certificates.made import Keeper, MadeCertificates, MemoryKeeper, SecretKeeper
+from ostinato.webhook.certificates.objects import DEFINITION, MUTATING, VALIDATING, ClientObjects, Objects
 from ostinato.webhook.configuration import (
     Endpoint,
     ServiceEndpoint,
@@ -29,8 +31,6 @@ from ostinato.webhook.configuration import (
 from ostinato.webhook.conversion import Conversions
 from ostinato.webhook.dispatch import Dispatcher, Hook, Limits, not_a_hook, routes
 from ostinato.webhook.hooks import AdmissionHook, ConversionHook
-from ostinato.webhook.made_certificates import Keeper, MadeCertificates, MemoryKeeper, SecretKeeper
-from ostinato.webhook.objects import DEFINITION, MUTATING, VALIDATING, ClientObjects, Objects
 from ostinato.webhook.server import PORT, NotServing, WebhookServer
 from ostinato.world import World
 

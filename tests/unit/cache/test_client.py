@@ -23,8 +23,8 @@ from ostinato.cache import (
     by_label,
     own_writes,
 )
-from ostinato.cache.freshness import Written
-from ostinato.cache.own_writes import OwnWrite
+from ostinato.cache.own_writes.freshness import Written
+from ostinato.cache.own_writes.recorder import OwnWrite
 from ostinato.client import Client, MergePatch, MetadataOf, Unstructured
 from ostinato.client.transport.protocol import ConnectionLost, Request
 from ostinato.kinds.core_v1 import ConfigMap, Namespace, Secret

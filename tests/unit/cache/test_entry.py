@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from ostinato.api.codec import ObjectError, WrongKind
 from ostinato.api.gvk import NamespacedName
 from ostinato.api.object import kind_of
-from ostinato.cache.entry import Entry, Form
-from ostinato.cache.intake import Intake
+from ostinato.cache.store.entry import Entry, Form
+from ostinato.cache.store.intake import Intake
 from ostinato.client.views import MetadataOf, Unstructured
 from ostinato.kinds.core_v1 import Node, Pod, Service
 

@@ -14,7 +14,7 @@ from tests.unit.client.stage import Streamed, scripted
 
 from ostinato.api.errors import APIError, Expired, Gone, InternalError, Timeout, TooManyRequests
 from ostinato.cache import Added, Deleted, Event, FeedOptions, Informer, ReflectorOptions, Updated, by_field
-from ostinato.cache.freshness import StaleCache, Written, wait_for
+from ostinato.cache.own_writes.freshness import StaleCache, Written, wait_for
 from ostinato.client import Client
 from ostinato.client.list_watch import ERROR, INITIAL_EVENTS_END, ListOptions, RawEvent, WatchOptions
 from ostinato.client.transport.protocol import ConnectionLost, Request

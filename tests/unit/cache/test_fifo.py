@@ -7,8 +7,8 @@ from typing import Any
 
 from tests.unit.cache.test_store import pod
 
-from ostinato.cache.fifo import BATCH, CAPACITY, Bookmark, Fifo, Put, Remove, ReplacedAll
-from ostinato.cache.store import Store
+from ostinato.cache.reflector.fifo import BATCH, CAPACITY, Bookmark, Fifo, Put, Remove, ReplacedAll
+from ostinato.cache.store.store import Store
 from ostinato.world import Simulation
 
 

@@ -7,8 +7,8 @@ import asyncio
 import pytest
 from tests.unit.cache.test_store import key, pod
 
-from ostinato.cache.freshness import BeingDeleted, Freshness, Gone, Outdated, StaleCache, Written, wait_for
-from ostinato.cache.store import Store
+from ostinato.cache.own_writes.freshness import BeingDeleted, Freshness, Gone, Outdated, StaleCache, Written, wait_for
+from ostinato.cache.store.store import Store
 from ostinato.world import Simulation
 
 DELETED = {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}

@@ -307,7 +307,7 @@ def test_the_selector_that_selects_nothing_looks_at_nothing(monkeypatch: pytest.
 
 def test_a_selector_that_selects_everything_looks_at_no_labels(monkeypatch: pytest.MonkeyPatch) -> None:  # 91
     pods = lister("x/a1")
-    monkeypatch.setattr("ostinato.cache.entry.labels_from", lambda *_: pytest.fail("looked"))
+    monkeypatch.setattr("ostinato.cache.store.entry.labels_from", lambda *_: pytest.fail("looked"))
     assert found(pods.list(labels="")) == ["x/a1"]
 
 

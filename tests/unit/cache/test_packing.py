@@ -15,11 +15,11 @@ from tests.unit.cache.scripted import ScriptedServer
 from ostinato.api.gvk import NamespacedName
 from ostinato.api.object import kind_of
 from ostinato.cache import FeedOptions, Informer
-from ostinato.cache.entry import Entry, Form
-from ostinato.cache.indexes import by_field
-from ostinato.cache.intake import Intake
-from ostinato.cache.packing import LARGEST, Packer
-from ostinato.cache.store import Store
+from ostinato.cache.store.entry import Entry, Form
+from ostinato.cache.store.indexes import by_field
+from ostinato.cache.store.intake import Intake
+from ostinato.cache.store.packing import LARGEST, Packer
+from ostinato.cache.store.store import Store
 from ostinato.client.views import MetadataOf
 from ostinato.kinds.core_v1 import Pod
 from ostinato.world import Simulation
@@ -101,7 +101,7 @@ def test_of_many_that_are_like_none_few_are_compared(monkeypatch: pytest.MonkeyP
         return data
 
     packer = Packer()
-    monkeypatch.setattr("ostinato.cache.packing._differences", differences)
+    monkeypatch.setattr("ostinato.cache.store.packing._differences", differences)
     for number in range(160):
         packer.packed(pod("a", noise(number)))
     assert 3 <= compared <= 15
@@ -209,7 +209,7 @@ def test_an_informer_packs_what_changes_once_nothing_else_comes() -> None:
 
 
 def test_an_informer_does_not_wait_with_packing_when_much_has_changed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ostinato.cache.feed._MOST_UNPACKED", 4)
+    monkeypatch.setattr("ostinato.cache.reflector.feed._MOST_UNPACKED", 4)
 
     async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
         for number in range(40):

@@ -25,7 +25,7 @@ from ostinato.api.errors import (
 )
 from ostinato.api.gvk import GroupKind, GroupResource
 from ostinato.cache import FeedOptions, Informer, ReflectorOptions
-from ostinato.cache.failures import is_too_large
+from ostinato.cache.reflector.failures import is_too_large
 from ostinato.client.list_watch import BOOKMARK, ERROR, ListOptions, RawEvent, WatchOptions
 from ostinato.client.transport.backoff import Backoff
 from ostinato.client.transport.protocol import ConnectionLost, RequestTimedOut

@@ -8,11 +8,11 @@ import msgspec
 import pytest
 
 from ostinato.api.object import kind_of
-from ostinato.cache.entry import Form
-from ostinato.cache.indexes import by_field
-from ostinato.cache.intake import Intake
-from ostinato.cache.scan import Scan
-from ostinato.cache.store import Store
+from ostinato.cache.store.entry import Form
+from ostinato.cache.store.indexes import by_field
+from ostinato.cache.store.intake import Intake
+from ostinato.cache.store.scan import Scan
+from ostinato.cache.store.store import Store
 from ostinato.kinds.core_v1 import Pod
 
 NODE = ("spec", "nodeName")

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from ostinato.api.gvk import NamespacedName
 from ostinato.api.object import kind_of
 from ostinato.cache import by, by_field, by_label, by_namespace, by_owner
-from ostinato.cache.entry import Entry, Form
-from ostinato.cache.indexes import Index, IndexBy
-from ostinato.cache.intake import Intake
 from ostinato.cache.readable import together
-from ostinato.cache.store import NoSuchIndex, Store
+from ostinato.cache.store.entry import Entry, Form
+from ostinato.cache.store.indexes import Index, IndexBy
+from ostinato.cache.store.intake import Intake
+from ostinato.cache.store.store import NoSuchIndex, Store
 from ostinato.kinds.core_v1 import Pod
 
 INTAKE = Intake(Form(kind_of(Pod)))

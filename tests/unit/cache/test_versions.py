@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ostinato.cache.versions import compare, is_version, reached
+from ostinato.cache.store.resource_versions import compare, is_version, reached
 
 
 @pytest.mark.parametrize("text", ["1", "9", "10", "184467440737095516151844674407370955161"])

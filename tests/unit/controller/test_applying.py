@@ -13,12 +13,13 @@ from ostinato.api.errors import Conflict
 from ostinato.api.gvk import NamespacedName
 from ostinato.api.meta import ObjectMeta
 from ostinato.api.owners import AlreadyOwned, OwnerError, controller_of, is_controlled_by
-from ostinato.cache.freshness import StaleCache, Written
-from ostinato.cache.indexes import by_owner
+from ostinato.cache.own_writes.freshness import StaleCache, Written
+from ostinato.cache.store.indexes import by_owner
 from ostinato.client import Unstructured
 from ostinato.client.views import view_of
-from ostinato.controller import Context, ForeignObject, Reconcile, applying, controller
-from ostinato.controller.applying import Applier, contains
+from ostinato.controller import Context, ForeignObject, Reconcile, controller
+from ostinato.controller.objects import applying
+from ostinato.controller.objects.applying import Applier, contains
 from ostinato.controller.reasons import Why
 from ostinato.kinds.apps_v1 import Deployment, DeploymentSpec
 from ostinato.kinds.core_v1 import ConfigMap, Container, LabelSelector, Namespace, PodSpec, PodTemplateSpec, Secret

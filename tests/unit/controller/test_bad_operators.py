@@ -14,7 +14,7 @@ from ostinato.api.meta import Condition, ObjectMeta
 from ostinato.api.object import CustomResource
 from ostinato.api.struct import Struct
 from ostinato.controller import Context, StartupSource, Surroundings, Task, Watch, controller, on_update, where
-from ostinato.controller.steps import Measured
+from ostinato.controller.guards.steps import Measured
 from ostinato.kinds.core_v1 import ConfigMap
 from ostinato.world import Clock
 

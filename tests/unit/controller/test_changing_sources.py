@@ -25,7 +25,7 @@ from ostinato.controller import (
     KindSource,
     Request,
 )
-from ostinato.controller.sources import Sink
+from ostinato.controller.sources.sources import Sink
 from ostinato.kinds.core_v1 import ConfigMap, Namespace
 
 

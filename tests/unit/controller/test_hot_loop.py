@@ -9,11 +9,11 @@ import pytest
 from tests.unit.controller.stage import Stage, Widget, config_map, staged, widget
 
 from ostinato.cache import CachedClient, Informers
-from ostinato.cache.own_writes import OwnWrite
+from ostinato.cache.own_writes.recorder import OwnWrite
 from ostinato.client import Client, MergePatch
 from ostinato.controller import Builder, Context, Request, Result, controller
-from ostinato.controller.differences import differences, digest
-from ostinato.controller.hot_loop import HotLoopGuard
+from ostinato.controller.guards.differences import differences, digest
+from ostinato.controller.guards.hot_loop import HotLoopGuard
 from ostinato.controller.reasons import Why
 from ostinato.kinds.core_v1 import ConfigMap
 from ostinato.server.core import Server

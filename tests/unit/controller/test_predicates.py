@@ -10,8 +10,8 @@ from tests.unit.controller.stage import Widget
 
 from ostinato.api.object import kind_of
 from ostinato.cache import Added, Deleted, Event, Updated
-from ostinato.cache.entry import Entry, Form
-from ostinato.cache.intake import Intake
+from ostinato.cache.store.entry import Entry, Form
+from ostinato.cache.store.intake import Intake
 from ostinato.controller import (
     Predicate,
     added,

@@ -48,7 +48,7 @@ from ostinato.controller import (
     having_labels,
 )
 from ostinato.controller.reasons import Cause
-from ostinato.controller.sources import Sink
+from ostinato.controller.sources.sources import Sink
 from ostinato.kinds.core_v1 import ConfigMap
 from ostinato.queue import LOW_PRIORITY
 from ostinato.world import Simulation, World
@@ -285,8 +285,8 @@ def test_owners_count_by_group_and_kind(
 ) -> None:
     from ostinato.api.codec import to_json
     from ostinato.api.object import kind_of
-    from ostinato.cache.entry import Form
-    from ostinato.cache.intake import Intake
+    from ostinato.cache.store.entry import Form
+    from ostinato.cache.store.intake import Intake
 
     entry = Intake(Form(kind_of(ConfigMap))).entry(to_json(owned("x", *references)))
     handler = ForOwner(Widget, **options)

@@ -15,8 +15,8 @@ from ostinato.api.gvk import GroupResource, NamespacedName
 from ostinato.api.markers import Foreign, marked
 from ostinato.api.object import CustomResource
 from ostinato.cache import SyncError
-from ostinato.cache.freshness import Expectation, Written
-from ostinato.cache.own_writes import recording
+from ostinato.cache.own_writes.freshness import Expectation, Written
+from ostinato.cache.own_writes.recorder import recording
 from ostinato.client.views import Unstructured, view_of
 from ostinato.controller import (
     Builder,
@@ -35,7 +35,7 @@ from ostinato.controller import (
     controller,
     current_reconcile,
 )
-from ostinato.controller.remedy import remedy_for
+from ostinato.controller.guards.remedy import remedy_for
 from ostinato.kinds.core_v1 import ConfigMap
 from ostinato.queue import Family
 

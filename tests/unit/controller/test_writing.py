@@ -13,7 +13,7 @@ from tests.unit.controller.stage import Stage, Widget, staged, widget
 from ostinato.api.errors import AlreadyExists, Conflict, Timeout
 from ostinato.api.meta import ObjectMeta
 from ostinato.api.owners import set_controller_reference
-from ostinato.cache.indexes import OWNER
+from ostinato.cache.store.indexes import OWNER
 from ostinato.client import MergePatch
 from ostinato.client.transport.protocol import ConnectionLost, DeadlinePassed, Request, RequestTimedOut, Unreachable
 from ostinato.controller import Context, controller

@@ -16,7 +16,7 @@ from ostinato.api.quantity import Quantity
 from ostinato.api.struct import Struct
 from ostinato.api.time import Duration, Time
 from ostinato.crd import SchemaError, schema_of
-from ostinato.crd.defaults import misfit
+from ostinato.crd.schema.defaults import misfit
 
 COUNTER = itertools.count()
 

@@ -38,7 +38,7 @@ from ostinato.api.markers import (
 )
 from ostinato.api.struct import Struct
 from ostinato.crd import SchemaError, schema_of
-from ostinato.crd.patterns import _guess, matches, pattern_problem
+from ostinato.crd.schema.patterns import _guess, matches, pattern_problem
 from ostinato.kinds.apiextensions_v1 import JSONSchemaProps
 from ostinato.kinds.apps_v1 import Deployment
 

@@ -52,11 +52,11 @@ from ostinato.api.quantity import Quantity
 from ostinato.api.struct import Struct
 from ostinato.api.time import Duration, MicroTime, Time
 from ostinato.crd import schema_of
-from ostinato.crd.cel_names import cel_name
-from ostinato.crd.place import Place
-from ostinato.crd.reading import read
-from ostinato.crd.scalars import DURATION_PATTERN, QUANTITY_PATTERN
-from ostinato.crd.schema import SchemaBuilder
+from ostinato.crd.schema.cel_names import cel_name
+from ostinato.crd.schema.place import Place
+from ostinato.crd.schema.reading import read
+from ostinato.crd.schema.scalars import DURATION_PATTERN, QUANTITY_PATTERN
+from ostinato.crd.schema.schema import SchemaBuilder
 from ostinato.kinds.core_v1 import ContainerPort, PodTemplateSpec
 
 OPEN = {"x-kubernetes-preserve-unknown-fields": True}

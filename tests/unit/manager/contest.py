@@ -16,10 +16,10 @@ from ostinato.client import Client
 from ostinato.client.transport.protocol import ConnectionLost, DeadlinePassed, Request, RequestTimedOut
 from ostinato.kinds.coordination_v1 import Lease
 from ostinato.kinds.core_v1 import Namespace
-from ostinato.manager.election import Election
-from ostinato.manager.elector import LeadershipLost
-from ostinato.manager.fence import Fence, FencedTransport
-from ostinato.manager.leader_election import LeaderElection
+from ostinato.manager.election.election import Election
+from ostinato.manager.election.elector import LeadershipLost
+from ostinato.manager.election.fence import Fence, FencedTransport
+from ostinato.manager.election.settings import LeaderElection
 from ostinato.server.core import Server
 from ostinato.server.store.log_memory import MemoryLog
 from ostinato.server.transport import InProcessTransport

@@ -10,10 +10,10 @@ from tests.unit.on_a_server import on_a_server
 from ostinato.client import Client
 from ostinato.client.transport.protocol import Request
 from ostinato.kinds.coordination_v1 import Lease
-from ostinato.manager.elector import Elector
-from ostinato.manager.fence import Fence
-from ostinato.manager.leader_election import LeaderElection
-from ostinato.manager.lease import LeaseLock
+from ostinato.manager.election.elector import Elector
+from ostinato.manager.election.fence import Fence
+from ostinato.manager.election.lease import LeaseLock
+from ostinato.manager.election.settings import LeaderElection
 from ostinato.server.core import Server
 from ostinato.server.transport import InProcessTransport
 from ostinato.world import Simulation

@@ -14,9 +14,9 @@ from ostinato.api.meta import ObjectMeta
 from ostinato.client import Client, Unstructured
 from ostinato.kinds import events_v1
 from ostinato.kinds.core_v1 import ConfigMap, Event, Namespace, Node, ObjectReference
-from ostinato.manager.event_books import MOST_REMEMBERED
-from ostinato.manager.event_counts import CountBook
-from ostinato.manager.events import Events
+from ostinato.manager.events.books import MOST_REMEMBERED
+from ostinato.manager.events.counts import CountBook
+from ostinato.manager.events.events import Events
 from ostinato.server.core import Server
 from ostinato.server.store.log_memory import MemoryLog
 from ostinato.server.transport import InProcessTransport

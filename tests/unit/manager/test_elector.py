@@ -11,9 +11,9 @@ from ostinato.api.errors import Forbidden
 from ostinato.api.gvk import GroupResource
 from ostinato.client.transport.protocol import ConnectionLost, DeadlinePassed, Request, RequestTimedOut
 from ostinato.kinds.coordination_v1 import Lease
-from ostinato.manager.elector import Elector, LeadershipLost
-from ostinato.manager.fence import Fence, FencedTransport
-from ostinato.manager.leader_election import LeaderElection, identity
+from ostinato.manager.election.elector import Elector, LeadershipLost
+from ostinato.manager.election.fence import Fence, FencedTransport
+from ostinato.manager.election.settings import LeaderElection, identity
 from ostinato.world import Simulation
 
 

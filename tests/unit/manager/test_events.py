@@ -13,10 +13,10 @@ from ostinato.client.transport.protocol import ConnectionLost, Request
 from ostinato.kinds.core_v1 import ConfigMap, Node
 from ostinato.kinds.core_v1 import Event as CoreEvent
 from ostinato.kinds.events_v1 import Event
-from ostinato.manager import events
-from ostinato.manager.event_books import MOST_REMEMBERED, SpamFilter
-from ostinato.manager.event_series import SeriesBook
-from ostinato.manager.events import Events
+from ostinato.manager.events import events
+from ostinato.manager.events.books import MOST_REMEMBERED, SpamFilter
+from ostinato.manager.events.events import Events
+from ostinato.manager.events.series import SeriesBook
 from ostinato.world import Simulation
 
 A = ConfigMap(metadata=ObjectMeta(name="a", namespace="default", uid="u1"))

@@ -11,9 +11,9 @@ from ostinato.api.object import kind_of
 from ostinato.cache.informers import Informers, Settings
 from ostinato.client.transport import metrics as names
 from ostinato.kinds.core_v1 import ConfigMap, Namespace
-from ostinato.manager.exposition import number
-from ostinato.manager.metrics import Registry, Tallies, cache_families
-from ostinato.manager.process_metrics import process_families
+from ostinato.manager.metrics.exposition import number
+from ostinato.manager.metrics.process import process_families
+from ostinato.manager.metrics.registry import Registry, Tallies, cache_families
 from ostinato.queue import Family, Sample
 
 

@@ -23,9 +23,9 @@ from ostinato.client.transport.protocol import Request
 from ostinato.controller.runnable import Surroundings, Task
 from ostinato.kinds.coordination_v1 import Lease
 from ostinato.manager import LeaderElection, Manager, run, serve_together
-from ostinato.manager.election import Election
+from ostinato.manager.election.election import Election
+from ostinato.manager.election.fence import Fence
 from ostinato.manager.endpoints import Endpoint, parse_address
-from ostinato.manager.fence import Fence
 from ostinato.manager.signals import stop_on_signals
 from ostinato.server.core import Server
 from ostinato.server.store.log_memory import MemoryLog

@@ -7,7 +7,7 @@ from typing import Generic, TypeVar
 from tests.unit.manager.stage import Stage
 
 from ostinato.kinds import core_v1, events_v1
-from ostinato.manager.events import Events
+from ostinato.manager.events.events import Events
 
 E = TypeVar("E", core_v1.Event, events_v1.Event)
 

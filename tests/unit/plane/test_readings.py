@@ -5,7 +5,7 @@ from tests.unit.plane.stage import Stage, on_stage
 from ostinato.api.codec import from_dict
 from ostinato.api.labels import from_set
 from ostinato.api.owners import controller_reference_to
-from ostinato.cache.entry import Entry
+from ostinato.cache.store.entry import Entry
 from ostinato.client import MergePatch
 from ostinato.controller import Context, Request
 from ostinato.kinds.core_v1 import ConfigMap

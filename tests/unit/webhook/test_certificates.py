@@ -34,9 +34,9 @@ from ostinato.webhook import (
     SecretKeeper,
     WebhookServer,
 )
-from ostinato.webhook.certificate import ServerTls
-from ostinato.webhook.certificate_maker import facts_of, make_certificate, still_trusted
-from ostinato.webhook.objects import DEFINITION, MUTATING, SECRET, VALIDATING
+from ostinato.webhook.certificates.certificate import ServerTls
+from ostinato.webhook.certificates.maker import facts_of, make_certificate, still_trusted
+from ostinato.webhook.certificates.objects import DEFINITION, MUTATING, SECRET, VALIDATING
 from ostinato.world import Limits, Simulation, World
 
 DAY = 86_400.0

@@ -20,8 +20,8 @@ from ostinato.webhook import (
     validator,
     webhook_configurations,
 )
-from ostinato.webhook.bundles import Place
-from ostinato.webhook.objects import DEFINITION, MUTATING, VALIDATING
+from ostinato.webhook.certificates.bundles import Place
+from ostinato.webhook.certificates.objects import DEFINITION, MUTATING, VALIDATING
 
 SERVICE = ServiceEndpoint("widgets-system", "widgets")
 

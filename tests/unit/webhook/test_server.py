@@ -43,8 +43,8 @@ from ostinato.webhook import (
     defaulter,
     validator,
 )
-from ostinato.webhook.certificate_maker import make_certificate
-from ostinato.webhook.objects import SECRET, VALIDATING
+from ostinato.webhook.certificates.maker import make_certificate
+from ostinato.webhook.certificates.objects import SECRET, VALIDATING
 from ostinato.webhook.server import _seconds
 from ostinato.world import World
 

@@ -34,8 +34,8 @@ from ostinato.api.markers import (
 )
 from ostinato.api.object import plural_of
 from ostinato.api.struct import wire_name
-from ostinato.crd.defaults import filled, told_struct
 from ostinato.crd.definition import APPROVAL
+from ostinato.crd.schema.defaults import filled, told_struct
 from ostinato.crd.source.annotation import Annotation, annotation_of, markers_of
 from ostinato.crd.source.names import attribute_names, class_name, kind_class_name, singular
 from ostinato.crd.source.text import WIDTH, docstring, literal, wrapped

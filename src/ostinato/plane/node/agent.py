@@ -18,7 +18,7 @@ from ostinato.api.errors import Conflict, NotFound
 from ostinato.api.gvk import NamespacedName
 from ostinato.api.time import Time
 from ostinato.cache import Event, Updated
-from ostinato.cache.versions import reached
+from ostinato.cache.store.resource_versions import reached
 from ostinato.client.patching import StrategicMergePatch
 from ostinato.controller import Channel, Context, Request, Result
 from ostinato.kinds.core_v1 import Pod, PodStatus

@@ -12,8 +12,8 @@ from collections.abc import Callable, Collection
 import msgspec
 
 from ostinato.api.struct import Struct
-from ostinato.cache.entry import Entry
 from ostinato.cache.events import Added, Deleted, Event, Updated
+from ostinato.cache.store.entry import Entry
 from ostinato.plane.scheduler.events import NODE, POD, Action, ClusterEvent, node_changes, pod_changes
 from ostinato.plane.scheduler.nodes import NodeFacts, read_node
 from ostinato.plane.scheduler.nominator import Nominator

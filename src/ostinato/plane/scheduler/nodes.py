@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from ostinato.api.struct import Struct
-from ostinato.cache.entry import Entry
+from ostinato.cache.store.entry import Entry
 from ostinato.plane.resources import PODS, RawAmounts, Resources, amounts_of
 from ostinato.plane.scheduler.pods import PodInfo
 from ostinato.plane.taints import PREFER_NO_SCHEDULE, Taint

@@ -13,8 +13,8 @@ import msgspec
 from ostinato.api.gvk import NamespacedName
 from ostinato.api.labels import Selector, nothing
 from ostinato.api.object import Object
-from ostinato.cache.entry import Entry
 from ostinato.cache.informers import Informers
+from ostinato.cache.store.entry import Entry
 from ostinato.kinds.apps_v1 import ReplicaSet, StatefulSet
 from ostinato.kinds.core_v1 import (
     Namespace,

@@ -16,7 +16,7 @@ import msgspec
 
 from ostinato.api.gvk import NamespacedName
 from ostinato.api.struct import Struct
-from ostinato.cache.entry import Entry
+from ostinato.cache.store.entry import Entry
 from ostinato.kinds.core_v1 import NodeSelector, NodeSelectorTerm, PreferredSchedulingTerm
 from ostinato.plane import node_terms
 from ostinato.plane.node_terms import Matches

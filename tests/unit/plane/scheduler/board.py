@@ -15,8 +15,8 @@ from typing import Any, TypeVar
 import msgspec
 
 from ostinato.api.object import Object, kind_of
-from ostinato.cache.entry import Entry, Form
-from ostinato.cache.intake import Intake
+from ostinato.cache.store.entry import Entry, Form
+from ostinato.cache.store.intake import Intake
 from ostinato.kinds.core_v1 import Node, Pod
 from ostinato.plane.scheduler import default_plugins
 from ostinato.plane.scheduler.framework import Found, Framework, NoFit, Profile

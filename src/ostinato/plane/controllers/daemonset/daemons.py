@@ -11,7 +11,7 @@ import msgspec
 from ostinato.api.gvk import NamespacedName
 from ostinato.api.struct import Struct
 from ostinato.api.time import Time
-from ostinato.cache.entry import Entry
+from ostinato.cache.store.entry import Entry
 from ostinato.kinds.apps_v1 import DaemonSet
 from ostinato.kinds.core_v1 import Affinity, NodeAffinity, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, Pod
 from ostinato.plane.controllers.daemonset.placement import tolerations

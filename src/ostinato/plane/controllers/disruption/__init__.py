@@ -11,11 +11,11 @@ from typing import Any
 
 from ostinato.api.gvk import NamespacedName
 from ostinato.api.quoting import quote
-from ostinato.cache.entry import Entry
 from ostinato.cache.events import Deleted, Event, Updated
+from ostinato.cache.store.entry import Entry
 from ostinato.client.views import View
-from ostinato.controller.handlers import Handler, Keys
 from ostinato.controller.runnable import Recorder, Surroundings
+from ostinato.controller.sources.handlers import Handler, Keys
 from ostinato.kinds.policy_v1 import PodDisruptionBudget
 from ostinato.manager import Manager
 from ostinato.plane.claimants import Selectors

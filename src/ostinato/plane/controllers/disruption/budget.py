@@ -20,8 +20,8 @@ from ostinato.api.intstr import IntOrStringError, scaled_value
 from ostinato.api.labels import SelectorError
 from ostinato.api.meta import Condition, OwnerReference
 from ostinato.api.time import Time
-from ostinato.cache.entry import Entry
 from ostinato.cache.reads import Question
+from ostinato.cache.store.entry import Entry
 from ostinato.client.transport.protocol import TransportError
 from ostinato.client.views import view_of
 from ostinato.controller import Context, Request, Result

@@ -15,7 +15,7 @@ from typing import Final, TypeVar
 
 from ostinato.api.errors import NAMESPACE_TERMINATING, AlreadyExists, APIError, Forbidden
 from ostinato.api.labels import SelectorError
-from ostinato.cache.entry import Entry
+from ostinato.cache.store.entry import Entry
 from ostinato.client.patching import StrategicMergePatch
 from ostinato.controller import Context, Request, Result
 from ostinato.kinds.apps_v1 import ControllerRevision, StatefulSet

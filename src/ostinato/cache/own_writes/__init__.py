@@ -1,0 +1,1 @@
+"""Own writes: how a controller reads what it wrote. See docs/concepts/cache.md."""

@@ -1,0 +1,1 @@
+"""Reflector: lists and watches one collection, through a FIFO into a store."""

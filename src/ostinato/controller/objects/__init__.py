@@ -1,0 +1,1 @@
+"""Operations on objects: apply, adopt, finalize, write status, judge readiness."""

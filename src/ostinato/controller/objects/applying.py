@@ -1,0 +1,251 @@
+"""Applying: objects as their owner wants them, with no request where nothing is to be done.
+
+- An object is applied (server-side apply) in the name of the controller, which takes the fields that it sets.
+- With an owner, the object refers to it as the one that manages it, and goes when it goes. One that exists already and
+  that the owner does not manage is refused (`ForeignObject`) unless it is to be adopted. One of an earlier owner of the
+  same name is about to go with that one, and is waited for (`StillOwned`).
+- What was applied before, and is as it was applied, is not sent again. That is known if the kind is watched: the object
+  has still the version or the generation that it had, or all fields that were applied have their values.
+- `prune` deletes what the owner manages and no longer wants.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections import OrderedDict
+from collections.abc import Iterable
+from contextlib import suppress
+from hashlib import blake2b
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from ostinato.api import access
+from ostinato.api.access import AnyObject
+from ostinato.api.codec import to_dict, to_json
+from ostinato.api.gvk import GroupVersionKind, NamespacedName
+from ostinato.api.meta import OwnerReference
+from ostinato.api.object import Object, kind_of
+from ostinato.api.owners import AlreadyOwned, OwnerError, controller_of, set_controller_reference
+from ostinato.cache.client import CachedClient
+from ostinato.cache.reader import NotWatched
+from ostinato.cache.store.entry import Entry
+from ostinato.cache.store.indexes import OWNER
+from ostinato.cache.store.store import NoSuchIndex
+from ostinato.client.arguments import check_object, told
+from ostinato.client.requests import view_like
+from ostinato.client.views import MetadataOf, PartialObjectMetadata, View
+
+A = TypeVar("A", bound=AnyObject)
+
+_MOST_REMEMBERED: Final = 200_000
+_FEW: Final = 1_000  # that are remembered without a look at which of them are still there
+_METADATA: Final = ("labels", "annotations", "ownerReferences", "finalizers")
+
+
+class ForeignObject(OwnerError):  # noqa: N818 - what is the matter
+    """The object exists, and is not managed by who wants to apply it."""
+
+    def __init__(self, instance: AnyObject, owner: AnyObject) -> None:
+        super().__init__(
+            f"{access.describe(instance)} exists and is not managed by {access.describe(owner)}; "
+            "apply it with adopt=True, delete it, or take another name"
+        )
+
+
+class StillOwned(AlreadyOwned):
+    """The object is that of an owner that was deleted, and whose name the owner of now has."""
+
+    def __init__(self, instance: AnyObject, owner: OwnerReference) -> None:
+        OwnerError.__init__(
+            self,
+            f"{access.describe(instance)} is still that of an earlier {owner.kind} {owner.name} (uid {owner.uid}), "
+            "and goes with it when garbage is collected",
+        )
+        self.owner = owner
+
+
+class _Applied(msgspec.Struct, frozen=True, gc=False):
+    """What was applied, as a digest, and what the object was then."""
+
+    document: bytes
+    uid: str
+    resource_version: str
+    generation: int
+
+
+class Applier:
+    """The applies of one controller."""
+
+    def __init__(self, client: CachedClient, field_manager: str) -> None:
+        self._client = client
+        self._manager = field_manager
+        self._applied: OrderedDict[tuple[GroupVersionKind, NamespacedName], _Applied] = OrderedDict()
+        self._many = _FEW  # of them, before those that have gone are looked for
+
+    async def apply(self, instance: A, *, owner: AnyObject | None, force: bool, adopt: bool) -> A:
+        wanted = self._owned(instance, owner)
+        view = view_like(wanted)
+        key = access.key(wanted)
+        known, entry = await self._cached(view, key)
+        place = (view.gvk, key)
+        document = _digest(wanted)
+        applied = self._applied.get(place)
+        if entry is not None and _is_untouched(applied, document, entry):
+            untouched: A = entry.read(view)
+            return untouched
+        if owner is not None and not adopt:
+            await self._check_owner(wanted, owner, view, known=known, entry=entry)
+        if entry is not None and self._is_applied(applied, document, entry, wanted):
+            unchanged: A = entry.read(view)
+            return unchanged
+        answer = await self._client.apply(wanted, force=force, field_manager=self._manager)
+        self._remember(place, document, answer)
+        return answer
+
+    async def prune(self, owner: AnyObject, keep: Iterable[AnyObject], kinds: Iterable[View[Any]]) -> None:
+        """Delete the objects of these kinds that the owner manages, but for those to keep."""
+        # An object that names no namespace is in its owner's; if that is in none, it may be in any.
+        home, uid = access.namespace(owner), access.uid(owner)
+        kept = {(view_like(each).gvk.group_kind, access.namespace(each) or home, access.name(each)) for each in keep}
+        for view in kinds:
+            for found in await self._managed(view, owner):
+                controller = controller_of(found)
+                if controller is None or controller.uid != uid or access.is_being_deleted(found):
+                    continue
+                kind, name = view.gvk.group_kind, access.name(found)
+                if kept.isdisjoint(((kind, access.namespace(found), name), (kind, "", name))):
+                    await self._client.delete(found, propagation="Background", missing_ok=True)
+                    self._applied.pop((view.gvk, access.key(found)), None)
+
+    async def _managed(self, view: View[Any], owner: AnyObject) -> list[PartialObjectMetadata]:
+        metadata, namespace = MetadataOf(view), access.namespace(owner)
+        with suppress(NoSuchIndex, NotWatched):
+            return list(await self._client.list(metadata, namespace=namespace, index=(OWNER, access.uid(owner))))
+        return list(await self._client.list(metadata, namespace=namespace))
+
+    def _owned(self, instance: A, owner: AnyObject | None) -> A:
+        """A copy, in the namespace of its owner or of the client if it names none, and with a reference to its owner.
+
+        Nothing but fields of the metadata is set, so nothing below them is copied.
+        """
+        check_object(instance, "apply")
+        wanted = copy.copy(instance)
+        if isinstance(wanted, Object):
+            wanted.metadata = copy.copy(wanted.metadata)
+        elif isinstance(wanted.get("metadata"), dict):
+            wanted["metadata"] = wanted["metadata"].copy()
+        if owner is not None and not isinstance(owner, Object | dict):
+            raise TypeError(
+                f"owner: {told(owner)} is no object: give the one that is to manage {access.describe(instance)}"
+            )
+        if not access.namespace(wanted):
+            self._place(wanted, "" if owner is None else access.namespace(owner))
+        if owner is not None:
+            set_controller_reference(owner, wanted)
+        return wanted
+
+    def _place(self, wanted: AnyObject, home: str) -> None:
+        """Name the namespace that the object will be in: under another key, nobody would find it in the cache."""
+        if isinstance(wanted, Object):
+            if kind_of(wanted).namespaced:
+                wanted.metadata.namespace = home or self._client.live.namespace
+        elif home or self._is_namespaced(view_like(wanted)):
+            access.writable_metadata(wanted)["namespace"] = home or self._client.live.namespace
+
+    def _is_namespaced(self, view: View[Any]) -> bool:
+        """Whether a cache knows the kind to be so."""
+        return any(each.info is not None and each.info.namespaced for each in self._client.informers.all(view.gvk))
+
+    async def _cached(self, view: View[Any], key: NamespacedName) -> tuple[bool, Entry | None]:
+        """Whether the cache knows of the object, and what it has of it."""
+        await self._client.fresh(view, key)
+        for informer in self._client.informers.all(view.gvk):
+            if informer.has_synced and not informer.has_stopped and not informer.metadata_only:
+                entry = informer.store.get(key)
+                complete = (
+                    informer.complete and informer.selector is None and informer.feed_of(key.namespace) is not None
+                )
+                if entry is not None or complete:
+                    return True, entry
+        return False, None
+
+    async def _check_owner(
+        self, wanted: AnyObject, owner: AnyObject, view: View[Any], *, known: bool, entry: Entry | None
+    ) -> None:
+        if known:
+            if entry is None:
+                return
+            controller = entry.controller
+        else:
+            found = await self._client.live.get(MetadataOf(view), access.key(wanted), missing=None)
+            if found is None:
+                return
+            controller = controller_of(found)
+        if controller is None:
+            raise ForeignObject(wanted, owner)
+        if controller.uid != access.uid(owner):
+            raise (StillOwned if _is_earlier(controller, owner) else AlreadyOwned)(wanted, controller)
+
+    def _is_applied(self, applied: _Applied | None, document: bytes, entry: Entry, wanted: AnyObject) -> bool:
+        """Whether the object is, in what was applied, as it was when the very same was applied."""
+        if applied is None or applied.document != document or applied.uid != entry.uid:
+            return False
+        fields = to_dict(wanted) if isinstance(wanted, Object) else wanted
+        if applied.generation and applied.generation == entry.generation:
+            metadata = fields.get("metadata") or {}
+            fields = {"metadata": {name: metadata[name] for name in _METADATA if name in metadata}}
+        return contains(entry.dict(), fields)
+
+    def _remember(self, place: tuple[GroupVersionKind, NamespacedName], document: bytes, answer: AnyObject) -> None:
+        self._applied[place] = _Applied(
+            document, access.uid(answer), access.resource_version(answer), access.generation(answer)
+        )
+        self._applied.move_to_end(place)
+        if len(self._applied) > _MOST_REMEMBERED:
+            self._applied.popitem(last=False)
+        elif len(self._applied) > self._many:
+            self._forget_gone()
+
+    def _forget_gone(self) -> None:
+        """Forget what is not cached, or no longer."""
+        informers = self._client.informers
+        for place in [*self._applied]:
+            gvk, key = place
+            if not any(key in informer.store for informer in informers.all(gvk)):
+                del self._applied[place]
+        self._many = max(_FEW, 2 * len(self._applied))
+
+
+def _is_earlier(reference: OwnerReference, owner: AnyObject) -> bool:
+    """Whether another object is referred to that has the place of this one."""
+    gvk, group = access.gvk(owner), reference.api_version.rpartition("/")[0]
+    return (group, reference.kind, reference.name) == (gvk.group, gvk.kind, access.name(owner))
+
+
+def _is_untouched(applied: _Applied | None, document: bytes, entry: Entry) -> bool:
+    """Whether nothing at all has happened since the very same, owner included, was applied."""
+    return (
+        applied is not None
+        and applied.resource_version == entry.resource_version
+        and applied.document == document
+        and applied.uid == entry.uid
+    )
+
+
+def contains(actual: Any, wanted: Any) -> bool:
+    """Whether all fields that are wanted have their values. Lists have the same length, and contain item by item."""
+    if isinstance(wanted, dict):
+        if not isinstance(actual, dict):
+            return False
+        return all(name in actual and contains(actual[name], value) for name, value in wanted.items())
+    if isinstance(wanted, list):
+        if not isinstance(actual, list) or len(actual) != len(wanted):
+            return False
+        return all(contains(one, other) for one, other in zip(actual, wanted, strict=True))
+    return bool(actual == wanted) and isinstance(actual, bool) == isinstance(wanted, bool)
+
+
+def _digest(wanted: AnyObject) -> bytes:
+    document = to_json(wanted) if isinstance(wanted, Object) else msgspec.json.encode(wanted)
+    return blake2b(document, digest_size=16).digest()

@@ -1,0 +1,141 @@
+"""Status: what a controller says of an object, written only when it says something else than before.
+
+- Fields are given by their Python names, for objects that are dicts too: `available_replicas=3`. None removes one.
+- Conditions keep the time of their last transition, and know the generation that they are about.
+- `observedGeneration` is set where the status has such a field.
+- The write goes to the `status` part alone, and holds just what has changed. Where conditions change, which are one
+  list, somebody else's change of the object in between is a `Conflict`; the next reconcile does it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cache
+from typing import Any, TypeVar
+
+import msgspec
+
+from ostinato.api import access
+from ostinato.api.access import AnyObject
+from ostinato.api.conditions import set_condition
+from ostinato.api.leaves import encode_leaf
+from ostinato.api.meta import Condition
+from ostinato.api.object import Object
+from ostinato.api.patch import create_merge_patch
+from ostinato.api.shape import fields_of
+from ostinato.api.sparse import sparse
+from ostinato.api.struct import wire_name
+from ostinato.api.time import Time
+from ostinato.cache.client import CachedClient
+from ostinato.cache.own_writes.latest import Latest
+from ostinato.client.arguments import told
+from ostinato.client.patching import MergePatch
+from ostinato.client.requests import view_like
+from ostinato.client.views import PartialObjectMetadata
+
+A = TypeVar("A", bound=AnyObject)
+Json = dict[str, Any]
+
+_OBSERVED = "observedGeneration"
+
+
+class StatusWriter:
+    """The writes of one reconcile."""
+
+    def __init__(self, client: CachedClient, field_manager: str, latest: Latest) -> None:
+        self._client = client
+        self._manager = field_manager
+        self._latest = latest
+
+    async def write(self, instance: A, fields: Mapping[str, Any], conditions: Iterable[Condition]) -> A:
+        """The object as it is then; the status of the one that was given is changed as well."""
+        latest = self._latest.of(instance)
+        before = latest.status
+        after = latest.status if conditions else before.copy()  # conditions are changed where they are
+        known = _known_fields(instance)
+        for name, value in fields.items():
+            _set(after, _wire(name, known, instance), value)
+        generation = access.generation(instance)
+        if conditions:
+            _wire("conditions", known, instance)  # or the server would drop them without a word
+            self._set_conditions(after, conditions, generation)
+        if generation and (_OBSERVED in before if known is None else _OBSERVED in known.values()):
+            after[_OBSERVED] = generation
+        change: Json = create_merge_patch(before, after)
+        if not change:
+            return instance
+        patch: Json = {"status": change}
+        if "conditions" in change and latest.version:
+            patch["metadata"] = {"resourceVersion": latest.version}
+        answer: A = await self._client.patch(
+            view_like(instance),
+            access.key(instance),
+            MergePatch(patch),
+            subresource="status",
+            field_manager=self._manager,
+        )
+        latest = self._latest.wrote(instance, answer)
+        if isinstance(instance, Object):
+            instance.status = answer.status  # type: ignore[attr-defined,union-attr]  # _known_fields has looked
+        else:
+            instance["status"] = latest.status
+        return answer
+
+    def _set_conditions(self, status: Json, conditions: Iterable[Condition], generation: int) -> None:
+        holder: Json = {"status": status}
+        now = Time.of(self._client.world.clock.now())
+        for condition in conditions:
+            if not isinstance(condition, Condition):
+                raise TypeError(
+                    f"conditions: {told(condition)} is no condition; "
+                    'give Condition(type="Ready", status="True", reason="AllUp")'
+                )
+            said = condition
+            if condition.observed_generation is None and generation:
+                said = msgspec.structs.replace(condition, observed_generation=generation)
+            set_condition(holder, said, now)
+
+
+def _known_fields(instance: AnyObject) -> dict[str, str] | None:
+    """The names on the wire of the fields of the status, by their names here; None if anything goes."""
+    if not isinstance(instance, Object):
+        return None
+    cls = type(instance)
+    if isinstance(instance, PartialObjectMetadata):
+        raise TypeError(
+            f"{access.describe(instance)}: only its metadata was read, which has no status; read the whole of it first"
+        )
+    if "status" not in cls.__struct_fields__:
+        raise TypeError(
+            f"{access.describe(instance)}: the class {cls.__name__} has no status; "
+            f"give it one, e.g. status: {cls.__name__}Status | None = None"
+        )
+    return _wire_names(cls)
+
+
+@cache
+def _wire_names(cls: type[Object]) -> dict[str, str] | None:
+    shape = next(field.shape for field in fields_of(cls) if field.attribute == "status")
+    return {each.attribute: each.wire for each in shape.fields} if shape.form == "struct" else None
+
+
+def _wire(name: str, known: dict[str, str] | None, instance: AnyObject) -> str:
+    if known is None:
+        return wire_name(name)
+    wire = known.get(name)
+    if wire is None:
+        raise TypeError(
+            f"{access.describe(instance)}: its status has no field {name!r}; there are {', '.join(sorted(known))}"
+        )
+    return wire
+
+
+def _set(status: Json, wire: str, value: Any) -> None:
+    if value is None:
+        status.pop(wire, None)
+        return
+    if isinstance(value, str):
+        status[wire] = value
+        return
+    plain = sparse(value) if isinstance(value, msgspec.Struct) else value
+    status[wire] = msgspec.to_builtins(plain, enc_hook=encode_leaf)

@@ -1,0 +1,1 @@
+"""Sources, event handlers and predicates: which keys a controller enqueues, and when."""

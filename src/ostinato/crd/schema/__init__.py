@@ -1,0 +1,1 @@
+"""Structural schemas from the annotations and markers of Python classes."""

@@ -1,0 +1,23 @@
+"""Maps: what their names may be. A server knows texts alone; a map whose names are an enumeration is a struct to it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ostinato.api.markers import Doc, Example, Title
+from ostinato.crd.schema.place import Place
+from ostinato.crd.schema.reading import name_of, read
+from ostinato.crd.schema.unions import is_enumeration, values_of
+
+
+def names_in_map(core: Any, key: Any, at: Place) -> list[str]:
+    """The names that a map with such keys may have; none if they may be any."""
+    reading = read(key, at)
+    if claims := [marker for marker in reading.markers if not isinstance(marker, Doc | Example | Title)]:
+        raise at.error(f"{claims[0]!r} says nothing of the names in a map: put a Rule on the field")
+    if reading.core is str or reading.core is Any:
+        return []
+    names = values_of(reading.core) if is_enumeration(reading.core) else []
+    if not names or not all(isinstance(name, str) for name in names):
+        raise at.error(f"{name_of(core)}: names in JSON are texts: use dict[str, ...]")
+    return [str(name) for name in names]

@@ -1,0 +1,76 @@
+"""Scalars: the schemas of texts, numbers, times and enumerations."""
+
+from __future__ import annotations
+
+import datetime
+import enum
+from typing import Any, Final
+
+from ostinato.api.quantity import Quantity
+from ostinato.api.time import Duration, MicroTime, Time
+from ostinato.crd.schema.place import Place
+
+# As in the definitions that controller-gen makes, so that tools find what they know.
+QUANTITY_PATTERN: Final = (
+    r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$"
+)
+# Go's notation, all of it: what the server lets pass, `Duration` reads, if it is not too long.
+DURATION_PATTERN: Final = r"^[-+]?(0|(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+)$"
+
+_INT_OR_STRING: Final = {"anyOf": [{"type": "integer"}, {"type": "string"}], "x-kubernetes-int-or-string": True}
+_SCALARS: Final[dict[type, dict[str, Any]]] = {
+    str: {"type": "string"},
+    bool: {"type": "boolean"},
+    int: {"type": "integer"},
+    float: {"type": "number"},
+    bytes: {"type": "string", "format": "byte"},
+    datetime.datetime: {"type": "string", "format": "date-time"},
+    datetime.date: {"type": "string", "format": "date"},
+    Time: {"type": "string", "format": "date-time"},
+    MicroTime: {"type": "string", "format": "date-time"},
+    Duration: {"type": "string", "pattern": DURATION_PATTERN},
+    Quantity: {**_INT_OR_STRING, "pattern": QUANTITY_PATTERN},
+}
+_INSTEAD: Final = {  # types that have no form on the wire that others would read, and what has
+    datetime.timedelta: "Duration",
+    datetime.time: "str",
+    complex: "two fields",
+    object: "Any",
+}
+
+
+def int_or_string() -> dict[str, Any]:
+    return {**_INT_OR_STRING}
+
+
+def scalar(cls: Any, at: Place) -> dict[str, Any] | None:
+    """The schema of a scalar type; None if it is none."""
+    if not isinstance(cls, type):
+        return None
+    if cls in _SCALARS:
+        return {**_SCALARS[cls]}
+    if cls in _INSTEAD:
+        raise at.error(f"{cls.__name__} has no form in JSON that others read: use {_INSTEAD[cls]}")
+    if (cls.__module__, cls.__name__) == ("uuid", "UUID"):
+        return {"type": "string", "format": "uuid"}
+    if (cls.__module__, cls.__name__) == ("decimal", "Decimal"):
+        raise at.error("Decimal has no form in JSON that others read: use Quantity, or a text with a Pattern")
+    if issubclass(cls, enum.Flag):
+        raise at.error(f"{cls.__name__} is a set of flags: use set[...] of an enumeration with texts")
+    if issubclass(cls, enum.Enum):
+        return choices([member.value for member in cls], at)
+    return None
+
+
+def choices(values: list[Any], at: Place) -> dict[str, Any]:
+    """The schema of an enumeration."""
+    types = {type(value) for value in values}
+    if types == {str}:
+        return {"type": "string", "enum": values}
+    if types == {int}:
+        return {"type": "integer", "enum": values}
+    if types == {int, str}:
+        return {"x-kubernetes-int-or-string": True, "enum": values}
+    if types == {bool}:
+        return {"type": "boolean", "enum": values}
+    raise at.error(f"the values {values!r} are no enumeration: they must be texts or whole numbers")

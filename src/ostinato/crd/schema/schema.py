@@ -1,0 +1,334 @@
+"""Schemas from classes: what the annotations and markers of a class say, as a structural schema.
+
+- A field without a default is required. A default is told to the server where it says something (`defaults`).
+- `X | None = None` is a field that may be left out; null and nothing are the same. Where None is not the default, or in
+  the items of a list and the values of a map, None is a value of its own, and the schema says `nullable`.
+- What is said of a type stands first, and what is said of the field, after it, wins; rules add up.
+- Docstrings are descriptions (`docstrings`).
+
+What cannot be said in a structural schema is a `SchemaError` that names class and field.
+"""
+
+from __future__ import annotations
+
+import re
+import types
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Literal, TypeVar, get_args, get_origin
+
+import msgspec
+
+from ostinato.api.generics import class_of
+from ostinato.api.markers import (
+    ClientDefault,
+    Column,
+    Doc,
+    Format,
+    Immutable,
+    Inexact,
+    MapAtomic,
+    Marker,
+    Nullable,
+    PatchMerge,
+    PatchReplace,
+    PatchRetainKeys,
+    Rule,
+    Schemaless,
+    SchemaType,
+    Selectable,
+    ServerDefault,
+    add_to,
+    markers_on,
+)
+from ostinato.api.markers.constraints import MembersMarker
+from ostinato.api.object import Object
+from ostinato.crd.schema.builtin import builtin_schema
+from ostinato.crd.schema.cel_names import name_in_rules
+from ostinato.crd.schema.defaults import check_server_default, misfit, told_default
+from ostinato.crd.schema.docstrings import class_doc
+from ostinato.crd.schema.lists import check_list
+from ostinato.crd.schema.maps import names_in_map
+from ostinato.crd.schema.misuse import check_marker, check_members, check_words
+from ostinato.crd.schema.models import (
+    MISSING,
+    ModelField,
+    fields_of_model,
+    is_model,
+    is_pydantic,
+    keeps_unknown,
+    root_of,
+)
+from ostinato.crd.schema.place import Place
+from ostinato.crd.schema.reading import Reading, alternatives, name_of, read
+from ostinato.crd.schema.scalars import choices, scalar
+from ostinato.crd.schema.unions import union_schema
+
+Json = dict[str, Any]
+
+ANYTHING: Final = {"x-kubernetes-preserve-unknown-fields": True}
+_NOT_IN_DEFINITIONS: Final = (PatchMerge, PatchReplace, PatchRetainKeys)
+_LISTS: Final = (list, tuple, set, frozenset, Sequence)
+_MAPS: Final = (dict, Mapping)
+_OLD: Final = re.compile(r"\boldSelf\b")
+_PEOPLE_SAY: Final = {
+    "any": "anything",
+    "array": "a list",
+    "boolean": "true or false",
+    "int-or-string": "a number or a text",
+    "integer": "a whole number",
+    "number": "a number",
+    "object": "a map or struct",
+    "string": "a text",
+}
+
+
+def schema_of(cls: type, *, descriptions: bool = True) -> Json:
+    """The structural schema of a struct, a dataclass or a pydantic model."""
+    return SchemaBuilder(descriptions=descriptions).struct(cls, Place(cls.__name__))
+
+
+class SchemaBuilder:
+    """Makes the schema of one class, and keeps what its fields say of the definition."""
+
+    def __init__(self, *, descriptions: bool = True) -> None:
+        self.columns: list[tuple[Place, Column]] = []
+        self.selectable: list[tuple[Place, Selectable]] = []
+        self._descriptions = descriptions
+        self._open: list[Any] = []  # the classes around the one that is being read, outermost first
+
+    def struct(self, model: Any, at: Place, *, skip: Sequence[str] = ()) -> Json:
+        """The schema of a class with fields, but for those to skip (by their names on the wire)."""
+        cls: type = class_of(model)
+        at = at.of_class(cls)
+        if model in self._open:
+            way = " → ".join(class_of(each).__name__ for each in [*self._open[self._open.index(model) :], model])
+            raise at.error(
+                f"it contains itself ({way}), which no schema can say: "
+                "use dict[str, Any] or Annotated[..., Schemaless()] where it does"
+            )
+        if issubclass(cls, msgspec.Struct) and cls.__struct_config__.array_like:
+            raise at.error("it is written as a list, and others want its fields by name: leave out array_like=True")
+        self._open.append(model)
+        fields = [field for field in fields_of_model(model, at) if field.wire not in skip]
+        schema: Json = {"type": "object", **(ANYTHING if keeps_unknown(cls) else {})}
+        self._describe(schema, class_doc(cls))
+        properties, required, rules = {}, [], []
+        for field in fields:
+            place = at.of_field(field.attribute, field.wire)
+            reading = read(field.annotation, place)
+            below = properties[field.wire] = self.value(reading, place)
+            self._settle(field, reading, below, place)
+            if field.required and "default" not in below:
+                required.append(field.wire)
+            elif Immutable() in reading.markers:
+                rules.append(_not_removed(field.wire, place))
+        properties |= _tag(cls)
+        if properties:
+            schema["properties"] = properties
+        if required:
+            schema["required"] = sorted(required)
+        self._mark(schema, (*_class_markers(cls, fields, schema, at), *rules), at)
+        self._open.pop()
+        return schema
+
+    def value(self, reading: Reading, at: Place) -> Json:
+        """The schema of what an annotation says."""
+        markers = reading.markers
+        if Nullable() in markers and not reading.none and reading.core is not Any:
+            raise at.error(f"{name_of(reading.core)} cannot be None, and Nullable() says that it may: add | None")
+        typed = [marker for marker in markers if isinstance(marker, SchemaType)]
+        if Schemaless() in markers:
+            schema: Json = {**ANYTHING}
+        elif typed:
+            schema = typed[-1].schema
+        else:
+            schema = self._plain(reading, at)
+        self._mark(schema, markers, at)
+        if schema.get("nullable"):
+            _allow_null(schema)
+        return schema
+
+    def _plain(self, reading: Reading, at: Place) -> Json:
+        """The schema of a type alone."""
+        core = reading.core
+        source = get_origin(core) or core
+        if core is Any:
+            return {**ANYTHING}
+        if core is msgspec.Raw:
+            raise at.error("msgspec.Raw is bytes that no update can be made of: use Any")
+        if core is types.NoneType:
+            raise at.error("None alone says nothing: use Any, or the type that there may be")
+        if source is Literal:
+            return choices(list(get_args(core)), at)
+        if members := alternatives(core):
+            return union_schema(self, members, at)
+        if isinstance(core, TypeVar):
+            raise at.error(f"{name_of(core)} is any type: say which where the class is used, {at.owner}[...]")
+        if source in _LISTS:
+            return self._list(core, source, reading, at)
+        if source in _MAPS:
+            return self._map(core, at)
+        if core is float and not any(isinstance(marker, Inexact | Format) for marker in reading.markers):
+            raise at.error(
+                "floats are not the same in all languages: use Quantity, or say that you mean it, "
+                "Annotated[float, Inexact()]"
+            )
+        if isinstance(core, type) and issubclass(core, Object):
+            raise at.error(f"{core.__name__} is a whole object: use AnyResource, or the struct that is its spec")
+        if isinstance(core, type) and is_pydantic(core) and issubclass(class_of(self._open[-1]), msgspec.Struct):
+            raise at.error(
+                f"{core.__name__} is a pydantic model, which a Struct cannot read: use a Struct or a dataclass, "
+                "or make pydantic models of all of the kind"
+            )
+        found = scalar(core, at) or (builtin_schema(core, at) if isinstance(core, type) else None)
+        if found is not None:
+            return found
+        if (root := root_of(core)) is not None:
+            return self.value(read(root, at), at)
+        if is_model(core):
+            return self.struct(core, at)
+        raise at.error(
+            f"{name_of(core)} has no schema: use a Struct, a type of JSON, or Annotated[..., SchemaType(...)]"
+        )
+
+    def _list(self, core: Any, source: Any, reading: Reading, at: Place) -> Json:
+        arguments = get_args(core) or (Any,)
+        schema: Json = {"type": "array"}
+        if source is tuple and arguments[-1:] != (Ellipsis,) and get_args(core):
+            if len(set(arguments)) != 1:
+                raise at.error(f"{name_of(core)} has items of several types: use a Struct")
+            schema |= {"minItems": len(arguments), "maxItems": len(arguments)}
+        if source in (set, frozenset):
+            schema["x-kubernetes-list-type"] = "set"
+        merged = {**schema, **_said(reading.markers, "array")}
+        by_key = merged.get("x-kubernetes-list-type") == "map"
+        schema["items"] = self._inside(arguments[0], at.item(correlated=by_key))
+        check_list({**merged, "items": schema["items"]}, arguments[0], at)
+        return schema
+
+    def _map(self, core: Any, at: Place) -> Json:
+        key, value = get_args(core) or (str, Any)
+        if names := names_in_map(core, key, at):
+            return {"type": "object", "properties": {name: self._inside(value, at.entry()) for name in names}}
+        if value is Any:
+            return {"type": "object", **ANYTHING}
+        return {"type": "object", "additionalProperties": self._inside(value, at.entry())}
+
+    def _inside(self, annotation: Any, at: Place) -> Json:
+        """The schema of items or values, where None cannot be left out."""
+        reading = read(annotation, at)
+        schema = self.value(reading, at)
+        if reading.none:
+            _allow_null(schema)
+        return schema
+
+    def _mark(self, schema: Json, markers: Sequence[Marker], at: Place) -> None:
+        """Add what markers say to the schema of what they stand beside."""
+        json_type = _type_of(schema)
+        for marker in markers:
+            if marker.types and json_type not in marker.types:
+                raise at.error(f"{marker!r} is for {_spoken(marker.types)}, and this is {_PEOPLE_SAY[json_type]}")
+            check_marker(marker, json_type, at)
+            if isinstance(marker, _NOT_IN_DEFINITIONS) or (isinstance(marker, Doc) and not self._descriptions):
+                continue
+            add_to(schema, marker.schema_for(json_type))
+            self._keep(marker, at)
+        if markers:
+            check_words(schema, json_type, at)
+
+    def _keep(self, marker: Marker, at: Place) -> None:
+        if isinstance(marker, Column | Selectable) and at.field:
+            if at.path is None:
+                raise at.error(f"{marker!r} stands inside of a list or a map: there are many, and none is meant")
+            if isinstance(marker, Column):
+                self.columns.append((at, marker))
+            else:
+                self.selectable.append((at, marker))
+        if isinstance(marker, Rule | Immutable) and not at.correlated and _compares_with_old(marker):
+            raise at.error(
+                f"{marker!r} compares with the old value, and nobody knows which that is in a list without keys: "
+                "make it a ListMap, or put the rule on the field with the list"
+            )
+
+    def _settle(self, field: ModelField, reading: Reading, schema: Json, at: Place) -> None:
+        """What the default of a field says: what is told to the server, and whether null is a value."""
+        self._describe(schema, "" if any(isinstance(marker, Doc) for marker in reading.markers) else field.doc)
+        if reading.none and field.default is not None and field.default is not msgspec.UNSET:
+            _allow_null(schema)
+        own = any(isinstance(marker, ServerDefault) for marker in reading.markers)
+        if own and field.left_out:
+            check_server_default(field, schema["default"], at)
+        if not own and ClientDefault() not in reading.markers and at.path != ".status":
+            try:
+                told = told_default(field, schema)
+            except (TypeError, NotImplementedError) as error:
+                raise at.error(f"its default has no form in JSON: {error}") from None
+            if told is not MISSING:
+                schema["default"] = told
+        if "default" in schema and (problem := misfit(schema, schema["default"])):
+            raise at.error(f"its default does not fit: {problem}; give another, or add ClientDefault()")
+
+    def _describe(self, schema: Json, text: str) -> None:
+        if text and self._descriptions:
+            schema["description"] = text
+
+
+def _allow_null(schema: Json) -> None:
+    """Let null stand where the schema names a type. Null is in no enumeration, but is not asked of those in allOf."""
+    if _type_of(schema) == "any":
+        return
+    schema["nullable"] = True
+    if "enum" in schema:
+        schema["allOf"] = [*schema.get("allOf", ()), {"enum": schema.pop("enum")}]
+
+
+def _class_markers(cls: type, fields: list[ModelField], schema: Json, at: Place) -> list[Marker]:
+    """The markers of a class; what is said of its fields, in their names on the wire."""
+    found: list[Marker] = [MapAtomic()] if getattr(cls, "__atomic__", False) else []
+    names = {field.wire: field.wire for field in fields} | {field.attribute: field.wire for field in fields}
+    for marker in markers_on(cls):
+        if isinstance(marker, MembersMarker):
+            unknown = [name for name in marker.fields if name not in names]
+            if unknown:
+                raise at.error(f"{marker!r}: there is no field {unknown[0]}")
+            wire = [names[name] for name in marker.fields]
+            check_members(marker, wire, schema, at)
+            found.append(marker.rule([name_in_rules(name, at) for name in wire], wire))
+        else:
+            found.append(marker)
+    return found
+
+
+def _tag(cls: type) -> Json:
+    """The field that tells the structs of a union apart."""
+    config = cls.__struct_config__ if issubclass(cls, msgspec.Struct) else None
+    if config is None or config.tag is None or config.tag_field is None:
+        return {}
+    return {config.tag_field: {"type": "string" if isinstance(config.tag, str) else "integer", "enum": [config.tag]}}
+
+
+def _compares_with_old(marker: Marker) -> bool:
+    return _OLD.search(marker.schema["x-kubernetes-validations"][0]["rule"]) is not None
+
+
+def _not_removed(wire: str, at: Place) -> Rule:
+    name = name_in_rules(wire, at)
+    return Rule(f"!has(oldSelf.{name}) || has(self.{name})", message=f"{wire} is immutable and cannot be removed")
+
+
+def _said(markers: Sequence[Marker], json_type: str) -> Json:
+    """What the markers for a type say."""
+    said: Json = {}
+    for marker in markers:
+        if json_type in marker.types:
+            add_to(said, marker.schema_for(json_type))
+    return said
+
+
+def _type_of(schema: Json) -> str:
+    return "int-or-string" if schema.get("x-kubernetes-int-or-string") else schema.get("type", "any")
+
+
+def _spoken(json_types: frozenset[str]) -> str:
+    told = json_types - {"int-or-string"} - ({"integer"} if "number" in json_types else set())
+    return " or ".join(sorted(_PEOPLE_SAY[each] for each in told))

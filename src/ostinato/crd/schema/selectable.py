@@ -1,0 +1,35 @@
+"""Selectable fields of several versions: told so that a server takes them.
+
+A server keeps what is the same in all versions in one place: schemas in one, selectable fields in another. It then
+looks for the schema of selectable fields beside them, and refuses a definition where the one is shared and the other is
+not.
+Fields in another order are others to it, and mean the same.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ostinato.crd.schema.place import Place
+
+Json = dict[str, Any]
+
+
+def share_alike(versions: list[Json], at: Place) -> None:
+    """Make selectable fields shared where schemas are, and apart where they are not, in place. Raises SchemaError."""
+    fields = [version.get("selectableFields", []) for version in versions]
+    same_fields = all(each == fields[0] for each in fields)
+    same_schemas = all(version["schema"] == versions[0]["schema"] for version in versions)
+    if not any(fields) or same_fields == same_schemas:
+        return
+    if same_schemas:
+        raise at.error(
+            "its versions have one schema and not the same fields that are Selectable(), which servers refuse: "
+            "make the same fields selectable in all of them"
+        )
+    if len(fields[0]) == 1:
+        raise at.error(
+            f"its versions have different schemas and {fields[0][0]['jsonPath']} alone is Selectable() in all of them, "
+            "which servers refuse: make one more field selectable in one version, or none in one that is on its way out"
+        )
+    versions[-1]["selectableFields"] = fields[-1][::-1]

@@ -1,0 +1,1 @@
+"""Leader election: the lease, the elector, and the deadline after which a former leader sends nothing."""

@@ -1,0 +1,1 @@
+"""Events: recorders, aggregation into series and counts, and the spam filter."""

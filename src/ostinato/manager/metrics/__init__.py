@@ -1,0 +1,1 @@
+"""Metrics: the registry of a manager, the Prometheus text format, metrics of the process."""
