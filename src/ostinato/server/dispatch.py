@@ -47,7 +47,18 @@ def verb_of(resource: Resource, method: str, route: Route) -> Verb | None:
 
     An APIError says that the resource has no such path, or not with this method.
     """
-    asked = (method, route.verb, route.subresource, bool(route.namespace), bool(route.name), route.old_watch)
+    if route.unserved:
+        return None
+    asked = (
+        method,
+        route.verb,
+        route.subresource,
+        bool(route.namespace),
+        bool(route.name),
+        bool(route.path),
+        route.old_watch,
+        route.in_namespace,
+    )
     verb = resource.answering.get(asked)
     if verb is None:
         verb = _find(resource, method, route)
@@ -77,7 +88,9 @@ def _find(resource: Resource, method: str, route: Route) -> Verb | None:
 
 def _possible(resource: Resource, route: Route) -> Collection[str]:
     """The verbs that a path of a built-in resource has."""
-    if route.namespace and not resource.namespaced and not (_is_namespace(resource) and route.name):
+    if route.in_namespace and not resource.namespaced:
+        return ()
+    if route.verb == "proxy" or (route.path and route.subresource != "proxy"):
         return ()
     everywhere = resource.namespaced and not route.namespace
     if route.subresource and not route.old_watch:
@@ -87,10 +100,6 @@ def _possible(resource: Resource, route: Route) -> Collection[str]:
         return ()
     found = _WATCH if route.old_watch else _OF_ONE if route.name else _EVERYWHERE if everywhere else _OF_MANY
     return [verb for verb in resource.verbs if verb in found]
-
-
-def _is_namespace(resource: Resource) -> bool:
-    return resource.gvr.resource == "namespaces" and not resource.gvr.group
 
 
 def _custom_verb(resource: Resource, route: Route) -> Verb | None:

@@ -82,6 +82,12 @@ def _boolean(request: Request, name: str) -> bool | None:
     return boolean(values[0]) if values else None
 
 
+def refuse_dry_run(request: Request) -> None:
+    """A connection to a container or through a proxy happens or it does not: BadRequest if a dry run is asked for."""
+    if request.query_string and "dryRun" in request.query:
+        raise BadRequest.of("dryRun is not supported")
+
+
 def list_options(request: Request) -> ListOptions:
     if not request.query_string:
         return _PLAIN_LIST

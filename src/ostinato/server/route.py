@@ -1,7 +1,12 @@
-"""Routing: what a path and a method ask for.
+"""Routing: the one parsed form of a request for resources.
 
-`/api/v1/...` is the core group, `/apis/GROUP/VERSION/...` every other; everything else is no resource. A path is read
-unquoted, so `%2F` parts it like a slash; `.` and `..` are names like any other.
+Authorization and the verbs both read namespace, resource, subresource and name from the same `Route`, so that what is
+acted on is what was authorized.
+
+- `/api/v1/...` is the core group, `/apis/GROUP/VERSION/...` every other group; all other paths are non-resource paths.
+- The path is unquoted before it is split, so `%2F` separates segments like a slash. `.` and `..` are ordinary names
+  here; no key is built from them (see `Context`).
+- Paths that kube-apiserver authorizes as a resource request but never serves parse too, as `unserved`.
 """
 
 from __future__ import annotations
@@ -11,12 +16,14 @@ from urllib.parse import unquote
 import msgspec
 
 _VERBS = {"GET": "get", "HEAD": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+_VERBS_IN_PATHS = ("watch", "proxy")
+_OF_NAMESPACES = ("status", "finalize")  # what follows a namespace's name and is not a resource in it
 
 
 class Route(msgspec.Struct, frozen=True):
-    """A request for resources. `verb` is the one that authorization goes by."""
+    """A request for resources. `verb` is the one that is authorized."""
 
-    verb: str  # get, list, watch, create, update, patch, delete, deletecollection; "" for other methods
+    verb: str  # get, list, watch, create, update, patch, delete, deletecollection, proxy; "" for other methods
     group: str
     version: str
     namespace: str
@@ -25,29 +32,35 @@ class Route(msgspec.Struct, frozen=True):
     subresource: str
     path: tuple[str, ...] = ()  # what follows the subresource (proxy paths)
     old_watch: bool = False  # by a path that begins with /watch/
+    in_namespace: bool = False  # a namespace stands before the resource; not so in the path of a Namespace itself
+    unserved: bool = False  # the path has an empty segment where none can be: there is no such page
 
 
 def parse(method: str, path: str, *, watch: bool) -> Route | None:
-    """The resource that is asked for; None if the path names none (discovery, health, …)."""
+    """The resource that is asked for; None for a non-resource path (discovery, health, …)."""
     if "%" in path:
         path = unquote(path)
-    parts = path.rstrip("/").split("/")  # the first is empty: a path begins with a slash
+    trimmed = path.strip("/")
+    parts = trimmed.split("/")
     count = len(parts)
-    if count > 3 and parts[1] == "api":
-        group, version, at = "", parts[2], 3
-    elif count > 4 and parts[1] == "apis":
-        group, version, at = parts[2], parts[3], 4
+    if count > 2 and parts[0] == "api":
+        group, version, at = "", parts[1], 2
+    elif count > 3 and parts[0] == "apis":
+        group, version, at = parts[1], parts[2], 3
     else:
         return None
+    unserved = path.startswith("//") or (at == 3 and not group)
     verb = _VERBS.get(method, "")
-    old_watch = parts[at] == "watch" and count > at + 1
-    if old_watch:
+    old_watch = False
+    if parts[at] in _VERBS_IN_PATHS and count > at + 1:
+        verb = parts[at]
+        old_watch = verb == "watch"
         at += 1
-        verb = "watch"
-    namespace = ""
+    namespace, in_namespace = "", False
     if parts[at] == "namespaces" and count > at + 1:
         namespace = parts[at + 1]
-        if count > at + 2 and parts[at + 2] not in ("status", "finalize"):
+        if count > at + 2 and parts[at + 2] not in _OF_NAMESPACES:
+            in_namespace = True
             at += 2
     name = parts[at + 1] if count > at + 1 else ""
     if not name:
@@ -55,6 +68,8 @@ def parse(method: str, path: str, *, watch: bool) -> Route | None:
             verb = "watch" if watch else "list"
         elif verb == "delete":
             verb = "deletecollection"
-    subresource = parts[at + 2] if count > at + 2 else ""
+    subresource = parts[at + 2] if count > at + 2 and verb != "proxy" else ""
     beyond = tuple(parts[at + 3 :]) if count > at + 3 else ()
-    return Route(verb, group, version, namespace, parts[at], name, subresource, beyond, old_watch)
+    return Route(
+        verb, group, version, namespace, parts[at], name, subresource, beyond, old_watch, in_namespace, unserved
+    )

@@ -52,9 +52,35 @@ def test_a_path_of_a_resource(method: str, path: str, expected: tuple[str, ...])
     ) == expected
 
 
-@pytest.mark.parametrize("path", ["/", "/api", "/api/v1", "/apis/apps/v1", "/apis/apps", "/healthz", "//api/v1/pods"])
+@pytest.mark.parametrize("path", ["/", "/api", "/api/v1", "/apis/apps/v1", "/apis/apps", "/healthz"])
 def test_every_other_path_is_no_resource(path: str) -> None:
     assert route("GET", path) is None
+
+
+@pytest.mark.parametrize("path", ["//api/v1/pods", "/apis//v1/pods"])
+def test_a_path_with_an_empty_segment_at_its_start_is_authorized_and_never_served(path: str) -> None:
+    found = route("GET", path)
+    assert found is not None
+    assert (found.resource, found.unserved) == ("pods", True)
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("/api/v1/namespaces/a", False),
+        ("/api/v1/namespaces/a/status", False),
+        ("/api/v1/watch/namespaces/a", False),
+        ("/api/v1/namespaces/a/namespaces/b", True),
+        ("/api/v1/namespaces/a/namespaces/b/finalize", True),
+        ("/api/v1/watch/namespaces/a/namespaces/b", True),
+        ("/api/v1/namespaces/a/pods", True),
+        ("/api/v1/pods", False),
+    ],
+)
+def test_a_route_says_whether_its_resource_is_in_a_namespace(path: str, expected: bool) -> None:
+    found = route("GET", path)
+    assert found is not None
+    assert found.in_namespace is expected
 
 
 def test_only_lists_can_be_watched_by_a_parameter() -> None:

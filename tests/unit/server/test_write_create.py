@@ -145,3 +145,29 @@ def test_a_new_object_has_no_version(version: str, code: int) -> None:
 async def test_a_dry_run_of_what_exists_is_refused(api: Api) -> None:
     await api.post(MAPS, {"metadata": {"name": "a"}})
     assert (await api.post(f"{MAPS}?dryRun=All", {"metadata": {"name": "a"}})).code == 409
+
+
+class _Moving(Plugin):
+    """An admission plugin that moves each object to another place."""
+
+    def __init__(self, **metadata: str) -> None:
+        self._metadata = metadata
+
+    async def mutate(self, context: Any, operation: str, obj: Any, old: Any, options: Any) -> None:
+        obj["metadata"].update(self._metadata)
+
+
+@asking
+async def test_admission_cannot_move_an_object_out_of_the_authorized_namespace(api: Api) -> None:
+    maps = "/api/v1/namespaces/default/configmaps"
+    assert (await api.post(maps, {"metadata": {"name": "there"}})).code == 201
+    api.server.admission = Admission((_Moving(namespace="kube-system"),))
+    made = await api.post(maps, {"metadata": {"name": "here"}})
+    assert (made.code, made.body["reason"]) == (400, "BadRequest")
+    assert (await api.merge(f"{maps}/there", {"data": {"a": "b"}})).code in (400, 422)
+    api.server.admission = Admission((_Moving(name="elsewhere"),))
+    applied = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "applied"}}
+    assert (await api.apply(f"{maps}/applied?fieldManager=test", applied)).code == 400
+    assert (await api.merge(f"{maps}/there", {"data": {"a": "b"}})).code in (400, 422)
+    names = [item["metadata"]["name"] for item in (await api.get("/api/v1/configmaps")).body["items"]]
+    assert not {"here", "applied", "elsewhere"} & set(names)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from ostinato.api import names
-from ostinato.api.errors import BadRequest
+from ostinato.api.errors import BadRequest, NotFound
 from ostinato.api.quoting import quote
 from ostinato.server.admission.chain import Admission
 from ostinato.server.request import Request
@@ -13,6 +13,8 @@ from ostinato.server.resources.resource import Resource
 from ostinato.server.route import Route
 from ostinato.server.store.index import Collection, Index
 from ostinato.world import World
+
+_NO_NAMESPACES = frozenset({".", ".."})
 
 
 class Context(msgspec.Struct):
@@ -27,17 +29,38 @@ class Context(msgspec.Struct):
 
     @property
     def key(self) -> str:
-        """The key of the object that the path names; BadRequest if no object can have that name."""
+        """The key of the object that the path names; BadRequest if no object can have that name.
+
+        A key is only ever built in the namespace that was authorized: the route's, which a cluster-scoped resource
+        cannot have.
+        """
         name = self.route.name
         wrong = names.name_is_path_segment(name)
         if wrong:
             raise BadRequest.of(f"Name parameter invalid: {quote(name)}: {';'.join(wrong)}")
-        return self.resource.key(self.route.namespace, name)
+        if not self.resource.namespaced:
+            if self.route.in_namespace:
+                raise NotFound.of(self.resource.group_resource, name)
+            return name
+        if not self.route.namespace:
+            raise BadRequest.of("namespace must be provided")
+        return self._in_namespace + name
 
     @property
     def prefix(self) -> str:
         """What the keys of the objects in the request's scope begin with."""
-        return f"{self.route.namespace}/" if self.resource.namespaced and self.route.namespace else ""
+        if not self.resource.namespaced:
+            if self.route.in_namespace:
+                raise NotFound.of(self.resource.group_resource, self.route.name)
+            return ""
+        return self._in_namespace if self.route.namespace else ""
+
+    @property
+    def _in_namespace(self) -> str:
+        namespace = self.route.namespace
+        if namespace in _NO_NAMESPACES:
+            raise BadRequest.of(f"Namespace parameter invalid: {quote(namespace)}: may not be '{namespace}'")
+        return f"{namespace}/"
 
     @property
     def collection(self) -> Collection:

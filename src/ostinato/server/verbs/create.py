@@ -52,6 +52,7 @@ async def create_object(
             sent = obj
             obj = await context.resource.conversion.resolve(lambda: write.owned(context, None, sent, options))
     await context.admission.mutate(context, "CREATE", obj, None, options)
+    write.fit_path(context, obj)
     write.drop_repeated_owners(context.request, obj, write.AFTER_ADMISSION)
     _name(context, obj)
     obj["metadata"]["uid"] = context.world.ids.uid()

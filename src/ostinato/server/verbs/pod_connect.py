@@ -17,7 +17,7 @@ from ostinato.server.access.asked import Asked
 from ostinato.server.access.authorization.authorizer import Authorizer
 from ostinato.server.negotiate import check_text
 from ostinato.server.nodes import Nodes
-from ostinato.server.options import boolean, integer
+from ostinato.server.options import boolean, integer, refuse_dry_run
 from ostinato.server.request import Answer, Request, Response
 from ostinato.server.resources.pod_spec import containers_of
 from ostinato.server.resources.resource import Resource
@@ -41,6 +41,8 @@ def connects(
         if what == "log":
             check_text(context.request)
             _check_log_options(context)
+        else:
+            refuse_dry_run(context.request)
         options = _options(what, context)
         if what != "log":
             await context.admission.mutate(context, "CONNECT", options, None, None)

@@ -10,12 +10,14 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterator
 from ipaddress import ip_address
 from typing import NamedTuple
+from urllib.parse import quote as quote_path
 from urllib.parse import unquote
 
 from ostinato.api.errors import BadRequest, InternalError, NotFound, ServiceUnavailable, Unknown
 from ostinato.api.quoting import quote
 from ostinato.server.forwarding import Place, forward
 from ostinato.server.nodes import Nodes
+from ostinato.server.options import refuse_dry_run
 from ostinato.server.remote_nodes import AGENT_ADDRESSES
 from ostinato.server.request import Answer, Request, Response
 from ostinato.server.resources.registry import Registry
@@ -45,6 +47,7 @@ def _handler(
     answer: Callable[[Context, _Asked], Awaitable[Answer]],
 ) -> Callable[[Context], Awaitable[Answer]]:
     async def handle(context: Context) -> Answer:
+        refuse_dry_run(context.request)
         options = _options(context)
         await context.admission.mutate(context, "CONNECT", options, None, None)
         await context.admission.validate(context, "CONNECT", options, None, None)
@@ -170,10 +173,11 @@ class _Proxy:
 
 
 def _rest(context: Context) -> str:
-    """What is asked of the other side, as it came: the path behind `proxy`."""
-    before = 7 if context.resource.namespaced else 5
-    parts = context.request.path.split("/")[before + 1 :]
-    return "/" + "/".join(parts) if parts else ""
+    """The path behind `proxy`, quoted; with its trailing slash, "" if there is not even that."""
+    parts = context.route.path
+    if unquote(context.request.path).endswith("/"):
+        parts = (*parts, "")
+    return "/" + quote_path("/".join(parts), safe="/$&+,:;=@~") if parts else ""
 
 
 def _with_slash(request: Request) -> Response:

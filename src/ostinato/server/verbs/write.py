@@ -80,6 +80,17 @@ def check_name(context: Context, obj: Json) -> None:
         raise BadRequest.of(f"the name of the object ({name}) does not match the name on the URL ({wanted})")
 
 
+def fit_path(context: Context, obj: Json) -> None:
+    """An object is where its path says, whatever admission has made of its metadata.
+
+    A POST to a custom resource may have a name in its path, which says nothing about the object: as in kube-apiserver,
+    whoever may create one object of a resource may create any in that namespace.
+    """
+    fit_namespace(context, obj)
+    if context.route.name and context.route.verb != "create":
+        check_name(context, obj)
+
+
 def drop_repeated_owners(request: Request, obj: Json, when: str = "") -> None:
     """Keep the first of owner references that are the same, and say so. `when` tells where the others came from."""
     references = obj["metadata"].get("ownerReferences")
@@ -111,7 +122,11 @@ def new_entry(resource: Resource, obj: Json) -> Entry:
 
 
 def put(context: Context, obj: Json, expected: Entry | None) -> Awaitable[Entry]:
-    """Store an object; store.Conflict if it has changed meanwhile."""
+    """Store an object; store.Conflict if it has changed meanwhile.
+
+    It is stored where the request was authorized to write, whatever admission has made of its metadata.
+    """
+    fit_path(context, obj)
     return put_object(context.index, context.resource, obj, expected)
 
 
