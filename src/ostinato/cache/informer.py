@@ -218,10 +218,10 @@ class Informer:
             self._cancel_timer(listener)
             listener.remove()
 
-    def doubt(self, why: str) -> None:
+    def suspect_restore(self, why: str) -> None:
         """What is here is no longer true: the server went back to an earlier state."""
         for feed in self._feeds.values():
-            feed.reflector.doubt(why)
+            feed.reflector.suspect_restore(why)
 
     # Its life
 

@@ -181,14 +181,14 @@ def test_a_doubt_that_comes_while_there_is_no_watch_is_not_forgotten_and_ends_al
         await simulation.clock.sleep(0.1)
         assert not feed.reflector.is_watching
         lost = feed.fresh.expect(Written(key("mine"), "999"))
-        informer.doubt("somebody knows")
+        informer.suspect_restore("somebody knows")
         server.dropping = True
         server.put("restored")
         server.version += 10  # it has gone on since
         await simulation.clock.sleep(10)
         assert state(informer) == truth(server)
         assert lost.has_come
-        assert not feed.reflector.is_in_doubt
+        assert not feed.reflector.restore_suspected
         asked = len(server.asked)
         await simulation.clock.sleep(60)
         assert len(server.asked) == asked, "once is enough"

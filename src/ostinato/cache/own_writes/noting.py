@@ -58,7 +58,7 @@ class Noting:
         elif write.resource_version:
             if self._is_of_another_history(write, seen):
                 for informer in self._informers.all():
-                    informer.doubt(f"it gave {write.gvk.kind} {key} version {write.resource_version}")
+                    informer.suspect_restore(f"it gave {write.gvk.kind} {key} version {write.resource_version}")
             for informer in self._informers.all(write.gvk):
                 if informer.is_running and _will_see(informer, key, instance):
                     self._tell(informer, Written(key, write.resource_version), writes)

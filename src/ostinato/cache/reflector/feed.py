@@ -97,7 +97,7 @@ class Feed:
     @property
     def is_sure(self) -> bool:
         """Whether the store has all that the server told, and nothing speaks against what it told."""
-        return not (self.reflector.is_in_doubt or (self._intake is not None and self._intake.left_out))
+        return not (self.reflector.restore_suspected or (self._intake is not None and self._intake.left_out))
 
     async def run(self) -> None:
         """Until it is cancelled; returns after all of it has ended."""
@@ -134,7 +134,7 @@ class Feed:
     def _lost(self, fact: Fact) -> None:
         if self.reflector.is_watching:  # else it is yet to come: nothing does
             self.fresh.give_up()
-            self.reflector.doubt(f"{fact} does not come")
+            self.reflector.suspect_restore(f"{fact} does not come")
 
     def _failed(self, error: Exception) -> None:
         self.last_error = error

@@ -1,17 +1,19 @@
-"""The reflector: tells a FIFO all that happens in one collection on a server, for as long as it runs.
+"""Reflector: lists and watches one collection on a server, and puts every change into a FIFO.
 
-- It begins with what is there, as a stream if the server can do that, else as a list, and goes on with a watch.
-- A watch that ends, breaks or falls silent is opened again where it got to; nothing is listed for that.
-- It lists again only if the server no longer has what was missed (410, in the answer or in the stream), has gone back
-  to an earlier state (a bookmark tells, or somebody who knows), or refuses to be watched. A server that went back says
-  nothing in a watch from a version that it has not reached: after two silent ones it is asked whether it has.
-- It never gives up: failures are told to `on_error` and followed by a pause. The store stays as it is meanwhile.
+- Initial state: a streaming list (sendInitialEvents) where supported, otherwise a paged list; then a watch.
+- A watch that ends, breaks or stalls is resumed from the last resourceVersion, without a relist.
+- Relist: only when the server no longer has that resourceVersion (410, as a response or an event), was restored to an
+  earlier state (seen in a bookmark, or reported through `suspect_restore`), or rejects the watch. A restored server
+  sends nothing on a watch from a resourceVersion that it has not reached yet, so after two watches without any event
+  the server's resourceVersion is compared.
+- Errors are passed to `on_error` and followed by a backoff; the store keeps its state meanwhile. Runs until cancelled.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from enum import Enum
 from typing import Final, NoReturn, Protocol
 
 import msgspec
@@ -46,9 +48,9 @@ from ostinato.client.transport.protocol import TransportError
 from ostinato.world import Timeout, World
 
 PAGE_SIZE: Final = 500
-SHORTEST_WATCH: Final = 300  # seconds after which a server is asked to end a watch; up to twice as long
+SHORTEST_WATCH: Final = 300  # seconds; the timeout of a watch is this to twice as long, at random
 _VERY_SHORT: Final = 1.0
-_SUSPICIOUS: Final = 2  # silent watches in a row
+_SUSPICIOUS: Final = 2  # consecutive watches without any event, after which the server's resourceVersion is compared
 _NOT_OLDER: Final = "NotOlderThan"
 _logger = logging.getLogger("ostinato.cache")
 
@@ -57,10 +59,10 @@ OnError = Callable[[Exception], object]
 
 class ReflectorOptions(msgspec.Struct, frozen=True, kw_only=True):
     """
-    - `streaming`: ask for the initial state as a stream. Defaults to True; a server that cannot is listed.
-    - `page_size`: objects a page. Defaults to 500 where the server would otherwise read all from its disk in one go.
-    - `watch_timeout`: seconds after which a watch ends and is opened again, up to twice as long. Not below 300.
-    - `backoff`: the pauses after failures. Defaults to 0.8 s, doubled up to 30 s, and up to as much again by chance.
+    - `streaming`: request the initial state as a stream. Defaults to True; falls back to a list.
+    - `page_size`: objects per page of a list. Defaults to 500 where the server would read the whole list from storage.
+    - `watch_timeout`: seconds after which a watch ends and is reopened, up to twice as long. At least 300.
+    - `backoff`: delays after errors. Defaults to 0.8 s, doubled up to 30 s, with jitter of up to as much again.
     """
 
     streaming: bool = True
@@ -70,13 +72,24 @@ class ReflectorOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Target(Protocol):
-    """What the reflector fills."""
+    """The store that the reflector fills."""
 
     def intake(self, info: KindInfo) -> Intake:
-        """Makes entries of what the server sends, now that the kind is known."""
+        """Return the decoder of objects; called once the kind is known."""
 
     def replacement(self, *, anew: bool) -> Replacement:
-        """Begin a new state; it comes back in a `ReplacedAll`. `anew`: versions that are known may now be others."""
+        """Begin a new state, which is passed on in a `ReplacedAll`.
+
+        `anew`: the server was restored, so a known resourceVersion may now mean another object.
+        """
+
+
+class _Position(Enum):
+    """What is known about `Reflector.resource_version`; decides what the next list asks for."""
+
+    KNOWN = "known"  # ask for a state that is not older
+    EXPIRED = "expired"  # the server no longer has it: ask for the latest state
+    RESTORED = "restored"  # the server went back to an earlier state: ask for the latest, trust no cached version
 
 
 class Reflector:
@@ -89,34 +102,33 @@ class Reflector:
         options: ReflectorOptions,
         on_error: OnError,
     ) -> None:
-        self.resource_version = ""  # up to which everything was told
-        self._unavailable = False  # the server does not have that version: ask for the latest
-        self._went_back = False  # it does not know what was told, and gives the same versions anew
-        self._doubted = ""  # why somebody thinks so
-        self._silent = 0  # watches in a row that were open and told nothing, not even a bookmark
-        self._limit: Timeout | None = None  # of the watch that is open
-        self._paged = False  # the server divides lists into pages even if any state is good enough
+        self.resource_version = ""  # every change up to it is in the FIFO
+        self._position = _Position.KNOWN
+        self._suspicion = ""  # why the server may have been restored; ends the current watch
+        self._silent = 0  # consecutive watches without any event, bookmarks included
+        self._limit: Timeout | None = None  # of the open watch
+        self._paged = False  # the server pages lists at resourceVersion 0 too
         self.source = source
         self.fifo = fifo
         self.clock = world.clock
         self._target = target
-        self._intake: Intake | None = None  # None as long as the kind is not known
+        self._intake: Intake | None = None  # None until the kind is known
         self._rng = world.rng.fork(f"reflector of {source}")
         self._options = options
         self._on_error = on_error
         self._pauses = Pauses(options.backoff, world.clock, self._rng)
 
     async def run(self) -> NoReturn:
-        """Round after round, until it is cancelled."""
+        """List and watch until cancelled."""
         while True:
             try:
                 await self._round()
-            except Exception as error:  # noqa: BLE001 - whatever it is, the next round may succeed
+            except Exception as error:  # noqa: BLE001 - retried, whatever it is
                 self._on_error(error)
                 await self._pause(error)
 
     async def _round(self) -> None:
-        """List, then watch until only another list can help: an error says why."""
+        """List, then watch; returns by the error that makes a relist necessary."""
         if self._intake is None:
             self._intake = self._target.intake(await self.source.info())
         intake = self._intake
@@ -128,7 +140,7 @@ class Reflector:
     # The initial state
 
     async def _stream(self, intake: Intake) -> EventStream | None:
-        """The stream, after all that was there has been told; None if the server has to be listed."""
+        """The watch, positioned after the initial state; None if the server does not support streaming lists."""
         while True:
             try:
                 return await self._streamed(intake)
@@ -140,7 +152,7 @@ class Reflector:
         replacement = self._begin()
         events = await self.source.watch(
             WatchOptions(
-                resource_version="" if self._unavailable else self.resource_version,
+                resource_version=self.resource_version if self._position is _Position.KNOWN else "",
                 resource_version_match=_NOT_OLDER,
                 send_initial_events=True,
                 timeout_seconds=self._watch_seconds(),
@@ -155,26 +167,26 @@ class Reflector:
         return events
 
     async def _stream_again(self, error: Exception) -> bool:
-        """Return when another try should be made, or that none should."""
-        if (is_expired(error) or is_too_large(error)) and not self._unavailable:
-            self._unavailable = True
+        """Whether to retry the streaming list; waits before a retry where needed."""
+        if (is_expired(error) or is_too_large(error)) and self._position is _Position.KNOWN:
+            self._position = _Position.EXPIRED
             return True
         if is_passing(error):
             self._on_error(error)
             await self._pause(error)
             return True
-        _logger.debug("%s: no stream of what is there, so it is listed: %s", self.source, error)
+        _logger.debug("streaming list not supported, listing collection=%s error=%s", self.source, error)
         return False
 
     async def _list(self, intake: Intake) -> None:
         pager = Pager(self.source, intake, self._begin, self.clock)
-        version = "" if self._unavailable else self.resource_version or "0"
+        version = (self.resource_version or "0") if self._position is _Position.KNOWN else ""
         try:
             listed = await pager.list(self._list_options(version))
         except APIError as error:
             if not version or not (is_expired(error) or is_too_large(error)):
                 raise
-            self._unavailable = True
+            self._position = _Position.EXPIRED
             version = ""
             listed = await pager.list(self._list_options(version))
         if version == "0" and listed.pages > 1:
@@ -183,46 +195,46 @@ class Reflector:
 
     def _list_options(self, version: str) -> ListOptions:
         size = self._options.page_size
-        if size is None:  # a server answers a list of a given state from memory only if it need not divide it
+        if size is None:  # a list with a limit and a resourceVersion bypasses the server's watch cache
             size = PAGE_SIZE if version in ("", "0") or self._paged else 0
         return ListOptions(limit=size, resource_version=version)
 
     def _begin(self) -> Replacement:
-        return self._target.replacement(anew=self._went_back)
+        return self._target.replacement(anew=self._position is _Position.RESTORED)
 
     def _replace(self, replacement: Replacement, version: str) -> None:
-        self.fifo.put(ReplacedAll(replacement, version, self._went_back))
+        self.fifo.put(ReplacedAll(replacement, version, self._position is _Position.RESTORED))
         self.resource_version = version
-        self._unavailable = self._went_back = False
-        self._doubted = ""
+        self._position = _Position.KNOWN
+        self._suspicion = ""
 
     # The watch
 
     async def _watch(self, intake: Intake, events: EventStream | None) -> NoReturn:
-        """From watch to watch, until only another list can help."""
+        """Watch, resuming after each watch, until a relist is necessary."""
         while True:
-            telling = _Telling(self, intake)
+            receiver = _Receiver(self, intake)
             try:
                 if self._silent >= _SUSPICIOUS:
                     await self._check_state()
-                await self._follow(telling, events)
+                await self._follow(receiver, events)
             except (TooManyRequests, TransportError) as error:
-                self._silent = self._silent + 1 if isinstance(error, WatchStalled) and not telling.count else 0
-                if isinstance(error, TooManyRequests) or not telling.lasted():
+                self._silent = self._silent + 1 if isinstance(error, WatchStalled) and not receiver.count else 0
+                if isinstance(error, TooManyRequests) or not receiver.lasted():
                     self._on_error(error)
                     await self._pause(error)
                 else:
-                    _logger.debug("%s: the watch broke off: %s", self.source, error)
+                    _logger.debug("watch interrupted, resuming collection=%s error=%s", self.source, error)
             else:
-                if not telling.lasted():
-                    raise VeryShortWatch(f"{self.source}: the watch ended at once, without an event")
+                if not receiver.lasted():
+                    raise VeryShortWatch(f"{self.source}: very short watch: ended within a second without any event")
             events = None
 
     async def _check_state(self) -> None:
-        """`StateWentBack` if the server has not reached what was told: a list of one object tells how far it is.
+        """Raise `StateWentBack` if the server's resourceVersion is lower than ours, as a list of one object shows.
 
-        It is not asked for what it may not have: it would say to come again, ten times. If it refuses to be asked, it
-        is watched as before.
+        The list asks for no minimum resourceVersion: a server behind it would answer 504 and ask for retries. If the
+        server rejects the list, the watch goes on.
         """
         self._silent = 0
         try:
@@ -230,27 +242,27 @@ class Reflector:
         except TooManyRequests:
             raise
         except APIError as error:
-            _logger.debug("%s: where the server is is not to be known: %s", self.source, error)
+            _logger.debug("cannot determine the server's resourceVersion collection=%s error=%s", self.source, error)
         else:
             self.check_reached(listed.metadata.resource_version)
 
-    async def _follow(self, telling: _Telling, events: EventStream | None) -> None:
-        """One watch, to its end: that of a stream which is open, or another."""
+    async def _follow(self, receiver: _Receiver, events: EventStream | None) -> None:
+        """Receive one watch to its end: the given one, or a new one."""
         if events is None:
             options = WatchOptions(resource_version=self.resource_version, timeout_seconds=self._watch_seconds())
             events = await self.source.watch(options)
-        telling.begin()
-        limit = self._limit = self.clock.timeout(0 if self._doubted else None)
+        receiver.begin()
+        limit = self._limit = self.clock.timeout(0 if self._suspicion else None)
         try:
             async with limit:
                 async for event in events:
-                    telling.tell(event)
+                    receiver.receive(event)
                     if self.fifo.full:
                         await self.fifo.room()
         except TimeoutError:
             if not limit.expired():
                 raise
-            raise self._gone_back(self._doubted) from None
+            raise self._restored(self._suspicion) from None
         finally:
             self._limit = None
             events.close()
@@ -263,10 +275,10 @@ class Reflector:
         asked = error.retry_after if isinstance(error, APIError) else None
         await self._pauses.wait(asked or 0)
 
-    def doubt(self, why: str) -> None:
-        """Somebody knows that the server went back to an earlier state than what was told."""
+    def suspect_restore(self, why: str) -> None:
+        """Relist: a caller has evidence that the server was restored to an earlier state."""
         if is_version(self.resource_version):
-            self._doubted = why
+            self._suspicion = why
             if self._limit is not None and not self._limit.expired():
                 self._limit.reschedule(self.clock.monotonic())
 
@@ -276,23 +288,23 @@ class Reflector:
         return self._limit is not None
 
     @property
-    def is_in_doubt(self) -> bool:
-        """Whether what was told is to be listed anew, and has not been yet."""
-        return self._went_back or bool(self._doubted)
+    def restore_suspected(self) -> bool:
+        """Whether the server may have been restored, and no relist has happened since."""
+        return self._position is _Position.RESTORED or bool(self._suspicion)
 
     def check_reached(self, version: str) -> None:
-        """`StateWentBack` if the server is at this version, which is earlier than the one that was told."""
-        told = self.resource_version
-        if is_version(told) and is_version(version) and order(version) < order(told):
-            raise self._gone_back(f"it is at {version}")
+        """Raise `StateWentBack` if the server's resourceVersion is lower than that of the last event."""
+        last = self.resource_version
+        if is_version(last) and is_version(version) and order(version) < order(last):
+            raise self._restored(f"the server is at {version}")
 
-    def _gone_back(self, why: str) -> StateWentBack:
-        self._unavailable = self._went_back = True
-        return StateWentBack(f"{self.source}: the server went back from version {self.resource_version}: {why}")
+    def _restored(self, why: str) -> StateWentBack:
+        self._position = _Position.RESTORED
+        return StateWentBack(f"{self.source}: resourceVersion went back from {self.resource_version}: {why}")
 
 
-class _Telling:
-    """Puts the events of one watch into the FIFO, and notes up to which version everything is there."""
+class _Receiver:
+    """Puts the events of one watch into the FIFO, and advances the reflector's resourceVersion."""
 
     __slots__ = ("_begun", "_clock", "_fifo", "_intake", "_reflector", "_unordered", "count")
 
@@ -301,21 +313,21 @@ class _Telling:
         self._fifo = reflector.fifo
         self._clock = reflector.clock
         self._intake = intake
-        self._begun: float | None = None  # when the watch was open
-        self.count = 0  # events so far, bookmarks too
-        self._unordered = reflector.resource_version in ("", "0")  # what is there comes first, in no order of versions
+        self._begun: float | None = None  # when the watch was opened
+        self.count = 0  # events so far, bookmarks included
+        self._unordered = reflector.resource_version in ("", "0")  # existing objects come first, unordered
 
     def begin(self) -> None:
         self._begun = self._clock.monotonic()
 
     def lasted(self) -> bool:
-        """Whether it told anything, or was open for some time."""
+        """Whether it delivered an event or stayed open for a while."""
         if self._begun is None:
             return False
         return self.count > 0 or self._clock.monotonic() - self._begun >= _VERY_SHORT
 
-    def tell(self, event: RawEvent) -> None:
-        """An `APIError` if that is what the event tells of."""
+    def receive(self, event: RawEvent) -> None:
+        """Raise the `APIError` of an ERROR event."""
         self.count += 1
         kind = event.type
         if kind == ERROR:
@@ -326,14 +338,14 @@ class _Telling:
                 return
             entry = self._intake.entry(event.object)
         except ObjectError as error:
-            _logger.error("%s: an event is passed over: %s", self._reflector.source, error)
+            _logger.error("cannot decode event, skipped collection=%s error=%s", self._reflector.source, error)
             return
         if kind in (ADDED, MODIFIED):
             self._fifo.put(Put(entry))
         elif kind == DELETED:
             self._fifo.put(Remove(entry))
         else:
-            _logger.error("%s: an event of the unknown type %r is passed over", self._reflector.source, kind)
+            _logger.error("unknown event type, skipped collection=%s type=%r", self._reflector.source, kind)
         if self._unordered and kind == ADDED:
             return
         self._unordered = False

@@ -95,7 +95,7 @@ def _take(event: RawEvent, replacement: Replacement, intake: Intake, source: Lis
     elif event.type in (ADDED, MODIFIED):
         replacement.put(entry)
     else:
-        _logger.error("%s: an event of the unknown type %r is passed over", source, event.type)
+        _logger.error("unknown event type, skipped collection=%s type=%r", source, event.type)
 
 
 class _Remarks:
