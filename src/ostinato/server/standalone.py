@@ -47,6 +47,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     host: str = "127.0.0.1"
     port: int = 6443  # 0: any that is free
     store: str = ""  # "sqlite:PATH", "memory"; "": a file in the state directory
+    accept_data_loss: bool = False  # start with what can be read of a damaged store
     authentication: AuthenticationSettings = AuthenticationSettings()
     admission: AdmissionSettings = AdmissionSettings()
 
@@ -73,9 +74,7 @@ class Standalone:
             authority = Authority(self._world, settings.state)
             hosts = [*_HOSTS] if settings.host in (*_HOSTS, *_ANY) else [*_HOSTS, settings.host]
             context = _context(authority, hosts)
-            self.core = Server(
-                self._world, self._log(), admission=settings.admission, authentication=settings.authentication
-            )
+            self.core = self._server()
             self.core.account_tokens.key = _kept(settings.state / "accounts.key", self._world)
             self.core.nodes.remote = _remote_nodes(self._world, authority)
             self._http = HttpServer(self.core, context)
@@ -90,6 +89,14 @@ class Standalone:
             await self.stop()
             raise
 
+    def _server(self) -> Server:
+        settings, log = self._settings, self._log()
+        try:
+            return Server(self._world, log, admission=settings.admission, authentication=settings.authentication)
+        except BaseException:
+            log.close()
+            raise
+
     def _log(self) -> Log:
         store = self._settings.store
         if store == "memory":
@@ -97,7 +104,7 @@ class Standalone:
         from ostinato.server.store.log_sqlite import SQLiteLog  # noqa: PLC0415 - loads only where it is needed
 
         path = Path(store.removeprefix("sqlite:")) if store else self._settings.state / "store.db"
-        return SQLiteLog(path, self._world.executor)
+        return SQLiteLog(path, self._world, accept_data_loss=self._settings.accept_data_loss)
 
     async def failed(self) -> None:
         """Never returns: a server that runs has no parts that could fail."""

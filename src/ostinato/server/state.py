@@ -5,6 +5,7 @@ One server at a time uses a directory. Files are replaced as a whole: a crash le
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 from pathlib import Path
@@ -12,6 +13,16 @@ from pathlib import Path
 
 class StateError(Exception):
     """The directory cannot be used; the message says why, and what to do."""
+
+
+def cannot_use(path: Path, error: OSError) -> str:
+    """Why a file or directory cannot be written; where the disk is full, which one, and what to do."""
+    if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+        return error.strerror or str(error)
+    mount = path.absolute()
+    while not mount.is_mount():
+        mount = mount.parent
+    return f"no space left on the file system at {mount}: free some, or choose another directory with --state"
 
 
 class StateDirectory:

@@ -45,7 +45,7 @@ def test_events_of_an_earlier_run_go_too(tmp_path: Any) -> None:
     simulation = Simulation(seed=1)
 
     async def run(*events: str, then: float) -> list[str]:
-        server = Server(simulation, SQLiteLog(tmp_path / "store", simulation.executor))
+        server = Server(simulation, SQLiteLog(tmp_path / "store", simulation))
         server.authenticator.add("admin", User("admin", groups=("system:masters",)))
         await server.start()
         api = Api(server)

@@ -37,13 +37,13 @@ def path(tmp_path: Path) -> Path:
 
 def objects(path: Path, world: World) -> tuple[int, dict[str, bytes]]:
     """What the file holds."""
-    with closing(SQLiteLog(path, world.executor)) as log:
+    with closing(SQLiteLog(path, world)) as log:
         version, rows = log.load()
         return version, {f"{collection}/{key}": data for collection, key, _, data in rows}
 
 
 def append(path: Path, world: World, *batches: list[Write]) -> None:
-    with closing(SQLiteLog(path, world.executor)) as log:
+    with closing(SQLiteLog(path, world)) as log:
         for batch in batches:
             asyncio.run(log.append(batch))
 
@@ -53,21 +53,21 @@ def test_what_is_written_is_there_when_the_file_is_opened_again(path: Path, worl
         path,
         world,
         [Write("things", "a", 2, b"1"), Write("things", "b", 3, b"2")],
-        [Write("things", "a", 4, b"3"), Write("others", "a", 5, b"4"), Write("things", "b", 6, None)],
+        [Write("things", "a", 4, b"3", 2), Write("others", "a", 5, b"4"), Write("things", "b", 6, None, 3)],
     )
     assert objects(path, world) == (6, {"things/a": b"3", "others/a": b"4"})
 
 
 def test_the_file_and_its_side_files_are_for_their_owner_alone(path: Path, world: World) -> None:
     path.touch(mode=0o644)
-    with closing(SQLiteLog(path, world.executor)) as log:
+    with closing(SQLiteLog(path, world)) as log:
         asyncio.run(log.append([Write("things", "a", 2, b"1")]))
         for file in path.parent.iterdir():
             assert stat.S_IMODE(file.stat().st_mode) == 0o600, file
 
 
 def test_every_commit_is_synced(path: Path, world: World) -> None:
-    with closing(SQLiteLog(path, world.executor)) as log:
+    with closing(SQLiteLog(path, world)) as log:
         assert log._database.execute("PRAGMA synchronous").fetchone() == (2,)
         assert log._database.execute("PRAGMA journal_mode").fetchone() == ("wal",)
 
@@ -75,11 +75,83 @@ def test_every_commit_is_synced(path: Path, world: World) -> None:
 def test_a_newer_format_is_refused_and_left_alone(path: Path, world: World) -> None:
     append(path, world, [Write("things", "a", 2, b"1")])
     with closing(sqlite3.connect(path)) as database:
-        database.execute("PRAGMA user_version = 2")
+        database.execute("PRAGMA user_version = 3")
     before = path.read_bytes()
-    with pytest.raises(UnusableStore, match=r"format 2 is newer than this Ostinato reads \(1\); use the version that"):
-        SQLiteLog(path, world.executor)
+    with pytest.raises(UnusableStore, match=r"format 3 is newer than this Ostinato reads \(2\); use the version that"):
+        SQLiteLog(path, world)
     assert path.read_bytes() == before
+
+
+OLD_FORMAT = """BEGIN;
+CREATE TABLE object (collection TEXT NOT NULL, key TEXT NOT NULL, version INTEGER NOT NULL, data BLOB NOT NULL,
+                     PRIMARY KEY (collection, key));
+INSERT INTO object VALUES ('', '', 7, x'');
+INSERT INTO object VALUES ('things', 'a', 3, x'31');
+INSERT INTO object VALUES ('things', 'b', 7, x'32');
+PRAGMA application_id = 0x4F535449;
+PRAGMA user_version = 1;
+COMMIT;"""
+
+
+def old_store(path: Path, *, clean: bool) -> None:
+    """A store of format 1, as it is after a clean stop, or with everything in the write-ahead log."""
+    away = path.with_name("away.db")
+    with closing(sqlite3.connect(away, isolation_level=None)) as database:
+        database.execute("PRAGMA journal_mode = WAL")
+        database.executescript(OLD_FORMAT)
+        if not clean:
+            path.write_bytes(away.read_bytes())
+            path.with_name("store.db-wal").write_bytes(away.with_name("away.db-wal").read_bytes())
+    if clean:
+        path.write_bytes(away.read_bytes())
+
+
+@pytest.mark.parametrize("clean", [True, False], ids=["stopped", "killed"])
+def test_a_store_of_the_first_format_is_upgraded_when_it_is_opened(path: Path, world: World, clean: bool) -> None:
+    old_store(path, clean=clean)
+    assert objects(path, world) == (7, {"things/a": b"1", "things/b": b"2"})
+    append(path, world, [Write("things", "a", 8, b"3", 3)])
+    assert objects(path, world) == (8, {"things/a": b"3", "things/b": b"2"})
+    with closing(sqlite3.connect(path)) as database:
+        assert database.execute("PRAGMA user_version").fetchone() == (2,)
+
+
+def test_an_upgrade_that_did_not_end_is_made_again(path: Path, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    old_store(path, clean=True)
+
+    def fail(*_: object) -> None:
+        raise sqlite3.OperationalError("disk I/O error")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("ostinato.server.store.log_sqlite.upgrade", fail)
+        with pytest.raises(UnusableStore, match="disk I/O error"):
+            SQLiteLog(path, world)
+    assert objects(path, world) == (7, {"things/a": b"1", "things/b": b"2"})
+
+
+def test_a_store_that_was_not_finished_is_made_again(path: Path, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise sqlite3.OperationalError("disk I/O error")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("ostinato.server.store.log_sqlite.create", fail)
+        with pytest.raises(UnusableStore, match="disk I/O error"):
+            SQLiteLog(path, world)
+    assert path.with_name("store.db-mark").exists()
+    assert objects(path, world) == (0, {})
+
+
+def test_a_write_is_kept_though_the_mark_cannot_be_written(
+    path: Path, world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(5, "Input/output error")
+
+    with closing(SQLiteLog(path, world)) as log:
+        monkeypatch.setattr(log._mark, "advance", fail)
+        asyncio.run(log.append([Write("things", "a", 2, b"1")]))
+    assert "cannot write the mark of the store" in caplog.text
+    assert objects(path, world) == (2, {"things/a": b"1"})
 
 
 def test_a_database_of_another_program_is_refused_and_left_alone(path: Path, world: World) -> None:
@@ -88,19 +160,19 @@ def test_a_database_of_another_program_is_refused_and_left_alone(path: Path, wor
         database.commit()
     path.chmod(0o644)
     with pytest.raises(UnusableStore, match="is a database of another program"):
-        SQLiteLog(path, world.executor)
+        SQLiteLog(path, world)
     assert stat.S_IMODE(path.stat().st_mode) == 0o644
 
 
 def test_a_file_that_is_no_database_is_refused(path: Path, world: World) -> None:
     path.write_bytes(b"not a database, but long enough to be looked at" * 100)
     with pytest.raises(UnusableStore, match="file is not a database"):
-        SQLiteLog(path, world.executor)
+        SQLiteLog(path, world)
 
 
 def test_a_place_that_does_not_exist_is_told(tmp_path: Path, world: World) -> None:
     with pytest.raises(UnusableStore, match=r"cannot open the store .*/nowhere/store.db: No such file or directory"):
-        SQLiteLog(tmp_path / "nowhere" / "store.db", world.executor)
+        SQLiteLog(tmp_path / "nowhere" / "store.db", world)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
@@ -108,21 +180,21 @@ def test_a_directory_that_cannot_be_written_is_told(tmp_path: Path, world: World
     tmp_path.chmod(0o500)
     try:
         with pytest.raises(UnusableStore, match="Permission denied"):
-            SQLiteLog(tmp_path / "store.db", world.executor)
+            SQLiteLog(tmp_path / "store.db", world)
     finally:
         tmp_path.chmod(0o700)
 
 
 def test_one_process_at_a_time_uses_the_file(path: Path, world: World) -> None:
-    with closing(SQLiteLog(path, world.executor)), pytest.raises(UnusableStore, match="in use by another process"):
-        SQLiteLog(path, world.executor)
+    with closing(SQLiteLog(path, world)), pytest.raises(UnusableStore, match="in use by another process"):
+        SQLiteLog(path, world)
     objects(path, world)
 
 
 @pytest.mark.parametrize("before", [[], [Write("things", "z", 1, None)]], ids=["one statement", "several"])
 def test_a_batch_that_fails_in_the_middle_leaves_nothing(path: Path, world: World, before: list[Write]) -> None:
-    broken = Write("things", "b", 3, object())  # type: ignore[arg-type]
-    with closing(SQLiteLog(path, world.executor)) as log:
+    broken = Write("things", None, 3, b"2")  # type: ignore[arg-type]
+    with closing(SQLiteLog(path, world)) as log:
         with pytest.raises(sqlite3.Error):
             asyncio.run(log.append([*before, Write("things", "a", 2, b"1"), broken]))
         asyncio.run(log.append([Write("things", "c", 4, b"3")]))
@@ -131,7 +203,7 @@ def test_a_batch_that_fails_in_the_middle_leaves_nothing(path: Path, world: Worl
 
 def test_a_full_disk_refuses_writes_keeps_serving_reads_and_mends_itself(path: Path, world: World) -> None:
     async def main() -> None:
-        log = SQLiteLog(path, world.executor)
+        log = SQLiteLog(path, world)
         index = Index(log, world.clock)
         things = index.collection("things", lambda data: ({}, {}, ""))
 
@@ -163,7 +235,7 @@ from ostinato.world import World
 
 async def main():
     world = World.real(workers=1)
-    index = Index(SQLiteLog(Path(sys.argv[1]), world.executor), world.clock)
+    index = Index(SQLiteLog(Path(sys.argv[1]), world), world.clock)
     things = index.collection("things", lambda data: ({}, {}, ""))
 
     async def write(worker):
@@ -205,13 +277,15 @@ def test_what_was_acknowledged_before_a_kill_is_there_after_it(path: Path, world
 
 
 def crashed(path: Path, world: World, copy: Path) -> Path:
-    """A copy of the files as they are while the store is in use, with three batches in the write-ahead log."""
-    with closing(SQLiteLog(path, world.executor)) as log:
+    """A copy of the files as a crash leaves them: of three batches in the write-ahead log, two were acknowledged."""
+    copy.mkdir()
+    with closing(SQLiteLog(path, world)) as log:
         for number in range(3):
+            mark = path.with_name("store.db-mark").read_bytes()
             asyncio.run(log.append([Write("things", str(number), number + 2, b"x" * 3000)]))
-        copy.mkdir()
-        for file in path.parent.glob("store.db*"):
-            (copy / file.name).write_bytes(file.read_bytes())
+        for name in ("store.db", "store.db-wal"):
+            (copy / name).write_bytes(path.with_name(name).read_bytes())
+        (copy / "store.db-mark").write_bytes(mark)
     return copy / "store.db"
 
 
@@ -242,7 +316,7 @@ def test_a_torn_write_ahead_log_loses_the_torn_batch_and_no_other(path: Path, wo
 
 def test_the_loop_goes_on_while_the_disk_is_written(path: Path, world: World) -> None:
     async def main() -> None:
-        log = SQLiteLog(path, world.executor)
+        log = SQLiteLog(path, world)
         threads: list[str] = []
         plain = log._append
         log._append = lambda writes: (threads.append(threading.current_thread().name), plain(writes))[1]  # type: ignore[method-assign,func-returns-value]

@@ -83,6 +83,7 @@ class Write(msgspec.Struct, frozen=True):
     key: str
     version: int
     data: bytes | None  # None: deleted
+    replaces: int = 0  # the version of the object that was there before; 0: none was
 
 
 class Log(Protocol):
@@ -241,7 +242,13 @@ class Index:
         if found is None:
             found = self._collections[name] = Collection(name)
             for key, version, data in sorted(self._loaded.pop(name, ())):
-                found.entries[key] = Entry(key, version, data, *describe(data))
+                try:
+                    found.entries[key] = Entry(key, version, data, *describe(data))
+                except Exception as error:
+                    raise UnusableStore(
+                        f"{name} {key} (resourceVersion {version}): the stored object cannot be read: {error}; "
+                        "restore a snapshot with `ostinato snapshot restore`"
+                    ) from error
                 found.keys.append(key)
         return found
 
@@ -295,7 +302,14 @@ class Index:
             while self._queue:
                 batch, self._queue = self._queue, []
                 writes = [
-                    Write(c.name, e.key, e.version, None if e.entry is None else e.entry.data) for c, e, _ in batch
+                    Write(
+                        collection.name,
+                        event.key,
+                        event.version,
+                        None if event.entry is None else event.entry.data,
+                        0 if event.previous is None else event.previous.version,
+                    )
+                    for collection, event, _ in batch
                 ]
                 try:
                     await self._log.append(writes)

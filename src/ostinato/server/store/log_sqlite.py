@@ -1,13 +1,15 @@
 """A log in one SQLite file: what is acknowledged survives a crash of the process and of the machine.
 
-One table holds the newest version of every object, and, in a row without a name, the last version given out. Each
+One table holds the newest version of every object, and, in a row without a key, the last version given out. Each
 batch of writes is one transaction, synced to the disk once (WAL, `synchronous=FULL`), in a thread of its own so that
-the event loop goes on. The file belongs to one process at a time, and nobody but its owner may read it.
+the event loop goes on. One process at a time uses the file; others may read it, which is how snapshots are made.
+
+Damage is found when the file is opened, not when it hurts: see `store/sqlite/check.py`.
 """
 
 from __future__ import annotations
 
-import os
+import logging
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -15,83 +17,126 @@ from itertools import groupby
 from pathlib import Path
 
 from ostinato.server.store.index import UnusableStore, Write
-from ostinato.world import Executor
+from ostinato.server.store.sqlite.check import check
+from ostinato.server.store.sqlite.contents import (
+    Contents,
+    Summary,
+    checksum_of,
+    create,
+    last_row,
+    upgrade,
+)
+from ostinato.server.store.sqlite.files import DamagedStore, shm_of, sync_directory, unusable, wal_of
+from ostinato.server.store.sqlite.mark import Mark
+from ostinato.world import World
 
-FORMAT = 1
-_APPLICATION = 0x4F535449  # "OSTI": the file is one of ours
+_logger = logging.getLogger(__name__)
 
-_SCHEMA = """BEGIN;
-CREATE TABLE object (collection TEXT NOT NULL, key TEXT NOT NULL, version INTEGER NOT NULL, data BLOB NOT NULL,
-                     PRIMARY KEY (collection, key));
-INSERT INTO object VALUES ('', '', 0, x'');
-PRAGMA application_id = 0x4F535449;
-PRAGMA user_version = 1;
-COMMIT;"""
 # The row keeps its place when it is written anew: a new place would move twice as many pages.
-_PUT = """INSERT INTO object VALUES {}
-          ON CONFLICT (collection, key) DO UPDATE SET version = excluded.version, data = excluded.data"""
+_PUT = """INSERT INTO object VALUES {} ON CONFLICT (collection, key)
+          DO UPDATE SET version = excluded.version, data = excluded.data, checksum = excluded.checksum"""
 _DELETE = "DELETE FROM object WHERE collection = ? AND key = ?"
 _ROWS = 32  # of a statement; each number of them is one that SQLite compiles
+_WRITE_BACK_SECONDS = 1.0  # between two times that the kernel is asked to write the mark to the disk
 
 
 class SQLiteLog:
-    def __init__(self, path: Path, executor: Executor) -> None:
-        """Open the file, or make it; UnusableStore if it is broken, locked, not ours, or of a newer format."""
-        self._path = path
-        self._executor = executor
-        try:
-            os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
-        except OSError as error:
-            raise UnusableStore(f"cannot open the store {path}: {error.strerror}") from error
-        self._database = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=0.2)
-        try:
-            self._open()
-        except sqlite3.DatabaseError as error:
-            self._database.close()
-            if "locked" in str(error):
-                raise UnusableStore(f"the store {path} is in use by another process") from error
-            raise UnusableStore(f"cannot open the store {path}: {error}") from error
-        except UnusableStore:
-            self._database.close()
-            raise
+    def __init__(self, path: Path, world: World, *, accept_data_loss: bool = False) -> None:
+        """Open the file, or make it.
 
-    def _open(self) -> None:
-        database = self._database
-        database.execute("PRAGMA locking_mode = EXCLUSIVE")
+        UnusableStore if it is in use, not ours, or of a newer format; DamagedStore if acknowledged writes are missing
+        or unreadable, unless that is accepted: then the damaged files are kept under another name.
+        """
+        self._path = path = path.resolve()
+        self._executor = world.executor
+        self._clock = world.clock
+        self._mark = Mark(path)
+        try:
+            contents = self._check(world, accept_data_loss=accept_data_loss)
+            self._database = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=5.0)
+            try:
+                self._summary = self._open(contents, world)
+            except BaseException:
+                self._database.close()
+                raise
+        except sqlite3.DatabaseError as error:
+            self._mark.close()
+            raise _unusable(path, error) from error
+        except OSError as error:
+            self._mark.close()
+            raise unusable(path, error) from error
+        except BaseException:
+            self._mark.close()
+            raise
+        self._contents: Contents | None = contents
+        self._written_back = self._clock.monotonic()
+
+    def _check(self, world: World, *, accept_data_loss: bool) -> Contents:
+        try:
+            return check(self._path, self._mark)
+        except DamagedStore as damage:
+            if not accept_data_loss:
+                raise
+            from ostinato.server.store.sqlite.salvage import salvage  # noqa: PLC0415 - the exception
+
+            salvage(self._path, self._mark, damage, world)
+            return check(self._path, self._mark)
+
+    def _open(self, contents: Contents, world: World) -> Summary:
+        database, path, mark = self._database, self._path, self._mark
+        reading, summary = mark.reading, contents.summary
+        if summary is None:
+            store = world.ids.token(16).hex() if reading is None else reading.store
+            mark.begin(store, contents.version)  # before the database has its format: such a one needs a mark
+            path.touch(mode=0o600)
+        path.chmod(0o600)  # which SQLite gives to its side files, too
+        for file in (wal_of(path), shm_of(path)):
+            if file.exists():
+                file.chmod(0o600)
         database.execute("PRAGMA synchronous = FULL")
-        (version,) = database.execute("PRAGMA user_version").fetchone()
-        (application,) = database.execute("PRAGMA application_id").fetchone()
-        (tables,) = database.execute("SELECT count(*) FROM sqlite_schema").fetchone()
-        if tables and application != _APPLICATION:
-            raise UnusableStore(f"{self._path} is a database of another program; use another file")
-        if version > FORMAT:
-            raise UnusableStore(
-                f"{self._path}: format {version} is newer than this Ostinato reads ({FORMAT}); "
-                "use the version that wrote it, or another file"
-            )
-        self._path.chmod(0o600)  # which SQLite gives to its side files, too
         database.execute("PRAGMA journal_mode = WAL")
-        if version == 0:
-            database.executescript(_SCHEMA)
-        database.execute("BEGIN EXCLUSIVE")  # takes the lock, which this process then keeps
-        database.execute("COMMIT")
+        if summary is None:
+            summary = upgrade(database, contents, store) if contents.format else create(database, 0, (), store)
+            database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            sync_directory(path.parent)
+        elif reading is None or contents.version != reading.version:
+            mark.begin(summary.store, contents.version)  # from now on, this is seen
+        return summary
 
     def load(self) -> tuple[int, Iterator[tuple[str, str, int, bytes]]]:
-        (version,) = self._database.execute("SELECT version FROM object WHERE collection = '' AND key = ''").fetchone()
-        return version, self._database.execute("SELECT collection, key, version, data FROM object WHERE key != ''")
+        assert self._contents is not None, "loaded twice"
+        contents, self._contents = self._contents, None
+        return contents.version, iter(contents.rows)
 
     async def append(self, writes: Sequence[Write]) -> None:
         await self._executor.run(self._append, writes)
 
     def _append(self, writes: Sequence[Write]) -> None:
-        last = Write("", "", writes[-1].version, b"")
+        summary = self._summary.after(writes)
+        last = last_row(writes[-1].version, summary)
         if len(writes) < _ROWS and all(write.data is not None for write in writes):
             self._put([*writes, last])  # one statement is a transaction by itself
-            return
+        else:
+            self._transaction([*writes, last])
+        self._summary = summary
+        self._advance_mark(last.version)
+
+    def _advance_mark(self, version: int) -> None:
+        """What is durable is: that the mark stays behind is no reason to refuse it."""
+        try:
+            self._mark.advance(version)
+            now = self._clock.monotonic()
+            if now - self._written_back >= _WRITE_BACK_SECONDS:
+                self._written_back = now
+                self._mark.write_back()
+        except OSError as error:
+            _logger.error("cannot write the mark of the store; path=%s error=%s", self._path, error)
+
+    def _transaction(self, writes: list[Write]) -> None:
         database = self._database
         database.execute("BEGIN IMMEDIATE")
         try:
-            for deletes, run in groupby([*writes, last], lambda write: write.data is None):
+            for deletes, run in groupby(writes, lambda write: write.data is None):
                 if deletes:
                     database.executemany(_DELETE, [(write.collection, write.key) for write in run])
                 else:
@@ -106,8 +151,19 @@ class SQLiteLog:
         """Many rows a statement: each statement gives up Python's lock, and then has to wait for it."""
         for start in range(0, len(writes), _ROWS):
             rows = writes[start : start + _ROWS]
-            values = [value for write in rows for value in (write.collection, write.key, write.version, write.data)]
-            self._database.execute(_PUT.format(", ".join(["(?, ?, ?, ?)"] * len(rows))), values)
+            values: list[object] = []
+            for write in rows:
+                row = write.collection, write.key, write.version, write.data
+                values += row
+                values.append(checksum_of(*row))  # type: ignore[arg-type]  # it is not a deletion
+            self._database.execute(_PUT.format(", ".join(["(?, ?, ?, ?, ?)"] * len(rows))), values)
 
     def close(self) -> None:
         self._database.close()
+        self._mark.close(sync=True)
+
+
+def _unusable(path: Path, error: sqlite3.DatabaseError) -> UnusableStore:
+    if "locked" in str(error):
+        return UnusableStore(f"the store {path} is in use by another process")
+    return UnusableStore(f"cannot open the store {path}: {error}")

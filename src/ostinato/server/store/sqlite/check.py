@@ -1,0 +1,61 @@
+"""The check of a store before it is used: nothing that was acknowledged may be missing. Changes no file."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+from ostinato.server.store.index import UnusableStore
+from ostinato.server.store.sqlite.contents import Contents, open_read_only, read
+from ostinato.server.store.sqlite.files import DamagedStore, size_of, unusable, wal_of
+from ostinato.server.store.sqlite.mark import Mark, Reading
+from ostinato.server.store.sqlite.wal import holds_transactions, is_damaged
+
+
+def check(path: Path, mark: Mark) -> Contents:
+    """What the store holds; DamagedStore if that is not all, UnusableStore if it cannot be read."""
+    reading = mark.reading
+    acknowledged = 0 if reading is None else reading.version
+    try:
+        wal = wal_of(path).read_bytes() if size_of(wal_of(path)) else b""
+        if size_of(path) == 0:
+            return _nothing(path, acknowledged, wal)
+    except OSError as error:
+        raise unusable(path, error) from error
+    if is_damaged(wal):
+        raise DamagedStore(f"the store {path} is damaged: its write-ahead log {wal_of(path).name} is, in the middle")
+    try:
+        with closing(open_read_only(path)) as database:
+            contents = read(database, path)
+    except sqlite3.DatabaseError as error:
+        raise UnusableStore(f"cannot open the store {path}: {error}") from error
+    _compare(path, contents, reading, is_unreadable=mark.is_unreadable)
+    return contents
+
+
+def _nothing(path: Path, acknowledged: int, wal: bytes) -> Contents:
+    """A store that is to be made, unless there was one."""
+    state = "empty" if path.exists() else "missing"
+    if acknowledged:
+        raise DamagedStore(
+            f"the store {path} is {state}, but writes up to resourceVersion {acknowledged} were acknowledged"
+        )
+    if holds_transactions(wal):
+        raise DamagedStore(f"the store {path} is {state}, but its write-ahead log {wal_of(path).name} is not")
+    return Contents()
+
+
+def _compare(path: Path, contents: Contents, reading: Reading | None, *, is_unreadable: bool) -> None:
+    """Hold a store against its mark."""
+    if contents.summary is not None:
+        if is_unreadable or reading is None:
+            state = "cannot be read" if is_unreadable else "is missing"
+            raise DamagedStore(f"{path}-mark {state}: whether the store {path} is complete cannot be known")
+        if contents.summary.store != reading.store:
+            raise DamagedStore(f"the store {path} is another than the one that {path.name}-mark belongs to")
+    if reading is not None and contents.version < reading.version:
+        raise DamagedStore(
+            f"the store {path} has lost writes: it ends at resourceVersion {contents.version}, "
+            f"and writes up to {reading.version} were acknowledged"
+        )

@@ -1,0 +1,64 @@
+"""Names of the files of a store, and the errors that concern them as a whole."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from ostinato.server.state import cannot_use
+from ostinato.server.store.index import UnusableStore
+
+
+class DamagedStore(UnusableStore):
+    """Acknowledged writes are missing or unreadable. The files were left as they are."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(
+            f"{what}; restore a snapshot with `ostinato snapshot restore`, "
+            "or start with --accept-data-loss to go on with what can be read"
+        )
+        self.what = what
+
+
+def wal_of(path: Path) -> Path:
+    return path.with_name(f"{path.name}-wal")
+
+
+def shm_of(path: Path) -> Path:
+    return path.with_name(f"{path.name}-shm")
+
+
+def mark_of(path: Path) -> Path:
+    return path.with_name(f"{path.name}-mark")
+
+
+def size_of(path: Path) -> int:
+    """The size of a file; 0 if there is none."""
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
+def free_name(path: Path, reason: str) -> Path:
+    """A name beside `path` that no file of a store has yet: `store.db.damaged-1`, or the next number."""
+    number = 1
+    while any(
+        os.path.lexists(of(path.with_name(f"{path.name}.{reason}-{number}")))
+        for of in (lambda p: p, wal_of, shm_of, mark_of)
+    ):
+        number += 1
+    return path.with_name(f"{path.name}.{reason}-{number}")
+
+
+def sync_directory(path: Path) -> None:
+    """Make creations, renames and removals in a directory durable."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def unusable(path: Path, error: OSError) -> UnusableStore:
+    return UnusableStore(f"cannot open the store {path}: {cannot_use(path, error)}")

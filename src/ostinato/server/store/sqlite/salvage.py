@@ -1,0 +1,147 @@
+"""Salvage: what can be read of a damaged store, as a new one, for `--accept-data-loss`.
+
+The write-ahead log is read twice: with its checksums mended, so that the transactions behind a damaged frame count, and
+as SQLite would read it. A row is taken if its own checksum is right. What is lost is logged.
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import sqlite3
+import tempfile
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from ostinato.server.store.sqlite.contents import FORMAT, Row, Summary, checksum_of, create, name_of
+from ostinato.server.store.sqlite.files import DamagedStore, size_of, wal_of
+from ostinato.server.store.sqlite.mark import Mark
+from ostinato.server.store.sqlite.replace import new_name, next_version, replace
+from ostinato.server.store.sqlite.wal import mended
+from ostinato.world import World
+
+_logger = logging.getLogger(__name__)
+
+_ROWS = "SELECT collection, key, version, data, {} FROM object NOT INDEXED ORDER BY rowid"
+_NAMED = 1000  # lost objects that are logged by name
+
+
+class Salvaged(NamedTuple):
+    """What one way to read the files gives."""
+
+    whole: bool  # SQLite read all of it
+    version: int
+    rows: dict[tuple[str, str], Row]
+    lost: dict[tuple[str, str], object]  # the resourceVersion of what is known to be missing, None if that is unknown
+    expected: int | None  # how many objects there should be
+
+
+def salvage(path: Path, mark: Mark, damage: DamagedStore, world: World) -> None:
+    """Put what can be read of a store in its place; the damaged files are kept."""
+    with tempfile.TemporaryDirectory(prefix=".salvage-", dir=path.parent) as scratch:
+        found = _best(path, Path(scratch) / "store")
+    acknowledged = 0 if mark.reading is None else mark.reading.version
+    version = next_version(path, mark, found.version)
+    new = new_name(path)
+    store = world.ids.token(16).hex()
+    with closing(sqlite3.connect(new, isolation_level=None)) as database:
+        create(database, version, [found.rows[key] for key in sorted(found.rows)], store)
+    kept = replace(path, mark, new, store, version, "damaged")
+    _logger.warning(
+        "data loss accepted: store rebuilt from what can be read; damage=%r kept=%s objects=%d "
+        "readable_up_to=%d acknowledged_up_to=%d next_resource_version=%d",
+        damage.what,
+        kept,
+        len(found.rows),
+        found.version,
+        acknowledged,
+        version + 1,
+    )
+    for number, ((collection, key), lost_version) in enumerate(sorted(found.lost.items())):
+        if number == _NAMED:
+            _logger.warning("further objects lost; count=%d", len(found.lost) - _NAMED)
+            break
+        what = name_of(collection, key, "unknown" if lost_version is None else lost_version)
+        _logger.warning("object lost; object=%r", what)
+    unknown = 0 if found.expected is None else found.expected - len(found.rows) - len(found.lost)
+    if unknown > 0:
+        _logger.warning("objects lost whose names are unknown; count=%d", unknown)
+
+
+def _best(path: Path, scratch: Path) -> Salvaged:
+    """The way to read it that gives the most."""
+    found = Salvaged(whole=False, version=0, rows={}, lost={}, expected=None)
+    wal = wal_of(path).read_bytes() if size_of(wal_of(path)) else b""
+    if size_of(path) == 0 and not wal:
+        return found
+    for log in (mended(wal), wal, b""):
+        if log is None:
+            continue
+        for file in scratch.parent.iterdir():
+            file.unlink()
+        shutil.copyfile(path, scratch) if path.exists() else scratch.touch()
+        if log:
+            wal_of(scratch).write_bytes(log)
+            if size_of(scratch) == 0:
+                _make_first_page(scratch, log)
+        other = _read(scratch)
+        if (other.whole, other.version, len(other.rows)) > (found.whole, found.version, len(found.rows)):
+            found = other
+        if found.whole and not found.lost:
+            break
+    return found
+
+
+def _make_first_page(path: Path, log: bytes) -> None:
+    """SQLite removes the write-ahead log of an empty database: give it the page that says that it has one."""
+    page_size = int.from_bytes(log[8:12], "big")
+    with closing(sqlite3.connect(path.with_name("first"), isolation_level=None)) as database:
+        database.execute(f"PRAGMA page_size = {page_size}")
+        database.execute("PRAGMA journal_mode = WAL")
+        database.execute("CREATE TABLE any (x)")
+    path.write_bytes(path.with_name("first").read_bytes()[:page_size])
+
+
+def _read(path: Path) -> Salvaged:
+    rows: dict[tuple[str, str], Row] = {}
+    lost: dict[tuple[str, str], object] = {}
+    version, expected, whole = 0, None, True
+    with closing(sqlite3.connect(path, isolation_level=None)) as database:
+        database.text_factory = lambda data: data.decode(errors="backslashreplace")
+        try:
+            (form,) = database.execute("PRAGMA user_version").fetchone()
+        except sqlite3.DatabaseError:
+            form, whole = 0, False
+        query = _ROWS.format("checksum" if form == FORMAT else "NULL")
+        for direction in ("ASC", "DESC"):
+            try:
+                for *row, stored in database.execute(f"{query} {direction}"):
+                    collection, key, number, data = row
+                    if not _is_good(row, stored):
+                        lost[str(collection), str(key)] = number
+                    elif collection:
+                        rows[collection, key] = (collection, key, number, data)
+                        version = max(version, number)
+                    else:
+                        version = max(version, number)
+                        with suppress(ValueError):
+                            expected = Summary.decode(data).objects
+                break
+            except sqlite3.DatabaseError:
+                whole = False  # the rest, from the other end
+        try:
+            keys = database.execute(
+                "SELECT collection, key FROM object INDEXED BY sqlite_autoindex_object_1"
+            ).fetchall()
+        except sqlite3.DatabaseError:
+            whole, keys = False, []
+    lost |= {key: None for key in keys if key[0] and key not in rows and key not in lost}
+    lost = {key: number for key, number in lost.items() if key[0] and key not in rows}
+    return Salvaged(whole, version, rows, lost, expected)
+
+
+def _is_good(row: list[object], stored: object) -> bool:
+    if not all(isinstance(value, kind) for value, kind in zip(row, (str, str, int, bytes), strict=True)):
+        return False
+    return stored is None or checksum_of(*row) == stored  # type: ignore[arg-type]  # as was just looked at
