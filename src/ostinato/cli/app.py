@@ -44,6 +44,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_demo(commands.add_parser("demo", help="see a control plane at work", description=_DEMO))
     _add_up(commands.add_parser("up", help="run a whole control plane", description=_UP))
     _add_apiserver(commands.add_parser("apiserver", help="run an API server alone", description=_APISERVER))
+    _add_snapshot(commands.add_parser("snapshot", help="save and restore stored objects", description=_SNAPSHOT))
     _add_controllers(commands.add_parser("controllers", help="run the plane's controllers", description=_CONTROLLERS))
     _add_scheduler(commands.add_parser("scheduler", help="run the plane's scheduler", description=_SCHEDULER))
     _add_node(commands.add_parser("node", help="join this machine to a cluster as a node", description=_NODE))
@@ -238,6 +239,39 @@ def _need_server() -> None:
     missing = [name for name in ("cryptography", "re2") if find_spec(name) is None]
     if missing:
         raise Failure(f"this needs the server: pip install 'ostinato[server]' (there is no {', no '.join(missing)})")
+
+
+# ostinato snapshot
+
+_SNAPSHOT = """Save, restore or check the objects of an API server whose store is SQLite. Certificates and keys in the
+state directory are not part of a snapshot."""
+
+
+def _add_snapshot(parser: argparse.ArgumentParser) -> None:
+    actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
+    save = actions.add_parser("save", help="copy the objects into a new file; the server may be running")
+    save.add_argument("file", metavar="FILE", help="the snapshot to write")
+    restore = actions.add_parser("restore", help="replace the objects of a stopped server; the old files are kept")
+    restore.add_argument("file", metavar="FILE", help="the snapshot to read")
+    status = actions.add_parser("status", help="check a store or a snapshot")
+    status.add_argument("file", metavar="FILE", nargs="?", help="a snapshot (default: the store of the server)")
+    for name, action in (("save", save), ("restore", restore), ("status", status)):
+        action.set_defaults(command=_snapshot, prog=action.prog, action=name)
+        action.add_argument(
+            "--state",
+            metavar="DIR",
+            help="state directory of the server (default: ostinato in $XDG_STATE_HOME or ~/.local/state)",
+        )
+        action.add_argument(
+            "--store", metavar="sqlite:PATH", default="", help="its store (default: store.db in the state directory)"
+        )
+
+
+def _snapshot(options: argparse.Namespace) -> int:
+    from ostinato.cli import snapshot  # noqa: PLC0415 - as above
+
+    snapshot.run(options)
+    return 0
 
 
 # ostinato controllers, ostinato scheduler

@@ -35,6 +35,7 @@ def settings(options: argparse.Namespace) -> Settings:
         host=host,
         port=port,
         store=_store(options),
+        accept_data_loss=options.accept_data_loss,
         authentication=_authentication(options),
         admission=_admission(options),
     )
@@ -79,6 +80,11 @@ def _add_storage(group: argparse._ArgumentGroup) -> None:
         metavar="sqlite:PATH|memory",
         default="",
         help="where objects are stored (default: sqlite:store.db in the state directory)",
+    )
+    group.add_argument(
+        "--accept-data-loss",
+        action="store_true",
+        help="if the store is damaged, keep its files aside and start with what can be read of it",
     )
 
 
