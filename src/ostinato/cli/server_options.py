@@ -8,13 +8,13 @@ from __future__ import annotations
 import argparse
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ostinato.cli.failure import Failure
 
 if TYPE_CHECKING:
     from ostinato.server.access.authentication.settings import AuthenticationSettings
-    from ostinato.server.admission.plugins import AdmissionSettings
+    from ostinato.server.admission.settings import AdmissionSettings
     from ostinato.server.standalone import Settings
 
 
@@ -147,20 +147,61 @@ def _path(text: str | None) -> Path | None:
 def _add_admission(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--enable-admission-plugins",
-        metavar="NAME",
+        metavar="NAME,...",
         action="append",
         default=[],
-        help="enable an optional admission plugin: OwnerReferencesPermissionEnforcement",
+        help="admission plugins to enable besides those that are on by default, by kube-apiserver's names",
     )
+    group.add_argument(
+        "--disable-admission-plugins",
+        metavar="NAME,...",
+        action="append",
+        default=[],
+        help="admission plugins to disable that are on by default",
+    )
+    group.add_argument(
+        "--admission-control-config-file",
+        metavar="FILE",
+        help="AdmissionConfiguration: the plugins' configuration",
+    )
+    for what, taint in (("not-ready", "notReady:NoExecute"), ("unreachable", "unreachable:NoExecute")):
+        group.add_argument(
+            f"--default-{what}-toleration-seconds",
+            metavar="SECONDS",
+            type=int,
+            default=300,
+            help=f"tolerationSeconds for {taint} of Pods that do not tolerate it (default: %(default)s)",
+        )
 
 
 def _admission(options: argparse.Namespace) -> AdmissionSettings:
-    from ostinato.server.admission.plugins import OPTIONAL, AdmissionSettings  # noqa: PLC0415
+    from ostinato.server.admission.catalogue import PluginNameError, enabled  # noqa: PLC0415
+    from ostinato.server.admission.settings import AdmissionSettings  # noqa: PLC0415
 
-    plugins = tuple(name for names in options.enable_admission_plugins for name in names.split(","))
-    for name in plugins:
-        if name not in OPTIONAL:
-            raise Failure(
-                f"--enable-admission-plugins {name}: want {' or '.join(OPTIONAL)}; the others are always there"
-            )
-    return AdmissionSettings(enabled=plugins)
+    enable, disable = _listed(options.enable_admission_plugins), _listed(options.disable_admission_plugins)
+    try:
+        plugins = enabled(enable, disable)
+    except PluginNameError as error:
+        raise Failure(f"--{error}") from None
+    return AdmissionSettings(
+        enabled=enable,
+        disabled=disable,
+        configuration=_admission_configuration(options.admission_control_config_file, plugins),
+        not_ready_toleration_seconds=options.default_not_ready_toleration_seconds,
+        unreachable_toleration_seconds=options.default_unreachable_toleration_seconds,
+    )
+
+
+def _listed(values: list[str]) -> tuple[str, ...]:
+    return tuple(name for names in values for name in names.split(",") if name)
+
+
+def _admission_configuration(file: str | None, plugins: list[str]) -> dict[str, Any]:
+    if file is None and not {"EventRateLimit", "ImagePolicyWebhook"}.intersection(plugins):
+        return {}
+    from ostinato.server.admission.configuration import ConfigurationError, read  # noqa: PLC0415 - where it is used
+
+    try:
+        return read(Path(file) if file else None, plugins)
+    except ConfigurationError as error:
+        raise Failure(str(error)) from None

@@ -17,7 +17,9 @@ from ostinato.server.access.authentication.settings import AuthenticationSetting
 from ostinato.server.access.authorization.authorizer import MASTERS, Authorizer
 from ostinato.server.access.impersonate import Impersonation, impersonates
 from ostinato.server.admission import Admission
-from ostinato.server.admission.plugins import AdmissionSettings, plugins
+from ostinato.server.admission.materials import Materials
+from ostinato.server.admission.plugins import plugins
+from ostinato.server.admission.settings import AdmissionSettings
 from ostinato.server.bootstrap import bootstrap
 from ostinato.server.dispatch import not_found, verb_of
 from ostinato.server.expiry import Expiry
@@ -69,7 +71,7 @@ class Server:
         self.metrics = Metrics()
         self.publisher = Publisher(self.registry, self.health, self.metrics, world.clock)
         self.webhooks = Webhooks(world.clock, self.registry)
-        self.admission = Admission(plugins(self.registry, self.authorizer, self.webhooks.ask, admission))
+        self.admission = Admission(plugins(Materials(world, self.registry, self.authorizer, self.webhooks, admission)))
         self.nodes = Nodes()
         pod_handlers.install(self.registry, self.nodes, self.authorizer)
         proxy.install(self.registry, self.nodes, world)

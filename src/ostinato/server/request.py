@@ -13,6 +13,7 @@ import msgspec
 from ostinato.api.errors import RequestEntityTooLarge
 
 if TYPE_CHECKING:
+    from ostinato.server.audit.record import AuditRecord
     from ostinato.server.route import Route
 
 MOST_BODY = 3 * 1024 * 1024  # bytes of a body that are read; more is refused
@@ -39,6 +40,7 @@ class Request:
     __slots__ = (
         "_body",
         "_read",
+        "audit",
         "headers",
         "method",
         "path",
@@ -71,8 +73,18 @@ class Request:
         self.route: Route | None = None  # once it is known to ask for something that there is
         self.sent: Any = None  # the object in the body, as the client wrote it
         self.warnings: list[str] = []  # what does not stop the request, but its client should know
+        self.audit: AuditRecord | None = None  # where the request is audited: set before access
         self._read = read
         self._body = body
+
+    @property
+    def audited(self) -> bool:
+        return self.audit is not None
+
+    def annotate(self, key: str, value: str) -> None:
+        """Add an annotation to the audit event, if there is one. The first value of a key stays."""
+        if self.audit is not None:
+            self.audit.annotate(key, value)
 
     async def read(self) -> bytes:
         """The body; RequestEntityTooLarge if it is larger than any object may be."""

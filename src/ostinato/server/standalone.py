@@ -16,7 +16,7 @@ from ostinato.server.access.authentication.account_tokens import KEY_BYTES
 from ostinato.server.access.authentication.settings import AuthenticationSettings
 from ostinato.server.access.authority import Authority
 from ostinato.server.access.kubeconfig import write_kubeconfig
-from ostinato.server.admission.plugins import AdmissionSettings
+from ostinato.server.admission.settings import AdmissionSettings
 from ostinato.server.core import Server
 from ostinato.server.http import HttpServer
 from ostinato.server.nodes import Remote

@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.unit.server.asking import MERGE, Answer, Api, asking
 
-from ostinato.server.admission.plugins import AdmissionSettings
+from ostinato.server.admission.settings import AdmissionSettings
 from ostinato.server.core import Server
 from ostinato.server.request import User
 from ostinato.server.store.log_memory import MemoryLog

@@ -1,17 +1,19 @@
-"""The plugins that every server has, in the order in which they are asked."""
+"""The admission plugins of a server: those that are enabled, in kube-apiserver's order.
+
+Plugins that are off by default are loaded when one is enabled. Names without an entry here or there have no effect:
+ AlwaysAdmit has none anywhere; PodGroupProtection, PodGroupWorkloadExists, JobValidation and
+ClusterTrustBundleAttest belong to APIs that Kubernetes does not serve by default, nor does this server.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import partial
 
-import msgspec
-
+from ostinato.server.admission import catalogue
 from ostinato.server.admission.access.certificate_subject import CertificateSubject
 from ostinato.server.admission.access.create_by_update import CreateByUpdate
-from ostinato.server.admission.access.owner_references import NAME as OWNER_REFERENCES
-from ostinato.server.admission.access.owner_references import OwnerReferences
 from ostinato.server.admission.access.role_escalation import RoleEscalation
-from ostinato.server.admission.access.signer_rights import SignerRights
+from ostinato.server.admission.access.signer_rights import CertificateApproval, CertificateSigning
 from ostinato.server.admission.access.signing_request_user import SigningRequestUser
 from ostinato.server.admission.chain import Plugin
 from ostinato.server.admission.cluster.default_ingress_class import DefaultIngressClass
@@ -19,10 +21,12 @@ from ostinato.server.admission.cluster.namespace_lifecycle import NamespaceLifec
 from ostinato.server.admission.cluster.storage import DefaultStorageClass, ProtectStorage, ResizeClaims
 from ostinato.server.admission.cluster.taint_nodes import TaintNodes
 from ostinato.server.admission.cluster.terminating_definition import TerminatingDefinition
+from ostinato.server.admission.materials import Make, Materials
 from ostinato.server.admission.objects import Kind
 from ostinato.server.admission.pod_security.plugin import PodSecurity
 from ostinato.server.admission.pods.default_tolerations import DefaultTolerations
 from ostinato.server.admission.pods.priority import Priority
+from ostinato.server.admission.pods.resize import NodeDeclaredFeatures, PodResize
 from ostinato.server.admission.pods.runtime_class import RuntimeClass
 from ostinato.server.admission.pods.service_account import ServiceAccount
 from ostinato.server.admission.pods.topology import PodTopology
@@ -32,68 +36,106 @@ from ostinato.server.admission.quota.limit_ranger import LimitRanger
 from ostinato.server.admission.quota.resource_quota import ResourceQuota
 from ostinato.server.admission.webhooks.plugins import MutatingWebhook, Parts, ValidatingWebhook
 
-if TYPE_CHECKING:
-    from ostinato.server.access.authorization.authorizer import Authorizer
-    from ostinato.server.resources.registry import Registry
-    from ostinato.server.webhooks import Ask
 
-
-OPTIONAL = (OWNER_REFERENCES,)  # plugins that run only where they were enabled
-
-
-class AdmissionSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """`enabled`: optional plugins, by the names that kube-apiserver gives them."""
-
-    enabled: tuple[str, ...] = ()
-
-
-def plugins(registry: Registry, authorizer: Authorizer, ask: Ask, settings: AdmissionSettings) -> list[Plugin]:
-    """All enabled plugins. `ask`: how webhooks are called."""
-    namespaces = Kind(registry, "", "v1", "namespaces")
-    storage_classes = Kind(registry, "storage.k8s.io", "v1", "storageclasses")
-    webhooks = Parts(registry, namespaces, authorizer, ask)
-    before_webhooks: list[Plugin] = [
-        PolicyParameters(registry, authorizer),
-        CreateByUpdate(authorizer),
+def plugins(materials: Materials) -> list[Plugin]:
+    """All enabled plugins, behind the checks that belong to kinds themselves and cannot be turned off."""
+    settings = materials.settings
+    made: list[Plugin] = [
+        PolicyParameters(materials.registry, materials.authorizer),
+        CreateByUpdate(materials.authorizer),
         TerminatingDefinition(),
-        NamespaceLifecycle(namespaces.collection),
-        LimitRanger(Kind(registry, "", "v1", "limitranges")),
-        ServiceAccount(Kind(registry, "", "v1", "serviceaccounts")),
-        TaintNodes(),
-        PodSecurity(Kind(registry, "", "v1", "namespaces"), Kind(registry, "", "v1", "pods")),
-        Priority(Kind(registry, "scheduling.k8s.io", "v1", "priorityclasses")),
-        DefaultTolerations(),
-        DefaultStorageClass(storage_classes),
-        ProtectStorage(),
-        *([OwnerReferences(registry, authorizer)] if OWNER_REFERENCES in settings.enabled else []),
-        ResizeClaims(storage_classes),
-        RuntimeClass(Kind(registry, "node.k8s.io", "v1", "runtimeclasses")),
         SigningRequestUser(),
-        SignerRights(authorizer),
-        CertificateSubject(),
-        DefaultIngressClass(Kind(registry, "networking.k8s.io", "v1", "ingressclasses")),
-        PodTopology(Kind(registry, "", "v1", "nodes")),
-        MutatingPolicy(registry, _policies(registry, "mutating"), namespaces, authorizer),
+        RoleEscalation(materials.authorizer),
     ]
-    return [
-        *before_webhooks,
-        MutatingWebhook(_configurations(registry, "mutating"), webhooks, before_webhooks),
-        RoleEscalation(authorizer),
-        ValidatingPolicy(registry, _policies(registry, "validating"), namespaces, authorizer),
-        ValidatingWebhook(_configurations(registry, "validating"), webhooks),
-        ResourceQuota(Kind(registry, "", "v1", "resourcequotas")),
-    ]
+    names = catalogue.enabled(settings.enabled, settings.disabled)
+    known = _PLUGINS
+    if not catalogue.OFF_BY_DEFAULT.isdisjoint(names):
+        from ostinato.server.admission.optional_plugins import PLUGINS  # noqa: PLC0415 - see above
+
+        known = known | PLUGINS
+    for name in names:
+        if name in known:
+            made.append(known[name](materials._replace(before=tuple(made))))
+    return made
 
 
-def _configurations(registry: Registry, what: str) -> Kind:
-    """Configurations of webhooks of a sort."""
-    return Kind(registry, "admissionregistration.k8s.io", "v1", f"{what}webhookconfigurations")
+_STORAGE, _REGISTRATION = "storage.k8s.io", "admissionregistration.k8s.io"
 
 
-def _policies(registry: Registry, what: str) -> tuple[Kind, Kind]:
+def _default_tolerations(materials: Materials) -> Plugin:
+    settings = materials.settings
+    return DefaultTolerations(settings.not_ready_toleration_seconds, settings.unreachable_toleration_seconds)
+
+
+def _pod_security(materials: Materials) -> Plugin:
+    configuration = materials.settings.configuration.get("PodSecurity")
+    return PodSecurity(materials.kind("namespaces"), materials.kind("pods"), configuration)
+
+
+def _policies(materials: Materials, sort: str) -> tuple[Kind, Kind]:
     """Policies of a sort, and their bindings."""
-    group = "admissionregistration.k8s.io"
     return (
-        Kind(registry, group, "v1", f"{what}admissionpolicies"),
-        Kind(registry, group, "v1", f"{what}admissionpolicybindings"),
+        materials.kind(f"{sort}admissionpolicies", _REGISTRATION),
+        materials.kind(f"{sort}admissionpolicybindings", _REGISTRATION),
     )
+
+
+def _mutating_policy(materials: Materials) -> Plugin:
+    kinds = _policies(materials, "mutating")
+    return MutatingPolicy(materials.registry, kinds, materials.kind("namespaces"), materials.authorizer)
+
+
+def _validating_policy(materials: Materials) -> Plugin:
+    kinds = _policies(materials, "validating")
+    return ValidatingPolicy(materials.registry, kinds, materials.kind("namespaces"), materials.authorizer)
+
+
+def _webhook_parts(materials: Materials, name: str) -> Parts:
+    """What webhooks are asked with: as whom says the configuration of the plugin."""
+    identities = materials.settings.configuration.get(name)
+    ask = materials.webhooks.ask
+    if identities is not None:
+        ask = partial(ask, identify=identities.of)
+    return Parts(materials.registry, materials.kind("namespaces"), materials.authorizer, ask)
+
+
+def _mutating_webhook(materials: Materials) -> Plugin:
+    configurations = materials.kind("mutatingwebhookconfigurations", _REGISTRATION)
+    return MutatingWebhook(configurations, _webhook_parts(materials, "MutatingAdmissionWebhook"), materials.before)
+
+
+def _validating_webhook(materials: Materials) -> Plugin:
+    configurations = materials.kind("validatingwebhookconfigurations", _REGISTRATION)
+    return ValidatingWebhook(configurations, _webhook_parts(materials, "ValidatingAdmissionWebhook"))
+
+
+def _resource_quota(materials: Materials) -> Plugin:
+    limited = materials.settings.configuration.get("ResourceQuota") or ()
+    return ResourceQuota(materials.kind("resourcequotas"), limited)
+
+
+_PLUGINS: dict[str, Make] = {
+    "NamespaceLifecycle": lambda m: NamespaceLifecycle(m.kind("namespaces").collection),
+    "LimitRanger": lambda m: LimitRanger(m.kind("limitranges")),
+    "ServiceAccount": lambda m: ServiceAccount(m.kind("serviceaccounts")),
+    "TaintNodesByCondition": lambda _: TaintNodes(),
+    "PodSecurity": _pod_security,
+    "Priority": lambda m: Priority(m.kind("priorityclasses", "scheduling.k8s.io")),
+    "DefaultTolerationSeconds": _default_tolerations,
+    "DefaultStorageClass": lambda m: DefaultStorageClass(m.kind("storageclasses", _STORAGE)),
+    "StorageObjectInUseProtection": lambda _: ProtectStorage(),
+    "PersistentVolumeClaimResize": lambda m: ResizeClaims(m.kind("storageclasses", _STORAGE)),
+    "RuntimeClass": lambda m: RuntimeClass(m.kind("runtimeclasses", "node.k8s.io")),
+    "CertificateApproval": lambda m: CertificateApproval(m.authorizer),
+    "CertificateSigning": lambda m: CertificateSigning(m.authorizer),
+    "CertificateSubjectRestriction": lambda _: CertificateSubject(),
+    "DefaultIngressClass": lambda m: DefaultIngressClass(m.kind("ingressclasses", "networking.k8s.io")),
+    "PodTopologyLabels": lambda m: PodTopology(m.kind("nodes")),
+    "NodeDeclaredFeatureValidator": lambda m: NodeDeclaredFeatures(m.kind("nodes")),
+    "PodResizeValidator": lambda m: PodResize(m.kind("nodes")),
+    "MutatingAdmissionPolicy": _mutating_policy,
+    "MutatingAdmissionWebhook": _mutating_webhook,
+    "ValidatingAdmissionPolicy": _validating_policy,
+    "ValidatingAdmissionWebhook": _validating_webhook,
+    "ResourceQuota": _resource_quota,
+}

@@ -9,7 +9,7 @@ from ostinato.server.resources.strategy import Json
 if TYPE_CHECKING:
     from ostinato.server.resources.registry import Registry
     from ostinato.server.webhooks.client import WebhookClient
-    from ostinato.server.webhooks.target import Ask
+    from ostinato.server.webhooks.target import Ask, Identify, Target
     from ostinato.world import Clock
 
 
@@ -20,16 +20,23 @@ class Webhooks:
         self._client: WebhookClient | None = None
         self.instead: Ask | None = None  # asked in place of all of them: there is no network in virtual time
 
-    async def ask(self, client: Json, review: bytes, seconds: int) -> bytes:
-        """See `Ask`."""
+    async def ask(self, client: Json, review: bytes, seconds: int, identify: Identify | None = None) -> bytes:
+        """See `Ask`. `identify`: as whom a host is called; anonymous if not given."""
         if self.instead is not None:
             return await self.instead(client, review, seconds)
+        return await self._loaded().ask(client, review, seconds, identify)
+
+    async def call(self, target: Target, body: bytes, seconds: int) -> bytes:
+        """Post to a backend of the server's own configuration; CallError if it does not answer."""
+        return await self._loaded().call(target, body, seconds)
+
+    def _loaded(self) -> WebhookClient:
         if self._client is None:
             from ostinato.server.webhooks.client import WebhookClient  # noqa: PLC0415 - see above
             from ostinato.server.webhooks.services import ServiceLocator  # noqa: PLC0415
 
             self._client = WebhookClient(self._clock, ServiceLocator(self._registry).locate)
-        return await self._client.ask(client, review, seconds)
+        return self._client
 
     def close(self) -> None:
         """End the connections that wait for another review."""

@@ -18,7 +18,7 @@ from ostinato.api.quoting import quote
 from ostinato.server.remote_answer import Head, body_of, read_head
 from ostinato.server.resources.strategy import Json
 from ostinato.server.tls_stream import TlsStream
-from ostinato.server.webhooks.target import CallError, Locate, Target, target_of
+from ostinato.server.webhooks.target import CallError, Identify, Locate, Target, target_of
 from ostinato.server.webhooks.trust import Contexts, check_host, expired, fault_of, has_expired
 from ostinato.world import Clock
 
@@ -47,9 +47,15 @@ class WebhookClient:
         self._contexts = Contexts()
         self._idle: dict[Target, list[_Connection]] = {}  # by whom they are to, the longest idle first
 
-    async def ask(self, client: Json, review: bytes, seconds: int) -> bytes:
+    async def ask(self, client: Json, review: bytes, seconds: int, identify: Identify | None = None) -> bytes:
         target = target_of(client)
-        context = self._contexts.of(target.bundle)
+        if identify is not None:
+            target = target._replace(identity=identify(target.host, target.port))
+        return await self.call(target, review, seconds)
+
+    async def call(self, target: Target, review: bytes, seconds: int) -> bytes:
+        """Post a review to a target; the answer, CallError if there is none. `HttpRefusal` says with which status."""
+        context = self._contexts.of(target)
         url = target.url(seconds)
         try:
             async with self._clock.timeout(seconds):
@@ -61,7 +67,7 @@ class WebhookClient:
         status, body = answer.head.status, answer.body
         content_type = answer.head.headers.get("content-type", "")
         if not 200 <= status <= 206:
-            raise CallError(str(from_response(status, body, verb="POST", content_type=content_type)))
+            raise HttpRefusal(str(from_response(status, body, verb="POST", content_type=content_type)), status)
         if not body:
             shown = content_type or "application/json"
             raise CallError(f"0-length response with status code: {status} and content type: {shown}")
@@ -151,7 +157,7 @@ class WebhookClient:
         failure = CallError(f"dial tcp: lookup {host}: no such host")
         for address in await _addresses(host, port):
             try:
-                stream = await TlsStream.to(address, port, context, target.host)
+                stream = await TlsStream.to(address, port, context, target.server_name or target.host)
             except ssl.SSLError as error:
                 if has_expired(error):
                     raise CallError(
@@ -169,7 +175,8 @@ class WebhookClient:
                 failure = CallError(f"dial tcp {_joined(address, port)}: connect: {why}")
             else:
                 try:
-                    check_host(stream.certificate, target.host)
+                    if not target.insecure:
+                        check_host(stream.certificate, target.server_name or target.host)
                 except CallError:
                     stream.close()
                     raise
@@ -184,6 +191,14 @@ class WebhookClient:
             return b""
         stream.close()
         return stream.shown_certificate
+
+
+class HttpRefusal(CallError):  # noqa: N818
+    """The other side answered with a status that says it did not do it."""
+
+    def __init__(self, why: str, status: int) -> None:
+        super().__init__(why)
+        self.status = status
 
 
 class _GoneError(Exception):
@@ -216,9 +231,11 @@ def _request(target: Target, review: bytes, url: str) -> bytes:
         "Accept: application/json, */*",
         "Content-Type: application/json",
         f"Content-Length: {len(review)}",
-        "",
-        "",
     ]
+    authorization = target.identity.authorization() if target.identity is not None else ""
+    if authorization:
+        lines.append(f"Authorization: {authorization}")
+    lines += ["", ""]
     return "\r\n".join(lines).encode() + review
 
 

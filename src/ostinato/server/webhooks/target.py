@@ -6,10 +6,16 @@ import base64
 import binascii
 import posixpath
 from collections.abc import Awaitable, Callable
-from typing import NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote, unquote, urlsplit
 
+import msgspec
+
 from ostinato.server.resources.strategy import Json
+
+if TYPE_CHECKING:
+    from ostinato.client.config.secret import Secret
 
 
 class CallError(Exception):
@@ -28,6 +34,27 @@ class Service(NamedTuple):
     port: int
 
 
+class Identity(msgspec.Struct, frozen=True, kw_only=True):
+    """What this server shows a webhook of itself: a certificate in PEM, or a token, or a name and a password."""
+
+    certificate: bytes = b""
+    key: Secret | None = None
+    token: Secret | None = None
+    token_file: Path | None = None  # read for every call: tokens are renewed
+    basic: Secret | None = None  # name and password in base64
+
+    def authorization(self) -> str:
+        """The Authorization header, "" for none; UnusableTarget if the file cannot be read."""
+        if self.token is not None:
+            return f"Bearer {self.token.reveal()}"
+        if self.token_file is not None:
+            try:
+                return f"Bearer {self.token_file.read_text().strip()}"
+            except OSError as error:
+                raise UnusableTarget(f"tokenFile: {self.token_file} cannot be read: {error.strerror}") from None
+        return f"Basic {self.basic.reveal()}" if self.basic is not None else ""
+
+
 class Target(NamedTuple):
     host: str  # whose certificate it must be
     port: int
@@ -35,6 +62,9 @@ class Target(NamedTuple):
     path: str
     service: Service | None  # which says where to connect to, instead of host and port
     bundle: bytes  # PEM of who signs its certificate; empty: those that this machine trusts
+    identity: Identity | None = None
+    server_name: str = ""  # whose certificate it must be, if not the host's
+    insecure: bool = False  # any certificate will do
 
     @property
     def peer(self) -> Target:
@@ -50,6 +80,10 @@ Ask = Callable[[Json, bytes, int], Awaitable[bytes]]
 
 Locate = Callable[[Service], tuple[str, int]]
 """An address and a port that stand for a Service; a CallError if there are none."""
+
+
+Identify = Callable[[str, int], Identity | None]
+"""As whom a host and port are called."""
 
 
 def target_of(client: Json) -> Target:

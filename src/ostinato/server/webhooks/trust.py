@@ -11,7 +11,7 @@ from collections import OrderedDict
 from datetime import datetime
 from typing import Any, Final
 
-from ostinato.server.webhooks.target import CallError, UnusableTarget
+from ostinato.server.webhooks.target import CallError, Identity, Target, UnusableTarget
 from ostinato.world import Clock
 
 _MOST: Final = 100  # contexts that are kept
@@ -19,19 +19,23 @@ _EXPIRED: Final = frozenset({9, 10})  # codes of OpenSSL: not yet valid, not val
 
 
 class Contexts:
-    """TLS contexts by the CA bundle that they trust, the latest used kept."""
+    """TLS contexts by the CA bundle that they trust and the identity that they show, the latest used kept."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[bytes, ssl.SSLContext] = OrderedDict()
+        self._kept: OrderedDict[tuple[bytes, bool, Identity | None], ssl.SSLContext] = OrderedDict()
 
-    def of(self, bundle: bytes) -> ssl.SSLContext:
-        """UnusableTarget if the bundle has no certificate."""
-        context = self._kept.get(bundle)
+    def of(self, target: Target) -> ssl.SSLContext:
+        """UnusableTarget if the bundle has no certificate, or the identity's is not a pair with its key."""
+        key = (target.bundle, target.insecure, target.identity)
+        context = self._kept.get(key)
         if context is None:
-            context = self._kept[bundle] = _context(bundle)
+            context = self.believing() if target.insecure else _context(target.bundle)
+            if target.identity is not None:
+                _show(context, target.identity)
+            self._kept[key] = context
             if len(self._kept) > _MOST:
                 self._kept.popitem(last=False)
-        self._kept.move_to_end(bundle)
+        self._kept.move_to_end(key)
         return context
 
     def believing(self) -> ssl.SSLContext:
@@ -55,6 +59,18 @@ def _context(bundle: bytes) -> ssl.SSLContext:
     except (ssl.SSLError, ValueError):
         raise UnusableTarget("unable to load root certificates: unable to parse bytes as PEM block") from None
     return context
+
+
+def _show(context: ssl.SSLContext, identity: Identity) -> None:
+    """Show the certificate of an identity, if it has one."""
+    if not identity.certificate or identity.key is None:
+        return
+    from ostinato.client.config.key_pair import load_key_pair  # noqa: PLC0415 - seldom needed
+
+    try:
+        load_key_pair(context, identity.certificate, identity.key.reveal().encode("latin-1"))
+    except (ssl.SSLError, ValueError):
+        raise UnusableTarget("tls: client certificate and key are not a pair in PEM") from None
 
 
 def has_expired(error: ssl.SSLError) -> bool:

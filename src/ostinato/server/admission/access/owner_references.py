@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from ostinato.server.resources.resource import Resource
     from ostinato.server.verbs.context import Context
 
-NAME = "OwnerReferencesPermissionEnforcement"
-
 _PODS = GroupResource("", "pods")  # whose status cannot change their owners
 _ALL_FINALIZERS = Asked("update", "*", "*", "finalizers", name="*")
 

@@ -6,7 +6,7 @@ A right to `example.com/*` is one to all signers of that domain.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ostinato.api.quoting import quote
 from ostinato.server.access.asked import Asked
@@ -19,12 +19,13 @@ if TYPE_CHECKING:
     from ostinato.server.verbs.context import Context
 
 _GROUP = "certificates.k8s.io"
-_VERBS = {"approval": "approve", "status": "sign"}  # by subresource
 _DECIDING = ("certificate", "conditions")  # the fields of a status that decide
 
 
-class SignerRights(Plugin):
+class _SignerRights(Plugin):
     about = resources(f"certificatesigningrequests.{_GROUP}")
+    verb: ClassVar[str]
+    subresource: ClassVar[str]
 
     def __init__(self, authorizer: Authorizer) -> None:
         self._authorizer = authorizer
@@ -32,8 +33,13 @@ class SignerRights(Plugin):
     async def validate(
         self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any
     ) -> None:
-        verb, user = _VERBS.get(context.route.subresource), context.request.user
-        if verb is None or operation != "UPDATE" or user is None or MASTERS in user.groups:
+        verb, user = self.verb, context.request.user
+        if (
+            context.route.subresource != self.subresource
+            or operation != "UPDATE"
+            or user is None
+            or MASTERS in user.groups
+        ):
             return
         if verb == "sign" and _decided(obj) == _decided(old):
             return
@@ -42,6 +48,14 @@ class SignerRights(Plugin):
             if (await self._authorizer.decide(user, Asked(verb, _GROUP, "signers", name=name))).allowed:
                 return
         raise forbidden(context, old, f"user not permitted to {verb} requests with signerName {quote(signer)}")
+
+
+class CertificateApproval(_SignerRights):
+    verb, subresource = "approve", "approval"
+
+
+class CertificateSigning(_SignerRights):
+    verb, subresource = "sign", "status"
 
 
 def _decided(request: Json | None) -> list[Any]:

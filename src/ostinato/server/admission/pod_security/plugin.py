@@ -1,27 +1,27 @@
 """Pod security: namespaces say by their labels which level of the Pod security standards they demand.
 
-`enforce` refuses Pods, `warn` tells the client, of Pods and of what makes Pods from a template. `audit` is read and
-checked, but a server without an audit log has nowhere to write it.
+`enforce` refuses Pods, `warn` warns the client and `audit` annotates the audit event, of Pods and of what makes Pods
+from a template. The configuration has the levels of namespaces without labels, and exemptions.
 """
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ostinato.api.errors import Invalid
-from ostinato.api.field_errors import FieldError, Path
+from ostinato.api.field_errors import FieldError, Path, joined
 from ostinato.api.gvk import GroupResource
+from ostinato.api.quoting import quote
 from ostinato.server.admission.chain import Plugin, resources
 from ostinato.server.admission.objects import Kind, forbidden
-from ostinato.server.admission.pod_security.versions import LATEST, LEVELS, findings
+from ostinato.server.admission.pod_security.configuration import PodSecurityConfiguration
+from ostinato.server.admission.pod_security.versions import LATEST, LEVELS, findings, is_version
 from ostinato.server.resources.strategy import Json
 
 if TYPE_CHECKING:
     from ostinato.server.verbs.context import Context
 
 _PREFIX: Final = "pod-security.kubernetes.io/"
-_is_version = re.compile(r"v1\.(0|[1-9][0-9]*)").fullmatch
 # Subresources of Pods that show none.
 _NO_PODS: Final = frozenset(["exec", "attach", "binding", "eviction", "log", "portforward", "proxy", "status"])
 _TEMPLATES: Final = {
@@ -47,9 +47,16 @@ class Standard(NamedTuple):
 class PodSecurity(Plugin):
     about = resources("pods", "namespaces") | {GroupResource(*each) for each in _TEMPLATES}
 
-    def __init__(self, namespaces: Kind, pods: Kind) -> None:
+    def __init__(self, namespaces: Kind, pods: Kind, configuration: PodSecurityConfiguration | None = None) -> None:
+        given = configuration or PodSecurityConfiguration()
         self._namespaces = namespaces
         self._pods = pods
+        self._exempt = given.exemptions
+        self._defaults = {
+            "enforce": Standard(given.defaults.enforce, given.defaults.enforce_version),
+            "audit": Standard(given.defaults.audit, given.defaults.audit_version),
+            "warn": Standard(given.defaults.warn, given.defaults.warn_version),
+        }
 
     async def validate(
         self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any
@@ -58,23 +65,76 @@ class PodSecurity(Plugin):
             return
         gvr, sub = context.resource.gvr, context.route.subresource
         if (gvr.group, gvr.resource) == ("", "pods"):
-            if sub not in _NO_PODS and (old is None or _changes(obj["spec"], old["spec"])):
-                self._pod(context, obj)
+            if sub not in _NO_PODS and not self._exempts(context):
+                self._pod(context, obj, old)
         elif (gvr.group, gvr.resource) in _TEMPLATES and not sub:
-            self._template(context, obj)
+            if not self._exempts(context):
+                self._template(context, obj)
         elif (gvr.group, gvr.resource) == ("", "namespaces") and not sub:
             self._namespace(context, obj, old)
 
-    def _demanded(self, context: Context) -> dict[str, Standard]:
-        namespace = self._namespaces.get(context.route.namespace)
-        return _standards((namespace or {}).get("metadata", {}).get("labels") or {})[0]
+    def _exempts(self, context: Context) -> bool:
+        """Whether nothing is demanded in this namespace, or of this user."""
+        user = context.request.user
+        if context.route.namespace in self._exempt.namespaces:
+            context.request.annotate(f"{_PREFIX}exempt", "namespace")
+            return True
+        if user is not None and user.name in self._exempt.usernames:
+            context.request.annotate(f"{_PREFIX}exempt", "user")
+            return True
+        return False
 
-    def _pod(self, context: Context, pod: Json) -> None:
-        demanded = self._demanded(context)
-        why = _violations(demanded["enforce"], pod["metadata"], pod["spec"])
+    def _demanded(self, context: Context) -> tuple[dict[str, Standard], list[FieldError]]:
+        namespace = self._namespaces.get(context.route.namespace)
+        return self._standards((namespace or {}).get("metadata", {}).get("labels") or {})
+
+    def _pod(self, context: Context, pod: Json, old: Json | None) -> None:
+        demanded, faults = self._demanded(context)
+        if not faults and all(standard.level == "privileged" for standard in demanded.values()):
+            context.request.annotate(f"{_PREFIX}enforce-policy", str(demanded["enforce"]))
+            return
+        if old is None or _changes(pod["spec"], old["spec"]):
+            self._evaluate(context, pod, demanded, pod["metadata"], pod["spec"], faults)
+
+    def _evaluate(
+        self,
+        context: Context,
+        pod: Json | None,
+        demanded: dict[str, Standard],
+        metadata: Json,
+        spec: Json,
+        faults: list[FieldError],
+    ) -> None:
+        """`pod`: what is refused if it violates what is enforced; None for templates, which are not."""
+        if spec.get("runtimeClassName") in self._exempt.runtime_classes:
+            context.request.annotate(f"{_PREFIX}exempt", "runtimeClass")
+            return
+        if context.request.audited:
+            self._annotate(context, demanded, metadata, spec, faults, enforced=pod is not None)
+        if pod is not None:
+            why = _violations(demanded["enforce"], metadata, spec)
+            if why:
+                raise forbidden(context, pod, f'violates PodSecurity "{demanded["enforce"]}": {why}')
+        _warn(context, demanded["warn"], metadata, spec)
+
+    def _annotate(
+        self,
+        context: Context,
+        demanded: dict[str, Standard],
+        metadata: Json,
+        spec: Json,
+        faults: list[FieldError],
+        *,
+        enforced: bool,
+    ) -> None:
+        if faults:
+            context.request.annotate(f"{_PREFIX}error", f"Failed to parse policy: {joined(faults)}")
+        if enforced:
+            context.request.annotate(f"{_PREFIX}enforce-policy", str(demanded["enforce"]))
+        why = _violations(demanded["audit"], metadata, spec)
         if why:
-            raise forbidden(context, pod, f'violates PodSecurity "{demanded["enforce"]}": {why}')
-        _warn(context, demanded["warn"], pod["metadata"], pod["spec"])
+            violated = f'would violate PodSecurity "{demanded["audit"]}": {why}'
+            context.request.annotate(f"{_PREFIX}audit-violations", violated)
 
     def _template(self, context: Context, obj: Json) -> None:
         spec = obj if context.resource.gvr.resource == "podtemplates" else obj.get("spec") or {}
@@ -82,17 +142,55 @@ class PodSecurity(Plugin):
             spec = (spec.get("jobTemplate") or {}).get("spec") or {}
         template = spec.get("template") or {}
         if template.get("spec"):
-            _warn(context, self._demanded(context)["warn"], template.get("metadata") or {}, template["spec"])
+            demanded, faults = self._demanded(context)
+            self._evaluate(context, None, demanded, template.get("metadata") or {}, template["spec"], faults)
 
     def _namespace(self, context: Context, new: Json, old: Json | None) -> None:
-        wanted, faults = _standards(new["metadata"].get("labels") or {})
-        before, known = _standards(((old or {}).get("metadata") or {}).get("labels") or {})
+        name, labels = new["metadata"]["name"], new["metadata"].get("labels") or {}
+        wanted, faults = self._standards(labels)
+        before, known = self._standards(((old or {}).get("metadata") or {}).get("labels") or {})
         if faults and (old is None or list(map(str, faults)) != list(map(str, known))):
-            raise Invalid.of(context.resource.gvk.group_kind, new["metadata"]["name"], faults)
+            raise Invalid.of(context.resource.gvk.group_kind, name, faults)
         now, then = wanted["enforce"], before["enforce"]
         relaxed = now.version == then.version and LEVELS.index(now.level) <= LEVELS.index(then.level)
-        if old is not None and now != then and not relaxed:
-            context.request.warnings.extend(self._existing(new["metadata"]["name"], now))
+        if old is not None and (now == then or now.level == "privileged" or relaxed):
+            return
+        if name in self._exempt.namespaces:
+            self._warn_of_exemption(context, name, wanted, labels)
+        elif old is not None:
+            context.request.warnings.extend(self._existing(name, now))
+
+    def _warn_of_exemption(self, context: Context, name: str, wanted: dict[str, Standard], labels: Json) -> None:
+        """Say that what the labels of an exempt namespace demand counts for nothing."""
+        if wanted == self._defaults or all(standard.level == "privileged" for standard in wanted.values()):
+            return
+        said = [
+            f"{mode}={standard}"
+            for mode, standard in wanted.items()
+            if standard.level != "privileged" and (_PREFIX + mode in labels or f"{_PREFIX}{mode}-version" in labels)
+        ]
+        ignored = f"is exempt from Pod Security, and the policy ({', '.join(said)}) will be ignored"
+        context.request.warnings.append(f"namespace {quote(name)} {ignored}")
+
+    def _standards(self, labels: dict[str, str]) -> tuple[dict[str, Standard], list[FieldError]]:
+        """What the labels of a namespace demand in each mode, and what is wrong with them."""
+        demanded, faults = {}, []
+        for mode, default in self._defaults.items():
+            level = labels.get(_PREFIX + mode, default.level)
+            version = labels.get(f"{_PREFIX}{mode}-version", default.version)
+            if level not in LEVELS:
+                faults.append(_fault(mode, level, f"must be one of {', '.join(LEVELS)}"))
+                level = "restricted" if mode == "enforce" else "privileged"
+            if version != "latest" and not is_version(version):
+                faults.append(_fault(f"{mode}-version", version, 'must be "latest" or "v1.x"'))
+                version = "latest"
+            demanded[mode] = Standard(level, version)
+        strict, warned = demanded["enforce"], demanded["warn"]
+        stricter = LEVELS.index(strict.level) > LEVELS.index(warned.level)
+        if f"{_PREFIX}warn" not in labels and labels.get(_PREFIX + "enforce") in LEVELS and stricter:
+            version = warned.version if f"{_PREFIX}warn-version" in labels else strict.version
+            demanded["warn"] = Standard(strict.level, version)
+        return demanded, faults
 
     def _existing(self, namespace: str, standard: Standard) -> list[str]:
         """What of the Pods that run already would not be let in any more; those with the same faults together."""
@@ -135,25 +233,6 @@ def _warn(context: Context, standard: Standard, metadata: Json, spec: Json) -> N
     why = _violations(standard, metadata, spec)
     if why:
         context.request.warnings.append(f'would violate PodSecurity "{standard}": {why}')
-
-
-def _standards(labels: dict[str, str]) -> tuple[dict[str, Standard], list[FieldError]]:
-    """What the labels of a namespace demand in each mode, and what is wrong with them."""
-    demanded, faults = {}, []
-    for mode in ("enforce", "audit", "warn"):
-        level, version = labels.get(_PREFIX + mode, "privileged"), labels.get(f"{_PREFIX}{mode}-version", "latest")
-        if level not in LEVELS:
-            faults.append(_fault(mode, level, f"must be one of {', '.join(LEVELS)}"))
-            level = "restricted" if mode == "enforce" else "privileged"
-        if version != "latest" and not _is_version(version):
-            faults.append(_fault(f"{mode}-version", version, 'must be "latest" or "v1.x"'))
-            version = "latest"
-        demanded[mode] = Standard(level, version)
-    strict, said = demanded["enforce"], f"{_PREFIX}warn" in labels
-    if not said and labels.get(_PREFIX + "enforce") in LEVELS and strict.level != "privileged":
-        version = demanded["warn"].version if f"{_PREFIX}warn-version" in labels else strict.version
-        demanded["warn"] = Standard(strict.level, version)
-    return demanded, faults
 
 
 def _fault(label: str, value: str, detail: str) -> FieldError:

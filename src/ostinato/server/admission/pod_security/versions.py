@@ -6,6 +6,7 @@ any check mean the newest.
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from typing import Final
 
@@ -15,6 +16,7 @@ from ostinato.server.resources.strategy import Json
 
 LEVELS: Final = ("privileged", "baseline", "restricted")
 LATEST: Final = "latest"
+is_version = re.compile(r"v1\.(0|[1-9][0-9]*)").fullmatch
 _NEWEST: Final = 35
 _Versions = dict[int, Check]  # by the minor version from which it holds
 

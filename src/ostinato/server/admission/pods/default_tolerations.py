@@ -11,12 +11,13 @@ from ostinato.server.resources.strategy import Json
 if TYPE_CHECKING:
     from ostinato.server.verbs.context import Context
 
-_SECONDS = 300
-_TAINTS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
-
 
 class DefaultTolerations(Plugin):
     about = resources("pods")
+
+    def __init__(self, not_ready: int, unreachable: int) -> None:
+        """Seconds for which a Pod stays on a node that is not ready, and on one that is unreachable."""
+        self._seconds = {"node.kubernetes.io/not-ready": not_ready, "node.kubernetes.io/unreachable": unreachable}
 
     async def mutate(self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any) -> None:
         if operation not in ("CREATE", "UPDATE") or not is_of(context, "", "pods"):
@@ -29,12 +30,10 @@ class DefaultTolerations(Plugin):
         }
         if "" in tolerated:
             return
-        missing = [taint for taint in _TAINTS if taint not in tolerated]
+        missing = [taint for taint in self._seconds if taint not in tolerated]
         if missing:
-            spec["tolerations"] = [
-                *present,
-                *(
-                    {"key": taint, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": _SECONDS}
-                    for taint in missing
-                ),
-            ]
+            spec["tolerations"] = [*present, *map(self._toleration, missing)]
+
+    def _toleration(self, taint: str) -> Json:
+        seconds = self._seconds[taint]
+        return {"key": taint, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": seconds}

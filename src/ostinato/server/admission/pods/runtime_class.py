@@ -8,6 +8,7 @@ from ostinato.api.errors import Unknown
 from ostinato.api.quoting import quote
 from ostinato.server.admission.chain import Plugin, resources
 from ostinato.server.admission.objects import Kind, forbidden, is_of
+from ostinato.server.admission.pods.tolerations import merged
 from ostinato.server.resources.strategy import Json
 
 if TYPE_CHECKING:
@@ -79,32 +80,6 @@ def _schedule(context: Context, pod: Json, scheduling: Json) -> None:
         selector[key] = value
     if selector:
         spec["nodeSelector"] = selector
-    tolerations = _merged([*spec.get("tolerations", ()), *scheduling.get("tolerations", ())])
+    tolerations = merged([*spec.get("tolerations", ()), *scheduling.get("tolerations", ())])
     if tolerations:
         spec["tolerations"] = tolerations
-
-
-def _merged(tolerations: list[Json]) -> list[Json]:
-    """Tolerations without those that another one includes; of two that are the same the first stays."""
-    merged: list[Json] = []
-    for i, each in enumerate(tolerations):
-        later = (other for other in tolerations[i + 1 :] if other != each)
-        if not any(_includes(other, each) for other in (*merged, *later)):
-            merged.append(each)
-    return merged
-
-
-def _includes(wide: Json, narrow: Json) -> bool:
-    if wide == narrow:
-        return True
-    exists = wide.get("operator") == "Exists"
-    if narrow.get("key", "") != wide.get("key", "") and not (exists and not wide.get("key")):
-        return False
-    if wide.get("effect") and narrow.get("effect", "") != wide["effect"]:
-        return False
-    seconds = wide.get("tolerationSeconds")
-    if wide.get("effect") == "NoExecute" and seconds is not None:
-        shorter = narrow.get("tolerationSeconds")
-        if shorter is None or shorter > seconds:
-            return False
-    return exists or (narrow.get("operator") == "Equal" and narrow.get("value", "") == wide.get("value", ""))

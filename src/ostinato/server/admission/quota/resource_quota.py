@@ -6,15 +6,18 @@ controller brings the count back to the truth when objects go.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from ostinato.api.errors import Unknown
 from ostinato.api.gvk import GroupResource
 from ostinato.api.quantity import Quantity
 from ostinato.server.admission.chain import Plugin
 from ostinato.server.admission.objects import Kind, forbidden
-from ostinato.server.admission.quota.scopes import in_scope, is_terminating
+from ostinato.server.admission.quota.limited import Demand, LimitedResource
+from ostinato.server.admission.quota.scopes import in_scope, is_terminating, matching_terms, scope_terms
 from ostinato.server.admission.quota.usage import Usage, limited_names, undemanded, usage
 from ostinato.server.resources.strategy import Json
 from ostinato.server.store import index
@@ -33,17 +36,46 @@ _IGNORED = GroupResource("", "events")
 
 
 class ResourceQuota(Plugin):
-    def __init__(self, quotas: Kind) -> None:
+    def __init__(self, quotas: Kind, limited: Sequence[LimitedResource] = ()) -> None:
+        """`limited`: what nobody may use without a quota that covers it."""
         self._quotas = quotas
-        self.goes_by = quotas.present
+        self._limited = limited
+        self.goes_by = None if limited else quotas.present
 
     async def validate(
         self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any
     ) -> None:
         if obj is None or not context.resource.namespaced or not _counts(context, operation, obj, old):
             return
+        if self._limited:
+            self._check_covered(context, obj, old)
         if self._quotas.entries(context.route.namespace):
             await self._charge(context, obj, old, dry=bool(options.dry_run))
+
+    def _check_covered(self, context: Context, obj: Json, old: Json | None) -> None:
+        """Forbidden if an object uses more of something than quotas cover, though they must."""
+        resource = context.resource.group_resource
+        asked = usage(resource, obj)
+        before = usage(resource, old) if old is not None else {}
+        if not any((amount - before[name] if name in before else amount).sign > 0 for name, amount in asked.items()):
+            return
+        demand = Demand(self._limited, resource, obj, asked)
+        names: set[str] = set()
+        scopes: list[Json] = []
+        for entry in self._quotas.entries(context.route.namespace):
+            quota = msgspec.json.decode(entry.data)
+            scopes += matching_terms(resource, obj, scope_terms(quota["spec"]))
+            if in_scope(resource, obj, quota["spec"]):
+                names.update(limited_names(resource, quota.get("status", {}).get("hard", {}), asked))
+        missing, unmatched = demand.uncovered(names, scopes)
+        if missing:
+            raise forbidden(context, obj, f"insufficient quota to consume: {','.join(missing)}")
+        if unmatched:
+            told = " ".join(
+                f"{{{term.get('scopeName', '')} {term.get('operator', '')} [{' '.join(term.get('values') or ())}]}}"
+                for term in unmatched
+            )
+            raise Unknown.of(f"insufficient quota to match these scopes: [{told}]")
 
     async def _charge(self, context: Context, obj: Json, old: Json | None, *, dry: bool) -> None:
         """Count an object in every quota, or in none; those that somebody else changed meanwhile are asked again."""

@@ -14,13 +14,21 @@ _CLAIMS = GroupResource("", "persistentvolumeclaims")
 
 def in_scope(resource: GroupResource, obj: Json, spec: Json) -> bool:
     """Whether a quota counts an object: it matches every scope that the quota's spec names."""
+    terms = scope_terms(spec)
+    return not terms or len(matching_terms(resource, obj, terms)) == len(terms)
+
+
+def scope_terms(spec: Json) -> list[Json]:
+    """The scopes of a quota, all as terms of a selector."""
     terms = [{"scopeName": scope, "operator": "Exists"} for scope in spec.get("scopes") or ()]
-    terms += (spec.get("scopeSelector") or {}).get("matchExpressions") or ()
-    if not terms:
-        return True
+    return terms + ((spec.get("scopeSelector") or {}).get("matchExpressions") or [])
+
+
+def matching_terms(resource: GroupResource, obj: Json, terms: Iterable[Json]) -> list[Json]:
+    """Those of the terms that an object matches; only Pods and claims match any."""
     if resource == _PODS:
-        return all(_matches_pod(obj["spec"], term) for term in terms)
-    return resource == _CLAIMS and all(_matches_claim(obj, term) for term in terms)
+        return [term for term in terms if _matches_pod(obj["spec"], term)]
+    return [term for term in terms if _matches_claim(obj, term)] if resource == _CLAIMS else []
 
 
 def is_terminating(pod: Json) -> bool:

@@ -1,0 +1,55 @@
+"""NamespaceExists and NamespaceAutoProvision: writes into a namespace that does not exist are refused, or create it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ostinato.api.errors import NotFound
+from ostinato.api.gvk import GroupResource
+from ostinato.server import body
+from ostinato.server.admission.chain import Plugin
+from ostinato.server.admission.objects import Kind
+from ostinato.server.resources.strategy import Json
+from ostinato.server.store import index
+from ostinato.server.verbs import write
+
+if TYPE_CHECKING:
+    from ostinato.server.verbs.context import Context
+
+_NAMESPACES = GroupResource("", "namespaces")
+_MANAGER = "kube-apiserver"
+
+
+class NamespaceExists(Plugin):
+    def __init__(self, namespaces: Kind) -> None:
+        self._namespaces = namespaces
+
+    async def validate(
+        self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any
+    ) -> None:
+        if operation == "CONNECT" or not context.resource.namespaced:
+            return
+        namespace = context.route.namespace
+        if self._namespaces.collection.newest(namespace) is None:
+            raise NotFound.of(_NAMESPACES, namespace)
+
+
+class NamespaceAutoProvision(Plugin):
+    def __init__(self, namespaces: Kind) -> None:
+        self._namespaces = namespaces
+
+    async def mutate(self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any) -> None:
+        if operation != "CREATE" or not context.resource.namespaced or options.dry_run:
+            return
+        name, resource = context.route.namespace, self._namespaces.resource
+        if self._namespaces.collection.newest(name) is not None:
+            return
+        now = write.now(context.world.clock)
+        sent = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+        namespace = resource.managers[""].update(None, body.shaped(resource, sent), _MANAGER, now)
+        namespace["metadata"] |= {"uid": context.world.ids.uid(), "creationTimestamp": now}
+        resource.strategy.prepare_create(namespace)
+        try:
+            await write.put_object(context.index, resource, namespace, None)
+        except index.Conflict:
+            return  # somebody else created it meanwhile

@@ -1,0 +1,31 @@
+"""What admission plugins are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from ostinato.server.admission.chain import Plugin
+from ostinato.server.admission.objects import Kind
+
+if TYPE_CHECKING:
+    from ostinato.server.access.authorization.authorizer import Authorizer
+    from ostinato.server.admission.settings import AdmissionSettings
+    from ostinato.server.resources.registry import Registry
+    from ostinato.server.webhooks import Webhooks
+    from ostinato.world import World
+
+
+class Materials(NamedTuple):
+    world: World
+    registry: Registry
+    authorizer: Authorizer
+    webhooks: Webhooks
+    settings: AdmissionSettings
+    before: Sequence[Plugin] = ()  # the plugins that are asked before the one that is made
+
+    def kind(self, resource: str, group: str = "") -> Kind:
+        return Kind(self.registry, group, "v1", resource)
+
+
+Make = Callable[[Materials], Plugin]

@@ -1,0 +1,33 @@
+"""LimitPodHardAntiAffinityTopology: required anti-affinity may spread Pods over nodes, not over anything wider."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ostinato.api.errors import Forbidden
+from ostinato.server.admission.chain import Plugin, resources
+from ostinato.server.admission.objects import is_of
+from ostinato.server.resources.strategy import Json
+
+if TYPE_CHECKING:
+    from ostinato.server.verbs.context import Context
+
+_HOSTNAME = "kubernetes.io/hostname"
+
+
+class AntiAffinityTopology(Plugin):
+    about = resources("pods")
+
+    async def validate(
+        self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any
+    ) -> None:
+        if operation not in ("CREATE", "UPDATE") or not is_of(context, "", "pods"):
+            return
+        assert obj is not None
+        terms = (obj["spec"].get("affinity") or {}).get("podAntiAffinity") or {}
+        for term in terms.get("requiredDuringSchedulingIgnoredDuringExecution") or ():
+            key = term.get("topologyKey", "")
+            if key != _HOSTNAME:
+                why = f"affinity.PodAntiAffinity.RequiredDuringScheduling has TopologyKey {key}"
+                name = obj["metadata"].get("name", "")
+                raise Forbidden.of(context.resource.group_resource, name, f"{why} but only key {_HOSTNAME} is allowed")

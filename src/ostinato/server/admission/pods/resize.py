@@ -1,0 +1,122 @@
+"""PodResizeValidator and NodeDeclaredFeatureValidator: a Pod that runs gets no resources that its node cannot give it.
+
+- A resize needs a Linux node, whose allocatable is at least what the Pod requests then.
+- A resize of the Pod's own resources, or of an init container that is not a sidecar, needs a node that declares that
+  feature in `status.declaredFeatures`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from ostinato.api.errors import Forbidden
+from ostinato.api.quantity import Quantity
+from ostinato.api.quoting import quote
+from ostinato.api.status import StatusCause
+from ostinato.server.admission.chain import Plugin, resources
+from ostinato.server.admission.objects import Kind, forbidden
+from ostinato.server.resources.pod_resources import pod_total
+from ostinato.server.resources.strategy import Json
+
+if TYPE_CHECKING:
+    from ostinato.server.verbs.context import Context
+
+_OS = "kubernetes.io/os"
+
+
+def _node_of(context: Context, nodes: Kind, obj: Json, old: Json | None) -> Json | None:
+    """The node of a Pod whose spec an update changes; None for others, Forbidden if there is no such node."""
+    assert old is not None
+    name = obj["spec"].get("nodeName")
+    if not name or obj["metadata"].get("generation") == old["metadata"].get("generation"):
+        return None
+    node = nodes.get(name)
+    if node is None:
+        raise forbidden(context, obj, f"node {quote(name)} not found")
+    return node
+
+
+class PodResize(Plugin):
+    about = resources("pods")
+
+    def __init__(self, nodes: Kind) -> None:
+        self._nodes = nodes
+
+    async def validate(
+        self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any
+    ) -> None:
+        if operation != "UPDATE" or context.route.subresource != "resize":
+            return
+        assert obj is not None
+        node = _node_of(context, self._nodes, obj, old)
+        if node is None:
+            return
+        system = node["metadata"].get("labels", {}).get(_OS, "linux")
+        if system != "linux":
+            name = quote(node["metadata"]["name"])
+            why = f"pod resize is only supported on linux nodes, node {name} is {quote(system)}"
+            raise _refused(context, obj, why, "UnsupportedPlatform")
+        short = _short(obj, node)
+        if short:
+            why = f"node didn't have enough allocatable resources: {'; '.join(short)}"
+            raise _refused(context, obj, why, "NodeCapacity")
+
+
+def _short(pod: Json, node: Json) -> list[str]:
+    """What a Pod requests more of than its node has."""
+    requests = pod_total(pod["spec"], "requests")
+    allocatable = node.get("status", {}).get("allocatable", {})
+    found = []
+    for name, scale in (("cpu", -3), ("memory", 0)):
+        wanted, most = requests.get(name, Quantity()), Quantity.parse(allocatable.get(name, "0"))
+        if wanted > most:
+            amounts = [amount.scaled_value(scale) for amount in (wanted, most)]
+            found.append(f"{name}, requested: {amounts[0]}, allocatable: {amounts[1]}")
+    return found
+
+
+def _refused(context: Context, pod: Json, why: str, reason: str) -> Forbidden:
+    error = forbidden(context, pod, why)
+    details = msgspec.structs.replace(error.details, causes=(StatusCause(reason, "", ""),))
+    return Forbidden(msgspec.structs.replace(error.status, details=details))
+
+
+class NodeDeclaredFeatures(Plugin):
+    about = resources("pods")
+
+    def __init__(self, nodes: Kind) -> None:
+        self._nodes = nodes
+
+    async def validate(
+        self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any
+    ) -> None:
+        if operation != "UPDATE" or context.route.subresource not in ("", "resize"):
+            return
+        assert obj is not None
+        assert old is not None
+        needed = _needed(obj["spec"], old["spec"])
+        node = _node_of(context, self._nodes, obj, old) if needed else None
+        if node is None:
+            return
+        declared = node.get("status", {}).get("declaredFeatures") or ()
+        missing = [feature for feature in needed if feature not in declared]
+        if missing:
+            name = quote(node["metadata"]["name"])
+            why = f"pod update requires features {', '.join(missing)} which are not available on node {name}"
+            raise forbidden(context, obj, why)
+
+
+def _needed(new: Json, old: Json) -> list[str]:
+    """The features that a node must have for such a change, sorted."""
+    needed = []
+    if new.get("resources") != old.get("resources"):
+        needed.append("InPlacePodLevelResourcesVerticalScaling")
+    pairs = zip(old.get("initContainers") or (), new.get("initContainers") or (), strict=False)
+    if any(
+        before.get("restartPolicy") != "Always" and before.get("resources") != after.get("resources")
+        for before, after in pairs
+    ):
+        needed.append("InPlacePodVerticalScalingInitContainers")
+    return needed

@@ -1,0 +1,38 @@
+"""Resources that nobody may use without a quota that covers them: the configuration of ResourceQuota."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from ostinato.api.gvk import GroupResource
+from ostinato.server.admission.quota.scopes import matching_terms
+from ostinato.server.admission.quota.usage import Usage
+from ostinato.server.resources.strategy import Json
+
+
+class LimitedResource(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    resource: str = ""
+    api_group: str = ""
+    match_contains: tuple[str, ...] = ()
+    match_scopes: list[Json] = []
+
+
+class Demand:
+    """What quotas must cover of an object, before it may use any of it."""
+
+    def __init__(self, limited: Sequence[LimitedResource], resource: GroupResource, obj: Json, asked: Usage) -> None:
+        own = [each for each in limited if GroupResource(each.api_group, each.resource) == resource]
+        self.names = {
+            name
+            for each in own
+            for name, amount in asked.items()
+            if amount.sign > 0 and any(part in name for part in each.match_contains)
+        }
+        self.scopes = [term for each in limited for term in matching_terms(resource, obj, each.match_scopes)]
+
+    def uncovered(self, names: Iterable[str], scopes: Sequence[Json]) -> tuple[list[str], list[Json]]:
+        """What is left when quotas cover these names and scopes."""
+        covered = {term.get("scopeName") for term in scopes}
+        return sorted(self.names - set(names)), [term for term in self.scopes if term.get("scopeName") not in covered]
