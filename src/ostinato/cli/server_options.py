@@ -10,10 +10,10 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ostinato.cli import authentication_options
 from ostinato.cli.failure import Failure
 
 if TYPE_CHECKING:
-    from ostinato.server.access.authentication.settings import AuthenticationSettings
     from ostinato.server.admission.settings import AdmissionSettings
     from ostinato.server.standalone import Settings
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def add_to(parser: argparse.ArgumentParser) -> None:
     _add_serving(parser.add_argument_group("serving"))
     _add_storage(parser.add_argument_group("storage"))
-    _add_authentication(parser.add_argument_group("authentication"))
+    authentication_options.add_to(parser.add_argument_group("authentication"))
     _add_admission(parser.add_argument_group("admission"))
 
 
@@ -36,7 +36,7 @@ def settings(options: argparse.Namespace) -> Settings:
         port=port,
         store=_store(options),
         accept_data_loss=options.accept_data_loss,
-        authentication=_authentication(options),
+        authentication=authentication_options.settings(options),
         admission=_admission(options),
     )
 
@@ -101,44 +101,6 @@ def _store(options: argparse.Namespace) -> str:
     if store == "sqlite:":
         raise Failure("--store sqlite: names no file: want sqlite:PATH")
     return store
-
-
-# Authentication
-
-
-def _add_authentication(group: argparse._ArgumentGroup) -> None:
-    group.add_argument(
-        "--token-auth-file", metavar="CSV", help='bearer tokens, a line each: token,user,uid,"group1,group2"'
-    )
-    _add_switch(group, "--enable-bootstrap-token-auth", "accept bootstrap tokens: Secrets in kube-system", default=True)
-
-
-def _add_switch(group: argparse._ArgumentGroup, name: str, text: str, *, default: bool) -> None:
-    """A boolean option as kube-apiserver has them: `--name`, `--name=false`."""
-    shown = str(default).lower()
-    group.add_argument(
-        name, metavar="BOOL", type=_boolean, nargs="?", const=True, default=default, help=f"{text} (default: {shown})"
-    )
-
-
-def _boolean(text: str) -> bool:
-    known = {"true": True, "1": True, "t": True, "false": False, "0": False, "f": False}
-    if text.lower() not in known:
-        raise argparse.ArgumentTypeError(f"{text!r} is neither true nor false")
-    return known[text.lower()]
-
-
-def _authentication(options: argparse.Namespace) -> AuthenticationSettings:
-    from ostinato.server.access.authentication.settings import AuthenticationSettings  # noqa: PLC0415
-
-    return AuthenticationSettings(
-        token_file=_path(options.token_auth_file),
-        bootstrap_tokens=options.enable_bootstrap_token_auth,
-    )
-
-
-def _path(text: str | None) -> Path | None:
-    return Path(text) if text else None
 
 
 # Admission

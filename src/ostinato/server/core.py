@@ -12,7 +12,7 @@ from ostinato.api.errors import APIError, BadRequest, InternalError, ServiceUnav
 from ostinato.api.time import Duration, TimeError
 from ostinato.server import flow_schemas
 from ostinato.server.access.asked import asked_by
-from ostinato.server.access.authentication.assembly import make_authenticator
+from ostinato.server.access.authentication.assembly import Authentication
 from ostinato.server.access.authentication.settings import AuthenticationSettings
 from ostinato.server.access.authorization.authorizer import MASTERS, Authorizer
 from ostinato.server.access.impersonate import Impersonation, impersonates
@@ -27,7 +27,7 @@ from ostinato.server.negotiate import status_form
 from ostinato.server.nodes import Nodes
 from ostinato.server.options import boolean
 from ostinato.server.present import error_response
-from ostinato.server.publish import Health, Metrics, Publisher
+from ostinato.server.publish import Health, Issuer, Metrics, Publisher
 from ostinato.server.request import Answer, Request, Response, text_response
 from ostinato.server.resources.registry import Registry
 from ostinato.server.route import Route, parse
@@ -63,13 +63,13 @@ class Server:
         self.world = world
         self.index = Index(log, world.clock)
         self.registry = Registry(self.index, world)
-        self.account_tokens = install_tokens(self.registry, world)
-        self.authenticator = make_authenticator(authentication, self.registry, world, self.account_tokens)
+        self.authentication = Authentication(authentication, self.registry, world, self.handle)
+        self.authenticator = self.authentication.authenticator
         self.authorizer = Authorizer(self.registry)
         self._impersonation = Impersonation(self.authorizer)
         self.health = Health(self._store_fault)
         self.metrics = Metrics()
-        self.publisher = Publisher(self.registry, self.health, self.metrics, world.clock)
+        self.publisher = Publisher(self.registry, self.health, self.metrics, Issuer(self.authentication), world.clock)
         self.webhooks = Webhooks(world.clock, self.registry)
         self.admission = Admission(plugins(Materials(world, self.registry, self.authorizer, self.webhooks, admission)))
         self.nodes = Nodes()
@@ -81,6 +81,7 @@ class Server:
         assert events.collection is not None
         self._expiry = Expiry(self.index, events.collection, world.clock, EVENTS_LIVE)
         install_reviews(self.registry, self.authenticator, self.authorizer)
+        install_tokens(self.authentication)
         self._definitions = self.registry.get("apiextensions.k8s.io", "v1", "customresourcedefinitions")
         assert self._definitions is not None
         self._definitions.settle = self._settle_definitions
@@ -231,6 +232,7 @@ class Server:
     async def close(self) -> None:
         """Finish the writes that are under way, end the watches, close the store."""
         self.health.stop()
+        self.authentication.close()
         self._expiry.close()
         self.webhooks.close()
         await self.index.close()

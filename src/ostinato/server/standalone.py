@@ -12,7 +12,6 @@ from pathlib import Path
 
 import msgspec
 
-from ostinato.server.access.authentication.account_tokens import KEY_BYTES
 from ostinato.server.access.authentication.settings import AuthenticationSettings
 from ostinato.server.access.authority import Authority
 from ostinato.server.access.kubeconfig import write_kubeconfig
@@ -21,7 +20,7 @@ from ostinato.server.core import Server
 from ostinato.server.http import HttpServer
 from ostinato.server.nodes import Remote
 from ostinato.server.remote_nodes import RemoteNodes
-from ostinato.server.state import StateDirectory, read_private, write_private
+from ostinato.server.state import StateDirectory
 from ostinato.server.store.index import Log
 from ostinato.server.store.log_memory import MemoryLog
 from ostinato.world import World
@@ -75,7 +74,6 @@ class Standalone:
             hosts = [*_HOSTS] if settings.host in (*_HOSTS, *_ANY) else [*_HOSTS, settings.host]
             context = _context(authority, hosts)
             self.core = self._server()
-            self.core.account_tokens.key = _kept(settings.state / "accounts.key", self._world)
             self.core.nodes.remote = _remote_nodes(self._world, authority)
             self._http = HttpServer(self.core, context)
             await self._http.bind(settings.host, settings.port)
@@ -92,7 +90,7 @@ class Standalone:
     def _server(self) -> Server:
         settings, log = self._settings, self._log()
         try:
-            return Server(self._world, log, admission=settings.admission, authentication=settings.authentication)
+            return Server(self._world, log, admission=settings.admission, authentication=_authentication(settings))
         except BaseException:
             log.close()
             raise
@@ -123,11 +121,12 @@ class Standalone:
             self._state = None
 
 
-def _kept(path: Path, world: World) -> bytes:
-    """The key in a file, made on first start."""
-    if not path.exists():
-        write_private(path, world.ids.token(KEY_BYTES))
-    return read_private(path)
+def _authentication(settings: Settings) -> AuthenticationSettings:
+    """The settings, with a place in the state directory for the key of service account tokens."""
+    given = settings.authentication
+    (settings.state / "accounts.key").unlink(missing_ok=True)  # of HS256 tokens, which are no longer accepted
+    accounts = msgspec.structs.replace(given.accounts, kept_key=settings.state / "sa.key")
+    return msgspec.structs.replace(given, accounts=accounts)
 
 
 def _address(host: str) -> str:

@@ -57,11 +57,25 @@ def test_the_version_is_told_in_json_alone(server: Server) -> None:
     assert b"Available representations: application/json" in answer.body
 
 
-def test_the_issuer_of_tokens_has_no_keys_yet(server: Server) -> None:
-    told = json.loads(ask(server, "/.well-known/openid-configuration", host="h:1").body)
-    assert told["jwks_uri"] == "https://h:1/openid/v1/jwks"
+def test_the_issuer_of_tokens_publishes_its_key(server: Server) -> None:
+    answer = ask(server, "/.well-known/openid-configuration", host="h:1")
+    assert json.loads(answer.body) == {
+        "issuer": "https://kubernetes.default.svc",
+        "jwks_uri": "https://h:1/openid/v1/jwks",
+        "response_types_supported": ["id_token"],
+        "subject_types_supported": ["public"],
+        "id_token_signing_alg_values_supported": ["ES256"],
+    }
+    assert (answer.content_type, [*answer.headers]) == (
+        "application/json",
+        [("Cache-Control", "public, max-age=3600")],
+    )
     answer = ask(server, "/openid/v1/jwks")
-    assert (answer.content_type, answer.body) == ("application/jwk-set+json", b'{"keys":[]}')
+    [key] = json.loads(answer.body)["keys"]
+    assert (answer.content_type, [*key]) == (
+        "application/jwk-set+json",
+        ["use", "kty", "kid", "crv", "alg", "x", "y"],
+    )
 
 
 # What there is not.

@@ -14,7 +14,7 @@ from ostinato.client.discovery.paths import Key
 from ostinato.client.requests import Content, Requests
 
 if TYPE_CHECKING:
-    from ostinato.kinds.authentication_v1 import TokenRequest
+    from ostinato.kinds.authentication_v1 import BoundObjectReference, TokenRequest
 
 
 class ServiceAccounts:
@@ -28,14 +28,18 @@ class ServiceAccounts:
         namespace: str | None = None,
         audiences: Sequence[str] = (),
         expiration: int | None = None,
+        bound_to: BoundObjectReference | None = None,
     ) -> TokenRequest:
         """A token for `expiration` seconds, and for those `audiences`; defaults to the server's choice of both.
+
+        `bound_to`: a Pod, Secret or Node; when it is deleted, the token is no longer valid. Defaults to none.
 
         The answer holds a secret: `status.token`.
         """
         from ostinato.kinds.authentication_v1 import TokenRequest, TokenRequestSpec  # noqa: PLC0415
         from ostinato.kinds.core_v1 import ServiceAccount  # noqa: PLC0415 - both load only where they are needed
 
-        asked = TokenRequest(spec=TokenRequestSpec(audiences=[*audiences], expiration_seconds=expiration))
+        spec = TokenRequestSpec(audiences=[*audiences], expiration_seconds=expiration, bound_object_ref=bound_to)
+        asked = TokenRequest(spec=spec)
         target = self._requests.target(kind_of(ServiceAccount), name, namespace, "token")
         return from_json(TokenRequest, await self._requests.send("POST", target, Content(body=to_json(asked))))

@@ -5,13 +5,11 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Mapping
-from datetime import timedelta
 from pathlib import Path
 from typing import Final, TypeVar
 
 import msgspec
 
-from ostinato.api.errors import APIError, MethodNotAllowed, NotFound
 from ostinato.api.object import Object
 from ostinato.api.quantity import Quantity
 from ostinato.api.time import Time
@@ -34,16 +32,15 @@ from ostinato.plane.node.runtimes import Launch, Mount, StartError
 from ostinato.plane.node.service_variables import service_variables
 from ostinato.plane.node.statics import SEEN, SOURCE
 from ostinato.plane.node.volumes import Mounted, SubPathError, VolumeMounter, open_subpath
-from ostinato.plane.node.volumes.contents import ContentError, Contents
+from ostinato.plane.node.volumes.contents import Contents
+from ostinato.plane.node.volumes.tokens import PodTokens
 from ostinato.plane.node.volumes.trees import remove_tree, size_of
 from ostinato.world import World
 
 Kind = TypeVar("Kind", bound=Object)
 
-_HOUR: Final = 3600
 _LEAST_FREE: Final = 0.05  # of a disk, below which those go that have written much
 _MUCH: Final = 100 << 20  # bytes
-_RENEW_AT: Final = 0.8  # of a token's life
 
 
 class Larder(msgspec.Struct, frozen=True):
@@ -55,11 +52,6 @@ class Larder(msgspec.Struct, frozen=True):
     allocatable: Mapping[str, Quantity]
 
 
-class _Token(msgspec.Struct, frozen=True):
-    value: str
-    renew_at: Time
-
-
 class Supplies:
     """Of one node. Objects are read as they are now: a Pod may have come right after them."""
 
@@ -67,7 +59,7 @@ class Supplies:
         self._larder = larder
         self._client = client
         self._world = world
-        self._tokens: dict[tuple[str, str, str], _Token] = {}  # by the Pod's uid, audience and path
+        self._tokens = PodTokens(client, world)
         contents = Contents(self, larder.address, larder.allocatable)
         self._mounter = VolumeMounter(larder.directory / "pods", self, contents, world)
 
@@ -146,8 +138,7 @@ class Supplies:
         """Volumes and last words go when a Pod is over; its logs stay until it is gone."""
         await self._world.executor.run(remove_tree, self._larder.directory / "pods" / pod.metadata.uid / "messages")
         await self._world.executor.run(self._mounter.unmount, pod)
-        for key in [each for each in self._tokens if each[0] == pod.metadata.uid]:
-            del self._tokens[key]
+        self._tokens.forget(pod)
 
     def forget(self, pod: Pod) -> None:
         """The Pod is gone."""
@@ -167,28 +158,8 @@ class Supplies:
     async def persistent_volume(self, name: str) -> PersistentVolume | None:
         return await self._get(PersistentVolume, name, "")
 
-    async def token(self, pod: Pod, asked: ServiceAccountTokenProjection) -> str | None:
-        key = (pod.metadata.uid, asked.audience or "", asked.path)
-        now = Time.of(self._world.clock.now())
-        known = self._tokens.get(key)
-        if known is not None and now < known.renew_at:
-            return known.value
-        seconds = asked.expiration_seconds or _HOUR
-        account = pod.spec.service_account_name or "default"
-        try:
-            answer = await self._client.service_accounts.token(
-                account,
-                namespace=pod.metadata.namespace,
-                audiences=[asked.audience] if asked.audience else [],
-                expiration=seconds,
-            )
-        except (NotFound, MethodNotAllowed):
-            return None
-        except APIError as error:
-            raise ContentError(f"failed to fetch token: {error}") from None
-        value = answer.status.token or ""
-        self._tokens[key] = _Token(value, now + timedelta(seconds=seconds * _RENEW_AT))
-        return value
+    async def token(self, pod: Pod, asked: ServiceAccountTokenProjection) -> str:
+        return await self._tokens.of(pod, asked)
 
     async def _services(self, pod: Pod) -> list[Service]:
         own = []

@@ -1,34 +1,45 @@
-"""The issuer of service account tokens: where others find the keys to verify them.
-
-The server signs no tokens yet: the documents are there, the set of keys is empty.
-"""
+"""OpenID discovery: where others learn the issuer of service account tokens, and the keys to verify them."""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from ostinato.server.negotiate import JSON
 from ostinato.server.request import Request, Response
 
+if TYPE_CHECKING:
+    from ostinato.server.access.authentication.assembly import Authentication
+
 CONFIGURATION = "/.well-known/openid-configuration"
 KEYS = "/openid/v1/jwks"
 
-_ISSUER = "https://kubernetes.default.svc"
 _AN_HOUR = (("Cache-Control", "public, max-age=3600"),)
 
 
-def configuration_answer(request: Request) -> Response:
-    """What /.well-known/openid-configuration answers."""
-    told = {
-        "issuer": _ISSUER,
-        "jwks_uri": f"https://{request.headers.get('host', '')}{KEYS}",
-        "response_types_supported": ["id_token"],
-        "subject_types_supported": ["public"],
-        "id_token_signing_alg_values_supported": [],
-    }
-    return Response(200, msgspec.json.encode(told), JSON, _AN_HOUR)
+class Issuer:
+    """The two documents. They are there only if the issuer is an HTTPS URL without query and fragment."""
 
+    def __init__(self, authentication: Authentication) -> None:
+        self._tokens = authentication.account_tokens
+        self._jwks_uri = authentication.settings.accounts.jwks_uri
+        issuer = self._tokens.issuer
+        self.is_published = issuer.startswith("https://") and not {"?", "#"} & set(issuer)
+        self.paths = (CONFIGURATION, KEYS) if self.is_published else ()
 
-def keys_answer() -> Response:
-    """What /openid/v1/jwks answers."""
-    return Response(200, b'{"keys":[]}', "application/jwk-set+json", _AN_HOUR)
+    def configuration(self, request: Request) -> Response:
+        """What /.well-known/openid-configuration answers."""
+        told = {
+            "issuer": self._tokens.issuer,
+            "jwks_uri": self._jwks_uri or f"https://{request.headers.get('host', '')}{KEYS}",
+            "response_types_supported": ["id_token"],
+            "subject_types_supported": ["public"],
+            "id_token_signing_alg_values_supported": sorted({key.algorithm for key in self._tokens.keys.all}),
+        }
+        return Response(200, msgspec.json.encode(told), JSON, _AN_HOUR)
+
+    def keys(self) -> Response:
+        """What /openid/v1/jwks answers."""
+        told = {"keys": [key.to_json() for key in self._tokens.keys.all]}
+        return Response(200, msgspec.json.encode(told), "application/jwk-set+json", _AN_HOUR)

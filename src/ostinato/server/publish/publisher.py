@@ -18,6 +18,7 @@ from ostinato.server.publish import issuer, metrics
 from ostinato.server.publish.discovery import Discovery, Json
 from ostinato.server.publish.document import Document
 from ostinato.server.publish.health import Health
+from ostinato.server.publish.issuer import Issuer
 from ostinato.server.publish.metrics import Metrics
 from ostinato.server.publish.version import GIT_VERSION, version_answer
 from ostinato.server.request import Request, Response, text_response
@@ -29,19 +30,17 @@ if TYPE_CHECKING:
     from ostinato.server.publish.openapi import OpenAPIAnswers
 
 _VERSIONS = ("v2", "v2beta1")  # of the aggregated document; the second for kubectl before 1.30
-_PATHS = (
-    *("/api", "/apis", "/apis/", "/metrics", "/openapi/v2", "/openapi/v3", "/openapi/v3/", "/version"),
-    *(issuer.CONFIGURATION, issuer.KEYS),
-)
+_PATHS = (*("/api", "/apis", "/apis/", "/metrics", "/openapi/v2", "/openapi/v3", "/openapi/v3/", "/version"),)
 
 
 class Publisher:
     """What the server tells about itself."""
 
-    def __init__(self, registry: Registry, health: Health, counted: Metrics, clock: Clock) -> None:
+    def __init__(self, registry: Registry, health: Health, counted: Metrics, signer: Issuer, clock: Clock) -> None:
         self._registry = registry
         self._health = health
         self._metrics = counted
+        self._issuer = signer
         self._generation = -1  # of the registry, that the documents are about
         self._discovery = Discovery(iter(()))
         self._aggregated: dict[tuple[bool, str, Form], Document] = {}
@@ -65,10 +64,10 @@ class Publisher:
             return self._root
         if path == "/metrics":
             return self._counted
-        if path == issuer.CONFIGURATION:
-            return lambda request: issuer.configuration_answer(request) if _only_get(request) else None
-        if path == issuer.KEYS:
-            return lambda request: issuer.keys_answer() if _only_get(request) else None
+        if path == issuer.CONFIGURATION and self._issuer.is_published:
+            return lambda request: self._issuer.configuration(request) if _only_get(request) else None
+        if path == issuer.KEYS and self._issuer.is_published:
+            return lambda request: self._issuer.keys() if _only_get(request) else None
         if path.startswith("/openapi/"):
             return lambda request: self._described(path, request)
         parts = path.removesuffix("/").split("/")[1:]
@@ -90,7 +89,7 @@ class Publisher:
 
     def _root(self, request: Request) -> Response:
         """Every path that there is."""
-        paths = [*_PATHS, *self._health.paths]
+        paths = [*_PATHS, *self._issuer.paths, *self._health.paths]
         for group, versions in self._discovery.groups.items():
             if group:
                 paths.append(f"/apis/{group}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -11,34 +11,30 @@ from ostinato.api.field_errors import FieldError, Path
 from ostinato.api.gvk import GroupResource, GroupVersion, GroupVersionKind
 from ostinato.api.schema import builtin_schemas
 from ostinato.server import body
-from ostinato.server.access.authentication.account_tokens import ISSUER, AccountTokens
+from ostinato.server.access.authentication.assembly import Authentication
 from ostinato.server.admission.objects import Kind
 from ostinato.server.negotiate import body_media, form_of
 from ostinato.server.options import write_options
 from ostinato.server.present import value_response
 from ostinato.server.request import Response
-from ostinato.server.resources.registry import Registry
 from ostinato.server.resources.resource import Resource
 from ostinato.server.resources.strategy import Json, Strategy
 from ostinato.server.schema import builtin
 from ostinato.server.verbs import write
 from ostinato.server.verbs.context import Context
-from ostinato.world import World
 
 TOKEN_REQUEST = GroupVersionKind("authentication.k8s.io", "v1", "TokenRequest")
 _SHORTEST, _LONGEST = 600, 1 << 32  # seconds
 _USUAL = 3600
+_WARN_ONLY = 3607  # what admission asks for the tokens that it adds to Pods
+_EXTENDED = 365 * 24 * 3600
 _BINDS = {"Pod": "pods", "Secret": "secrets", "Node": "nodes"}
 
 
-def install_tokens(registry: Registry, world: World) -> AccountTokens:
-    """Let the accounts of a server have tokens, and give back what checks them."""
-    names = {"ServiceAccount": "serviceaccounts", **_BINDS}
-    kinds = {kind: Kind(registry, "", "v1", resource) for kind, resource in names.items()}
-    tokens = AccountTokens(world, kinds)
-    accounts = kinds["ServiceAccount"].resource
-    accounts.handlers["token", "create"] = _issues(tokens, _requests(accounts), kinds)
-    return tokens
+def install_tokens(authentication: Authentication) -> None:
+    """Serve the subresource `token` of service accounts."""
+    accounts = authentication.kinds["ServiceAccount"].resource
+    accounts.handlers["token", "create"] = _issues(authentication, _requests(accounts))
 
 
 def _requests(accounts: Resource) -> Resource:
@@ -56,9 +52,9 @@ def _requests(accounts: Resource) -> Resource:
     return made
 
 
-def _issues(
-    tokens: AccountTokens, requests: Resource, kinds: dict[str, Kind]
-) -> Callable[[Context], Awaitable[Response]]:
+def _issues(authentication: Authentication, requests: Resource) -> Callable[[Context], Awaitable[Response]]:
+    tokens, kinds, settings = authentication.account_tokens, authentication.kinds, authentication.settings.accounts
+
     async def issue(context: Context) -> Response:
         request = context.request
         form = form_of(request, requests)
@@ -67,29 +63,43 @@ def _issues(
         write.fit_namespace(context, asked)
         await context.admission.mutate(context, "CREATE", asked, None, options)
         account = _account(context, asked["metadata"], kinds["ServiceAccount"])
-        spec = _complete(asked, account, context)
+        spec = _complete(asked, account, context, tokens.audiences)
         await context.admission.validate(context, "CREATE", asked, None, options)
         bound = _bound(context, spec.get("boundObjectRef"), kinds)
-        now, seconds = context.world.clock.wall(), spec["expirationSeconds"]
+        seconds = _shortened(context, spec, settings.max_expiration)
+        now = int(context.world.clock.wall())
+        lives, warning = seconds, {}
+        is_own = set(spec["audiences"]) <= set(tokens.audiences)
+        if settings.extend_expiration and "pod" in bound and seconds == _WARN_ONLY and is_own:
+            lives, warning = _EXTENDED, {"warnafter": now + seconds}
         claims: dict[str, Any] = {
             "aud": spec["audiences"],
-            "exp": int(now) + seconds,
-            "iat": int(now),
-            "iss": ISSUER,
+            "exp": now + lives,
+            "iat": now,
             "jti": context.world.ids.uid(),
             "kubernetes.io": {
                 "namespace": context.route.namespace,
                 **bound,
                 "serviceaccount": {"name": context.route.name, "uid": account["uid"]},
+                **warning,
             },
-            "nbf": int(now),
+            "nbf": now,
             "sub": f"system:serviceaccount:{context.route.namespace}:{context.route.name}",
         }
-        expires = write.timestamp(int(now) + seconds)
-        asked["status"] = {"token": tokens.sign(claims), "expirationTimestamp": expires}
+        asked["status"] = {"token": tokens.sign(claims), "expirationTimestamp": write.timestamp(now + seconds)}
         return value_response(asked, form, 201)
 
     return issue
+
+
+def _shortened(context: Context, spec: Json, longest: int) -> int:
+    """The seconds that a token is to live: as asked, or as long as the operator allows."""
+    asked: int = spec["expirationSeconds"]
+    if not 0 < longest < asked:
+        return asked
+    context.request.warnings.append(f"requested expiration of {asked} seconds shortened to {longest} seconds")
+    spec["expirationSeconds"] = longest
+    return longest
 
 
 def _account(context: Context, given: Json, accounts: Kind) -> Json:
@@ -110,11 +120,11 @@ def _account(context: Context, given: Json, accounts: Kind) -> Json:
     return found
 
 
-def _complete(asked: Json, account: Json, context: Context) -> Json:
+def _complete(asked: Json, account: Json, context: Context, audiences: Sequence[str]) -> Json:
     """The spec with what the client left out, after it was checked."""
     spec: Json = asked.setdefault("spec", {})
     if not spec.get("audiences"):
-        spec["audiences"] = [ISSUER]
+        spec["audiences"] = list(audiences)
     if spec.get("expirationSeconds") is None:
         spec["expirationSeconds"] = _USUAL
     spec.setdefault("boundObjectRef", None)
@@ -132,7 +142,7 @@ def _complete(asked: Json, account: Json, context: Context) -> Json:
     return spec
 
 
-def _bound(context: Context, reference: Json | None, kinds: dict[str, Kind]) -> Json:
+def _bound(context: Context, reference: Json | None, kinds: Mapping[str, Kind]) -> Json:
     """The claims about the object that a token is bound to."""
     if reference is None:
         return {}
@@ -158,9 +168,9 @@ def _bound(context: Context, reference: Json | None, kinds: dict[str, Kind]) -> 
         why = f"the UID in the bound object reference ({reference['uid']}) does not match the UID in record."
         text = f"{why} The object might have been deleted and then recreated"
         raise Conflict.of(GroupResource(version.group, kind), name, text)
-    claims: Json = {kind.lower(): {"name": name, "uid": uid}}
+    bound: Json = {"name": name, "uid": uid}
     node = found["spec"].get("nodeName") if kind == "Pod" else None
-    if node:
-        there = kinds["Node"].get(node)
-        claims["node"] = {"name": node, **({"uid": there["metadata"]["uid"]} if there else {})}
-    return claims
+    if not node:
+        return {kind.lower(): bound}
+    there = kinds["Node"].get(node)
+    return {"node": {"name": node, **({"uid": there["metadata"]["uid"]} if there else {})}, "pod": bound}

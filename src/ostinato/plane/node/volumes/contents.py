@@ -45,8 +45,8 @@ class Objects(Protocol):
 
     async def secret(self, namespace: str, name: str) -> Secret | None: ...
 
-    async def token(self, pod: Pod, asked: ServiceAccountTokenProjection) -> str | None:
-        """A token of the Pod's service account; None if the server gives none to anybody."""
+    async def token(self, pod: Pod, asked: ServiceAccountTokenProjection) -> str:
+        """A token of the Pod's service account; `ContentError` if the server issues none."""
 
 
 class Contents:
@@ -82,8 +82,6 @@ class Contents:
             return self._downward(pod, source.downward_api.items, mode)
         if (asked := source.service_account_token) is not None:
             token = await self._objects.token(pod, asked)
-            if token is None:
-                return {}
             owner = owner_of(pod)
             is_owned = owner.user is not None or owner.group is not None
             return {_safe(asked.path): File(token.encode(), _TOKEN_MODE if is_owned else mode, owner.user)}

@@ -1,131 +1,151 @@
-"""Tokens of service accounts: JSON web tokens that this server signs, and that it alone can check.
+"""Service account tokens: JSON web tokens that this server signs, and accepts while what they are bound to exists.
 
-A token is as good as what it is bound to: when the account, or the Pod, Secret or Node that it names, has gone, the
-token is worth nothing, though its time is not over. The key is kept where the server keeps its certificates, so that
-tokens outlive a restart; a server without such a place makes a new key.
+- A token is bound to its service account, and possibly to a Pod, a Secret or a Node. It stops being valid when one of
+  them is deleted, or deleted and created again. The bound objects are looked up for each request.
+- Signatures are verified once: the claims of a verified token are remembered by the token's digest, for as many tokens
+  as `REMEMBERED`. What has no valid signature is never remembered.
+- Tokens of the legacy issuer are those in Secrets; see `legacy_tokens`.
 """
 
 from __future__ import annotations
 
-import base64
-import binascii
-import hashlib
-import hmac
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ostinato.api.quoting import quote
-from ostinato.server.access.authentication.identity import DEFAULT_ISSUER, Identity, RefusedToken, authenticated
+from ostinato.server.access.authentication import jwt
+from ostinato.server.access.authentication.account_bindings import LEEWAY, Bindings, Kubernetes
+from ostinato.server.access.authentication.identity import Identity, RefusedToken, authenticated
+from ostinato.server.access.authentication.legacy_tokens import LEGACY_ISSUER, LegacyTokens
 from ostinato.server.access.authorization.rules import quoted
 from ostinato.server.request import User
-from ostinato.world import World
+from ostinato.world import Clock
 
 if TYPE_CHECKING:
+    from ostinato.server.access.authentication.keys import AccountKeys
     from ostinato.server.admission.objects import Kind
 
-ISSUER = DEFAULT_ISSUER
-KEY_BYTES = 32
-_HEADER = base64.urlsafe_b64encode(b'{"alg":"HS256","typ":"JWT"}').rstrip(b"=")
-_LONGEST = 16 * 1024  # bytes of a token that is looked at
+REMEMBERED = 4096  # tokens whose signature need not be verified again
 _CREDENTIAL = "authentication.kubernetes.io/credential-id"
 _POD, _NODE = "authentication.kubernetes.io/pod-", "authentication.kubernetes.io/node-"
 
 
 class AccountTokens:
-    """Signs tokens, and says whose they are. `kinds` are the objects that tokens name, by their kind."""
+    """
+    - `keys`: sign and verify.
+    - `issuers`: the first is that of new tokens; tokens of all are accepted.
+    - `audiences`: of the API server, for tokens that name none.
+    - `kinds`: the objects that tokens are bound to, by their kind.
+    """
 
-    def __init__(self, world: World, kinds: dict[str, Kind]) -> None:
-        self._world = world
+    def __init__(
+        self,
+        clock: Clock,
+        keys: AccountKeys,
+        issuers: Sequence[str],
+        audiences: Sequence[str],
+        kinds: Mapping[str, Kind],
+        legacy: LegacyTokens,
+    ) -> None:
+        self.keys = keys
+        self.issuer = issuers[0]
+        self.audiences = tuple(audiences)
+        self._issuers = frozenset((*issuers, LEGACY_ISSUER))
+        self._clock = clock
         self._kinds = kinds
-        self._key = b""
-
-    @property
-    def key(self) -> bytes:
-        """What tokens are signed with; made when it is first asked for."""
-        if not self._key:
-            self._key = self._world.ids.token(KEY_BYTES)
-        return self._key
-
-    @key.setter
-    def key(self, key: bytes) -> None:
-        self._key = key
+        self._legacy = legacy
+        self._verified: dict[bytes, _Verified] = {}  # by the token's digest, the oldest first
 
     def sign(self, claims: dict[str, Any]) -> str:
-        body = _HEADER + b"." + _encoded(msgspec.json.encode(claims))
-        return (body + b"." + _encoded(self._signature(body))).decode()
+        """A token with these claims, and the server as its issuer."""
+        named = {**claims, "iss": self.issuer}
+        return self.keys.signing.sign(msgspec.json.encode(dict(sorted(named.items()))))
 
     def identify(self, token: str, digest: bytes, audiences: Sequence[str]) -> Identity | None:
-        """Whose token it is; None if it is none of these, RefusedToken if it is worth nothing."""
-        claims = self._claims(token)
-        if claims is None:
-            return None
-        told: list[str] = claims.get("aud", [])
-        shared = tuple(audience for audience in audiences if audience in told)
-        if not shared:
-            wrong = f"token audiences {quoted(told)} is invalid for the target audiences {quoted(audiences)}"
-            raise RefusedToken(wrong)
-        now, bound = self._world.clock.wall(), claims["kubernetes.io"]
-        if now >= claims["exp"]:
-            raise RefusedToken("service account token has expired")
-        if now < claims["nbf"]:
-            raise RefusedToken("service account token is not valid yet")
-        namespace, account = bound["namespace"], bound["serviceaccount"]
-        for field, kind in _BOUND.items():
-            if field in bound:
-                self._check(kind, bound[field], namespace)
-        extra = {_CREDENTIAL: (f"JTI={claims['jti']}",)}
-        for field, prefix in (("node", _NODE), ("pod", _POD)):
-            if field in bound:
-                extra[f"{prefix}name"] = (bound[field]["name"],)
-                if bound[field].get("uid"):
-                    extra[f"{prefix}uid"] = (bound[field]["uid"],)
-        groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}")
-        name = f"system:serviceaccount:{namespace}:{account['name']}"
-        return Identity(authenticated(User(name, account["uid"], groups, extra)), shared)
-
-    def _check(self, kind: str, wanted: dict[str, str], namespace: str) -> None:
-        """RefusedToken if what a token is bound to has gone."""
-        if not wanted.get("uid"):  # a node that a Pod was bound to, and that was not there
-            return
-        found = self._kinds[kind].get(wanted["name"], "" if kind == "Node" else namespace)
-        if found is None:
-            of_account = f"serviceaccounts {quote(wanted['name'])} not found"
-            raise RefusedToken(of_account if kind == "ServiceAccount" else "service account token has been invalidated")
-        uid = found["metadata"]["uid"]
-        if uid != wanted["uid"]:
-            what, claim = _CLAIMS[kind]
-            raise RefusedToken(f"{what} UID ({uid}) does not match {claim} ({wanted['uid']})")
-
-    def _claims(self, token: str) -> dict[str, Any] | None:
-        if len(token) > _LONGEST or token.count(".") != 2:
-            return None
-        try:
-            body, signature = token.encode().rsplit(b".", 1)
-            if not hmac.compare_digest(_decoded(signature), self._signature(body)):
+        verified = self._verified.get(digest)
+        if verified is None:
+            verified = self._verify(token)
+            if verified is None:
                 return None
-            claims: dict[str, Any] = msgspec.json.decode(_decoded(body.split(b".")[1]))
-        except (ValueError, binascii.Error, msgspec.DecodeError):
+            if len(self._verified) >= REMEMBERED:
+                del self._verified[next(iter(self._verified))]
+            self._verified[digest] = verified
+        own = verified.audiences or self.audiences
+        shared = own if own == audiences else tuple(audience for audience in own if audience in audiences)
+        if not shared:
+            raise RefusedToken(f"token audiences {quoted(own)} is invalid for the target audiences {quoted(audiences)}")
+        now = self._clock.wall()
+        if verified.bindings is None:
+            return Identity(self._legacy.user(token, verified.claims, now), shared)
+        if now + LEEWAY < verified.not_before:
+            raise RefusedToken("service account token is not valid yet")
+        if now - LEEWAY > verified.expires:
+            raise RefusedToken("service account token has expired")
+        if now + LEEWAY < verified.issued:
+            raise RefusedToken("service account token is issued in the future")
+        verified.bindings.check(now)
+        return Identity(verified.user, shared)
+
+    def _verify(self, text: str) -> _Verified | None:
+        """The claims of a token; None if it is not one of ours, RefusedToken if its signature is not valid."""
+        try:
+            token = jwt.parse(text)
+        except jwt.MalformedToken:
             return None
-        return claims
-
-    def _signature(self, body: bytes) -> bytes:
-        return hmac.new(self.key, body, hashlib.sha256).digest()
-
-
-_BOUND = {"serviceaccount": "ServiceAccount", "secret": "Secret", "pod": "Pod", "node": "Node"}
-_CLAIMS = {  # how a message calls what a token is bound to, and its claim
-    "ServiceAccount": ("service account", "claim"),
-    "Secret": ("secret", "service account secret ref claim"),
-    "Pod": ("pod", "service account pod ref claim"),
-    "Node": ("node", "service account node ref claim"),
-}
-
-
-def _encoded(data: bytes) -> bytes:
-    return base64.urlsafe_b64encode(data).rstrip(b"=")
+        issuer = token.claims.get("iss")
+        if not isinstance(issuer, str) or issuer not in self._issuers:
+            return None
+        keys = self.keys.by_id(token.key_id)
+        if not keys:
+            raise RefusedToken("invalid signature, no keys found")
+        if not any(key.verifies(token) for key in keys):
+            raise RefusedToken("go-jose/go-jose: error in cryptographic primitive")
+        try:
+            return _Verified(token.claims, None if issuer == LEGACY_ISSUER else self._kinds)
+        except (jwt.MalformedToken, msgspec.ValidationError) as error:
+            raise RefusedToken(f"go-jose/go-jose/jwt: {error}") from None
 
 
-def _decoded(data: bytes) -> bytes:
-    return base64.b64decode(data + b"=" * (-len(data) % 4), b"-_", validate=True)
+class _Verified:
+    """What a token with a valid signature says. `kinds`: None for a legacy token, which has a Secret to go by."""
+
+    __slots__ = ("audiences", "bindings", "claims", "expires", "issued", "not_before", "user")
+
+    def __init__(self, claims: dict[str, Any], kinds: Mapping[str, Kind] | None) -> None:
+        for name in ("sub", "jti"):
+            if not isinstance(claims.get(name), str | None):
+                raise jwt.MalformedToken(f"claim {name} is not a string")
+        self.claims = claims
+        self.audiences = tuple(jwt.audiences(claims))
+        self.not_before = _time(claims, "nbf", -float("inf"))
+        self.issued = _time(claims, "iat", -float("inf"))
+        self.expires = _time(claims, "exp", float("inf"))
+        self.bindings: Bindings | None = None
+        self.user = User("")
+        if kinds is not None:
+            bound = msgspec.convert(claims.get("kubernetes.io") or {}, Kubernetes)
+            self.bindings = Bindings(bound, kinds)
+            self.user = authenticated(_user(bound, claims.get("jti")))
+
+
+def _time(claims: dict[str, Any], name: str, otherwise: float) -> float:
+    found = jwt.numeric_date(claims, name)
+    return otherwise if found is None else found
+
+
+def _user(bound: Kubernetes, token_id: object) -> User:
+    extra: dict[str, tuple[str, ...]] = {}
+    if isinstance(token_id, str) and token_id:
+        extra[_CREDENTIAL] = (f"JTI={token_id}",)
+    for reference, prefix in ((bound.node, _NODE), (bound.pod, _POD)):
+        if reference is not None:
+            extra[f"{prefix}name"] = (reference.name,)
+            if reference.uid:
+                extra[f"{prefix}uid"] = (reference.uid,)
+    return account_user(bound.namespace, bound.serviceaccount.name, bound.serviceaccount.uid, extra)
+
+
+def account_user(namespace: str, name: str, uid: str, extra: Mapping[str, tuple[str, ...]] | None = None) -> User:
+    groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}")
+    return User(f"system:serviceaccount:{namespace}:{name}", uid, groups, extra or {})
