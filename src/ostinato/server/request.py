@@ -31,6 +31,27 @@ class User(msgspec.Struct, frozen=True):
     extra: Mapping[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
 
 
+class Peer(msgspec.Struct, frozen=True, cache_hash=True):
+    """Whom a client certificate names.
+
+    `fault` says why the certificate identifies no one: it was not verified, or it is not valid now.
+    """
+
+    name: str  # "": no one
+    groups: tuple[str, ...] = ()
+    uid: str = ""
+    not_before: float = float("-inf")  # seconds since 1970, as `not_after`
+    not_after: float = float("inf")
+    fingerprint: str = ""  # SHA-256 of the certificate, as hexadecimal digits
+    fault: str = ""
+
+    def at(self, now: float) -> Peer:
+        """The same at a moment, at which the certificate may be of no use any more, or not yet."""
+        if self.not_before <= now <= self.not_after or self.fault:
+            return self
+        return msgspec.structs.replace(self, fault="certificate has expired or is not yet valid")
+
+
 class Request:
     """One request. Header names are lower case; the path is as it came, not yet unquoted.
 
@@ -67,7 +88,7 @@ class Request:
         self.path = path
         self.query_string = query_string
         self.headers: Mapping[str, str] = headers if headers is not None else {}
-        self.peer: Any = None  # the client's certificate as (common name, organisations), if it showed one
+        self.peer: Peer | None = None  # whom the client's certificate names, if it showed one
         self.repeated: Mapping[str, Sequence[str]] = {}  # all values of the headers that came more than once
         self.user: User | None = None  # set by access
         self.route: Route | None = None  # once it is known to ask for something that there is

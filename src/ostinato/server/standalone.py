@@ -18,6 +18,7 @@ from ostinato.server.access.kubeconfig import write_kubeconfig
 from ostinato.server.admission.settings import AdmissionSettings
 from ostinato.server.core import Server
 from ostinato.server.http import HttpServer
+from ostinato.server.http.client_certificates import RequestingContext
 from ostinato.server.nodes import Remote
 from ostinato.server.remote_nodes import RemoteNodes
 from ostinato.server.state import StateDirectory
@@ -152,13 +153,11 @@ def _remote_nodes(world: World, authority: Authority) -> Remote:
 
 
 def _context(authority: Authority, hosts: list[str]) -> ssl.SSLContext:
-    """TLS: clients may show a certificate of the authority; one that shows another's is refused."""
+    """TLS: clients may show a certificate of the authority; requests with any other get a 401."""
     pair = authority.server("apiserver", hosts)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context = RequestingContext(authority.files.certificate)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.load_cert_chain(pair.certificate, pair.key)
-    context.load_verify_locations(authority.files.certificate)
-    context.verify_mode = ssl.CERT_OPTIONAL
     context.set_alpn_protocols(["http/1.1"])
     context.options &= ~ssl.OP_CIPHER_SERVER_PREFERENCE  # all are good; the client knows what it is quick at
     # One ticket, with which our clients go on with a session on all their connections, at half the price of another

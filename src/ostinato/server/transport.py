@@ -27,7 +27,7 @@ from ostinato.client.transport.resending import LONGEST_WAIT, MOST_RETRIES, can_
 from ostinato.client.transport.warning import warning_texts
 from ostinato.server.core import Server
 from ostinato.server.in_process_socket import InProcessWebSocket
-from ostinato.server.request import Answer, Request, Response, Stream, Upgrade
+from ostinato.server.request import Answer, Peer, Request, Response, Stream, Upgrade
 
 _PIECE = 1 << 16  # bytes of an answer that are handed over at a time, about
 
@@ -53,7 +53,7 @@ class InProcessTransport:
         self.host = "in-process"
         self._server = server
         self._clock = server.world.clock
-        self._user = user
+        self._peer = Peer(user[0], tuple(user[1]))
         self._user_agent = user_agent or default_user_agent()
         self._timeout = timeout
         self._deadline = deadline
@@ -116,7 +116,7 @@ class InProcessTransport:
         repeated = _repeated(request.headers) if len(headers) < len(request.headers) else {}
         headers.setdefault("user-agent", self._user_agent)
         asked = Request(request.method, request.path, request.query_string, headers, body=await _body(request))
-        asked.peer, asked.repeated = self._user, repeated
+        asked.peer, asked.repeated = self._peer, repeated
         return await self._server.handle(asked)
 
     def opened(self, answer: InProcessAnswer) -> None:

@@ -10,7 +10,7 @@ from ostinato.api.errors import Unauthorized
 from ostinato.server.access.authentication.authenticator import Authenticator
 from ostinato.server.access.authentication.identity import ANONYMOUS
 from ostinato.server.access.authentication.static_tokens import TokenFileError
-from ostinato.server.request import Request, User
+from ostinato.server.request import Peer, Request, User
 
 
 def ask(authenticator: Authenticator, peer: Any = None, **headers: str) -> User:
@@ -46,23 +46,48 @@ def test_who_shows_no_token_is_anonymous(authenticator: Authenticator, header: s
 
 
 def test_a_certificate_goes_before_a_token(authenticator: Authenticator) -> None:
-    user = ask(authenticator, ("kubernetes-admin", ("system:masters",)), authorization="Bearer secret")
+    user = ask(authenticator, Peer("kubernetes-admin", ("system:masters",)), authorization="Bearer secret")
     assert user == User("kubernetes-admin", "", ("system:masters", "system:authenticated"))
 
 
 def test_a_certificate_without_a_name_says_nothing(authenticator: Authenticator) -> None:
-    assert ask(authenticator, ("", ("system:masters",))) is ANONYMOUS
+    assert ask(authenticator, Peer("", ("system:masters",))) is ANONYMOUS
 
 
 def test_a_browser_passes_its_token_as_a_websocket_protocol(authenticator: Authenticator) -> None:
     token = base64.urlsafe_b64encode(b"secret").decode().rstrip("=")
     protocol = "base64url.bearer.authorization.k8s.io."
-    assert ask(authenticator, sec_websocket_protocol=f"binary.k8s.io, {protocol}{token}") == JANE
+    upgrade = {"upgrade": "WebSocket", "connection": "keep-alive, Upgrade"}
+    assert ask(authenticator, sec_websocket_protocol=f"binary.k8s.io, {protocol}{token}", **upgrade) == JANE
+    refused = (
+        f"binary.k8s.io, {protocol}%%%",
+        f"binary.k8s.io, {protocol}_w",
+        f"binary.k8s.io, {protocol}{token}=",
+        f"binary.k8s.io, {protocol}{token}, {protocol}{token}",
+        f"{protocol}{token}",
+    )
+    for offered in refused:
+        with pytest.raises(Unauthorized):
+            ask(authenticator, sec_websocket_protocol=offered, **upgrade)
+    assert ask(authenticator, sec_websocket_protocol="binary.k8s.io", **upgrade) is ANONYMOUS
+
+
+@pytest.mark.parametrize(
+    "headers", [{}, {"upgrade": "websocket"}, {"connection": "upgrade"}, {"upgrade": "h2c", "connection": "upgrade"}]
+)
+def test_a_websocket_token_without_an_upgrade_authenticates_no_one(
+    authenticator: Authenticator, headers: dict[str, str]
+) -> None:
+    token = base64.urlsafe_b64encode(b"secret").decode().rstrip("=")
+    offered = f"binary.k8s.io, base64url.bearer.authorization.k8s.io.{token}"
+    assert ask(authenticator, sec_websocket_protocol=offered, **headers) is ANONYMOUS
+
+
+def test_a_certificate_that_is_not_valid_is_an_error_unless_a_token_is(authenticator: Authenticator) -> None:
+    expired = Peer("kubernetes-admin", ("system:masters",), not_after=10.0).at(11.0)
     with pytest.raises(Unauthorized):
-        ask(authenticator, sec_websocket_protocol=f"{protocol}%%%")
-    with pytest.raises(Unauthorized):
-        ask(authenticator, sec_websocket_protocol=f"{protocol}_w")
-    assert ask(authenticator, sec_websocket_protocol="binary.k8s.io") is ANONYMOUS
+        ask(authenticator, expired)
+    assert ask(authenticator, expired, authorization="Bearer secret") == JANE
 
 
 def read(tmp_path: Path, text: str) -> Authenticator:

@@ -13,7 +13,7 @@ import pytest
 from ostinato.server.core import Server
 from ostinato.server.http import HttpServer
 from ostinato.server.http.connection import Connection
-from ostinato.server.request import Request, Response, Stream
+from ostinato.server.request import Peer, Request, Response, Stream
 from ostinato.world import Simulation
 
 Handler = Callable[[Request], Awaitable[Response | Stream]]
@@ -767,7 +767,7 @@ def test_the_certificate_of_a_client_says_who_it_is() -> None:
     @play(echo)
     async def _(stage: Stage) -> None:
         subject = ((("organizationName", "a"),), (("organizationName", "b"),), (("commonName", "jane"),))
-        for certificate, peer in (({"subject": subject}, ("jane", ("a", "b"))), ({}, None), (None, None)):
+        for certificate, peer in (({"subject": subject}, Peer("jane", ("a", "b"))), ({}, None), (None, None)):
             connection, _ = stage.connect(certificate)
             connection.data_received(b"GET / HTTP/1.1\r\n" + HEAD)
             await stage.settle()

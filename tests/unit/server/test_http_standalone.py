@@ -71,8 +71,8 @@ def test_a_certificate_of_another_authority_is_refused(tmp_path: Path) -> None:
         Authority(World.real(workers=1), other).client("admin", "kubernetes-admin", ["system:masters"])
         context = ssl.create_default_context(cafile=tmp_path / "ca.crt")
         context.load_cert_chain(other / "admin.crt", other / "admin.key")
-        with pytest.raises((ssl.SSLError, ConnectionError, IndexError)):
-            await get(server, "/readyz", context)
+        status, body = await get(server, "/readyz", context)
+        assert (status, json.loads(body)["reason"]) == (401, "Unauthorized")
 
     play(tmp_path, script, store="memory")
 
@@ -99,8 +99,7 @@ def test_a_session_can_be_gone_on_with_and_is_still_that_of_the_same_user(tmp_pa
 
 def test_the_servers_certificate_cannot_be_used_as_a_clients(tmp_path: Path) -> None:
     async def script(server: Standalone) -> None:
-        with pytest.raises((ssl.SSLError, ConnectionError, IndexError)):
-            await get(server, "/readyz", client(tmp_path, "apiserver"))
+        assert (await get(server, "/readyz", client(tmp_path, "apiserver")))[0] == 401
 
     play(tmp_path, script, store="memory")
 
@@ -135,14 +134,14 @@ def test_a_server_that_cannot_start_leaves_its_directory_to_the_next(tmp_path: P
 
 def test_a_write_is_refused_with_503_while_the_disk_is_full_and_reads_go_on(tmp_path: Path) -> None:
     async def script(server: Standalone) -> None:
-        from ostinato.server.request import Request, Response
+        from ostinato.server.request import Peer, Request, Response
 
         assert server.core is not None
 
         async def post(name: str, size: int) -> Response:
             body = json.dumps({"metadata": {"name": name}, "data": {"k": "x" * size}}).encode()
             request = Request("POST", "/api/v1/namespaces/default/configmaps", body=body)
-            request.peer = ("admin", ("system:masters",))
+            request.peer = Peer("admin", ("system:masters",))
             assert server.core is not None
             answer = await server.core.handle(request)
             assert isinstance(answer, Response)

@@ -17,7 +17,7 @@ from ostinato.kinds.authorization_v1 import ResourceAttributes, SubjectAccessRev
 from ostinato.server.access.authority import Authority
 from ostinato.server.http import HttpServer
 from ostinato.server.nodes import Endpoint
-from ostinato.server.request import Answer, Request, Response, text_response
+from ostinato.server.request import Answer, Peer, Request, Response, text_response
 from ostinato.world import World
 
 PORT = 10250
@@ -80,7 +80,7 @@ class NodeServer:
 
     async def _refusal(self, request: Request) -> Response | None:
         """Why a request is not answered; None if it is."""
-        known = request.peer or await self._by_token(request)
+        known = _named(request.peer) or await self._by_token(request)
         if known is None:
             return text_response(401, "Unauthorized")
         user, groups = known
@@ -103,3 +103,8 @@ class NodeServer:
         attributes = ResourceAttributes(verb=verb, resource="nodes", subresource="proxy", name=self._node, version="v1")
         spec = SubjectAccessReviewSpec(user=user, groups=list(groups), resource_attributes=attributes)
         return (await self._client.create(SubjectAccessReview(spec=spec))).status.allowed
+
+
+def _named(peer: Peer | None) -> tuple[str, tuple[str, ...]] | None:
+    """User and groups of a client certificate; None if it identifies no one."""
+    return None if peer is None or peer.fault or not peer.name else (peer.name, peer.groups)

@@ -19,7 +19,7 @@ from ostinato.server.http.head import CONTINUE, LAST_CHUNK, chunk, first_lines, 
 from ostinato.server.http.parser import MOST_HEAD, Body, Head, Malformed, parse_head
 from ostinato.server.http.upgraded import Upgraded, switching
 from ostinato.server.present import error_response
-from ostinato.server.request import MOST_BODY, Answer, Request, Response, Stream, Upgrade
+from ostinato.server.request import MOST_BODY, Answer, Peer, Request, Response, Stream, Upgrade
 
 if TYPE_CHECKING:
     from ostinato.server.http.server import HttpServer
@@ -48,7 +48,7 @@ class Connection(asyncio.BufferedProtocol):
         self._loop = asyncio.get_running_loop()
         self._clock = owner.core.world.clock
         self._transport: asyncio.Transport = cast("asyncio.Transport", None)  # from connection_made on
-        self._peer: tuple[str, tuple[str, ...]] | None = None  # the client's certificate
+        self._peer: Peer | None = None  # whom the client's certificate names
         self._buffer = b""  # what has come and belongs to no request yet
         self._scanned = 0  # of the buffer, that holds no end of a head
         self._head: Head | None = None  # of the request under way
@@ -72,7 +72,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
-        self._peer = _peer(transport.get_extra_info("peercert"))
+        self._peer = self._owner.peer_of(transport)
         self._owner.opened(self)
 
     def get_buffer(self, sizehint: int) -> memoryview:
@@ -205,7 +205,8 @@ class Connection(asyncio.BufferedProtocol):
             end = start + length
             self._buffer = buffer[end:]
             request = Request(head.method, head.path, head.query, head.headers, body=buffer[start:end])
-        request.peer = self._peer
+        if self._peer is not None:
+            request.peer = self._peer.at(self._clock.wall())
         request.repeated = head.repeated
         answer = None if length or self._body is not None else self._core.at_once(request)
         if answer is None or not self._write_short(head, answer):
@@ -475,15 +476,6 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.write(answer)
         if closed:
             self._transport.close()
-
-
-def _peer(certificate: Any) -> tuple[str, tuple[str, ...]] | None:
-    """Common name and organisations of a client certificate, which TLS has verified."""
-    if not certificate:
-        return None
-    pairs = [pair for rdn in certificate.get("subject", ()) for pair in rdn]
-    name = next((value for key, value in pairs if key == "commonName"), "")
-    return name, tuple(value for key, value in pairs if key == "organizationName")
 
 
 def _accepts_gzip(head: Head, answer: Response) -> bool:

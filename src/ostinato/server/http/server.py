@@ -6,9 +6,10 @@ import asyncio
 import ssl
 from typing import Protocol
 
+from ostinato.server.http.client_certificates import RequestingContext, peer_of
 from ostinato.server.http.connection import Connection
 from ostinato.server.http.head import clean, date_line
-from ostinato.server.request import Answer, Request, Response
+from ostinato.server.request import Answer, Peer, Request, Response
 from ostinato.world import Timer, World
 
 _BUFFER = 1 << 16
@@ -96,6 +97,13 @@ class HttpServer:
         self._connections.discard(connection)
         if self._emptied is not None and not self._connections:
             self._emptied.set()
+
+    def peer_of(self, transport: asyncio.BaseTransport) -> Peer | None:
+        """Whom the certificate of a client names."""
+        if isinstance(self._ssl, RequestingContext):
+            return self._ssl.peer(transport.get_extra_info("ssl_object"))
+        certificate = transport.get_extra_info("peercert")  # verified in the handshake
+        return peer_of(certificate) if certificate else None
 
     def audit_id(self, asked: str | None) -> bytes:
         """The header that names a request: as the client says, or anew."""

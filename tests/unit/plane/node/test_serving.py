@@ -25,7 +25,7 @@ from ostinato.plane.node.stats import NodeStats
 from ostinato.server.access.authority import Authority
 from ostinato.server.core import Server
 from ostinato.server.remote_nodes import RemoteNodes, addresses_of
-from ostinato.server.request import Request, Response, Upgrade
+from ostinato.server.request import Peer, Request, Response, Upgrade
 from ostinato.server.store.log_memory import MemoryLog
 from ostinato.server.streaming import ports
 from ostinato.server.streaming.spdy import SpdyConnection
@@ -142,7 +142,7 @@ def test_spdy_is_passed_through(tmp_path: Path, over: str) -> None:
         if over == "spdy":
             headers = {"upgrade": "SPDY/3.1", "x-stream-protocol-version": ports.PROTOCOL}
         request = Request("POST", "/api/v1/namespaces/default/pods/p/portforward", "", headers)
-        request.peer = ("admin", ("system:masters",))
+        request.peer = Peer("admin", ("system:masters",))
         answer = await scene.server.handle(request)
         assert isinstance(answer, Upgrade)
         assert answer.subprotocol == (ports.TUNNEL if over == "tunnel" else ports.PROTOCOL)
@@ -166,7 +166,7 @@ def test_what_far_pods_use_is_told(tmp_path: Path) -> None:
         node = await scene.listen(tmp_path)
         scene.server.serve_usage()
         request = Request("GET", "/apis/metrics.k8s.io/v1beta1/namespaces/default/pods/p")
-        request.peer = ("admin", ("system:masters",))
+        request.peer = Peer("admin", ("system:masters",))
         answer = await scene.server.handle(request)
         assert isinstance(answer, Response)
         assert b'"memory":"1024Ki"' in answer.body

@@ -15,7 +15,7 @@ from ostinato.plane.controllers.autoscaler.samples import Metrics, MetricsError
 from ostinato.plane.node.endpoint import NodeEndpoint
 from ostinato.plane.node.runtimes import Runtime, Usage
 from ostinato.plane.node.stats import NodeStats, machine_usage
-from ostinato.server.request import Request, Response
+from ostinato.server.request import Peer, Request, Response
 
 PODS = "/apis/metrics.k8s.io/v1beta1/namespaces/default/pods"
 NODES = "/apis/metrics.k8s.io/v1beta1/nodes"
@@ -43,7 +43,7 @@ class Measured:
 
     async def get(self, path: str, query: str = "", accept: str = "application/json") -> Any:
         request = Request("GET", path, query, {"accept": accept})
-        request.peer = ("admin", ("system:masters",))
+        request.peer = Peer("admin", ("system:masters",))
         answer = await self.scene.server.handle(request)
         assert isinstance(answer, Response)
         return json.loads(answer.body)
@@ -139,7 +139,7 @@ def test_the_group_is_discovered_and_the_other_documents_are_as_before() -> None
 
 async def _openapi(scene: Stage) -> bytes:
     request = Request("GET", "/openapi/v2")
-    request.peer = ("admin", ("system:masters",))
+    request.peer = Peer("admin", ("system:masters",))
     answer = await scene.server.handle(request)
     assert isinstance(answer, Response)
     return answer.body

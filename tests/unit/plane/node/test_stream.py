@@ -13,7 +13,7 @@ from ostinato.api.errors import APIError, BadRequest, InternalError
 from ostinato.client.subresources.port_forward import PortForwardError
 from ostinato.client.transport.protocol import Request as Asked
 from ostinato.client.transport.protocol import UpgradeRefused
-from ostinato.server.request import Request
+from ostinato.server.request import Peer, Request
 from ostinato.server.streaming import ports
 from ostinato.server.streaming.session import Command
 from ostinato.server.streaming.spdy import SpdyConnection
@@ -136,7 +136,7 @@ def test_a_server_asks_for_an_upgrade_and_says_when_nobody_answers() -> None:
 
 
 def _admin(request: Request) -> Request:
-    request.peer = ("admin", ("system:masters",))
+    request.peer = Peer("admin", ("system:masters",))
     return request
 
 

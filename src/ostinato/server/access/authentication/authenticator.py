@@ -7,13 +7,11 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 from collections.abc import Sequence
-from functools import lru_cache
 from pathlib import Path
 
 from ostinato.api.errors import Unauthorized
+from ostinato.server.access.authentication.client_certificates import certified
 from ostinato.server.access.authentication.identity import (
     ANONYMOUS,
     DEFAULT_ISSUER,
@@ -21,14 +19,13 @@ from ostinato.server.access.authentication.identity import (
     LocalTokens,
     RefusedToken,
     aggregate,
-    authenticated,
     digest_of,
 )
 from ostinato.server.access.authentication.static_tokens import StaticTokens
+from ostinato.server.access.authentication.websocket_token import websocket_token
 from ostinato.server.request import Request, User
 
 _UNKNOWN = "invalid bearer token"
-_TOKEN_PROTOCOL = "base64url.bearer.authorization.k8s.io."  # noqa: S105 - how browsers pass one to a WebSocket
 
 
 class Authenticator:
@@ -57,12 +54,13 @@ class Authenticator:
 
     def authenticate_now(self, request: Request) -> User | None:
         """The user, if that can be determined without waiting for anyone; raises Unauthorized for bad credentials."""
-        if request.peer is not None:
-            name, groups = request.peer
-            if name:
-                return _certified(name, tuple(groups))
-        token = _token(request)
+        peer = request.peer
+        if peer is not None and peer.name and not peer.fault:
+            return certified(peer)
+        token = bearer_token(request)
         if not token:
+            if peer is not None and peer.fault:
+                raise Unauthorized.of("Unauthorized")
             return ANONYMOUS
         try:
             return self._identify_now(token, self.audiences).user
@@ -86,22 +84,10 @@ class Authenticator:
         raise RefusedToken(aggregate(errors))
 
 
-@lru_cache(maxsize=512)  # a client shows its certificate once, and asks many times
-def _certified(name: str, groups: tuple[str, ...]) -> User:
-    return authenticated(User(name, groups=groups))
-
-
-def _token(request: Request) -> str:
+def bearer_token(request: Request) -> str:
     """The bearer token that a request carries, "" if none."""
     header = request.headers.get("authorization", "")
     if header:
         words = header.strip().split(" ", 2)
         return words[1] if len(words) > 1 and words[0].lower() == "bearer" else ""
-    for word in request.headers.get("sec-websocket-protocol", "").split(","):
-        if word.strip().startswith(_TOKEN_PROTOCOL):
-            text = word.strip().removeprefix(_TOKEN_PROTOCOL)
-            try:
-                return base64.b64decode(text + "=" * (-len(text) % 4), b"-_", validate=True).decode()
-            except (binascii.Error, ValueError):
-                raise Unauthorized.of("Unauthorized") from None
-    return ""
+    return websocket_token(request)

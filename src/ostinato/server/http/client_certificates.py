@@ -1,0 +1,165 @@
+"""Client certificates: requested in the handshake, verified by OpenSSL, judged with each request.
+
+kube-apiserver completes the handshake whatever certificate a client shows, and answers 401 with a Status if it does not
+verify. Python's `ssl` can only fail the handshake. So the context's verification is wrapped in a callback of our own:
+OpenSSL verifies as ever, the result is noted under the certificate's fingerprint, and the handshake goes on.
+
+- Only a certificate that OpenSSL has verified is noted; any other identifies no one.
+- The validity of the client's own certificate is left to `Peer.at`: it is checked with each request, so it also ends
+  on connections that are kept and in sessions that are resumed.
+- `anyExtendedKeyUsage` is accepted for `clientAuth`, as by Go; OpenSSL alone refuses it.
+- The handshake names the accepted authorities, from which clients choose a certificate.
+- Where OpenSSL's functions cannot be reached (it is linked into the interpreter, or this is not CPython), the handshake
+  fails for certificates that do not verify, as Python has it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import hashlib
+import ssl
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Self
+
+from ostinato.server.request import Peer
+
+MOST_VERIFIED = 16_384  # certificates that are remembered as verified
+UNVERIFIED = "certificate signed by unknown authority"
+
+_SSL_VERIFY_PEER = 1
+_NOT_YET_VALID, _EXPIRED, _INVALID_PURPOSE = 9, 10, 26  # X509_V_ERR_*
+_ANY_USAGE = 0x100  # XKU_ANYEKU
+_NO_USAGE = 0xFFFFFFFF  # the certificate has no extended key usage
+_UID = "1.3.6.1.4.1.57683.2"  # the attribute of a subject that holds a user's uid
+
+_Pointer = ctypes.c_void_p
+_FUNCTIONS: Mapping[str, tuple[list[Any], Any]] = {
+    "SSL_CTX_get_options": ([_Pointer], ctypes.c_uint64),
+    "SSL_CTX_set_cert_verify_callback": ([_Pointer, _Pointer, _Pointer], None),
+    "SSL_CTX_set_client_CA_list": ([_Pointer, _Pointer], None),
+    "SSL_load_client_CA_file": ([ctypes.c_char_p], _Pointer),
+    "X509_STORE_CTX_get0_cert": ([_Pointer], _Pointer),
+    "X509_STORE_CTX_get_error": ([_Pointer], ctypes.c_int),
+    "X509_STORE_CTX_get_error_depth": ([_Pointer], ctypes.c_int),
+    "X509_STORE_CTX_set_error": ([_Pointer, ctypes.c_int], None),
+    "X509_STORE_CTX_set_verify_cb": ([_Pointer, _Pointer], None),
+    "X509_get_extended_key_usage": ([_Pointer], ctypes.c_uint32),
+    "X509_verify_cert": ([_Pointer], ctypes.c_int),
+    "i2d_X509": ([_Pointer, _Pointer], ctypes.c_int),
+}
+_OnChain = ctypes.CFUNCTYPE(ctypes.c_int, _Pointer, _Pointer)
+_OnError = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, _Pointer)
+
+
+class RequestingContext(ssl.SSLContext):
+    """TLS of a server that requests a certificate of each client."""
+
+    def __new__(cls, _: Path) -> Self:
+        return super().__new__(cls, ssl.PROTOCOL_TLS_SERVER)
+
+    def __init__(self, authorities: Path) -> None:
+        """`authorities`: the certificates that a client's must be signed by, as a PEM file."""
+        super().__init__()
+        self.load_verify_locations(authorities)
+        self.verify_mode = ssl.CERT_OPTIONAL
+        self._verified: dict[bytes, None] = {}  # fingerprints, in the order in which they were verified
+        self._on_chain, self._on_error = _OnChain(self._verify), _OnError(self._judge)  # alive as long as the context
+        self._openssl = _openssl()
+        self.strict = self._openssl is None or not self._install(authorities)  # the handshake refuses
+
+    def peer(self, connection: ssl.SSLObject | None) -> Peer | None:
+        """Who the certificate of a connection names; None if it showed none."""
+        shown = None if connection is None else connection.getpeercert(binary_form=True)
+        if connection is None or not shown:
+            return None
+        fingerprint = hashlib.sha256(shown)
+        if not self.strict and fingerprint.digest() not in self._verified:
+            return Peer("", fault=UNVERIFIED)
+        return peer_of(connection.getpeercert(), fingerprint.hexdigest())
+
+    def _install(self, authorities: Path) -> bool:
+        openssl = self._openssl
+        assert openssl is not None
+        # In CPython an SSLContext begins with the pointer to OpenSSL's.
+        pointer = _Pointer.from_address(id(self) + object.__basicsize__)
+        if openssl.SSL_CTX_get_options(pointer) != int(self.options) & 0xFFFFFFFFFFFFFFFF:
+            return False
+        openssl.SSL_CTX_set_client_CA_list(pointer, openssl.SSL_load_client_CA_file(bytes(authorities)))
+        openssl.SSL_CTX_set_cert_verify_callback(pointer, ctypes.cast(self._on_chain, _Pointer), None)
+        return True
+
+    def _verify(self, store: int, _: int) -> int:
+        """Called with the chain that a client shows. What is raised here fails the handshake."""
+        openssl = self._openssl
+        assert openssl is not None
+        openssl.X509_STORE_CTX_set_verify_cb(store, ctypes.cast(self._on_error, _Pointer))
+        if openssl.X509_verify_cert(store) == 1 and openssl.X509_STORE_CTX_get_error(store) == 0:
+            if len(self._verified) >= MOST_VERIFIED:
+                del self._verified[next(iter(self._verified))]
+            self._verified[hashlib.sha256(_der(openssl, openssl.X509_STORE_CTX_get0_cert(store))).digest()] = None
+        return 1
+
+    def _judge(self, verified: int, store: int) -> int:
+        """Called with each fault of a chain: which of them are not for OpenSSL to decide."""
+        openssl = self._openssl
+        assert openssl is not None
+        if verified:
+            return 1
+        if openssl.X509_STORE_CTX_get_error_depth(store) != 0:
+            return 0
+        fault = openssl.X509_STORE_CTX_get_error(store)
+        if fault == _INVALID_PURPOSE:
+            usage = openssl.X509_get_extended_key_usage(openssl.X509_STORE_CTX_get0_cert(store))
+            tolerated = usage != _NO_USAGE and bool(usage & _ANY_USAGE)
+        else:
+            tolerated = fault in (_NOT_YET_VALID, _EXPIRED)
+        if tolerated:
+            openssl.X509_STORE_CTX_set_error(store, 0)
+        return int(tolerated)
+
+
+def peer_of(certificate: Mapping[str, Any] | None, fingerprint: str = "") -> Peer | None:
+    """Who a verified certificate names, of which Python tells the parts; None without one."""
+    if not certificate:
+        return None
+    pairs = [pair for rdn in certificate.get("subject", ()) for pair in rdn]
+    uids = [value for key, value in pairs if key == _UID]
+    return Peer(
+        next((value for key, value in reversed(pairs) if key == "commonName"), ""),
+        tuple(value for key, value in pairs if key == "organizationName"),
+        uid=uids[0] if uids else "",
+        not_before=_seconds(certificate, "notBefore", float("-inf")),
+        not_after=_seconds(certificate, "notAfter", float("inf")),
+        fingerprint=fingerprint,
+        fault="a certificate has one uid, which is not empty" if uids and (len(uids) > 1 or not uids[0]) else "",
+    )
+
+
+def _seconds(certificate: Mapping[str, Any], field: str, otherwise: float) -> float:
+    return ssl.cert_time_to_seconds(certificate[field]) if field in certificate else otherwise
+
+
+def _der(openssl: ctypes.PyDLL, certificate: int) -> bytes:
+    written = ctypes.create_string_buffer(max(openssl.i2d_X509(certificate, None), 1))
+    end = _Pointer(ctypes.addressof(written))
+    size = openssl.i2d_X509(certificate, ctypes.byref(end))
+    return written.raw[:size]
+
+
+def _openssl() -> ctypes.PyDLL | None:
+    """The OpenSSL that Python's `ssl` uses; None if it cannot be reached."""
+    import _ssl  # noqa: PLC0415 - only its place is needed
+
+    place = getattr(_ssl, "__file__", None)
+    if sys.implementation.name != "cpython" or place is None:
+        return None
+    with contextlib.suppress(OSError, AttributeError):
+        library = ctypes.PyDLL(place)
+        for name, (arguments, result) in _FUNCTIONS.items():
+            function = getattr(library, name)
+            function.argtypes, function.restype = arguments, result
+        return library
+    return None
