@@ -21,7 +21,7 @@ import msgspec
 
 from ostinato.api.quoting import quote
 from ostinato.server.access.authentication.identity import RefusedToken, authenticated
-from ostinato.server.request import Request, User
+from ostinato.server.request import Peer, Request, User
 
 if TYPE_CHECKING:
     from ostinato.server.admission.objects import Kind
@@ -31,7 +31,7 @@ LEGACY_ISSUER = "kubernetes/serviceaccount"
 LAST_USED = "kubernetes.io/legacy-token-last-used"
 INVALID_SINCE = "kubernetes.io/legacy-token-invalid-since"
 _CLAIM = "kubernetes.io/serviceaccount/"
-_LOOPBACK = ("system:apiserver", ("system:masters",))
+_LOOPBACK = Peer("system:apiserver", ("system:masters",))
 _logger = logging.getLogger(__name__)
 
 
