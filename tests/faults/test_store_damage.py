@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import random
 import struct
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -18,6 +20,7 @@ from ostinato.server.store.sqlite.files import DamagedStore
 from ostinato.server.store.sqlite.wal import is_damaged
 from ostinato.world import World
 from tests.faults.damaged_store import copy, data_of, expected, flip, killed, objects_of, refusal, write
+from tests.unit.server.test_store_sqlite import SOURCE, WRITER
 
 WAL_HEADER, FRAME_HEADER, PAGE = 32, 24, 4096
 FRAME = FRAME_HEADER + PAGE
@@ -248,6 +251,44 @@ def test_a_torn_tail_after_a_kill_starts(path: Path, original: Path, world: Worl
         found = objects_of(path, world)
         assert {key: data for key, data in found.items() if not key.startswith("late/")} == expected()
         assert len(found) in (150, 170)
+
+
+@pytest.mark.parametrize("after", [40, 300, 700])
+def test_a_server_killed_under_load_starts_wherever_its_unacknowledged_tail_is_cut(
+    tmp_path: Path, world: World, after: int
+) -> None:
+    """Every cut behind the acknowledged writes starts with all of them; every cut before is refused."""
+    path = tmp_path / "store.db"
+    writer = subprocess.Popen(
+        [sys.executable, "-c", WRITER, str(path)], stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": str(SOURCE)}
+    )
+    assert writer.stdout is not None
+    with writer.stdout:
+        lines = [writer.stdout.readline() for _ in range(after)]
+        writer.kill()
+        lines += writer.stdout.read().splitlines(keepends=True)
+    writer.wait()
+    acknowledged = dict(line.decode().split() for line in lines if line.endswith(b"\n"))
+    (tmp_path / "original").mkdir()
+    copy(tmp_path, tmp_path / "original")
+    whole = wal_of(path).read_bytes()
+    rng = random.Random(after)
+    frames = (len(whole) - WAL_HEADER) // FRAME
+    cuts = {rng.randrange(len(whole)) for _ in range(30)}
+    cuts |= {len(whole) - rng.randrange(1, 8 * FRAME) for _ in range(30) if frames > 8} | {len(whole)}
+    started = []
+    for cut in sorted(cuts):
+        copy(tmp_path / "original", tmp_path)
+        wal_of(path).write_bytes(whole[:cut])
+        try:
+            found = objects_of(path, world)
+        except DamagedStore:
+            assert not started, "a longer log is refused, and a shorter one is not"
+            continue
+        started.append(cut)
+        for key, number in acknowledged.items():
+            assert int(found[key].decode().partition(":")[2]) >= int(number)
+    assert started
 
 
 def test_frames_of_an_earlier_use_of_the_write_ahead_log_are_not_taken_for_damage(path: Path, world: World) -> None:

@@ -226,8 +226,10 @@ class Server:
         await CustomResources(self.world, self.index, self.registry, self.webhooks.ask).settle()
 
     def _store_fault(self) -> str | None:
-        """Why the store takes no writes."""
-        return self.index.failure
+        """Why the store is out of order. A full disk is no such reason, as with etcd: reads go on, and a restart, which
+        is what a failed liveness probe leads to, frees no space.
+        """
+        return None if self.index.is_full else self.index.failure
 
     async def close(self) -> None:
         """Finish the writes that are under way, end the watches, close the store."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import logging
 import ssl
 from pathlib import Path
 
@@ -22,10 +23,13 @@ from ostinato.server.http.client_certificates import RequestingContext
 from ostinato.server.nodes import Remote
 from ostinato.server.remote_nodes import RemoteNodes
 from ostinato.server.state import StateDirectory
-from ostinato.server.store.index import Log
+from ostinato.server.store.index import Log, StoreFailed, UnusableStore
 from ostinato.server.store.log_memory import MemoryLog
 from ostinato.world import World
 
+_logger = logging.getLogger(__name__)
+
+RENEWAL_SECONDS = 600  # between two looks at the certificates
 ADMINISTRATOR = "kubernetes-admin"
 _HOSTS = [
     "127.0.0.1",
@@ -60,6 +64,7 @@ class Standalone:
         self._settings = settings
         self._state: StateDirectory | None = None
         self._http: HttpServer | None = None
+        self._renewal: asyncio.Task[None] | None = None
         self.core: Server | None = None
         self.kubeconfig = settings.state / "admin.kubeconfig"
         self.url = ""
@@ -72,8 +77,7 @@ class Standalone:
         self._state = StateDirectory(settings.state)
         try:
             authority = Authority(self._world, settings.state)
-            hosts = [*_HOSTS] if settings.host in (*_HOSTS, *_ANY) else [*_HOSTS, settings.host]
-            context = _context(authority, hosts)
+            context = _context(authority, self._hosts)
             self.core = self._server()
             self.core.nodes.remote = _remote_nodes(self._world, authority)
             self._http = HttpServer(self.core, context)
@@ -81,9 +85,19 @@ class Standalone:
             host = "127.0.0.1" if settings.host in _ANY else settings.host
             self.url = f"https://{f'[{host}]' if ':' in host else host}:{self._http.port}"
             await self.core.start(_address(host), self._http.port, tracks_tokens=True)
-            admin = authority.client("admin", ADMINISTRATOR, ["system:masters"])
-            write_kubeconfig(self.kubeconfig, self.url, authority.certificate, ADMINISTRATOR, admin)
+            self._write_kubeconfig(authority)
             await self._http.listen()
+            self._renewal = asyncio.get_running_loop().create_task(
+                self._renew(authority, context), name="certificate renewal"
+            )
+        except StoreFailed as error:
+            full = self.core is not None and self.core.index.is_full
+            await self.stop()
+            if full:
+                from ostinato.server.store.sqlite.files import no_space  # noqa: PLC0415 - the exception
+
+                raise no_space(self._store_path) from error
+            raise UnusableStore(f"cannot write the store {self._store_path}: {error}") from error
         except BaseException:
             await self.stop()
             raise
@@ -96,14 +110,45 @@ class Standalone:
             log.close()
             raise
 
-    def _log(self) -> Log:
+    @property
+    def _hosts(self) -> list[str]:
+        host = self._settings.host
+        return [*_HOSTS] if host in (*_HOSTS, *_ANY) else [*_HOSTS, host]
+
+    def _write_kubeconfig(self, authority: Authority) -> None:
+        admin = authority.client("admin", ADMINISTRATOR, ["system:masters"])
+        write_kubeconfig(self.kubeconfig, self.url, authority.certificate, ADMINISTRATOR, admin)
+
+    async def _renew(self, authority: Authority, context: ssl.SSLContext) -> None:
+        """Keep the certificates valid while the server runs: they come near their end, and clocks are set."""
+        while True:
+            await self._world.clock.sleep(RENEWAL_SECONDS)
+            try:
+                self.renew(authority, context)
+            except Exception:
+                _logger.exception("certificate renewal failed; next attempt in %d seconds", RENEWAL_SECONDS)
+
+    def renew(self, authority: Authority, context: ssl.SSLContext) -> None:
+        """Make those certificates anew that are not valid now, or not for long."""
+        if authority.renew():
+            context.load_verify_locations(authority.files.certificate)
+        before = authority.files.certificate.with_name("apiserver.crt").read_bytes()
+        pair = authority.server("apiserver", self._hosts)
+        if pair.certificate.read_bytes() != before:
+            context.load_cert_chain(pair.certificate, pair.key)  # for connections that begin from now on
+            self._write_kubeconfig(authority)
+
+    @property
+    def _store_path(self) -> Path:
         store = self._settings.store
-        if store == "memory":
+        return Path(store.removeprefix("sqlite:")) if store else self._settings.state / "store.db"
+
+    def _log(self) -> Log:
+        if self._settings.store == "memory":
             return MemoryLog()
         from ostinato.server.store.log_sqlite import SQLiteLog  # noqa: PLC0415 - loads only where it is needed
 
-        path = Path(store.removeprefix("sqlite:")) if store else self._settings.state / "store.db"
-        return SQLiteLog(path, self._world, accept_data_loss=self._settings.accept_data_loss)
+        return SQLiteLog(self._store_path, self._world, accept_data_loss=self._settings.accept_data_loss)
 
     async def failed(self) -> None:
         """Never returns: a server that runs has no parts that could fail."""
@@ -111,6 +156,9 @@ class Standalone:
 
     async def stop(self) -> None:
         """End the watches, finish the writes that are under way, let go of everything."""
+        if self._renewal is not None:
+            self._renewal.cancel()
+            self._renewal = None
         if self._http is not None:
             await self._http.stop()
             self._http = None

@@ -1,14 +1,24 @@
-"""The state directory: what a server keeps between two starts. Nobody but its owner may look inside.
+"""The state directory: what a server keeps between two starts. Only its owner may look inside.
 
-One server at a time uses a directory. Files are replaced as a whole: a crash leaves the old one or the new one.
+- One server at a time uses a directory.
+- Files are replaced as a whole: a crash leaves the old one or the new one.
+- A directory that others can read is closed to them if it is ours already, or empty, and refused otherwise. One that
+  others can write, or that belongs to somebody else, is refused: its keys may not be ours.
+- Keys are regular files with mode 0600 in the directory itself. A symbolic link in their place is refused.
 """
 
 from __future__ import annotations
 
 import errno
 import fcntl
+import logging
 import os
+import stat
 from pathlib import Path
+
+_logger = logging.getLogger(__name__)
+
+_PRIVATE = ("*.json", "*.kubeconfig", "*.crt", "store.db*", "lock")  # keys are looked at when they are read
 
 
 class StateError(Exception):
@@ -16,7 +26,7 @@ class StateError(Exception):
 
 
 def cannot_use(path: Path, error: OSError) -> str:
-    """Why a file or directory cannot be written; where the disk is full, which one, and what to do."""
+    """Why a file or directory cannot be written; if the disk is full, which one, and what to do."""
     if error.errno not in (errno.ENOSPC, errno.EDQUOT):
         return error.strerror or str(error)
     mount = path.absolute()
@@ -32,9 +42,11 @@ class StateDirectory:
         self.path = path
         try:
             path.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._lock = os.open(path / "lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+            _close_to_others(path)
+            flags = os.O_CREAT | os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
+            self._lock = os.open(path / "lock", flags, 0o600)
         except OSError as error:
-            raise StateError(f"cannot use the state directory {path}: {error.strerror}") from error
+            raise StateError(f"cannot use the state directory {path}: {cannot_use(path, error)}") from error
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
@@ -42,30 +54,97 @@ class StateDirectory:
             os.close(self._lock)
             who = f"process {holder}" if holder else "another server"
             raise StateError(f"the state directory {path} is in use by {who}; choose another with --state") from error
-        os.ftruncate(self._lock, 0)
-        os.pwrite(self._lock, f"{os.getpid()}\n".encode(), 0)
+        try:
+            os.ftruncate(self._lock, 0)
+            os.pwrite(self._lock, f"{os.getpid()}\n".encode(), 0)
+        except OSError as error:
+            os.close(self._lock)
+            raise StateError(f"cannot use the state directory {path}: {cannot_use(path, error)}") from error
 
     def release(self) -> None:
         os.ftruncate(self._lock, 0)
         os.close(self._lock)
 
 
+def _close_to_others(path: Path) -> None:
+    """Let only the owner into a directory, and into what is kept there."""
+    found = path.stat()
+    if found.st_uid != os.geteuid():
+        raise StateError(
+            f"the state directory {path} belongs to the user with id {found.st_uid}, not to {os.geteuid()}, who runs "
+            "this: change its owner, or choose another with --state"
+        )
+    mode = stat.S_IMODE(found.st_mode)
+    if mode & 0o077:
+        _close_directory(path, mode)
+    for pattern in _PRIVATE:
+        for file in path.glob(pattern):
+            _close_file(file)
+
+
+def _close_directory(path: Path, mode: int) -> None:
+    names = {entry.name for entry in path.iterdir()} - {"lost+found"}
+    is_ours = bool(names & {"lock", "ca.key"})
+    if names and (mode & 0o022 or not is_ours):
+        done = "written" if mode & 0o022 else "read"
+        raise StateError(
+            f"the state directory {path} can be {done} by others (mode {mode:04o}) and is not empty: "
+            "look at what is there and chmod 700 it, or choose another with --state"
+        )
+    path.chmod(0o700)
+    if names:
+        _logger.warning("state directory was open to others; closed; path=%s mode=%04o", path, mode)
+
+
+def _close_file(path: Path) -> None:
+    found = path.lstat()
+    if not stat.S_ISREG(found.st_mode):
+        return
+    if found.st_uid != os.geteuid():
+        raise StateError(f"{path} belongs to the user with id {found.st_uid}: remove it, or change its owner")
+    if found.st_mode & 0o077:
+        path.chmod(0o600)
+        _logger.warning("file was open to others; closed; path=%s mode=%04o", path, stat.S_IMODE(found.st_mode))
+
+
+def is_private(path: Path) -> bool:
+    """Whether there is a regular file that only we can read."""
+    try:
+        found = path.lstat()
+    except FileNotFoundError:
+        return False
+    return stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o077
+
+
 def write_private(path: Path, data: bytes) -> None:
-    """Replace a file by one that only its owner can read."""
+    """Replace a file by one that only its owner can read; StateError if that cannot be."""
     new = path.with_name(f".{path.name}.new")
-    descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        os.fchmod(descriptor, 0o600)
-        file.write(data)
-        file.flush()
-        os.fsync(descriptor)
-    new.replace(path)
+    try:
+        new.unlink(missing_ok=True)
+        descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            os.fchmod(descriptor, 0o600)
+            file.write(data)
+            file.flush()
+            os.fsync(descriptor)
+        new.replace(path)
+    except OSError as error:
+        raise StateError(f"cannot write {path}: {cannot_use(path, error)}") from error
 
 
 def read_private(path: Path) -> bytes:
     """A file that only its owner should be able to read; StateError if others can, too."""
-    with path.open("rb") as file:
-        mode = os.fstat(file.fileno()).st_mode
-        if mode & 0o077:
-            raise StateError(f"{path} can be read by others (mode {mode & 0o777:04o}): chmod 600 it, or remove it")
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+        raise StateError(f"{path} is a symbolic link: put the key itself there, or remove it") from error
+    with os.fdopen(descriptor, "rb") as file:
+        found = os.fstat(descriptor)
+        if found.st_mode & 0o077:
+            mode = stat.S_IMODE(found.st_mode)
+            raise StateError(f"{path} can be read by others (mode {mode:04o}): chmod 600 it, or remove it")
+        if found.st_uid != os.geteuid():
+            raise StateError(f"{path} belongs to the user with id {found.st_uid}: remove it, or change its owner")
         return file.read()

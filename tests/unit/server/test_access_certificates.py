@@ -1,9 +1,10 @@
 from __future__ import annotations
 
+import os
 import ssl
 import stat
 import sys
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -87,7 +88,168 @@ def test_a_key_that_others_can_read_is_refused(tmp_path: Path) -> None:
         Authority(world(), tmp_path).server("apiserver", HOSTS)
 
 
+# The clock
+
+
+def days(number: float) -> datetime:
+    return datetime(2026, 1, 1, tzinfo=UTC) + timedelta(days=number)
+
+
+def start(directory: Path, day: float) -> tuple[x509.Certificate, list[x509.Certificate]]:
+    """The authority and the certificates of a start on a day; they are valid then, and fit together."""
+    authority = Authority(world(days(day)), directory)
+    leaves = [load(authority.server("apiserver", HOSTS)), load(authority.client("admin", "kubernetes-admin", ["m"]))]
+    issuer = load(authority.files)
+    for certificate in (issuer, *leaves):
+        assert certificate.not_valid_before_utc <= days(day) < certificate.not_valid_after_utc
+        certificate.verify_directly_issued_by(issuer)
+    assert all(leaf.not_valid_after_utc <= issuer.not_valid_after_utc for leaf in leaves)
+    return issuer, leaves
+
+
+@pytest.mark.parametrize(
+    "clock",
+    [
+        [400, 0],
+        [0, 400, 0],
+        [0, 4000, 0, 4000],
+        [0, -20_000, 0],
+        [-20_000, 0],
+        [0, 3600],
+        [400, 0, 400, 0],
+        [0, 9000, -9000, 1],
+    ],
+    ids=str,
+)
+def test_a_clock_that_was_wrong_and_is_set_right_locks_nobody_out(tmp_path: Path, clock: list[float]) -> None:
+    for day in clock:
+        start(tmp_path, day)
+
+
+def test_what_was_signed_while_the_clock_was_ahead_is_valid_when_it_is_set_right(tmp_path: Path) -> None:
+    """No new start is needed: a kubeconfig that was copied away works, too."""
+    start(tmp_path, 0)
+    _, leaves = start(tmp_path, 400)
+    assert all(leaf.not_valid_before_utc < days(0) for leaf in leaves)
+
+
+def test_an_authority_that_is_made_again_keeps_its_key_and_what_it_signed(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    old, leaves = start(tmp_path, 400)
+    assert "made again" not in caplog.text
+    new, _ = start(tmp_path, 0)
+    assert "made again for the same key" in caplog.text
+    assert "was_valid_from=2027-02-04" in caplog.text
+    assert new.public_key() == old.public_key()
+    for leaf in leaves:
+        leaf.verify_directly_issued_by(new)
+
+
+def test_an_authority_that_another_has_signed_is_not_made_again(tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    Authority(world(days(400)), tmp_path)
+    root = Authority(world(days(400)), tmp_path / "other")
+    pair = root.client("intermediate", "intermediate", [])
+    for source, target in zip(pair, Authority(world(days(400)), tmp_path).files, strict=True):
+        write_private(target, source.read_bytes())
+    with pytest.raises(
+        StateError, match=r"ca.crt is valid from 2027-02-04 to .*, and the clock says 2026-01-01: set the"
+    ):
+        Authority(world(days(0)), tmp_path)
+    Authority(world(days(400)), tmp_path)
+
+
+def test_certificates_of_an_earlier_version_serve_once_more_or_are_made_anew(tmp_path: Path) -> None:
+    start(tmp_path, 0)
+    (tmp_path / "ca.json").unlink()
+    note = tmp_path / "apiserver.json"
+    note.write_text(note.read_text().replace('"begins"', '"other"'))
+    start(tmp_path, 1)
+
+
 # The directory
+
+
+@pytest.mark.parametrize("mode", [0o755, 0o770, 0o777, 0o1777])
+def test_an_empty_state_directory_that_others_can_read_is_closed_to_them(tmp_path: Path, mode: int) -> None:
+    (tmp_path / "lost+found").mkdir()
+    tmp_path.chmod(mode)
+    StateDirectory(tmp_path).release()
+    assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o700
+
+
+def test_a_state_directory_of_ours_that_others_can_read_is_closed_to_them(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    StateDirectory(tmp_path).release()
+    tmp_path.chmod(0o755)
+    for name in ("admin.kubeconfig", "store.db", "store.db-wal", "store.db-shm", "store.db-mark", "ca.crt"):
+        (tmp_path / name).write_text("x")
+        (tmp_path / name).chmod(0o644)
+    StateDirectory(tmp_path).release()
+    assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o700
+    assert {stat.S_IMODE(file.stat().st_mode) for file in tmp_path.iterdir()} == {0o600}
+    assert "state directory was open to others; closed" in caplog.text
+
+
+@pytest.mark.parametrize(("mode", "ours"), [(0o755, False), (0o1777, False), (0o777, True), (0o770, True)])
+def test_a_directory_of_others_is_no_state_directory(tmp_path: Path, mode: int, ours: bool) -> None:
+    (tmp_path / ("lock" if ours else "notes.txt")).write_text("x")
+    tmp_path.chmod(mode)
+    done = "read" if mode == 0o755 else "written"
+    with pytest.raises(StateError, match=rf"can be {done} by others \(mode {mode:04o}\) and is not empty: look at"):
+        StateDirectory(tmp_path)
+    assert stat.S_IMODE(tmp_path.stat().st_mode) == mode
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+def test_what_belongs_to_another_user_is_refused(tmp_path: Path) -> None:
+    Authority(world(), tmp_path)
+    for name, message in (
+        ("", "the state directory .* belongs to the user with id 4242"),
+        ("ca.crt", "ca.crt belongs"),
+    ):
+        os.chown(tmp_path / name, 4242, 4242)
+        with pytest.raises(StateError, match=message):
+            StateDirectory(tmp_path)
+        os.chown(tmp_path / name, 0, 0)
+    os.chown(tmp_path / "ca.key", 4242, 4242)
+    with pytest.raises(StateError, match=r"ca.key belongs to the user with id 4242: remove it, or change its owner"):
+        Authority(world(), tmp_path).server("apiserver", HOSTS)
+
+
+def test_a_key_that_is_a_symbolic_link_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "state").mkdir(mode=0o700)
+    Authority(world(), tmp_path / "state")
+    key = tmp_path / "state" / "ca.key"
+    key.rename(tmp_path / "elsewhere.key")
+    key.symlink_to(tmp_path / "elsewhere.key")
+    with pytest.raises(StateError, match=r"ca.key is a symbolic link: put the key itself there, or remove it"):
+        Authority(world(), tmp_path / "state").server("apiserver", HOSTS)
+
+
+@pytest.mark.parametrize("how", ["open", "link"])
+def test_a_certificate_whose_key_others_may_have_is_made_anew(tmp_path: Path, how: str) -> None:
+    (tmp_path / "state").mkdir(mode=0o700)
+    pair = Authority(world(), tmp_path / "state").client("admin", "kubernetes-admin", ["system:masters"])
+    before = pair.key.read_bytes()
+    if how == "open":
+        pair.key.chmod(0o640)
+    else:
+        pair.key.rename(tmp_path / "elsewhere.key")
+        pair.key.symlink_to(tmp_path / "elsewhere.key")
+    pair = Authority(world(), tmp_path / "state").client("admin", "kubernetes-admin", ["system:masters"])
+    assert pair.key.read_bytes() != before
+    assert (stat.S_IMODE(pair.key.lstat().st_mode), pair.key.is_symlink()) == (0o600, False)
+
+
+def test_a_link_that_was_planted_where_a_file_is_written_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "victim").write_text("victim")
+    (tmp_path / ".ca.key.new").symlink_to(tmp_path / "victim")
+    write_private(tmp_path / "ca.key", b"secret")
+    assert (tmp_path / "victim").read_text() == "victim"
+    assert (tmp_path / "ca.key").read_bytes() == b"secret"
 
 
 def test_the_state_directory_is_made_for_its_owner_alone(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from ostinato.server.standalone import Settings, Standalone
 from ostinato.server.state import StateDirectory
 from ostinato.server.store.index import UnusableStore
 from ostinato.world import World
+from ostinato.world.clock import RealClock
 
 
 def play(path: Path, script: Callable[[Standalone], Awaitable[None]], **settings: Any) -> None:
@@ -154,7 +155,84 @@ def test_a_write_is_refused_with_503_while_the_disk_is_full_and_reads_go_on(tmp_
         assert refused.status == 503
         assert json.loads(refused.body)["message"] == "the store cannot write: database or disk is full"
         assert (await get(server, "/api/v1/namespaces/default", client(tmp_path, "admin")))[0] == 200
+        for path in ("livez", "readyz", "healthz", "livez/etcd", "readyz/etcd-readiness"):  # as with etcd's NOSPACE
+            assert await get(server, f"/{path}", client(tmp_path, "admin")) == (200, b"ok")
         database.execute("PRAGMA max_page_count = 1000000")
         assert (await post("large", 200_000)).status == 201
 
     play(tmp_path, script)
+
+
+def test_livez_fails_while_the_store_is_out_of_order(tmp_path: Path) -> None:
+    async def script(server: Standalone) -> None:
+        assert server.core is not None
+        server.core.index.failure = "disk I/O error"
+        status, body = await get(server, "/livez", client(tmp_path))
+        assert (status, b"[-]etcd failed: reason withheld" in body) == (500, True)
+
+    play(tmp_path, script, store="memory")
+
+
+class SteppedClock(RealClock):
+    """The real time, and so many days more."""
+
+    days = 400.0
+
+    def wall(self) -> float:  # type: ignore[override]
+        return RealClock.wall() + self.days * 86_400
+
+
+@pytest.mark.parametrize("restart", [True, False], ids=["at the next start", "while it runs"])
+def test_a_first_start_with_the_clock_400_days_ahead_locks_no_administrator_out(
+    tmp_path: Path, restart: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """OpenSSL goes by the real time, in which nothing is valid yet that was made then."""
+    monkeypatch.setattr("ostinato.server.standalone.RENEWAL_SECONDS", 0.05)
+
+    async def main() -> None:
+        clock = SteppedClock()
+        real = World.real(workers=1)
+        world = World(clock, real.rng, real.ids, real.executor)
+        server = Standalone(world, Settings(state=tmp_path, port=0, store="memory"))
+        await server.start()
+        kubeconfig = server.kubeconfig.read_bytes()
+        with pytest.raises(ssl.SSLCertVerificationError, match="not yet valid"):
+            await get(server, "/readyz", client(tmp_path))
+        clock.days = 0.0
+        if restart:
+            await server.stop()
+            server = Standalone(world, Settings(state=tmp_path, port=0, store="memory"))
+            await server.start()
+        else:
+            async with clock.timeout(20):
+                while server.kubeconfig.read_bytes() == kubeconfig:
+                    await clock.sleep(0.02)
+        assert (await get(server, "/api/v1/namespaces/default", client(tmp_path, "admin")))[0] == 200
+        await server.stop()
+        world.executor.close()
+
+    asyncio.run(main())
+
+
+def test_a_renewal_that_fails_is_logged_and_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("ostinato.server.standalone.RENEWAL_SECONDS", 0.01)
+    tries = 0
+
+    def fail(*_: object) -> None:
+        nonlocal tries
+        tries += 1
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Standalone, "renew", fail)
+
+    async def script(server: Standalone) -> None:
+        clock = RealClock()
+        async with clock.timeout(20):
+            while tries < 3:
+                await clock.sleep(0.01)
+        assert (await get(server, "/readyz", client(tmp_path)))[0] == 200
+
+    play(tmp_path, script, store="memory")
+    assert "certificate renewal failed" in caplog.text

@@ -3,19 +3,27 @@
 It signs the server's certificate and those of the clients that the server itself equips. Certificates are made anew
 when they come near their end, or when the server is to answer to another name; otherwise those of the last start serve
 again, and `cryptography` is not even loaded.
+
+Clocks are wrong at times, and are set right later:
+
+- A certificate is valid from the beginning of its authority on, as kubeadm's are: one that was made while the clock was
+  ahead is valid when it no longer is.
+- An authority that is not valid yet, or not for long any more, gets a new certificate for the same key. Certificates
+  that it has signed stay good, and so does the old `ca.crt` where it still is valid.
 """
 
 from __future__ import annotations
 
 import hashlib
 import ipaddress
-from datetime import datetime, timedelta
+import logging
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from ostinato.server.state import read_private, write_private
+from ostinato.server.state import StateError, is_private, read_private, write_private
 from ostinato.world import World
 
 if TYPE_CHECKING:
@@ -24,7 +32,11 @@ if TYPE_CHECKING:
 
 AUTHORITY_DAYS = 3650
 CERTIFICATE_DAYS = 365
-RENEW_DAYS = 90  # a certificate that ends sooner is made anew at start
+RENEW_DAYS = 90  # a certificate that ends sooner is made anew
+RENEW_AUTHORITY_DAYS = CERTIFICATE_DAYS + RENEW_DAYS  # so that it outlives what it signs
+_BACKDATED = timedelta(minutes=5)  # for clients whose clocks are behind
+
+_logger = logging.getLogger(__name__)
 
 
 class Pair(NamedTuple):
@@ -40,7 +52,11 @@ class _Note(msgspec.Struct):
     certificate: str  # hashes of the files: a note about other files is worth nothing
     authority: str
     names: list[str]
+    begins: float
     ends: float
+
+    def is_valid(self, now: float, days_left: int) -> bool:
+        return self.begins <= now and self.ends - now > days_left * 86_400
 
 
 class Authority:
@@ -50,9 +66,54 @@ class Authority:
         self._world = world
         self._directory = directory
         self.files = Pair(directory / "ca.crt", directory / "ca.key")
+        self._note = directory / "ca.json"
         if not self.files.certificate.exists() or not self.files.key.exists():
             self._make()
         self.certificate = self.files.certificate.read_bytes()
+        self.renew()
+
+    def renew(self) -> bool:
+        """Give the authority a certificate that is valid now, if its own is not; whether that was so."""
+        note = self._read_note()
+        now = self._world.clock.wall()
+        if note.is_valid(now, RENEW_AUTHORITY_DAYS):
+            return False
+        if not note.names:  # another has signed it
+            if note.is_valid(now, 0):
+                return False
+            raise StateError(
+                f"{self.files.certificate} is valid from {_date(note.begins)} to {_date(note.ends)}, and the clock "
+                f"says {_date(now)}: set the clock right, or put a certificate there that is valid"
+            )
+        _logger.warning(
+            "the certificate of the authority is not valid now, or not for long: made again for the same key; "
+            "file=%s was_valid_from=%s was_valid_to=%s",
+            self.files.certificate,
+            _date(note.begins),
+            _date(note.ends),
+        )
+        self._make_again()
+        self.certificate = self.files.certificate.read_bytes()
+        self._read_note()
+        return True
+
+    def _read_note(self) -> _Note:
+        """When the authority's certificate is valid. Its names are its own if it has signed itself."""
+        digest = _hash(self.certificate)
+        try:
+            known = msgspec.json.decode(self._note.read_bytes(), type=_Note)
+            if known.certificate == digest:
+                return known
+        except (OSError, msgspec.DecodeError):
+            pass
+        from cryptography import x509  # noqa: PLC0415 - a tenth of a second that most starts do not need
+
+        made = x509.load_pem_x509_certificate(self.certificate)
+        names = [made.subject.rfc4514_string()] if made.subject == made.issuer else []
+        begins, ends = made.not_valid_before_utc.timestamp(), made.not_valid_after_utc.timestamp()
+        note = _Note(digest, digest, names, begins, ends)
+        write_private(self._note, msgspec.json.encode(note))
+        return note
 
     def server(self, name: str, hosts: list[str]) -> Pair:
         """A certificate for a server that answers to these names and addresses."""
@@ -68,9 +129,9 @@ class Authority:
         says = [*hosts, common_name, *(organisations or ())]
         if self._serves(pair, note, says):
             return pair
-        ends = self._sign(pair, hosts, common_name, organisations)
+        begins, ends = self._sign(pair, hosts, common_name, organisations)
         hashes = _hash(pair.certificate.read_bytes()), _hash(self.certificate)
-        write_private(note, msgspec.json.encode(_Note(*hashes, says, ends.timestamp())))
+        write_private(note, msgspec.json.encode(_Note(*hashes, says, begins.timestamp(), ends.timestamp())))
         return pair
 
     def _serves(self, pair: Pair, note: Path, says: list[str]) -> bool:
@@ -80,60 +141,81 @@ class Authority:
         except (OSError, msgspec.DecodeError):
             return False
         return (
-            pair.key.exists()
+            is_private(pair.key)
             and known.certificate == _hash(certificate)
             and known.authority == _hash(self.certificate)
             and known.names == says
-            and known.ends - self._world.clock.wall() > RENEW_DAYS * 86_400
+            and known.is_valid(self._world.clock.wall(), RENEW_DAYS)
         )
 
     # Making
 
     def _make(self) -> None:
-        from cryptography import x509  # noqa: PLC0415 - a tenth of a second that most starts do not need
+        from cryptography import x509  # noqa: PLC0415
 
-        key = _new_key()
         name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "ostinato-ca")])
-        builder = self._builder(name, name, key, AUTHORITY_DAYS)
+        now = self._world.clock.now()
+        self._sign_itself(name, _new_key(), now - _BACKDATED, now + timedelta(days=AUTHORITY_DAYS))
+
+    def _make_again(self) -> None:
+        """The same authority, valid now. What was valid before stays so."""
+        from cryptography import x509  # noqa: PLC0415
+
+        made = x509.load_pem_x509_certificate(self.certificate)
+        now = self._world.clock.now()
+        begins = min(made.not_valid_before_utc, now - _BACKDATED)
+        ends = max(made.not_valid_after_utc, now + timedelta(days=AUTHORITY_DAYS))
+        self._sign_itself(made.subject, self._key(), begins, ends)
+
+    def _key(self) -> EllipticCurvePrivateKey:
+        from cryptography.hazmat.primitives.serialization import load_pem_private_key  # noqa: PLC0415
+
+        return load_pem_private_key(read_private(self.files.key), None)  # type: ignore[return-value]  # as ours are
+
+    def _sign_itself(self, name: x509.Name, key: EllipticCurvePrivateKey, begins: datetime, ends: datetime) -> None:
+        from cryptography import x509  # noqa: PLC0415
+
+        builder = self._builder(name, name, key, begins, ends)
         builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         builder = builder.add_extension(_usage(signs_certificates=True), critical=True)
         self._write(self.files, builder, key, key)
 
-    def _sign(self, pair: Pair, hosts: list[str], common_name: str, organisations: list[str] | None) -> datetime:
+    def _sign(
+        self, pair: Pair, hosts: list[str], common_name: str, organisations: list[str] | None
+    ) -> tuple[datetime, datetime]:
         from cryptography import x509  # noqa: PLC0415
-        from cryptography.hazmat.primitives.serialization import load_pem_private_key  # noqa: PLC0415
         from cryptography.x509.oid import ExtendedKeyUsageOID  # noqa: PLC0415
 
         issuer = x509.load_pem_x509_certificate(self.certificate)
-        issuer_key = load_pem_private_key(read_private(self.files.key), None)
+        begins = issuer.not_valid_before_utc
+        ends = self._world.clock.now() + timedelta(days=CERTIFICATE_DAYS)
         key = _new_key()
         attributes = [x509.NameAttribute(x509.NameOID.ORGANIZATION_NAME, value) for value in organisations or ()]
         attributes.append(x509.NameAttribute(x509.NameOID.COMMON_NAME, common_name))
         purpose = ExtendedKeyUsageOID.SERVER_AUTH if hosts else ExtendedKeyUsageOID.CLIENT_AUTH
-        builder = self._builder(x509.Name(attributes), issuer.subject, key, CERTIFICATE_DAYS)
+        builder = self._builder(x509.Name(attributes), issuer.subject, key, begins, ends)
         builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         builder = builder.add_extension(_usage(signs_certificates=False), critical=True)
         builder = builder.add_extension(x509.ExtendedKeyUsage([purpose]), critical=False)
         if hosts:
             names = x509.SubjectAlternativeName([_general_name(host) for host in hosts])
             builder = builder.add_extension(names, critical=False)
-        self._write(pair, builder, key, issuer_key)  # type: ignore[arg-type]  # ours are of this kind
-        return self._world.clock.now() + timedelta(days=CERTIFICATE_DAYS)
+        self._write(pair, builder, key, self._key())
+        return begins, ends
 
     def _builder(
-        self, subject: x509.Name, issuer: x509.Name, key: EllipticCurvePrivateKey, days: int
+        self, subject: x509.Name, issuer: x509.Name, key: EllipticCurvePrivateKey, begins: datetime, ends: datetime
     ) -> x509.CertificateBuilder:
         from cryptography import x509  # noqa: PLC0415
 
-        now = self._world.clock.now()
         return (
             x509.CertificateBuilder()
             .subject_name(subject)
             .issuer_name(issuer)
             .public_key(key.public_key())
             .serial_number(int.from_bytes(self._world.ids.token(19), "big") | 1)
-            .not_valid_before(now - timedelta(minutes=5))  # for clients whose clocks are behind
-            .not_valid_after(now + timedelta(days=days))
+            .not_valid_before(begins)
+            .not_valid_after(ends)
             .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
         )
 
@@ -185,6 +267,10 @@ def _general_name(host: str) -> x509.GeneralName:
         return x509.IPAddress(ipaddress.ip_address(host))
     except ValueError:
         return x509.DNSName(host)
+
+
+def _date(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d")
 
 
 def _hash(data: bytes) -> str:

@@ -17,7 +17,7 @@ ENDPOINTS = ("healthz", "livez", "readyz")
 
 
 class Health:
-    """The checks. `store` tells why the store takes no writes, None if it does."""
+    """The checks. `store` says why the store is out of order, None if it is not."""
 
     def __init__(self, store: Check) -> None:
         self._stopping = False

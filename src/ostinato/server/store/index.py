@@ -122,6 +122,10 @@ class StoreFailed(Exception):  # noqa: N818
     """A write could not be made durable; it never was."""
 
 
+class NoSpace(Exception):  # noqa: N818
+    """The log has no room for a batch of writes."""
+
+
 # Reads labels, selectable fields and uid of stored data: the collection's owner knows its kind.
 Describe = Callable[[bytes], tuple[dict[str, str], dict[str, str], str]]
 
@@ -228,6 +232,7 @@ class Index:
         self._committing = False
         self._closed = False
         self.failure: str | None = None  # why the last batch of writes was refused, until one succeeds
+        self.is_full = False  # that was for want of space
         self._order: deque[Collection] = deque()  # of every event of every history, oldest first
         self._past_bytes = 0  # what the histories hold beyond the present
         self._shared: deque[Event] = deque()  # the events that keep their encodings
@@ -334,6 +339,7 @@ class Index:
     def _fail(self, batch: list[tuple[Collection, Event, asyncio.Future[None]]], error: Exception) -> int:
         """Undo a batch that the log refused, and what was written on top of it meanwhile; the last version undone."""
         self.failure = str(error)
+        self.is_full = isinstance(error, NoSpace)
         _logger.error("the store cannot write: %s", error)
         refused = [*batch, *self._queue]
         for collection, event, done in refused:

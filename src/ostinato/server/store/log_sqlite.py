@@ -16,7 +16,7 @@ from contextlib import suppress
 from itertools import groupby
 from pathlib import Path
 
-from ostinato.server.store.index import UnusableStore, Write
+from ostinato.server.store.index import NoSpace, UnusableStore, Write
 from ostinato.server.store.sqlite.check import check
 from ostinato.server.store.sqlite.contents import (
     Contents,
@@ -26,7 +26,15 @@ from ostinato.server.store.sqlite.contents import (
     last_row,
     upgrade,
 )
-from ostinato.server.store.sqlite.files import DamagedStore, shm_of, sync_directory, unusable, wal_of
+from ostinato.server.store.sqlite.files import (
+    DamagedStore,
+    is_full,
+    no_space,
+    shm_of,
+    sync_directory,
+    unusable,
+    wal_of,
+)
 from ostinato.server.store.sqlite.mark import Mark
 from ostinato.world import World
 
@@ -114,10 +122,13 @@ class SQLiteLog:
     def _append(self, writes: Sequence[Write]) -> None:
         summary = self._summary.after(writes)
         last = last_row(writes[-1].version, summary)
-        if len(writes) < _ROWS and all(write.data is not None for write in writes):
-            self._put([*writes, last])  # one statement is a transaction by itself
-        else:
-            self._transaction([*writes, last])
+        try:
+            if len(writes) < _ROWS and all(write.data is not None for write in writes):
+                self._put([*writes, last])  # one statement is a transaction by itself
+            else:
+                self._transaction([*writes, last])
+        except sqlite3.OperationalError as error:
+            raise NoSpace(str(error)) if is_full(self._path, error) else error from error
         self._summary = summary
         self._advance_mark(last.version)
 
@@ -166,4 +177,6 @@ class SQLiteLog:
 def _unusable(path: Path, error: sqlite3.DatabaseError) -> UnusableStore:
     if "locked" in str(error):
         return UnusableStore(f"the store {path} is in use by another process")
+    if is_full(path, error):
+        return no_space(path)
     return UnusableStore(f"cannot open the store {path}: {error}")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ostinato.server.store.index import UnusableStore
 from ostinato.server.store.sqlite.contents import Contents, open_read_only, read
-from ostinato.server.store.sqlite.files import DamagedStore, size_of, unusable, wal_of
+from ostinato.server.store.sqlite.files import DamagedStore, is_full, no_space, size_of, unusable, wal_of
 from ostinato.server.store.sqlite.mark import Mark, Reading
 from ostinato.server.store.sqlite.wal import holds_transactions, is_damaged
 
@@ -29,7 +29,9 @@ def check(path: Path, mark: Mark) -> Contents:
         with closing(open_read_only(path)) as database:
             contents = read(database, path)
     except sqlite3.DatabaseError as error:
-        raise UnusableStore(f"cannot open the store {path}: {error}") from error
+        raise (
+            no_space(path) if is_full(path, error) else UnusableStore(f"cannot open the store {path}: {error}")
+        ) from error
     _compare(path, contents, reading, is_unreadable=mark.is_unreadable)
     return contents
 

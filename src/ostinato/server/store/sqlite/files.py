@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import sqlite3
 from pathlib import Path
 
 from ostinato.server.state import cannot_use
 from ostinato.server.store.index import UnusableStore
+
+_MAPPED = 64 * 1024  # bytes that SQLite needs at once
 
 
 class DamagedStore(UnusableStore):
@@ -62,3 +66,16 @@ def sync_directory(path: Path) -> None:
 
 def unusable(path: Path, error: OSError) -> UnusableStore:
     return UnusableStore(f"cannot open the store {path}: {cannot_use(path, error)}")
+
+
+def is_full(path: Path, error: sqlite3.DatabaseError) -> bool:
+    """Whether SQLite failed for want of space, which it calls an I/O error where it maps a file."""
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if code == sqlite3.SQLITE_IOERR:
+        disk = os.statvfs(path.parent)
+        return disk.f_bavail * disk.f_frsize < _MAPPED
+    return code == sqlite3.SQLITE_FULL
+
+
+def no_space(path: Path) -> UnusableStore:
+    return unusable(path, OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))

@@ -24,7 +24,15 @@ from ostinato.server.store.sqlite.contents import (
     set_version,
     upgrade,
 )
-from ostinato.server.store.sqlite.files import DamagedStore, size_of, sync_directory, unusable, wal_of
+from ostinato.server.store.sqlite.files import (
+    DamagedStore,
+    is_full,
+    no_space,
+    size_of,
+    sync_directory,
+    unusable,
+    wal_of,
+)
 from ostinato.server.store.sqlite.mark import Mark, StoreInUse, read_mark
 from ostinato.server.store.sqlite.replace import new_name, next_version, replace
 from ostinato.world import Ids
@@ -169,7 +177,7 @@ def _copy(source: Path, new: Path, ids: Ids) -> Contents:
                 upgrade(into, contents, ids.token(16).hex())
                 contents = read(into, source)
     except sqlite3.DatabaseError as error:
-        raise UnusableStore(f"cannot copy {source}: {error}") from error
+        raise no_space(new) if is_full(new, error) else UnusableStore(f"cannot copy {source}: {error}") from error
     descriptor = os.open(new, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
