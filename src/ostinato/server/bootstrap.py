@@ -19,6 +19,7 @@ import msgspec
 from ostinato.api.gvk import GroupVersion
 from ostinato.server import body, flow_schemas
 from ostinato.server.access.authorization import roles
+from ostinato.server.access.authorization.rules import Rule
 from ostinato.server.access.reconcile import reconciled
 from ostinato.server.resources.apiregistration import local_services
 from ostinato.server.resources.core import service_addresses
@@ -58,6 +59,12 @@ def _table() -> list[Json]:
     data = resources.files("ostinato.server").joinpath("data/bootstrap.json").read_bytes()
     found: list[Json] = msgspec.json.decode(data)
     return found
+
+
+def rules_of(role: str) -> list[Rule]:
+    """The rules of a ClusterRole that every cluster has from the beginning, whatever became of it since."""
+    found = next(each for each in _table() if each["kind"] == "ClusterRole" and each["metadata"]["name"] == role)
+    return [Rule(raw) for raw in found["rules"]]
 
 
 def _write(world: World, index: Index, resource: Resource, obj: Json) -> Any:

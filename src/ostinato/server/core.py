@@ -7,20 +7,23 @@ refusal is an APIError, told as a Status. Whoever calls `Server.handle` brings t
 from __future__ import annotations
 
 import logging
+from functools import partial
 
 from ostinato.api.errors import APIError, BadRequest, InternalError, ServiceUnavailable, Timeout
+from ostinato.api.quoting import quote
 from ostinato.api.time import Duration, TimeError
 from ostinato.server import flow_schemas
 from ostinato.server.access.asked import asked_by
 from ostinato.server.access.authentication.assembly import Authentication
 from ostinato.server.access.authentication.settings import AuthenticationSettings
-from ostinato.server.access.authorization.authorizer import MASTERS, Authorizer
+from ostinato.server.access.authorization.authorizer import MASTERS, AuthorizationFailed, refuse
+from ostinato.server.access.authorization.modes import AuthorizationSettings, make_authorizer
 from ostinato.server.access.impersonate import Impersonation, impersonates
 from ostinato.server.admission import Admission
 from ostinato.server.admission.materials import Materials
 from ostinato.server.admission.plugins import plugins
 from ostinato.server.admission.settings import AdmissionSettings
-from ostinato.server.bootstrap import bootstrap
+from ostinato.server.bootstrap import bootstrap, rules_of
 from ostinato.server.dispatch import not_found, verb_of
 from ostinato.server.expiry import Expiry
 from ostinato.server.negotiate import status_form
@@ -59,13 +62,14 @@ class Server:
         *,
         admission: AdmissionSettings = AdmissionSettings(),  # noqa: B008 - it is frozen
         authentication: AuthenticationSettings = AuthenticationSettings(),  # noqa: B008 - as above
+        authorization: AuthorizationSettings = AuthorizationSettings(),  # noqa: B008 - as above
     ) -> None:
         self.world = world
         self.index = Index(log, world.clock)
         self.registry = Registry(self.index, world)
         self.authentication = Authentication(authentication, self.registry, world, self.handle)
         self.authenticator = self.authentication.authenticator
-        self.authorizer = Authorizer(self.registry)
+        self.authorizer = make_authorizer(self.registry, authorization, partial(rules_of, "system:node"))
         self._impersonation = Impersonation(self.authorizer)
         self.health = Health(self._store_fault)
         self.metrics = Metrics()
@@ -201,7 +205,7 @@ class Server:
             if decision is None:
                 return False
             if not decision.allowed:
-                raise asked.refusal(user, decision.reason)
+                refuse(user, asked, decision)
         request.user = user
         return True
 
@@ -248,6 +252,9 @@ def _refusal(request: Request, error: Exception) -> Response:
     """The answer that tells an error."""
     if isinstance(error, APIError):
         return error_response(error, status_form(request))
+    if isinstance(error, AuthorizationFailed):
+        target = f"{request.path}?{request.query_string}" if request.query_string else request.path
+        return text_response(500, f"Internal Server Error: {quote(target)}: {error}\n")
     if isinstance(error, StoreFailed):
         return error_response(ServiceUnavailable.of(str(error)), status_form(request))
     _logger.error("%s %s", request.method, request.path, exc_info=error)

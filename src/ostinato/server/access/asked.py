@@ -5,18 +5,23 @@ from __future__ import annotations
 from typing import NamedTuple
 from urllib.parse import unquote
 
-from ostinato.api import fields, names
+from ostinato.api import fields, labels, names
 from ostinato.api.errors import Forbidden
 from ostinato.api.gvk import GroupResource
 from ostinato.api.quoting import quote
 from ostinato.server.request import Request, User
 from ostinato.server.route import Route
 
+_SELECTING = frozenset({"list", "watch", "deletecollection"})
 _MARKUP = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})  # what a browser could take for HTML
 
 
 class Asked(NamedTuple):
-    """`path` is None for a resource; otherwise it and the verb are all there is."""
+    """`path` is None for a resource; otherwise it and the verb are all there is.
+
+    The selectors narrow what a list, a watch or a deletion of many reaches. They are empty where a request has none, or
+    where they cannot be parsed: then the question is about all objects.
+    """
 
     verb: str
     group: str = ""
@@ -25,6 +30,9 @@ class Asked(NamedTuple):
     namespace: str = ""
     name: str = ""
     path: str | None = None
+    version: str = "*"
+    field_selector: tuple[fields.Term, ...] = ()
+    label_selector: tuple[labels.Requirement, ...] = ()
 
     def refusal(self, user: User, reason: str = "") -> Forbidden:
         """That the user may not do this, in the words that clients know."""
@@ -44,16 +52,37 @@ def asked_by(request: Request, route: Route | None) -> Asked:
     """What a request asks; without a route it is for a path."""
     if route is None:
         return Asked(request.method.lower(), path=unquote(request.path))
-    name = route.name
-    if not name and "fieldSelector" in request.query_string and route.verb in ("list", "watch") and not route.old_watch:
-        name = _selected_name(request.parameter("fieldSelector"))
-    return Asked(route.verb, route.group, route.resource, route.subresource, route.namespace, name)
+    asked = Asked(
+        route.verb, route.group, route.resource, route.subresource, route.namespace, route.name, None, route.version
+    )
+    query = request.query_string
+    if query and route.verb in _SELECTING and not route.old_watch and ("Selector" in query or "%" in query):
+        return _selecting(asked, request)
+    return asked
 
 
-def _selected_name(selector: str) -> str:
-    """The name of the one object that a selector of fields can match, "" if it could match others, too."""
+def _selecting(asked: Asked, request: Request) -> Asked:
+    """The question with the selectors of the request; one that can match a single object names it."""
+    terms = field_terms(request.parameter("fieldSelector"))
+    requirements = label_requirements(request.parameter("labelSelector"))
+    name = asked.name
+    if not name and asked.verb != "deletecollection":
+        name = next((term.value for term in terms if term.field == "metadata.name" and not term.negated), "")
+        name = "" if names.name_is_path_segment(name) else name
+    return asked._replace(name=name, field_selector=terms, label_selector=requirements)
+
+
+def field_terms(text: str) -> tuple[fields.Term, ...]:
+    """The terms of a field selector; none if it cannot be parsed, which the verb reports."""
     try:
-        name = fields.parse(selector).requires_exact_match("metadata.name") or ""
-    except ValueError:  # the verb tells that
-        return ""
-    return "" if names.name_is_path_segment(name) else name
+        return fields.parse(text).terms
+    except ValueError:
+        return ()
+
+
+def label_requirements(text: str) -> tuple[labels.Requirement, ...]:
+    """The requirements of a label selector; none if it cannot be parsed."""
+    try:
+        return labels.parse(text).requirements
+    except ValueError:
+        return ()

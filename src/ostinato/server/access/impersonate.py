@@ -25,7 +25,8 @@ from ostinato.api.field_values import validate_domain_prefixed_path
 from ostinato.api.quoting import quote
 from ostinato.server.access.asked import Asked
 from ostinato.server.access.authentication.identity import ANONYMOUS, AUTHENTICATED
-from ostinato.server.access.authorization.authorizer import MASTERS, Authorizer, aggregated
+from ostinato.server.access.authorization.authorizer import MASTERS, Authorizer
+from ostinato.server.access.authorization.rbac import aggregated
 from ostinato.server.request import Request, User
 
 MOST_REMEMBERED = 10_000  # users whose way of last time is known

@@ -64,7 +64,6 @@ OFF_BY_DEFAULT: Final = frozenset(
         "LimitPodHardAntiAffinityTopology",
         "NamespaceAutoProvision",
         "NamespaceExists",
-        "NodeRestriction",
         "OwnerReferencesPermissionEnforcement",
         "PodNodeSelector",
         "PodTolerationRestriction",

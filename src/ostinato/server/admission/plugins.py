@@ -12,6 +12,7 @@ from functools import partial
 from ostinato.server.admission import catalogue
 from ostinato.server.admission.access.certificate_subject import CertificateSubject
 from ostinato.server.admission.access.create_by_update import CreateByUpdate
+from ostinato.server.admission.access.node_restriction import NodeRestriction
 from ostinato.server.admission.access.role_escalation import RoleEscalation
 from ostinato.server.admission.access.signer_rights import CertificateApproval, CertificateSigning
 from ostinato.server.admission.access.signing_request_user import SigningRequestUser
@@ -118,6 +119,7 @@ _PLUGINS: dict[str, Make] = {
     "NamespaceLifecycle": lambda m: NamespaceLifecycle(m.kind("namespaces").collection),
     "LimitRanger": lambda m: LimitRanger(m.kind("limitranges")),
     "ServiceAccount": lambda m: ServiceAccount(m.kind("serviceaccounts")),
+    "NodeRestriction": lambda m: NodeRestriction(m.registry, m.authorizer),
     "TaintNodesByCondition": lambda _: TaintNodes(),
     "PodSecurity": _pod_security,
     "Priority": lambda m: Priority(m.kind("priorityclasses", "scheduling.k8s.io")),

@@ -7,10 +7,10 @@ from ostinato.api.field_errors import FieldError, Path
 from ostinato.api.gvk import GroupKind
 from ostinato.api.quoting import GoStruct
 from ostinato.server.access.asked import Asked
-from ostinato.server.access.authorization.authorizer import Authorizer, not_found
+from ostinato.server.access.authorization.authorizer import Authorizer
 from ostinato.server.request import User
 from ostinato.server.resources.strategy import Json
-from ostinato.server.verbs.access_selectors import ignored, selector_errors
+from ostinato.server.verbs.access_selectors import field_terms, ignored, label_requirements, selector_errors
 from ostinato.server.verbs.context import Context
 
 _SPEC = Path("spec")
@@ -52,27 +52,30 @@ class AccessReviews:
             raise BadRequest.of("no namespace on request")
         review["metadata"], review["spec"] = {}, {}
         assert context.request.user is not None
-        rules, missing = self._authorizer.rules(context.request.user, namespace)
+        granted = self._authorizer.granted(context.request.user, namespace)
         told: Json = {
-            "resourceRules": [rule.raw for rule in rules if "resources" in rule.raw],
-            "nonResourceRules": [rule.raw for rule in rules if "nonResourceURLs" in rule.raw],
-            "incomplete": False,
+            "resourceRules": [rule.raw for rule in granted.rules if "resources" in rule.raw],
+            "nonResourceRules": [rule.raw for rule in granted.rules if "nonResourceURLs" in rule.raw],
+            "incomplete": granted.incomplete,
         }
-        return {**told, "evaluationError": not_found(missing)} if missing else told
+        return {**told, "evaluationError": granted.error} if granted.error else told
 
     async def _verdict(self, user: User, spec: Json) -> Json:
         attributes = spec.get("resourceAttributes")
         decision = await self._authorizer.decide(user, _asked(spec))
-        error = ignored(attributes)
+        errors = [each for each in (decision.error, ignored(attributes)) if each]
         told: Json = {"allowed": decision.allowed}
+        if decision.denied:
+            told["denied"] = True
         if decision.reason:
             told["reason"] = decision.reason
-        return {**told, "evaluationError": error} if error else told
+        return {**told, "evaluationError": "; ".join(errors)} if errors else told
 
 
 def _subject(spec: Json) -> User:
     """Of whom it is asked. Their groups are those that are told: nobody knows others."""
-    return User(spec.get("user", ""), spec.get("uid", ""), tuple(spec.get("groups") or ()))
+    extra = {key: tuple(values or ()) for key, values in (spec.get("extra") or {}).items()}
+    return User(spec.get("user", ""), spec.get("uid", ""), tuple(spec.get("groups") or ()), extra)
 
 
 def _asked(spec: Json) -> Asked:
@@ -81,7 +84,12 @@ def _asked(spec: Json) -> Asked:
         other = spec["nonResourceAttributes"]
         return Asked(other.get("verb", ""), path=other.get("path", ""))
     parts = ("verb", "group", "resource", "subresource", "namespace", "name")
-    return Asked(*(attributes.get(part, "") for part in parts))
+    asked = Asked(*(attributes.get(part, "") for part in parts))
+    return asked._replace(
+        version=attributes.get("version") or "*",
+        field_selector=field_terms(attributes.get("fieldSelector")),
+        label_selector=label_requirements(attributes.get("labelSelector")),
+    )
 
 
 def _refuse(about_metadata: list[FieldError], about_spec: list[FieldError]) -> None:

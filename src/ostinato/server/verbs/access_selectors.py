@@ -1,6 +1,6 @@
 """The selectors of access reviews: what is wrong with them, and what of them cannot be understood.
 
-Roles do not go by selectors, so one that cannot be understood changes no answer; the answer says that it was ignored.
+What cannot be understood is left out, so the question is about more objects; the answer says that it was ignored.
 """
 
 from __future__ import annotations
@@ -9,10 +9,17 @@ from typing import Any, Final
 
 from ostinato.api import fields, labels, names
 from ostinato.api.field_errors import FieldError, Path
+from ostinato.server.access import asked
 from ostinato.server.resources.strategy import Json
 
 _OF_VALUES: Final = ("In", "NotIn")
 _OF_PRESENCE: Final = ("Exists", "DoesNotExist")
+_LABEL_OPERATORS: Final = {
+    "In": labels.Operator.IN,
+    "NotIn": labels.Operator.NOT_IN,
+    "Exists": labels.Operator.EXISTS,
+    "DoesNotExist": labels.Operator.DOES_NOT_EXIST,
+}
 _WITH_VALUES, _WITHOUT = (
     "must be specified when `operator` is 'In' or 'NotIn'",
     "may not be specified when `operator` is 'Exists' or 'DoesNotExist'",
@@ -75,6 +82,32 @@ def ignored(attributes: Json | None) -> str:
             part = "partially ignored" if True in understood else "ignored"
             told.append(f"spec.resourceAttributes.{name} {part} due to parse error")
     return "; ".join(told)
+
+
+def field_terms(selector: Json | None) -> tuple[fields.Term, ...]:
+    """The terms of a `fieldSelector` that can be understood."""
+    if not selector:
+        return ()
+    if not selector.get("requirements"):
+        return asked.field_terms(selector.get("rawSelector", ""))
+    return tuple(
+        fields.Term(each["key"], each["values"][0], negated=each["operator"] == "NotIn")
+        for each in selector["requirements"]
+        if _is_understood(each, "fieldSelector", _OF_VALUES)
+    )
+
+
+def label_requirements(selector: Json | None) -> tuple[labels.Requirement, ...]:
+    """The requirements of a `labelSelector` that can be understood."""
+    if not selector:
+        return ()
+    if not selector.get("requirements"):
+        return asked.label_requirements(selector.get("rawSelector", ""))
+    return tuple(
+        labels.Requirement(each["key"], _LABEL_OPERATORS[each["operator"]], tuple(each.get("values") or ()))
+        for each in selector["requirements"]
+        if _is_understood(each, "labelSelector", _OF_VALUES + _OF_PRESENCE)
+    )
 
 
 def _is_understood(requirement: Json, name: str, operators: tuple[str, ...]) -> bool:

@@ -1,74 +1,101 @@
-"""Authorization: members of `system:masters` may do everything, others what the roles allow that are bound to them."""
+"""The authorizer of a server: a chain of modes, asked in order until one of them decides.
+
+Members of `system:masters` may do everything, whatever the modes are. A mode allows, denies, or has no opinion; what no
+mode allows is refused.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
-from ostinato.api.quoting import quote
 from ostinato.server.access.asked import Asked
-from ostinato.server.access.authorization.roles import GROUP, Decision, Held, RoleName, Roles
+from ostinato.server.access.authorization.decision import ALLOWED, Decision, Granted, Mode
+from ostinato.server.access.authorization.rbac import Rbac, aggregated
+from ostinato.server.access.authorization.roles import Roles
 from ostinato.server.access.authorization.rules import Rule
 from ostinato.server.request import User
 
-if TYPE_CHECKING:
-    from ostinato.server.resources.registry import Registry
-
 MASTERS = "system:masters"
-_MASTER = Decision(allowed=True)
+
+
+class AuthorizationFailed(Exception):  # noqa: N818
+    """No mode allowed the request, and at least one could not be asked."""
 
 
 class Authorizer:
-    def __init__(self, registry: Registry) -> None:
-        self.roles = Roles(registry)
+    """`modes` may be replaced while the server runs: a request is decided by those it began with.
+
+    `rbac`: whose roles say what may be granted, whether it is one of the modes or not.
+    """
+
+    def __init__(self, rbac: Rbac, modes: Sequence[Mode]) -> None:
+        self._rbac = rbac
+        self.modes: Sequence[Mode] = modes
+
+    @property
+    def roles(self) -> Roles:
+        return self._rbac.roles
 
     def decide_now(self, user: User, asked: Asked) -> Decision | None:
         """The decision, if it can be made without waiting for anyone."""
         if MASTERS in user.groups:
-            return _MASTER
-        missing: list[RoleName] = []
-        for held in self._held(user, asked.namespace):
-            decision = held.decide(asked)
-            if decision is not None:
+            return ALLOWED
+        reasons: list[str] = []
+        errors: list[str] = []
+        for mode in self.modes:
+            decision = mode.decide_now(user, asked)
+            if decision is None:
+                return None
+            if decision.allowed or decision.denied:
                 return decision
-            missing += held.missing
-        return Decision(allowed=False, reason=_reason(missing))
+            if decision.reason:
+                reasons.append(decision.reason)
+            if decision.error:
+                errors.append(decision.error)
+        return _undecided(reasons, errors)
 
     async def decide(self, user: User, asked: Asked) -> Decision:
-        decision = self.decide_now(user, asked)
-        assert decision is not None, "RBAC waits for no one"
-        return decision
+        if MASTERS in user.groups:
+            return ALLOWED
+        reasons: list[str] = []
+        errors: list[str] = []
+        for mode in self.modes:
+            decision = mode.decide_now(user, asked) or await mode.decide(user, asked)
+            if decision.allowed or decision.denied:
+                return decision
+            if decision.reason:
+                reasons.append(decision.reason)
+            if decision.error:
+                errors.append(decision.error)
+        return _undecided(reasons, errors)
 
     async def check(self, user: User, asked: Asked) -> None:
-        """Raise Forbidden if the user may not."""
-        decision = await self.decide(user, asked)
-        if not decision.allowed:
-            raise asked.refusal(user, decision.reason)
+        """Raise Forbidden if the user may not; AuthorizationFailed if that cannot be determined."""
+        refuse(user, asked, await self.decide(user, asked))
 
-    def rules(self, user: User, namespace: str) -> tuple[list[Rule], list[RoleName]]:
-        """All rules that a user has in a namespace, and the roles that are bound and not there."""
-        held = self._held(user, namespace)
-        rules = [rule for each in held for rule, _ in each.rules]
-        return rules, [name for each in held for name in each.missing]
+    def granted(self, user: User, namespace: str) -> Granted:
+        """What can be enumerated of a user's rights in a namespace."""
+        all_ = [mode.granted(user, namespace) for mode in self.modes]
+        errors = [each.error for each in all_ if each.error]
+        return Granted(
+            [rule for each in all_ for rule in each.rules],
+            any(each.incomplete for each in all_),
+            aggregated(errors) if errors else "",
+        )
 
-    def _held(self, user: User, namespace: str) -> list[Held]:
-        """All that a user has in a namespace."""
-        everywhere = self.roles.held(user, "")
-        return [everywhere, self.roles.held(user, namespace)] if namespace else [everywhere]
-
-
-def aggregated(messages: list[str]) -> str:
-    """Several messages as one, each told once."""
-    told = list(dict.fromkeys(messages))
-    return told[0] if len(told) == 1 else f"[{', '.join(told)}]"
+    def rules(self, user: User, namespace: str) -> tuple[list[Rule], list[tuple[str, str]]]:
+        """The rules that roles give to a user in a namespace, and the roles that are bound but do not exist."""
+        return self._rbac.rules(user, namespace)
 
 
-def _reason(missing: list[RoleName]) -> str:
-    """What might have allowed it: the roles that bindings name and that are not there."""
-    if not missing:
-        return ""
-    return f"RBAC: {not_found(missing)}"
+def refuse(user: User, asked: Asked, decision: Decision) -> None:
+    """Raise what a decision that does not allow means for a request."""
+    if decision.allowed:
+        return
+    if decision.error:
+        raise AuthorizationFailed(decision.error)
+    raise asked.refusal(user, decision.reason)
 
 
-def not_found(roles: list[RoleName]) -> str:
-    """That roles are not there."""
-    return aggregated([f"{kind}.{GROUP} {quote(name)} not found" for kind, name in roles])
+def _undecided(reasons: list[str], errors: list[str]) -> Decision:
+    return Decision(allowed=False, reason="\n".join(reasons), error=aggregated(errors) if errors else "")

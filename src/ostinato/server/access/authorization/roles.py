@@ -12,6 +12,7 @@ import msgspec
 
 from ostinato.api.quoting import quote
 from ostinato.server.access.asked import Asked
+from ostinato.server.access.authorization.decision import Decision
 from ostinato.server.access.authorization.rules import Rule
 from ostinato.server.request import User
 
@@ -29,13 +30,6 @@ Json = dict[str, Any]
 RoleName = tuple[str, str]  # its kind, in lower case, and its name
 
 
-class Decision(NamedTuple):
-    """Whether somebody may do something, and why, or why that is not known for certain."""
-
-    allowed: bool
-    reason: str = ""
-
-
 class Held:
     """What a user has from the bindings of a scope: rules, each with the answer that it gives when it allows."""
 
@@ -45,14 +39,13 @@ class Held:
         self.rules: list[tuple[Rule, Decision]] = []
         self.missing: list[RoleName] = []  # the roles of bindings that are not there
         # Those that a question concerns which was asked before: verb, group, resource, subresource.
-        self._concerned: dict[tuple[str, str, str, str], list[tuple[Rule, Decision]]] = {}
+        self._concerned: dict[tuple[Any, ...], list[tuple[Rule, Decision]]] = {}
 
     def decide(self, asked: Asked) -> Decision | None:
         """The answer of the first rule that allows it."""
-        verb, group, resource, subresource, _, name, path = asked
-        if path is not None:
+        if asked.path is not None:
             return next((decision for rule, decision in self.rules if rule.concerns(asked)), None)
-        question = (verb, group, resource, subresource)
+        question = asked[:4]
         found = self._concerned.get(question)
         if found is None:
             found = [each for each in self.rules if each[0].concerns(asked)]
@@ -61,7 +54,7 @@ class Held:
                     self._concerned.clear()
                 self._concerned[question] = found
         for rule, decision in found:
-            if rule.names(name):
+            if rule.names(asked.name):
                 return decision
         return None
 

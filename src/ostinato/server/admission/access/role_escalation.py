@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from ostinato.api.errors import BadRequest, Forbidden, NotFound, Unknown
 from ostinato.api.quoting import quote
 from ostinato.server.access.asked import Asked
-from ostinato.server.access.authorization.authorizer import MASTERS, Authorizer, aggregated
+from ostinato.server.access.authorization.authorizer import MASTERS, Authorizer
+from ostinato.server.access.authorization.rbac import aggregated
 from ostinato.server.access.authorization.roles import GROUP
 from ostinato.server.access.authorization.rules import Rule, TooManyParts, quoted, uncovered
 from ostinato.server.admission.chain import Plugin, resources

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ostinato.api.errors import Unknown
 from ostinato.api.quoting import quote
+from ostinato.server.access.authorization.references import secrets_and_maps
 from ostinato.server.admission.chain import Plugin, resources
 from ostinato.server.admission.objects import Kind, forbidden, is_of
 from ostinato.server.resources.pod_spec import containers_of
@@ -78,7 +79,7 @@ class ServiceAccount(Plugin):
     def _check_mirror(self, context: Context, pod: Json) -> None:
         if pod["spec"].get("serviceAccountName"):
             raise forbidden(context, pod, "a mirror pod may not reference service accounts")
-        if _references_secrets(pod["spec"]):
+        if any(each.resource == "secrets" for each in secrets_and_maps(pod)):
             raise forbidden(context, pod, "a mirror pod may not reference secrets")
         volumes = pod["spec"].get("volumes", ())
         sources = [source for volume in volumes for source in volume.get("projected", {}).get("sources") or ()]
@@ -102,21 +103,6 @@ def _unknown(context: Context, name: str) -> str:
 
 def _is_strict(account: Json) -> bool:
     return account["metadata"].get("annotations", {}).get(_ENFORCE) in _TRUE
-
-
-def _references_secrets(spec: Json) -> bool:
-    """Whether a Pod names a Secret in one of the usual places."""
-    if spec.get("imagePullSecrets"):
-        return True
-    for container in containers_of(spec):
-        if any("secretRef" in source for source in container.get("envFrom", ())):
-            return True
-        if any("secretKeyRef" in variable.get("valueFrom", {}) for variable in container.get("env", ())):
-            return True
-    for volume in spec.get("volumes", ()):
-        if "secret" in volume or any("secret" in source for source in volume.get("projected", {}).get("sources") or ()):
-            return True
-    return False
 
 
 def _mount_token(spec: Json, suffix: str) -> None:

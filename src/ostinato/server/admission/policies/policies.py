@@ -13,7 +13,7 @@ import msgspec
 
 from ostinato.api.gvk import GroupVersion, GroupVersionResource
 from ostinato.api.labels import from_label_selector
-from ostinato.server.access.asked import Asked
+from ostinato.server.access.asked import Asked, field_terms, label_requirements
 from ostinato.server.admission.policies.matching import Attributes, Matcher
 from ostinato.server.request import User
 from ostinato.server.resources.policy_expressions import Evaluation, ExpressionError, OutOfBudgetError
@@ -252,10 +252,17 @@ def _answer(authorizer: access.Authorizer, user: User | None, question: Question
         asked = Asked(question.verb, path=question.path)
     else:
         resource = (question.group, question.resource, question.subresource)
-        asked = Asked(question.verb, *resource, question.namespace, question.name)
+        asked = Asked(
+            question.verb,
+            *resource,
+            question.namespace,
+            question.name,
+            field_selector=field_terms(question.field_selector),
+            label_selector=label_requirements(question.label_selector),
+        )
     decision = authorizer.decide_now(user, asked)
     assert decision is not None, "RBAC waits for no one"
-    return Answer(*decision)
+    return Answer(decision.allowed, decision.reason, decision.error)
 
 
 def compiled_or_error(compile_: Callable[[str], Expression], text: str) -> Expression | ExpressionError:

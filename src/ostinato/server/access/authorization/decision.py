@@ -1,0 +1,46 @@
+"""What an authorizer says to a question."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+from ostinato.server.access.asked import Asked
+from ostinato.server.access.authorization.rules import Rule
+from ostinato.server.request import User
+
+
+class Decision(NamedTuple):
+    """Whether a user may do something.
+
+    - `allowed`: yes. Otherwise the authorizer has no opinion, unless it `denied`: then no other one is asked.
+    - `reason`: why, for whoever reads the refusal.
+    - `error`: what went wrong on the way; the decision holds nevertheless.
+    """
+
+    allowed: bool
+    reason: str = ""
+    denied: bool = False
+    error: str = ""
+
+
+NO_OPINION = Decision(allowed=False)
+ALLOWED = Decision(allowed=True)
+
+
+class Granted(NamedTuple):
+    """What an authorizer can say of all rights of a user at once."""
+
+    rules: list[Rule]
+    incomplete: bool = False  # the user may have other rights, too
+    error: str = ""
+
+
+class Mode(Protocol):
+    """An authorizer of the chain."""
+
+    def decide_now(self, user: User, asked: Asked) -> Decision | None:
+        """The decision, if it can be made without waiting for anyone."""
+
+    async def decide(self, user: User, asked: Asked) -> Decision: ...
+
+    def granted(self, user: User, namespace: str) -> Granted: ...

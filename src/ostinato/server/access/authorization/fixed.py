@@ -1,0 +1,40 @@
+"""Authorizers that answer every question alike: AlwaysAllow and AlwaysDeny."""
+
+from __future__ import annotations
+
+from ostinato.server.access.asked import Asked
+from ostinato.server.access.authorization.decision import ALLOWED, Decision, Granted
+from ostinato.server.access.authorization.rules import Rule
+from ostinato.server.request import User
+
+_EVERYTHING = [
+    Rule({"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}),
+    Rule({"verbs": ["*"], "nonResourceURLs": ["*"]}),
+]
+_DENIED = Decision(allowed=False, reason="Everything is forbidden.")
+
+
+class AlwaysAllow:
+    """A mode."""
+
+    def decide_now(self, user: User, asked: Asked) -> Decision:
+        return ALLOWED
+
+    async def decide(self, user: User, asked: Asked) -> Decision:
+        return ALLOWED
+
+    def granted(self, user: User, namespace: str) -> Granted:
+        return Granted(_EVERYTHING)
+
+
+class AlwaysDeny:
+    """A mode. Like kube-apiserver's it has no opinion: a mode behind it may still allow."""
+
+    def decide_now(self, user: User, asked: Asked) -> Decision:
+        return _DENIED
+
+    async def decide(self, user: User, asked: Asked) -> Decision:
+        return _DENIED
+
+    def granted(self, user: User, namespace: str) -> Granted:
+        return Granted([])

@@ -1,0 +1,60 @@
+"""The RBAC authorizer: users may do what the roles allow that are bound to them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ostinato.api.quoting import quote
+from ostinato.server.access.asked import Asked
+from ostinato.server.access.authorization.decision import NO_OPINION, Decision, Granted
+from ostinato.server.access.authorization.roles import GROUP, Held, RoleName, Roles
+from ostinato.server.access.authorization.rules import Rule
+from ostinato.server.request import User
+
+if TYPE_CHECKING:
+    from ostinato.server.resources.registry import Registry
+
+
+class Rbac:
+    """A mode."""
+
+    def __init__(self, registry: Registry) -> None:
+        self.roles = Roles(registry)
+
+    def decide_now(self, user: User, asked: Asked) -> Decision:
+        missing: list[RoleName] = []
+        for held in self._held(user, asked.namespace):
+            decision = held.decide(asked)
+            if decision is not None:
+                return decision
+            missing += held.missing
+        return Decision(allowed=False, reason=f"RBAC: {not_found(missing)}") if missing else NO_OPINION
+
+    async def decide(self, user: User, asked: Asked) -> Decision:
+        return self.decide_now(user, asked)
+
+    def granted(self, user: User, namespace: str) -> Granted:
+        rules, missing = self.rules(user, namespace)
+        return Granted(rules, error=not_found(missing) if missing else "")
+
+    def rules(self, user: User, namespace: str) -> tuple[list[Rule], list[RoleName]]:
+        """All rules that a user has in a namespace, and the roles that are bound but do not exist."""
+        held = self._held(user, namespace)
+        rules = [rule for each in held for rule, _ in each.rules]
+        return rules, [name for each in held for name in each.missing]
+
+    def _held(self, user: User, namespace: str) -> list[Held]:
+        """All that a user has in a namespace."""
+        everywhere = self.roles.held(user, "")
+        return [everywhere, self.roles.held(user, namespace)] if namespace else [everywhere]
+
+
+def aggregated(messages: list[str]) -> str:
+    """Several messages as one, each mentioned once."""
+    told = list(dict.fromkeys(messages))
+    return told[0] if len(told) == 1 else f"[{', '.join(told)}]"
+
+
+def not_found(roles: list[RoleName]) -> str:
+    """That roles do not exist."""
+    return aggregated([f"{kind}.{GROUP} {quote(name)} not found" for kind, name in roles])
