@@ -9,7 +9,6 @@ import shutil
 import socket
 import subprocess
 import threading
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -185,10 +184,11 @@ def test_attach_speaks_to_the_container_itself(kubectl: Inside) -> None:
 
 
 def test_files_are_copied_both_ways(kubectl: Inside, tmp_path: Path) -> None:
-    sent, there, back = tmp_path / "sent", tmp_path / "there", tmp_path / "back"
+    sent, back = tmp_path / "sent", tmp_path / "back"
+    there = f"/tmp/{tmp_path.name}"
     sent.write_bytes(os.urandom(1_000_000))
     kubectl("cp", str(sent), f"p:{there}", "-c", "a")
-    assert there.read_bytes() == sent.read_bytes()
+    assert kubectl("exec", "p", "-c", "a", "--", "wc", "-c", there).split()[0] == "1000000"
     kubectl("cp", f"p:{there}", str(back), "-c", "a")
     assert back.read_bytes() == sent.read_bytes()
 
@@ -282,13 +282,22 @@ def test_what_pods_and_nodes_use_is_shown(kubectl: Inside) -> None:
 
 
 def test_a_client_that_goes_takes_its_command_along(kubectl: Inside) -> None:
-    process = kubectl.start("exec", "p", "-c", "a", "--", "sh", "-c", "echo $$; sleep 600")
+    process = kubectl.start("exec", "p", "-c", "a", "--", "sh", "-c", "echo up; sleep 600.25")
     assert process.stdout is not None
-    pid = int(process.stdout.readline())
-    assert Path(f"/proc/{pid}").exists()
+    assert process.stdout.readline() == "up\n"
+    kubectl.until(lambda: processes_with("600.25"), "the command")
     process.kill()
     process.communicate()
-    end = time.monotonic() + SECONDS
-    while Path(f"/proc/{pid}").exists():
-        assert time.monotonic() < end, "the command outlives its client"
-        time.sleep(0.05)
+    kubectl.until(lambda: not processes_with("600.25"), "the end of a command that outlives its client")
+
+
+def processes_with(argument: str) -> list[int]:
+    """Those of this machine that were started with an argument, whatever namespace they are in."""
+    found = []
+    for each in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            if argument.encode() in each.read_bytes().split(b"\0"):
+                found.append(int(each.parent.name))
+        except OSError:
+            continue
+    return found

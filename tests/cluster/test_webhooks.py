@@ -435,7 +435,8 @@ def test_a_webhook_in_a_pod_is_found_by_its_service(tmp_path: Path, request: pyt
         with pytest.raises(APIError, match="denied the request: it is bad"):
             await client.create(ConfigMap(metadata=ObjectMeta(name="d", labels={"checked": ""}), data={"bad": ""}))
 
-    plane = PlaneProcess(tmp_path / "plane", "--nodes", "1", "--runtime", "process", "--store", "memory")
+    options = ("--nodes", "1", "--runtime", "process", "--store", "memory", "--expose", str(tmp_path))
+    plane = PlaneProcess(tmp_path / "plane", *options)
     plane.start()
     try:
 

@@ -121,7 +121,7 @@ def _is_loop(node: ast.AST) -> bool:
 
 # The shim that watches over a container is a program of its own: it is started by none but the process runtime, whose
 # containers are real, and runs in no simulation.
-PROGRAMS = frozenset((SOURCE / "plane" / "node" / "runtimes" / "process").glob("shim*.py"))
+PROGRAMS = frozenset((SOURCE / "plane" / "node" / "runtimes" / "process" / "shim").glob("*.py"))
 
 MODULES_OF_OSTINATO = sorted(
     path for path in SOURCE.rglob("*.py") if SOURCE / "world" not in path.parents and path not in PROGRAMS

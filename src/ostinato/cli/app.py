@@ -188,6 +188,7 @@ def _add_up(parser: argparse.ArgumentParser) -> None:
         help="what runs containers: process, containerd or simulated (default: %(default)s)",
     )
     _add_containerd(parser)
+    _add_processes(parser)
     parser.add_argument("--bare", action="store_true", help="the API server alone, as `ostinato apiserver`")
     _add_without(parser, "leave out a controller, the scheduler or services; may be given several times")
 
@@ -198,6 +199,22 @@ def _add_containerd(parser: argparse.ArgumentParser) -> None:
         metavar="SOCKET",
         default="/run/containerd/containerd.sock",
         help="where containerd listens, for the runtime of this name (default: %(default)s)",
+    )
+
+
+def _add_processes(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--expose",
+        metavar="DIR",
+        action="append",
+        default=[],
+        help="a directory of this machine that containers of the runtime process see, read-only; "
+        "may be given several times",
+    )
+    parser.add_argument(
+        "--insecure-processes",
+        action="store_true",
+        help="run Pods of the runtime process even where their securityContext cannot be applied",
     )
 
 
@@ -327,6 +344,7 @@ def _add_node(parser: argparse.ArgumentParser) -> None:
         "--runtime", metavar="NAME", default="process", help="process or containerd (default: %(default)s)"
     )
     _add_containerd(parser)
+    _add_processes(parser)
     parser.add_argument(
         "--listen",
         metavar="HOST:PORT",

@@ -15,7 +15,7 @@ from ostinato.client.config.config import Config
 from ostinato.client.config.error import ConfigError
 from ostinato.manager import configure_logging
 from ostinato.plane.node.joined import JoinedNode, JoinSettings
-from ostinato.plane.node.runtimes import UnusableRuntime
+from ostinato.plane.node.runtimes import ProcessOptions, UnusableRuntime
 from ostinato.plane.services import SERVICES
 
 
@@ -37,6 +37,9 @@ def node(options: argparse.Namespace) -> None:
             host=host,
             port=port,
             containerd=Path(options.containerd),
+            processes=ProcessOptions(
+                exposed=[Path(each) for each in options.expose], insecure=options.insecure_processes
+            ),
             services=SERVICES not in options.without,
         )
     except ValueError as error:

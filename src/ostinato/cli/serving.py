@@ -50,7 +50,7 @@ def up(options: argparse.Namespace) -> None:
         apiserver(options)
         return
     from ostinato.manager import configure_logging  # noqa: PLC0415 - a bare server needs none of it
-    from ostinato.plane.node.runtimes import UnusableRuntime  # noqa: PLC0415
+    from ostinato.plane.node.runtimes import ProcessOptions, UnusableRuntime  # noqa: PLC0415
     from ostinato.plane.plane import Plane, PlaneSettings  # noqa: PLC0415
 
     try:
@@ -60,6 +60,9 @@ def up(options: argparse.Namespace) -> None:
             nodes=options.nodes,
             runtime=options.runtime,
             containerd=Path(options.containerd),
+            processes=ProcessOptions(
+                exposed=[Path(each) for each in options.expose], insecure=options.insecure_processes
+            ),
         )
     except ValueError as error:
         raise Failure(str(error)) from None

@@ -22,6 +22,7 @@ from ostinato.manager import Manager, Purpose
 from ostinato.plane import scheduler, services
 from ostinato.plane.controllers import CONTROLLERS, FIELD_MANAGER, Options, add_controllers, unheard
 from ostinato.plane.node import fleet
+from ostinato.plane.node.runtimes import ProcessOptions, hiding
 from ostinato.server.standalone import Settings, Standalone
 from ostinato.server.transport import InProcessTransport
 from ostinato.world import World
@@ -40,6 +41,7 @@ class PlaneSettings(msgspec.Struct, frozen=True, kw_only=True):
     - `nodes`: how many there are. Defaults to none.
     - `runtime`: what they run containers with. Defaults to "simulated": they run nothing, and say they do.
     - `containerd`: the socket of containerd, for the runtime of this name.
+    - `processes`: settings of the runtime "process".
     """
 
     server: Settings
@@ -47,6 +49,7 @@ class PlaneSettings(msgspec.Struct, frozen=True, kw_only=True):
     nodes: int = 0
     runtime: str = "simulated"
     containerd: Path = Path("/run/containerd/containerd.sock")
+    processes: ProcessOptions = ProcessOptions()
 
     def __post_init__(self) -> None:
         if unknown := sorted(self.without - set(PARTS)):
@@ -128,7 +131,10 @@ class Plane:
             scheduler.add_to(manager)
         if settings.nodes:
             assert self._server.core is not None
-            added = fleet.add_to(manager, settings.nodes, settings.runtime, state / "nodes", self._containerd)
+            processes = hiding(settings.processes, state)
+            added = fleet.add_to(
+                manager, settings.nodes, settings.runtime, state / "nodes", self._containerd, processes
+            )
             for name, endpoint in added.items():
                 self._server.core.nodes.add(name, endpoint)
             if settings.runtime != "simulated":  # which uses nothing that could be measured

@@ -20,7 +20,8 @@ from ostinato.plane.node.endpoint import NodeEndpoint
 from ostinato.plane.node.heartbeat import Heartbeat
 from ostinato.plane.node.local import address, this_machine
 from ostinato.plane.node.machine import Machine, node_of
-from ostinato.plane.node.runtimes import Runtime, UnusableRuntime
+from ostinato.plane.node.private import make_directory
+from ostinato.plane.node.runtimes import ProcessOptions, Runtime, UnusableRuntime
 from ostinato.plane.node.runtimes.simulated import SimulatedRuntime
 from ostinato.plane.node.statics import StaticPods, as_run
 from ostinato.plane.node.stats import NodeStats
@@ -35,6 +36,7 @@ if TYPE_CHECKING:  # what it needs is an extra
     from ostinato.plane.node.runtimes.containerd import Containerd
 
 RUNTIMES: Final = ("containerd", "process", "simulated")
+NO_OPTIONS: Final = ProcessOptions()
 _SIMULATED_CAPACITY: Final = {"cpu": "32", "memory": "256Gi", "pods": "110", "ephemeral-storage": "1Ti"}
 
 
@@ -64,25 +66,37 @@ async def find_containerd(world: World, socket: Path) -> Containerd:
 
 
 def add_to(
-    manager: Manager, count: int, runtime: str, state: Path | None = None, containerd: Containerd | None = None
+    manager: Manager,
+    count: int,
+    runtime: str,
+    state: Path | None = None,
+    containerd: Containerd | None = None,
+    processes: ProcessOptions = NO_OPTIONS,
 ) -> dict[str, Endpoint]:
     """Have so many nodes in a manager's process, with one of the `RUNTIMES`.
 
-    `state`: the directory in which nodes with real containers keep what is theirs; `containerd`: for that runtime.
-    What is returned answers for each of them, by name: logs, commands, ports, measurements.
+    `state`: the directory in which nodes with real containers keep what is theirs; `containerd`, `processes`: for the
+    runtimes of these names. What is returned answers for each of them, by name: logs, commands, ports, measurements.
     """
     names = [f"node-{number}" for number in range(1, count + 1)]
     if runtime == "simulated":
         return add_hosts(manager, *_simulated(manager.world, names), logs=None)
     if state is None:
         raise ValueError(f"the runtime {runtime!r} needs a directory for what its nodes keep")
-    make = _processes(manager.world) if containerd is None else _containers(manager.world, containerd)
+    make = _processes(manager.world, processes) if containerd is None else _containers(manager.world, containerd)
     return _add_local(manager, names, make, state)
 
 
-def join(manager: Manager, name: str, state: Path, at: At, containerd: Containerd | None = None) -> Endpoint:
+def join(
+    manager: Manager,
+    name: str,
+    state: Path,
+    at: At,
+    containerd: Containerd | None = None,
+    processes: ProcessOptions = NO_OPTIONS,
+) -> Endpoint:
     """Have this machine as a node, whose agent listens as is said; without containerd its containers are processes."""
-    make = _processes(manager.world) if containerd is None else _containers(manager.world, containerd)
+    make = _processes(manager.world, processes) if containerd is None else _containers(manager.world, containerd)
     return _add_local(manager, [name], make, state, at)[name]
 
 
@@ -90,6 +104,8 @@ def _add_local(
     manager: Manager, names: Sequence[str], make: Make, state: Path, at: At | None = None
 ) -> dict[str, Endpoint]:
     state = state.resolve()  # containers run in directories of their own, from where a relative path leads elsewhere
+    for each in (state, state / "logs"):
+        make_directory(each)
     machines, hosts = [], {}
     sweep = Sweep(state / "logs")
     for name in names:
@@ -115,10 +131,10 @@ def _simulated(world: World, names: Sequence[str]) -> tuple[list[Machine], dict[
     return machines, {each.name: Host(each.name, each.address, shared) for each in machines}
 
 
-def _processes(world: World) -> Make:
+def _processes(world: World, options: ProcessOptions) -> Make:
     from ostinato.plane.node.runtimes.process import ProcessRuntime  # noqa: PLC0415 - no other runtime needs it
 
-    return lambda directory, address: ProcessRuntime(world, directory, address)
+    return lambda directory, address: ProcessRuntime(world, directory, address, options)
 
 
 def _containers(world: World, containerd: Containerd) -> Make:
@@ -128,8 +144,7 @@ def _containers(world: World, containerd: Containerd) -> Make:
 
 
 def _local(name: str, make: Make, state: Path, sweep: Sweep, at: At) -> tuple[Machine, Host]:
-    directory = state / name
-    directory.mkdir(parents=True, exist_ok=True)
+    directory = make_directory(state / name)
     runtime = make(directory, at.host)
     machine = msgspec.structs.replace(this_machine(name, runtime.version, directory), address=at.host, port=at.port)
     allocatable = {each: Quantity(amount) for each, amount in machine.capacity.items()}

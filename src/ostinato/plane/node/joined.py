@@ -23,6 +23,7 @@ from ostinato.manager import CacheOptions, Manager
 from ostinato.plane import services
 from ostinato.plane.node import fleet
 from ostinato.plane.node.local import address
+from ostinato.plane.node.runtimes import ProcessOptions, hiding
 from ostinato.plane.node.serving import PORT, NodeServer
 from ostinato.server.state import StateDirectory
 from ostinato.world import World
@@ -38,6 +39,7 @@ class JoinSettings(msgspec.Struct, frozen=True, kw_only=True):
     - `runtime`: what it runs containers with: "process", "containerd". Defaults to processes.
     - `host`, `port`: where its agent listens. Default to all addresses, and the port of kubelets.
     - `containerd`: the socket of that runtime.
+    - `processes`: settings of the runtime of this name.
     - `services`: whether those of the cluster answer on this machine. Defaults to yes: nobody else sees to it.
     """
 
@@ -48,6 +50,7 @@ class JoinSettings(msgspec.Struct, frozen=True, kw_only=True):
     port: int = PORT
     containerd: Path = Path("/run/containerd/containerd.sock")
     services: bool = True
+    processes: ProcessOptions = ProcessOptions()
 
     def __post_init__(self) -> None:
         if self.runtime not in ("process", "containerd"):
@@ -107,7 +110,9 @@ class JoinedNode:
             own_certificate.mkdir(exist_ok=True)
             await server.start(settings.host, settings.port, own_certificate, _authority(self._config))
             at = fleet.At(self._host, server.port)
-            server.endpoint = fleet.join(manager, settings.name, settings.state, at, self._containerd)
+            server.endpoint = fleet.join(
+                manager, settings.name, settings.state, at, self._containerd, hiding(settings.processes, settings.state)
+            )
             if settings.services:
                 services.add_to(manager, settings.state)
         except BaseException:

@@ -72,16 +72,17 @@ def container(directory: Path, name: str) -> Path:
 
 
 def test_places_are_made_shared_and_taken_away_with_the_last_who_uses_them(tmp_path: Path) -> None:
-    places = Places(tmp_path / "state", own_mounts=True)
+    places = Places(tmp_path / "state")
     (tmp_path / "state").mkdir()
     (tmp_path / "source").mkdir()
     one, two = (container(tmp_path / "state", name) for name in ("one", "two"))
     mount = Mount(tmp_path / "source", f"{tmp_path}/deep/./down")
-    assert places.take(one, [mount]) == [(f"{tmp_path}/source", "", f"{tmp_path}/deep/down", False)]
+    places.take(one, [mount])
+    assert os.readlink(f"{tmp_path}/deep/down") == f"{tmp_path}/source"
     places.take(two, [mount])
     places.leave(one)
     assert (tmp_path / "deep" / "down").is_dir()
-    again = Places(tmp_path / "state", own_mounts=True)  # another agent
+    again = Places(tmp_path / "state")  # another agent
     again.leave(two)
     assert not (tmp_path / "deep").exists()
 
@@ -89,11 +90,13 @@ def test_places_are_made_shared_and_taken_away_with_the_last_who_uses_them(tmp_p
 def test_a_place_that_was_there_before_stays(tmp_path: Path) -> None:
     (tmp_path / "state").mkdir()
     (tmp_path / "there").mkdir()
-    places = Places(tmp_path / "state", own_mounts=True)
+    places = Places(tmp_path / "state")
     one = container(tmp_path / "state", "one")
-    places.take(one, [Mount(tmp_path, f"{tmp_path}/there")])
+    with pytest.raises(StartError, match="is taken by this machine"):
+        places.take(one, [Mount(tmp_path, f"{tmp_path}/there")])
     places.leave(one)
     assert (tmp_path / "there").is_dir()
+    assert not (tmp_path / "there").is_symlink()
 
 
 def test_without_root_a_place_is_a_link_and_cannot_be_two_things(tmp_path: Path) -> None:
@@ -101,10 +104,10 @@ def test_without_root_a_place_is_a_link_and_cannot_be_two_things(tmp_path: Path)
     (tmp_path / "taken").mkdir()
     for name in ("first", "second"):
         (tmp_path / name).mkdir()
-    places = Places(tmp_path / "state", own_mounts=False)
+    places = Places(tmp_path / "state")
     one, two = (container(tmp_path / "state", name) for name in ("one", "two"))
     target = f"{tmp_path}/at"
-    assert places.take(one, [Mount(tmp_path / "first", target)]) == []
+    places.take(one, [Mount(tmp_path / "first", target)])
     assert os.readlink(target) == f"{tmp_path}/first"
     with pytest.raises(StartError, match="is taken by another container"):
         places.take(two, [Mount(tmp_path / "second", target)])
@@ -126,15 +129,15 @@ def test_without_root_what_all_containers_ask_for_is_left_out_where_it_is_taken(
     target = f"{tmp_path}/log"
     monkeypatch.setattr("ostinato.plane.node.runtimes.process.places.ASKED_FOR_BY_ALL", {target})
     (tmp_path / "state").mkdir()
-    places = Places(tmp_path / "state", own_mounts=False)
+    places = Places(tmp_path / "state")
     for name in ("one", "two"):
         (tmp_path / name).touch()
-        assert places.take(container(tmp_path / "state", name), [Mount(tmp_path / name, target)]) == []
+        places.take(container(tmp_path / "state", name), [Mount(tmp_path / name, target)])
     assert os.readlink(target) == f"{tmp_path}/one"
 
 
 @pytest.mark.parametrize("target", ["/", "relative", "/a/.."])
 def test_a_place_is_an_absolute_path_below_the_root(tmp_path: Path, target: str) -> None:
-    places = Places(tmp_path, own_mounts=True)
+    places = Places(tmp_path)
     with pytest.raises(StartError, match="want an absolute path below the root"):
         places.take(container(tmp_path, "one"), [Mount(tmp_path, target)])

@@ -26,6 +26,24 @@ Tell = Callable[[str, str, str], None]
 """`tell(type, reason, message)` makes an event about a Pod."""
 
 
+class ProcessOptions(msgspec.Struct, frozen=True):
+    """Of a node whose containers are processes.
+
+    - `exposed`: directories of this machine that containers see, read-only, besides programs and libraries.
+    - `hidden`: directories that none sees, even where they are inside of exposed ones.
+    - `insecure`: whether Pods run although what they ask for cannot be applied.
+    """
+
+    exposed: Sequence[Path] = ()
+    hidden: Sequence[Path] = ()
+    insecure: bool = False
+
+
+def hiding(options: ProcessOptions, state: Path) -> ProcessOptions:
+    """The same, with the directory in which the node, or its server, keeps what is its own."""
+    return msgspec.structs.replace(options, hidden=[*options.hidden, state])
+
+
 class Mount(msgspec.Struct, frozen=True):
     """A file or directory of this machine, as a container is to see it.
 

@@ -19,6 +19,8 @@ from typing import Final
 import msgspec
 
 from ostinato.api.time import Time
+from ostinato.kinds.core_v1 import ContainerUser
+from ostinato.plane.node.private import write_file
 from ostinato.plane.node.runtimes import Exit
 from ostinato.plane.node.runtimes.process.leftovers import kill_leftovers
 from ostinato.world import Clock
@@ -37,6 +39,7 @@ class State(msgspec.Struct):
     pid: int
     shim: int
     started: float
+    born: int = 0  # when the container's first process was, in the kernel's count
 
 
 class _End(msgspec.Struct):
@@ -50,10 +53,18 @@ class _End(msgspec.Struct):
 
 class ProcessContainer:
     image = ""
-    user = None
 
-    def __init__(self, directory: Path, container_id: str, image: str, state: State, clock: Clock) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        container_id: str,
+        image: str,
+        state: State,
+        clock: Clock,
+        user: ContainerUser | None = None,
+    ) -> None:
         self.directory = directory
+        self.user = user
         self.id = SCHEME + container_id
         self.image_id = f"{SCHEME}{image}"
         self.attempt = int(directory.name)
@@ -145,6 +156,14 @@ def is_kept(directory: Path) -> bool:
     return lock is None
 
 
+def state_of(directory: Path) -> State | None:
+    """What the keeper wrote when its container ran; None if it did not."""
+    try:
+        return msgspec.json.decode((directory / "state.json").read_bytes(), type=State)
+    except (FileNotFoundError, msgspec.DecodeError):
+        return None
+
+
 def _lock(directory: Path) -> int | None:
     """A descriptor that holds the lock as long as it is open; None if a keeper has it."""
     lock = os.open(directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -177,10 +196,8 @@ def give_up(directory: Path, clock: Clock) -> Exit | None:
         if end_of(directory) is None:
             message = "the process that watched over the container was killed"
             end = _End(_KILLED, clock.wall(), "ContainerStatusUnknown", message)
-            part = directory / "exit.json.part"
-            part.write_bytes(msgspec.json.encode(end))
-            part.replace(directory / "exit.json")
-            kill_leftovers(f"{MARK}={directory}")
+            write_file(directory / "exit.json", msgspec.json.encode(end))
+            kill_leftovers(directory, f"{MARK}={directory}")
     finally:
         os.close(lock)
     return end_of(directory)

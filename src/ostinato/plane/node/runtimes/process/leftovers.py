@@ -1,25 +1,63 @@
-"""Processes that a container left behind when its keeper was killed: found by a variable that all of them have."""
+"""Processes that a container left behind when its keeper was killed.
+
+They are found by what the container cannot change: its first process, whose end is that of its namespace, and its
+control groups; and by a variable that all of its processes begin with, where it has neither.
+"""
 
 from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterator
 from contextlib import suppress
-from typing import Final
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
 
 _ROUNDS: Final = 20
 
 
-def kill_leftovers(mark: str) -> None:
-    """Kill all processes with a variable, given as NAME=VALUE; where processes cannot be listed, none."""
+def kill_leftovers(directory: Path, mark: str) -> None:
+    """Kill all processes of the container of a directory; `mark`: its variable, as NAME=VALUE."""
     wanted = mark.encode()
+    _kill_first(_read(directory / "state.json"))
+    groups = _read(directory / "launch.json").get("groups", [])
     for _ in range(_ROUNDS):  # they may make others while they are being killed
-        found = [pid for pid in _processes() if wanted in _environment(pid)]
+        found = {*_of_groups(groups), *(pid for pid in _processes() if wanted in _environment(pid))}
         if not found:
             return
         for pid in found:
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
+
+
+def _kill_first(state: dict[str, Any]) -> None:
+    """The container's first process, if the one that has its number now was started when that was."""
+    pid, born = state.get("pid"), state.get("born")
+    if not pid or not born or not hasattr(os, "pidfd_open"):
+        return
+    with suppress(OSError):
+        descriptor = os.pidfd_open(pid)
+        try:
+            fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+            if int(fields[19]) == born:
+                signal.pidfd_send_signal(descriptor, signal.SIGKILL)
+        finally:
+            os.close(descriptor)
+
+
+def _of_groups(groups: list[str]) -> Iterator[int]:
+    for group in groups:
+        with suppress(OSError):
+            yield from (int(each) for each in Path(group, "cgroup.procs").read_text().split() if each != "0")
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
+    except (OSError, msgspec.DecodeError):
+        return {}
 
 
 def _processes() -> list[int]:

@@ -1,15 +1,12 @@
-"""Where containers that share this machine's files see their volumes.
+"""Where containers that share this machine's files see their volumes: without root, they have no mounts of their own.
 
-As root, each container has a mount namespace of its own, in which volumes are bound to their places: only the places
-themselves, empty directories and files, are made on this machine, and taken away when no container uses them any more.
-Otherwise a symbolic link is put at each place, if that is free; two containers cannot see different things at one. What
-all containers ask for is left out where it cannot be put: else no two of them could run.
+A symbolic link is put at each place, if that is free; two containers cannot see different things at one. What all
+containers ask for is left out where it cannot be put: else no two of them could run.
 """
 
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -17,7 +14,9 @@ from typing import Final
 
 import msgspec
 
+from ostinato.plane.node.private import write_file
 from ostinato.plane.node.runtimes import Mount, StartError
+from ostinato.plane.node.runtimes.process.isolation import target_of
 from ostinato.plane.node.volumes.subpaths import SubPathError, open_subpath, path_of
 
 # Every container asks for these, unless it says otherwise; who does not find them there has done without.
@@ -26,8 +25,7 @@ _JOURNAL: Final = "places.json"
 
 
 class Places:
-    def __init__(self, directory: Path, own_mounts: bool) -> None:
-        self._own_mounts = own_mounts
+    def __init__(self, directory: Path) -> None:
         self._file = directory / "places.json"
         self._made: list[str] = _read(self._file)  # paths that were made, in this order
         self._users: dict[str, set[Path]] = {}  # of each place, the directories of the containers that use it
@@ -35,23 +33,15 @@ class Places:
             for target in _read(journal):
                 self._users.setdefault(target, set()).add(journal.parent)
 
-    def take(self, container: Path, mounts: Sequence[Mount]) -> list[tuple[str, str, str, bool]]:
-        """Make the places of a container's mounts; what is left for it to bind. A `StartError` if one is taken.
-
-        A bind is volume, subPath, target, and whether it is read-only.
-        """
-        targets = [_normal(each) for each in mounts]
-        (container / _JOURNAL).write_bytes(msgspec.json.encode(targets))
+    def take(self, container: Path, mounts: Sequence[Mount]) -> None:
+        """Make the places of a container's mounts. A `StartError` if one is taken."""
+        targets = [target_of(each) for each in mounts]
+        write_file(container / _JOURNAL, msgspec.json.encode(targets))
         made = len(self._made)
-        binds = []
         try:
             for mount, target in zip(mounts, targets, strict=True):
                 self._users.setdefault(target, set()).add(container)
-                if self._own_mounts:
-                    self._make(target, mount)
-                    binds.append((str(mount.source), mount.sub_path, target, mount.read_only))
-                else:
-                    self._link(container, target, _path_of(mount))
+                self._link(container, target, _path_of(mount))
         except SubPathError as error:
             raise StartError("CreateContainerConfigError", str(error)) from None
         except OSError as error:
@@ -59,7 +49,6 @@ class Places:
         finally:
             if len(self._made) != made:
                 self._save()
-        return binds
 
     def leave(self, container: Path) -> None:
         """The container has ended."""
@@ -76,16 +65,6 @@ class Places:
         if free:
             self._made = [path for path in self._made if path not in set(free)]
             self._save()
-
-    def _make(self, target: str, mount: Mount) -> None:
-        self._make_directories(os.path.dirname(target))
-        if os.path.lexists(target):
-            return
-        if _is_directory(mount):
-            os.mkdir(target)
-        else:
-            os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644))
-        self._made.append(target)
 
     def _link(self, container: Path, target: str, source: Path) -> None:
         if os.path.islink(target) and os.readlink(target) == str(source):
@@ -119,26 +98,7 @@ class Places:
             self._made.append(each)
 
     def _save(self) -> None:
-        part = self._file.with_suffix(".part")
-        part.write_bytes(msgspec.json.encode(self._made))
-        part.replace(self._file)
-
-
-def _normal(mount: Mount) -> str:
-    target = os.path.normpath(mount.target)
-    if not target.startswith("/") or target in ("/", "//"):
-        raise StartError("CreateContainerError", f"mountPath {mount.target}: want an absolute path below the root")
-    return target
-
-
-def _is_directory(mount: Mount) -> bool:
-    if not mount.sub_path:
-        return mount.source.is_dir()
-    found = open_subpath(mount.source, mount.sub_path)
-    try:
-        return stat.S_ISDIR(os.fstat(found).st_mode)
-    finally:
-        os.close(found)
+        write_file(self._file, msgspec.json.encode(self._made))
 
 
 def _path_of(mount: Mount) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import os
 import shutil
@@ -15,8 +16,20 @@ import msgspec
 
 from ostinato.api.time import Time
 from ostinato.kinds.core_v1 import Container, Pod
-from ostinato.plane.node.runtimes import Changed, ExecError, Exit, Launch, Mount, Session, StartError, Tell, Usage
-from ostinato.plane.node.runtimes.process import sessions
+from ostinato.plane.node.private import close_to_others, make_directory, write_file
+from ostinato.plane.node.runtimes import (
+    Changed,
+    ExecError,
+    Exit,
+    Launch,
+    Mount,
+    ProcessOptions,
+    Session,
+    StartError,
+    Tell,
+    Usage,
+)
+from ostinato.plane.node.runtimes.process import isolation, sandbox, sessions
 from ostinato.plane.node.runtimes.process.container import (
     MARK,
     ProcessContainer,
@@ -24,34 +37,53 @@ from ostinato.plane.node.runtimes.process.container import (
     end_of,
     give_up,
     is_kept,
+    state_of,
 )
+from ostinato.plane.node.runtimes.process.isolation import Sharing
+from ostinato.plane.node.runtimes.process.launcher import LauncherError, ShimLauncher
 from ostinato.plane.node.runtimes.process.limits import limits_of
-from ostinato.plane.node.runtimes.process.nursery import Nursery, NurseryError
 from ostinato.plane.node.runtimes.process.places import Places
+from ostinato.plane.node.runtimes.process.security import security_of, user_of
 from ostinato.plane.node.runtimes.process.stats import usage_of
+from ostinato.plane.node.runtimes.process.template import Templates
 from ostinato.world import World
 
 LOG_BYTES: Final = 10 << 20
 LOG_FILES: Final = 5
 _PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-_AS_ROOT: Final = "container has runAsNonRoot and image will run as root"
 _STATE_PATIENCE: Final = 5.0  # seconds for a keeper that has begun to say so
+_OPEN_TO_ALL: Final = 0o1777
+_FIX: Final = "give the node what it lacks, use the runtime containerd, or start the node with --insecure-processes"
 
 
 class ProcessRuntime:
     version = "process://1"
     tells = True
 
-    def __init__(self, world: World, directory: Path, address: str) -> None:
+    def __init__(
+        self,
+        world: World,
+        directory: Path,
+        address: str,
+        options: ProcessOptions = ProcessOptions(),  # noqa: B008
+    ) -> None:
         """`directory`: what it keeps is kept here; `address`: of this machine, and so of all its Pods."""
         self._world = world
         self._directory = directory
         self._address = address
         self._changed: Changed = lambda _: None
-        (directory / "pods").mkdir(parents=True, exist_ok=True, mode=0o755)
-        self._own_mounts = os.geteuid() == 0 and shutil.which("nsenter") is not None
-        self._places = Places(directory, self._own_mounts)
-        self._nursery = Nursery(world.clock)
+        make_directory(directory / "pods")
+        for each in (directory, *directory.glob("pods/*"), *directory.glob("pods/*/*")):
+            close_to_others(each)  # of earlier versions
+        hidden = (*options.hidden, directory)
+        self._options = msgspec.structs.replace(options, hidden=hidden)
+        self._obstacle = isolation.obstacle()  # why containers are not isolated
+        self._visible = isolation.visible(options)
+        self._templates = Templates(directory / "templates", self._visible)
+        self._templates.prune(_used_templates(directory))
+        self._places = Places(directory)
+        self._launcher = ShimLauncher(world.clock, directory / "shim.log")
+        self._preparing = asyncio.Lock()  # of templates and sandboxes, which several containers need at once
         self._containers: dict[tuple[str, str], ProcessContainer] = {}  # the newest of each, by uid and name
 
     def listen(self, changed: Changed) -> None:
@@ -71,28 +103,39 @@ class ProcessRuntime:
         if not launch.command:
             message = "no command specified: the process runtime takes none from an image, so set `command`"
             raise StartError("CreateContainerError", message)
-        _refuse_root(pod, container)
+        isolated = not self._obstacle
+        if not isolated and os.geteuid() == 0 and not self._options.insecure:
+            raise StartError("CreateContainerError", f"containers cannot be isolated: {self._obstacle}; {_FIX}")
+        security = security_of(pod, container, isolated=isolated, insecure=self._options.insecure)
+        sharing = await self._sharing(pod, container) if isolated else None
+        content = {"security": msgspec.to_builtins(security), "sharing": sharing}
+        return await self._start(launch, content)
+
+    async def _start(self, launch: Launch, settings: Mapping[str, Any]) -> ProcessContainer:
+        pod, container = launch.pod, launch.container
         directory = self._directory_of(pod, container.name, launch.attempt)
         if directory.exists():  # an earlier try to start it did not come to an end in time
             recovered = await self._recovered(pod, container.name, launch.attempt)
             if recovered is not None:
                 return recovered
-        directory.mkdir(parents=True)
+        if launch.attempt:
+            await self._remove_root(self._directory_of(pod, container.name, launch.attempt - 1))
+        make_directory(directory)
         container_id = _id(pod, container.name, launch.attempt)
         try:
-            self._write(launch, directory, container_id)
+            self._write(launch, directory, container_id, settings)
         except StartError:
             self._places.leave(directory)
             shutil.rmtree(directory)
             raise
         try:
-            said = await self._nursery.keep(directory)
-        except NurseryError as error:
+            said = await self._launcher.keep(directory)
+        except LauncherError as error:
             if give_up(directory, self._world.clock) is None:
                 raise StartError("CreateContainerError", str(error)) from None  # its keeper may be about to begin
             said = {"error": str(error)}
         state = State(0, 0, self._world.clock.wall()) if "error" in said else msgspec.convert(said, State)
-        started = ProcessContainer(directory, container_id, container.image or "", state, self._world.clock)
+        started = self._container(pod, container, directory, state)
         if "error" in said:
             started.exit = end_of(directory) or Exit(
                 code=128, at=Time.of(self._world.clock.now()), reason="StartError", message=str(said["error"])
@@ -102,35 +145,87 @@ class ProcessRuntime:
             self._follow(pod, container.name, started)
         return started
 
-    def _write(self, launch: Launch, directory: Path, container_id: str) -> None:
+    def _container(self, pod: Pod, container: Container, directory: Path, state: State) -> ProcessContainer:
+        container_id = _id(pod, container.name, int(directory.name))
+        user = user_of(pod, container, isolated=not self._obstacle)
+        return ProcessContainer(directory, container_id, container.image or "", state, self._world.clock, user)
+
+    async def _sharing(self, pod: Pod, container: Container) -> Sharing:
+        """What a container has in common with others. The Pod's sandbox is started where that takes one."""
+        spec = pod.spec
+        users = self._users(pod) if spec.host_users is False else None
+        targets = {each.name: each.target_container_name for each in spec.ephemeral_containers}
+        processes = "host" if spec.host_pid else "own"
+        home = None
+        async with self._preparing:
+            if not self._templates.is_built:
+                await self._world.executor.run(self._templates.build)
+            if sandbox.is_needed(pod):
+                home = await self._sandbox(pod, users)
+        if spec.share_process_namespace and home is not None:
+            processes = str(home)
+        elif processes == "own" and targets.get(container.name):
+            processes = str(self._running(pod, targets[container.name] or "").directory)
+        return Sharing(processes=processes, pod=None if home is None else str(home), users=users)
+
+    async def _sandbox(self, pod: Pod, users: int | None) -> Path:
+        """The directory of the Pod's sandbox, which runs."""
+        running = self._containers.get((pod.metadata.uid, sandbox.NAME))
+        if running is None or running.exit is not None:
+            known = _attempts(self._directory_of(pod, sandbox.NAME))
+            running = await self._recovered(pod, sandbox.NAME, known[-1]) if known else None
+            if running is None or running.exit is not None:
+                launch = sandbox.launch_of(pod, known[-1] + 1 if known else 0)
+                settings = {"security": sandbox.SECURITY, "sharing": Sharing(users=users), "reaps": True}
+                running = await self._start(launch, settings)
+        if running.exit is not None:
+            raise StartError("CreatePodSandboxError", running.exit.message)
+        return running.directory
+
+    def _users(self, pod: Pod) -> int:
+        """The first id of the Pod's own range, which it keeps."""
+        own = self._pod_directory(pod) / "users"
+        if not own.exists():
+            taken = [int(each.read_text()) for each in self._directory.glob("pods/*/users")]
+            make_directory(own.parent)
+            write_file(own, str(isolation.first_free_range(taken)).encode())
+        return int(own.read_text())
+
+    def _write(self, launch: Launch, directory: Path, container_id: str, settings: Mapping[str, Any]) -> None:
         """What its keeper is to do."""
-        container = launch.container
-        work = self._directory_of(launch.pod, container.name) / "work"
-        work.mkdir(exist_ok=True)
+        container, sharing = launch.container, settings["sharing"]
         mounts = list(launch.mounts)
         if launch.message is not None and container.termination_message_path:
             launch.message.touch()
             mounts.append(Mount(launch.message, container.termination_message_path))
-        limits = limits_of(container, container_id)
-        user, group, groups = _identity(launch.pod, container)
-        if user is not None and self._own_mounts:
-            os.chown(work, user, -1 if group is None else group)
-            if launch.message is not None:
-                os.chown(launch.message, user, -1)
         log = launch.log or directory / "log"
-        log.parent.mkdir(parents=True, exist_ok=True)
-        environment = {"PATH": os.environ.get("PATH", _PATH), "HOME": str(work), "HOSTNAME": _hostname(launch.pod)}
+        make_directory(log.parent)
+        plan: dict[str, Any] | None = None
+        binds: list[tuple[str, str, str, bool]] = []
+        if sharing is None:
+            home = str(make_directory(self._directory_of(launch.pod, container.name) / "work"))
+            self._places.take(directory, mounts)
+        else:
+            home = isolation.HOME
+            self._make_shared_memory(launch.pod)
+            for name in ("root", "layer"):
+                (directory / name).mkdir(mode=0o755)
+            sources = isolation.Sources(directory, self._templates.current, self._visible, self._options.hidden)
+            plan = isolation.plan_of(launch.pod, container, sources, sharing)
+            binds = isolation.binds_of(mounts)
+        limits = limits_of(container, container_id)
+        own = {"PATH": os.environ.get("PATH", _PATH), "HOME": home, "HOSTNAME": isolation.hostname_of(launch.pod)}
         content: dict[str, Any] = {
             "command": [*launch.command, *launch.arguments],
-            "environment": environment | dict(launch.environment) | {MARK: str(directory)},
-            "directory": container.working_dir or str(work),
-            "binds": self._places.take(directory, mounts),
+            "environment": own | dict(launch.environment) | {MARK: str(directory)},
+            "directory": container.working_dir or home,
+            "binds": binds,
+            "isolation": plan,
+            "security": settings["security"],
+            "reaps": settings.get("reaps", False),
             "groups": limits.groups,
             "limits": limits.processes,
             "memory_events": limits.memory_events,
-            "user": user if self._own_mounts else None,
-            "group": group if self._own_mounts else None,
-            "groups_of_user": groups if self._own_mounts else None,
             "stdin": bool(container.stdin),
             "stdin_once": bool(container.stdin_once),
             "tty": bool(container.tty),
@@ -139,7 +234,18 @@ class ProcessRuntime:
             "log_bytes": LOG_BYTES,
             "log_files": LOG_FILES,
         }
-        (directory / "launch.json").write_bytes(msgspec.json.encode(content))
+        write_file(directory / "launch.json", msgspec.json.encode(content))
+
+    def _make_shared_memory(self, pod: Pod) -> None:
+        """What the Pod's containers have at /dev/shm."""
+        path = self._pod_directory(pod) / "shm"
+        if not path.exists():
+            path.mkdir()
+            path.chmod(_OPEN_TO_ALL)
+
+    async def _remove_root(self, directory: Path) -> None:
+        """Of a container that has ended: nobody sees it any more."""
+        await self._world.executor.run(_remove_root, directory)
 
     def _follow(self, pod: Pod, name: str, container: ProcessContainer) -> None:
         self._containers[pod.metadata.uid, name] = container
@@ -159,8 +265,8 @@ class ProcessRuntime:
     async def recover(self, pod: Pod) -> Mapping[str, ProcessContainer]:
         found = {}
         for home in sorted((self._pod_directory(pod) / "containers").glob("*")):
-            attempts = sorted(int(each.name) for each in home.iterdir() if each.name.isdigit())
-            if not attempts:
+            attempts = _attempts(home)
+            if not attempts or home.name == sandbox.NAME:
                 continue
             for earlier in attempts[:-1]:  # it ended before the next began, or its end was not noticed
                 give_up(home / str(earlier), self._world.clock)
@@ -171,7 +277,7 @@ class ProcessRuntime:
 
     async def _recovered(self, pod: Pod, name: str, attempt: int) -> ProcessContainer | None:
         directory, clock = self._directory_of(pod, name, attempt), self._world.clock
-        image = next((each.image or "" for each in _containers(pod) if each.name == name), "")
+        spec = next((each for each in _containers(pod) if each.name == name), Container(name=name))
         state = await self._state(directory)
         ended = end_of(directory) or give_up(directory, clock)
         if ended is not None and state is None and ended.reason != "StartError":
@@ -180,7 +286,7 @@ class ProcessRuntime:
             return None
         if state is None:
             state = State(0, 0, ended.at.timestamp() if ended is not None else clock.wall())
-        container = ProcessContainer(directory, _id(pod, name, attempt), image, state, clock)
+        container = self._container(pod, spec, directory, state)
         if ended is not None:
             container.exit = ended
             self._places.leave(directory)
@@ -214,7 +320,7 @@ class ProcessRuntime:
         """What the keeper says, which may be about to; None if there is none, or it could not begin."""
         clock = self._world.clock
         until = clock.monotonic() + _STATE_PATIENCE
-        while (state := _state_of(directory)) is None and clock.monotonic() < until:
+        while (state := state_of(directory)) is None and clock.monotonic() < until:
             if end_of(directory) is not None or not is_kept(directory):
                 break
             await clock.sleep(0.02)
@@ -225,7 +331,9 @@ class ProcessRuntime:
         for directory in home.glob("containers/*/*"):
             self._places.leave(directory)
             _remove_groups(directory)
-        shutil.rmtree(home / "containers", ignore_errors=True)
+        for name in ("containers", "shm"):
+            shutil.rmtree(home / name, ignore_errors=True)
+        (home / "users").unlink(missing_ok=True)
         with suppress(OSError):
             home.rmdir()  # unless its volumes are still there
         for key in [each for each in self._containers if each[0] == uid]:
@@ -234,32 +342,21 @@ class ProcessRuntime:
     # Sessions
 
     async def exec(self, pod: Pod, container: str, command: Sequence[str], *, stdin: bool, tty: bool) -> Session:
-        running = self._running(pod, container)
-        content = msgspec.json.decode((running.directory / "launch.json").read_bytes())
-        environment, prefix = dict(content["environment"]), []
-        _find(command[0], environment.get("PATH", _PATH), running.state.pid)
-        directory = content["directory"]
-        if tty:
-            environment.setdefault("TERM", "xterm")
-            prefix += ["setsid", "--ctty"]
-        if content["binds"] or content["user"] is not None or content["group"] is not None:
-            prefix += ["nsenter", "--target", str(running.state.pid), "--mount", f"--wdns={directory}"]
-            if content["group"] is not None:
-                prefix.append(f"--setgid={content['group']}")
-            if content["user"] is not None:
-                prefix.append(f"--setuid={content['user']}")
-            prefix.append("--")
-            directory = "/"
-        return await sessions.run(sessions.Command([*prefix, *command], environment, directory, tty, stdin))
+        kept = self._kept(pod, container)
+        return await sessions.run(kept, command, self._world.clock, stdin=stdin, tty=tty)
 
     async def attach(self, pod: Pod, container: str, *, stdin: bool, tty: bool) -> Session:  # noqa: ARG002
-        return await sessions.attach(self._running(pod, container).directory)
+        return await sessions.attach(self._kept(pod, container))
+
+    def _kept(self, pod: Pod, container: str) -> sessions.Kept:
+        running = self._running(pod, container)
+        return sessions.Kept(running.directory, running.state.shim)
 
     async def usage(self, pod: Pod) -> Mapping[str, Usage]:
         running = {
             name: each.state.shim
             for (uid, name), each in self._containers.items()
-            if uid == pod.metadata.uid and each.exit is None
+            if uid == pod.metadata.uid and each.exit is None and name != sandbox.NAME
         }
         return {name: usage_of(keeper) for name, keeper in running.items()}
 
@@ -299,55 +396,29 @@ def _remove_groups(directory: Path) -> None:
             os.rmdir(group)
 
 
+def _remove_root(directory: Path) -> None:
+    for name in ("root", "layer"):
+        shutil.rmtree(directory / name, ignore_errors=True)
+
+
+def _used_templates(directory: Path) -> set[str]:
+    """Those of containers that may run."""
+    used = set()
+    for each in directory.glob("pods/*/containers/*/*/launch.json"):
+        with suppress(OSError, msgspec.DecodeError, KeyError, TypeError):
+            used.add(str(msgspec.json.decode(each.read_bytes())["isolation"]["template"]))
+    return used
+
+
+def _attempts(home: Path) -> list[int]:
+    """Of a container, in order."""
+    return sorted(int(each.name) for each in home.iterdir() if each.name.isdigit()) if home.is_dir() else []
+
+
 def _containers(pod: Pod) -> list[Any]:
     return [*pod.spec.init_containers, *pod.spec.containers, *pod.spec.ephemeral_containers]
-
-
-def _hostname(pod: Pod) -> str:
-    return (pod.spec.hostname or pod.metadata.name)[:63]
 
 
 def _stop_signal(container: Container) -> int:
     named = "" if container.lifecycle is None else container.lifecycle.stop_signal or ""
     return int(getattr(signal, named, signal.SIGTERM))
-
-
-def _identity(pod: Pod, container: Container) -> tuple[int | None, int | None, list[int] | None]:
-    """User, group and further groups of a container; None is whatever this process has."""
-    whole, own = pod.spec.security_context, container.security_context
-    user = None if own is None else own.run_as_user
-    group = None if own is None else own.run_as_group
-    groups: list[int] = []
-    if whole is not None:
-        user = whole.run_as_user if user is None else user
-        group = whole.run_as_group if group is None else group
-        groups = sorted({*whole.supplemental_groups, *([] if whole.fs_group is None else [whole.fs_group])})
-    if user is None and group is None and not groups:
-        return None, None, None
-    return user, group if group is not None else (None if user is None else 0), groups
-
-
-def _refuse_root(pod: Pod, container: Container) -> None:
-    """A `StartError` if it would run as root and must not."""
-    whole, own = pod.spec.security_context, container.security_context
-    refused = None if own is None else own.run_as_non_root
-    refused = whole.run_as_non_root if refused is None and whole is not None else refused
-    user, _, _ = _identity(pod, container)
-    if refused and (user == 0 or (user is None and os.geteuid() == 0)):
-        known = pod.metadata
-        whose = f'(pod: "{known.name}_{known.namespace}({known.uid})", container: {container.name})'
-        text = "container's runAsUser breaks non-root policy" if user == 0 else _AS_ROOT
-        raise StartError("CreateContainerConfigError", f"{text} {whose}")
-
-
-def _find(name: str, path: str, pid: int) -> None:
-    """An `ExecError` if there is no such program, as the container sees this machine."""
-    root = f"/proc/{pid}/root"
-    if not os.path.isdir(root):
-        root = ""
-    if "/" in name:
-        if not name.startswith("/") or os.path.lexists(root + name):
-            return
-        raise ExecError(f'exec: "{name}": no such file or directory')
-    if not any(os.path.lexists(f"{root}{each}/{name}") for each in path.split(":") if each.startswith("/")):
-        raise ExecError(f'exec: "{name}": executable file not found in $PATH')

@@ -3,72 +3,129 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import fcntl
 import os
-import signal
+import socket
 import struct
 import termios
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
 from ostinato.plane.node.runtimes import ExecError
+from ostinato.world import Clock
 
 _CHUNK: Final = 65536
 _AHEAD: Final = 16  # chunks that are read before somebody wants them
 _HEAD: Final = struct.Struct("!BI")
+_CREDENTIALS: Final = struct.Struct("3i")  # pid, uid, gid
+_KILLED: Final = 137
+_DRAIN: Final = 2.0  # seconds without output after a command's end, when others hold its streams
 
 
-class Command(msgspec.Struct, frozen=True):
-    """What to run, and how to get where the container is."""
+class Kept(msgspec.Struct, frozen=True):
+    """A container's directory, and the process id of its keeper."""
 
-    arguments: Sequence[str]
-    environment: Mapping[str, str]
-    directory: str
-    tty: bool
-    stdin: bool
+    directory: Path
+    keeper: int
 
 
-async def run(command: Command) -> ExecSession:
-    """An `ExecError` if it cannot be started."""
-    if command.tty:
-        mine, theirs = os.openpty()
-        streams = {"stdin": theirs, "stdout": theirs, "stderr": theirs}
-    else:
-        mine = theirs = -1
-        pipe = asyncio.subprocess.PIPE
-        streams = {"stdin": pipe if command.stdin else asyncio.subprocess.DEVNULL, "stdout": pipe, "stderr": pipe}
+async def run(kept: Kept, command: Sequence[str], clock: Clock, *, stdin: bool, tty: bool) -> ExecSession:
+    """Run a command in a container; an `ExecError` if it cannot be started.
+
+    The container's keeper starts it, so the command joins the container in every respect.
+    """
+    theirs, ours, given = ([], [], None) if tty else _streams(stdin)
+    link = None
     try:
-        process = await asyncio.create_subprocess_exec(
-            *command.arguments,
-            stdin=streams["stdin"],
-            stdout=streams["stdout"],
-            stderr=streams["stderr"],
-            cwd=command.directory,
-            env=dict(command.environment),
-            start_new_session=not command.tty,  # with a terminal, `setsid` does it
-        )
-    except OSError as error:
-        if mine >= 0:
-            os.close(mine)
-        raise ExecError(f"{command.arguments[0]}: {error.strerror or error}") from None
+        link = _Link(await _connect(kept, "exec"))
+        await link.ask({"command": list(command), "tty": tty}, theirs)
+        answer = await link.answer()
+        if "error" in answer or (tty and link.received is None):
+            raise ExecError(str(answer.get("error", "the command has no terminal")))
+    except BaseException as error:
+        for each in (*ours, *([] if given is None else [given])):
+            os.close(each)
+        if link is not None:
+            link.close()
+        if isinstance(error, OSError | msgspec.DecodeError):
+            reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+            raise ExecError(f"container not running: {reason}") from None
+        raise
     finally:
-        if theirs >= 0:
-            os.close(theirs)
-    return ExecSession(process, mine)
+        for each in theirs:
+            os.close(each)
+    if link.received is not None:
+        return ExecSession(link, clock, {link.received: 1}, link.received, link.received)
+    return ExecSession(link, clock, {ours[0]: 1, ours[1]: 2}, given, None)
+
+
+def _streams(stdin: bool) -> tuple[list[int], list[int], int | None]:
+    """Those of a command, where we read its output and errors, and where we write to its input, if anybody may."""
+    taken, given = os.pipe() if stdin else (os.open(os.devnull, os.O_RDONLY), None)
+    out, out_end = os.pipe()
+    errors, errors_end = os.pipe()
+    return [taken, out_end, errors_end], [out, errors], given
+
+
+class _Link:
+    """A connection to a keeper, on which a command is asked for and its end is told."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+        self._buffer = b""
+        self.received: int | None = None  # the descriptor of the command's terminal
+
+    async def ask(self, request: Mapping[str, object], descriptors: Sequence[int]) -> None:
+        data = msgspec.json.encode(request) + b"\n"
+        sent = socket.send_fds(self._connection, [data], list(descriptors))
+        await asyncio.get_running_loop().sock_sendall(self._connection, data[sent:])
+
+    async def answer(self) -> dict[str, Any]:
+        """The next one; an `OSError` if there is none."""
+        while b"\n" not in self._buffer:
+            await _readable(self._connection.fileno())
+            try:
+                data, descriptors, _, _ = socket.recv_fds(self._connection, _CHUNK, 1)
+            except BlockingIOError:
+                continue
+            if descriptors:
+                self.received = descriptors[0]
+            if not data:
+                raise ConnectionResetError("its keeper has ended")
+            self._buffer += data
+        line, _, self._buffer = self._buffer.partition(b"\n")
+        return msgspec.json.decode(line, type=dict[str, Any])
+
+    def close(self) -> None:
+        self._connection.close()
 
 
 class ExecSession:
-    """A command of its own. `terminal` is the descriptor of its terminal, -1 if it has none."""
+    """A command of its own.
 
-    def __init__(self, process: asyncio.subprocess.Process, terminal: int) -> None:
-        self._process = process
+    - `outputs`: the descriptors that it writes to, each with its stream; `stdin`: the one that it reads from, if any.
+    - `terminal`: that of its terminal, if it has one.
+    """
+
+    def __init__(
+        self, link: _Link, clock: Clock, outputs: Mapping[int, int], stdin: int | None, terminal: int | None
+    ) -> None:
+        self._link = link
+        self._clock = clock
+        self._outputs = dict(outputs)
+        self._stdin = stdin
         self._terminal = terminal
         self._chunks: asyncio.Queue[tuple[int, bytes] | None] = asyncio.Queue(_AHEAD)
-        self._reading = asyncio.get_running_loop().create_task(self._read_all())
+        for each in {*self._outputs, *([] if stdin is None else [stdin])}:
+            os.set_blocking(each, False)
+        loop = asyncio.get_running_loop()
+        self._ending = loop.create_task(self._end())
+        self._reading = loop.create_task(self._read_all())
 
     async def read(self) -> tuple[int, bytes] | None:
         chunk = await self._chunks.get()
@@ -78,78 +135,100 @@ class ExecSession:
 
     async def write(self, data: bytes) -> None:
         with suppress(OSError):
-            if self._terminal >= 0:
-                await _write_all(self._terminal, data)
-            elif self._process.stdin is not None:
-                self._process.stdin.write(data)
-                await self._process.stdin.drain()
+            if self._stdin is not None:
+                await _write_all(self._stdin, data)
 
     async def close_input(self) -> None:
-        if self._terminal >= 0:
+        if self._terminal is not None:
             await self.write(b"\x04")
-        elif self._process.stdin is not None:
-            self._process.stdin.close()
+        elif self._stdin is not None:
+            os.close(self._stdin)
+            self._stdin = None
 
     async def resize(self, width: int, height: int) -> None:
-        if self._terminal >= 0:
+        if self._terminal is not None:
             with suppress(OSError):
                 fcntl.ioctl(self._terminal, termios.TIOCSWINSZ, struct.pack("HHHH", height, width, 0, 0))
 
     async def wait(self) -> int:
-        code = await self._process.wait()
-        return code if code >= 0 else 128 - code
+        return await asyncio.shield(self._ending)
 
     async def close(self) -> None:
-        if self._process.returncode is None:
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._process.pid, signal.SIGKILL)
-            with suppress(ProcessLookupError):
-                self._process.kill()
-            await self._process.wait()
+        self._ending.cancel()
         self._reading.cancel()
-        await asyncio.wait([self._reading])
-        if self._terminal >= 0:
-            os.close(self._terminal)
-            self._terminal = -1
+        await asyncio.wait([self._ending, self._reading])
+        self._link.close()  # for its keeper, that is the word to end the command
+        for each in {*self._outputs, *(each for each in (self._stdin, self._terminal) if each is not None)}:
+            os.close(each)
+        self._outputs, self._stdin, self._terminal = {}, None, None
+
+    async def _end(self) -> int:
+        """The command's exit code; that of a killed one if its container, or its keeper, ended first."""
+        try:
+            return int((await self._link.answer())["code"])
+        except (OSError, msgspec.DecodeError, KeyError):
+            return _KILLED
 
     async def _read_all(self) -> None:
-        if self._terminal >= 0:
-            await self._read_terminal()
-        else:
-            assert self._process.stdout is not None
-            assert self._process.stderr is not None
-            await asyncio.gather(self._read(1, self._process.stdout), self._read(2, self._process.stderr))
+        async with asyncio.TaskGroup() as group:
+            for descriptor, stream in self._outputs.items():
+                group.create_task(self._read(descriptor, stream))
         await self._chunks.put(None)
 
-    async def _read(self, stream: int, reader: asyncio.StreamReader) -> None:
-        while data := await reader.read(_CHUNK):
-            await self._chunks.put((stream, data))
-
-    async def _read_terminal(self) -> None:
-        os.set_blocking(self._terminal, False)
-        while True:
-            await _readable(self._terminal)
+    async def _read(self, descriptor: int, stream: int) -> None:
+        while await self._has_more(descriptor):
             try:
-                data = os.read(self._terminal, _CHUNK)
+                data = os.read(descriptor, _CHUNK)
             except BlockingIOError:
                 continue
-            except OSError:  # nobody has its other end open any more
+            except OSError:  # of a terminal: nobody has its other end open any more
                 return
             if not data:
                 return
-            await self._chunks.put((1, data))
+            await self._chunks.put((stream, data))
+
+    async def _has_more(self, descriptor: int) -> bool:
+        """Wait for something to read. Others that hold a stream of a command that has ended are not waited for long."""
+        readable = asyncio.get_running_loop().create_task(_readable(descriptor))
+        try:
+            await asyncio.wait([readable, self._ending], return_when=asyncio.FIRST_COMPLETED)
+            if not readable.done():
+                with suppress(TimeoutError):
+                    async with self._clock.timeout(_DRAIN):
+                        await asyncio.shield(readable)
+            return readable.done()
+        finally:
+            readable.cancel()
 
 
-async def attach(directory: Path) -> AttachSession:
-    """To the container of a directory; an `ExecError` if it does not run."""
-    inside = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:  # the way through the descriptor is short, as the name of a socket must be
-        reader, writer = await asyncio.open_unix_connection(f"/proc/self/fd/{inside}/attach")
+async def attach(kept: Kept) -> AttachSession:
+    """To a container; an `ExecError` if it does not run."""
+    try:
+        connection = await _connect(kept, "attach")
     except OSError as error:
         raise ExecError(f"container not running: {error.strerror or error}") from None
+    reader, writer = await asyncio.open_unix_connection(sock=connection)
+    return AttachSession(reader, writer)
+
+
+async def _connect(kept: Kept, name: str) -> socket.socket:
+    """To a socket of a keeper. An `OSError` if there is none, or another process answers there."""
+    connection = socket.socket(socket.AF_UNIX)
+    inside = os.open(kept.directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:  # the way through the descriptor is short, as the name of a socket must be
+        connection.connect(f"/proc/self/fd/{inside}/{name}")
+        if hasattr(socket, "SO_PEERCRED"):
+            said = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+            pid, uid, _ = _CREDENTIALS.unpack(said)
+            if (pid, uid) != (kept.keeper, os.geteuid()):
+                raise PermissionError(errno.EPERM, f"process {pid} of user {uid} is not the container's keeper")
+    except BaseException:
+        connection.close()
+        raise
     finally:
         os.close(inside)
-    return AttachSession(reader, writer)
+    connection.settimeout(0)
+    return connection
 
 
 class AttachSession:

@@ -15,6 +15,8 @@ import struct
 import termios
 from contextlib import suppress
 
+from shim import peers  # type: ignore[import-not-found]
+
 _HEAD = struct.Struct("!BI")
 _BACKLOG = 4 << 20  # bytes that wait for a client
 _INPUT = 1 << 20  # bytes that wait for the container
@@ -28,12 +30,7 @@ class Attaching:
         self._pending = bytearray()  # for the container
         self._closing = False  # the container's input, once nothing is pending
         self._clients: dict[int, _Client] = {}
-        with suppress(FileNotFoundError):
-            os.unlink("attach")
-        self._listener = socket.socket(socket.AF_UNIX)
-        self._listener.bind("attach")
-        self._listener.listen(8)
-        self._listener.settimeout(0)
+        self._listener = peers.listen("attach")
         if stdin is not None:
             os.set_blocking(stdin, False)
 
@@ -47,9 +44,8 @@ class Attaching:
 
     def handle(self, descriptor: int) -> None:
         if descriptor == self._listener.fileno():
-            with suppress(OSError):
-                accepted, _ = self._listener.accept()
-                accepted.settimeout(0)
+            accepted = peers.accept(self._listener)
+            if accepted is not None:
                 self._clients[accepted.fileno()] = _Client(accepted)
         elif descriptor == self._stdin:
             self._feed()

@@ -50,7 +50,7 @@ class Log:
         os.close(self._file)
 
     def _open(self) -> None:
-        self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o640)
+        self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         self._written = os.fstat(self._file).st_size
 
     def _put(self, data: bytes) -> None:

@@ -1,45 +1,36 @@
-"""The shim: a program that starts containers, and stays with each of them until its end.
+"""A keeper: the process that stays with one container from its start to its end. Part of the shim.
 
-    python -I -S shim.py
+It holds a lock on its directory's `lock` for as long as it lives, does what `launch.json` says, and writes
 
-It reads the names of directories, a line each, and forks a keeper for each, which starts what the directory's
-`launch.json` says and answers with a line of JSON. Whoever started the shim may end; keepers stay.
-
-A keeper holds a lock on its directory's `lock` for as long as it lives, and writes
-
-- `state.json` once the container runs: the process ids of keeper and container, and when it started;
+- `state.json` once the container runs: the process ids of keeper and container, and when they started;
 - `exit.json` once it has ended: its exit code, and when;
 - what the container prints, to its log file, which is rotated when it gets large (`log`);
-- and, to whoever connects to the socket `attach`, what it prints from then on (`attaching`).
+- to whoever connects to the socket `attach`, what it prints from then on (`attach`);
+- and runs commands in the container for whoever connects to the socket `exec` (`execution`).
+
+The directory is the node's own (0700); the container cannot see it. Both sockets serve the node's user alone.
 
 On SIGTERM it passes the container's stop signal on, to its first process alone; on SIGUSR1 it kills all of it.
-Whatever a container leaves behind is killed when its first process ends: the keeper is the parent of all orphans.
-
-This is a program of its own, started without site packages, that imports nothing of Ostinato's.
+Whatever a container leaves behind is killed when its first process ends: by its process namespace, its control groups,
+and, where it has neither, for the keeper is the parent of all orphans.
 """
 
 from __future__ import annotations
 
-import ctypes
 import fcntl
 import json
 import os
-import resource
 import select
 import signal
 import socket
-import sys
-import termios
 import time
 from contextlib import suppress
 from typing import Any, NoReturn
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-sys.path.append(os.path.join(sys.path[0], "..", "..", "volumes"))
-
-from shim_attach import Attaching  # type: ignore[import-not-found]
-from shim_log import Log  # type: ignore[import-not-found]
-from subpaths import bind, open_subpath  # type: ignore[import-not-found]
+from shim import container, kernel, users  # type: ignore[import-not-found]
+from shim.attach import Attaching  # type: ignore[import-not-found]
+from shim.execution import Executions  # type: ignore[import-not-found]
+from shim.log import Log  # type: ignore[import-not-found]
 
 _START_FAILED = 128
 _KILLED = 128 + signal.SIGKILL
@@ -47,36 +38,22 @@ _LOOK_MILLISECONDS = 5000.0  # between two looks at whether its directory is sti
 _DRAIN_SECONDS = 2.0  # that are left for what is still in the pipes when the container has ended
 _CHUNK = 65536
 
-_SET_PARENT_DEATH_SIGNAL, _SET_NAME, _SET_CHILD_SUBREAPER = 1, 15, 36
-_NEW_MOUNT_NAMESPACE = 0x00020000
-_READ_ONLY, _REMOUNT, _BIND, _RECURSIVE, _SLAVE = 1, 32, 4096, 16384, 1 << 19
-
-_libc = ctypes.CDLL(None, use_errno=True)
-
-
-def main() -> None:
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # keepers are on their own
-    while line := sys.stdin.buffer.readline():
-        if os.fork() == 0:
-            directory = os.fsdecode(line.rstrip(b"\n"))
-            try:
-                Keeper(directory).keep()
-            finally:
-                os._exit(1)
-
 
 class Keeper:
-    def __init__(self, directory: str) -> None:
+    def __init__(self, directory: str, agent: socket.socket) -> None:
+        """`agent`: the socket to answer on, which no container may have."""
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         os.setsid()
         os.chdir(directory)
         self.directory = directory
-        self.answer = os.dup(1)
+        self.agent: socket.socket | None = socket.socket(fileno=os.dup(agent.detach()))
         nowhere = os.open(os.devnull, os.O_RDWR)
         for each in (0, 1, 2):
             os.dup2(nowhere, each)
+        os.close(nowhere)
         self.pid = 0
-        self.code: int | None = None  # of the container's first process
+        self.first: int | None = None  # the pidfd of the container's first process
+        self.code: int | None = None  # of that process
         self.inputs: dict[int, int] = {}  # descriptor and stream, 1 or 2
         self.stdin: int | None = None
 
@@ -88,20 +65,22 @@ class Keeper:
             os._exit(0)
         with open("launch.json", "rb") as file:
             self.launch: dict[str, Any] = json.load(file)
-        _prctl(_SET_CHILD_SUBREAPER, 1)
-        _prctl(_SET_NAME, ctypes.c_char_p(b"ostinato-shim"))
+        kernel.become_subreaper()
+        kernel.set_name("ostinato-shim")
         waking = self._heed_signals()
         log = Log(self.launch["log"], self.launch["log_bytes"], self.launch["log_files"])
         if error := self._start():
             _write("exit.json", {"code": _START_FAILED, "at": time.time(), "reason": "StartError", "message": error})
+            self._leave_groups()
             self._reply({"error": error})
             os._exit(0)
         terminal = next(iter(self.inputs))
         attaching = Attaching(self.stdin, self.launch["tty"], self.launch["stdin_once"], terminal)
-        state = {"pid": self.pid, "shim": os.getpid(), "started": time.time()}
+        executions = Executions(self.launch, self.first)
+        state = {"pid": self.pid, "born": _born(self.pid), "shim": os.getpid(), "started": time.time()}
         _write("state.json", state)
         self._reply(state)
-        self._attend(waking, log, attaching)
+        self._attend(waking, log, attaching, executions)
         at = time.time()
         self._kill_the_rest()
         log.close()
@@ -111,47 +90,61 @@ class Keeper:
         os._exit(0)
 
     def _reply(self, what: dict[str, Any]) -> None:
+        assert self.agent is not None, "it is answered once"
         text = json.dumps({"directory": self.directory} | what)
         with suppress(OSError):
-            os.write(self.answer, text.encode() + b"\n")
-        os.close(self.answer)
+            self.agent.sendall(text.encode() + b"\n")
+        self.agent.close()
+        self.agent = None
 
     # Beginning
 
     def _start(self) -> str:
         """Start the container; why that cannot be, if so."""
-        launch = self.launch
-        if launch["tty"]:
-            mine, theirs = os.openpty()
-            streams = (theirs, theirs, theirs)
-            self.inputs = {mine: 1}
-            self.stdin = os.dup(mine) if launch["stdin"] else None
-        else:
+        launch, plan = self.launch, self.launch["isolation"]
+        try:
+            if plan is not None:
+                self._prepare(plan)
+        except OSError as error:
+            return f"{error.filename}: {error.strerror}"
+        streams = None
+        if not launch["tty"]:
             taken, stdin = os.pipe() if launch["stdin"] else (os.open(os.devnull, os.O_RDONLY), None)
             out, out_end = os.pipe()
             errors, errors_end = os.pipe()
             streams = (taken, out_end, errors_end)
             self.inputs = {out: 1, errors: 2}
             self.stdin = stdin
-        failed, failed_end = os.pipe()
-        self.pid = os.fork()
-        if self.pid == 0:
-            try:
-                _become(launch, streams)
-            except OSError as error:
-                where = f"{error.filename}: " if error.filename else ""
-                os.write(failed_end, f"{where}{error.strerror or error}".encode()[:2000])
-            except Exception as error:  # noqa: BLE001 - told to whoever asked for the start
-                os.write(failed_end, str(error).encode()[:2000])
-            finally:
-                os._exit(127)
-        for each in {*streams, failed_end}:
+        child = container.start(launch, streams)
+        self.pid = child.pid
+        for each in streams or ():
             os.close(each)
-        with open(failed, "rb") as file:
-            said = file.read().decode(errors="replace")
-        if said:
+        if plan is not None:
+            self.first = os.pidfd_open(child.pid)
+        failure, terminal = child.outcome()
+        if failure:
             os.waitpid(self.pid, 0)
-        return said
+        elif terminal is not None:
+            self.inputs = {terminal: 1}
+            self.stdin = os.dup(terminal) if launch["stdin"] else None
+        return str(failure)
+
+    def _prepare(self, plan: dict[str, Any]) -> None:
+        """Make or find the namespaces that outlast a single process.
+
+        Processes that are started from now on are in a namespace of their own, in that of another keeper's container
+        (`processes` names its directory), or in the machine's. This process itself stays where it is.
+        """
+        if plan["processes"] == "own":
+            kernel.unshare(kernel.NEW_PID, "process namespace")
+        elif plan["processes"] != "host":
+            first = _first_process(plan["processes"])
+            kernel.join(first, kernel.NEW_PID, "process namespace")
+            os.close(first)
+        if plan["pod"] is not None:
+            plan["pod"] = _first_process(plan["pod"])
+        if plan["users"] is not None:
+            plan["users"] = users.namespace(*plan["users"])
 
     def _heed_signals(self) -> socket.socket:
         waking, woken = socket.socketpair()
@@ -168,7 +161,7 @@ class Keeper:
 
     # Attending
 
-    def _attend(self, waking: socket.socket, log: Log, attaching: Attaching) -> None:
+    def _attend(self, waking: socket.socket, log: Log, attaching: Attaching, executions: Executions) -> None:
         """Carry what the container prints, until it has ended and there is no more."""
         until: float | None = None
         while self.inputs or self.code is None:
@@ -176,6 +169,7 @@ class Keeper:
             for descriptor in (*self.inputs, waking.fileno()):
                 poll.register(descriptor, select.POLLIN)
             attaching.register(poll)
+            executions.register(poll)
             left = _LOOK_MILLISECONDS if until is None else max(until - time.monotonic(), 0.0) * 1000
             for descriptor, _ in poll.poll(left):
                 if descriptor in self.inputs:
@@ -183,17 +177,18 @@ class Keeper:
                 elif descriptor == waking.fileno():
                     with suppress(BlockingIOError):
                         waking.recv(4096)
-                else:
+                elif not executions.handle(descriptor):
                     attaching.handle(descriptor)
             if self.code is None and not os.path.exists("lock"):
                 os.kill(self.pid, signal.SIGKILL)  # its directory was removed: nobody could ever find it again
             if self.code is None:
-                self._reap()
+                self._reap(executions)
             if self.code is not None and until is None:
                 self._kill_the_rest()  # what else holds the pipes' ends
                 until = time.monotonic() + _DRAIN_SECONDS
             if until is not None and time.monotonic() >= until:
                 break
+        executions.close()
         attaching.close()
 
     def _carry(self, descriptor: int, log: Log, attaching: Attaching) -> None:
@@ -210,7 +205,7 @@ class Keeper:
             os.close(descriptor)
             del self.inputs[descriptor]
 
-    def _reap(self) -> bool:
+    def _reap(self, executions: Executions | None = None) -> bool:
         """Whether there is a child left."""
         while True:
             try:
@@ -219,9 +214,12 @@ class Keeper:
                 return False
             if pid == 0:
                 return True
+            code = os.waitstatus_to_exitcode(status)
+            code = code if code >= 0 else 128 - code
             if pid == self.pid:
-                code = os.waitstatus_to_exitcode(status)
-                self.code = code if code >= 0 else 128 - code
+                self.code = code
+            elif executions is not None:
+                executions.ended(pid, code)
 
     # Ending
 
@@ -231,18 +229,28 @@ class Keeper:
                 os.kill(self.pid, number)
 
     def _kill(self) -> None:
-        if self.pid:
+        if self.pid and self.code is None:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.pid, signal.SIGKILL)
-        for child in _children():
             with suppress(ProcessLookupError, PermissionError):
-                os.kill(child, signal.SIGKILL)
+                os.kill(self.pid, signal.SIGKILL)
+        for pid in {*_children(), *self._in_groups()}:
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+
+    def _in_groups(self) -> set[int]:
+        """The processes of the container's control groups: also those that are nobody's children of ours."""
+        found: set[int] = set()
+        for path in self.launch["groups"]:
+            with suppress(OSError), open(f"{path}/cgroup.procs") as file:
+                found.update(int(each) for each in file.read().split())
+        return found - {0, os.getpid()}
 
     def _kill_the_rest(self) -> None:
         until = time.monotonic() + 5.0
         while time.monotonic() < until:
             self._kill()
-            if not self._reap():
+            if not self._reap() and not self._in_groups():
                 return
             time.sleep(0.005)
 
@@ -261,60 +269,31 @@ class Keeper:
                 time.sleep(0.01)  # the last of its processes are still on their way out
 
 
-def _become(launch: dict[str, Any], streams: tuple[int, int, int]) -> None:
-    """Turn this process into the container's."""
-    os.setsid()
-    for number, each in enumerate(streams):
-        os.dup2(each, number)
-    if launch["tty"]:
-        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-    for path in launch["groups"]:
-        with open(f"{path}/cgroup.procs", "w") as file:
-            file.write("0")
-    for name, amount in launch["limits"].items():
-        with suppress(ValueError, OSError):
-            resource.setrlimit(getattr(resource, name), (amount, amount))
-    if launch["binds"]:
-        _bind(launch["binds"])
-    os.chdir(launch["directory"])  # which may be where its user could not go
-    if launch["groups_of_user"] is not None:
-        os.setgroups(launch["groups_of_user"])
-    if launch["group"] is not None:
-        os.setgid(launch["group"])
-    if launch["user"] is not None:
-        os.setuid(launch["user"])
-    _prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)  # after the change of user, which would reset it
-    signal.set_wakeup_fd(-1)
-    for each_signal in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGTERM, signal.SIGUSR1, signal.SIGCHLD, signal.SIGINT):
-        signal.signal(each_signal, signal.SIG_DFL)
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)
-    command = launch["command"]
+def _first_process(directory: str) -> int:
+    """The pidfd of the first process of another keeper's container; an `OSError` if that has ended."""
     try:
-        os.execvpe(command[0], command, launch["environment"])  # noqa: S606 - that is what it is for
-    except FileNotFoundError:
-        where = "no such file or directory" if "/" in command[0] else "executable file not found in $PATH"
-        raise RuntimeError(f'exec: "{command[0]}": {where}') from None
-    except OSError as error:
-        raise RuntimeError(f'exec: "{command[0]}": {(error.strerror or str(error)).lower()}') from None
+        with open(f"{directory}/state.json", "rb") as file:
+            first = os.pidfd_open(json.load(file)["pid"])
+        lock = os.open(f"{directory}/lock", os.O_RDWR | os.O_CLOEXEC)
+    except (OSError, ValueError, KeyError):
+        raise ProcessLookupError(3, "it does not run", os.path.basename(os.path.dirname(directory))) from None
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return first  # its keeper lives, so the number is still its own
+    finally:
+        os.close(lock)
+    os.close(first)
+    raise ProcessLookupError(3, "it does not run", os.path.basename(os.path.dirname(directory)))
 
 
-def _bind(binds: list[tuple[str, str, str, bool]]) -> None:
-    """Show files and directories at other places, to this process and its children alone."""
-    _mount_call(_libc.unshare(_NEW_MOUNT_NAMESPACE), "mount namespace")
-    _mount_call(_libc.mount(b"none", b"/", None, _RECURSIVE | _SLAVE, None), "/")
-    for source, sub_path, target, read_only in binds:
-        to = os.fsencode(target)
-        found = open_subpath(source, sub_path)  # in this namespace: what is bound cannot be of another
-        bind(found, target, recursive=True)
-        os.close(found)
-        if read_only:
-            _mount_call(_libc.mount(b"none", to, None, _REMOUNT | _BIND | _READ_ONLY, None), target)
-
-
-def _mount_call(result: int, what: str) -> None:
-    if result != 0:
-        number = ctypes.get_errno()
-        raise OSError(number, os.strerror(number), what)
+def _born(pid: int) -> int:
+    """When a process was started, in the kernel's count: with its number, it names one process for ever."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return int(file.read().rpartition(b")")[2].split()[19])
+    except OSError:
+        return 0
 
 
 def _children() -> list[int]:
@@ -336,17 +315,8 @@ def _removed(directory: str) -> bool:
     return True
 
 
-def _prctl(option: int, value: object) -> None:
-    if hasattr(_libc, "prctl"):
-        _libc.prctl(option, value, 0, 0, 0)
-
-
 def _write(name: str, what: dict[str, Any]) -> None:
     """All of it or nothing."""
     with open(f"{name}.part", "w") as file:
         json.dump(what, file)
     os.replace(f"{name}.part", name)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,0 +1,150 @@
+"""What a container sees of the machine, and what it shares with others, as the shim takes it (`shim.root`)."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+import ostinato
+from ostinato.kinds.core_v1 import Container, Pod
+from ostinato.plane.node.runtimes import Mount, ProcessOptions, StartError
+from ostinato.plane.node.runtimes.process.security import contexts, identity, sysctls_of
+from ostinato.plane.node.runtimes.process.template import LIVE_DIRECTORIES, LIVE_FILES
+from ostinato.plane.node.volumes.subpaths import SubPathError, open_subpath
+
+HOME: Final = "/home/container"  # HOME, and the working directory of containers that name none
+SYSTEM: Final = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/gnu/store")
+_NEW_CGROUP, _NEW_UTS, _NEW_IPC, _NEW_USER, _NEW_MOUNT = 0x02000000, 0x04000000, 0x08000000, 0x10000000, 0x00020000
+_SYS_ADMIN: Final = 21  # the number of the capability
+_OLDEST_KERNEL: Final = (5, 12)  # it has mount_setattr
+USERS: Final = 65536  # ids of a Pod with a user namespace of its own
+
+
+class Sharing(msgspec.Struct, frozen=True, kw_only=True):
+    """The namespaces of a container that are not its own.
+
+    - `processes`: "own", "host", or the directory of the container whose processes it sees.
+    - `pod`: the directory of the Pod's sandbox, whose IPC objects and host name it has; None if it has its own.
+    - `users`: the first id of its user namespace; None if it has the machine's ids.
+    """
+
+    processes: str = "own"
+    pod: str | None = None
+    users: int | None = None
+
+
+def obstacle() -> str:
+    """Why containers cannot be isolated on this machine; empty if they can."""
+    if platform.system() != "Linux":
+        return "this is not Linux"
+    if os.geteuid() != 0:
+        return "the node does not run as root"
+    release = tuple(int(each) for each in platform.release().split("-")[0].split(".")[:2] if each.isdigit())
+    if release < _OLDEST_KERNEL:
+        return f"Linux {platform.release()} is older than 5.12"
+    with suppress(OSError, ValueError):
+        for line in Path("/proc/self/status").read_text().splitlines():
+            if line.startswith("CapEff:") and not int(line.split()[1], 16) >> _SYS_ADMIN & 1:
+                return "the node lacks the capability SYS_ADMIN"
+    return ""
+
+
+def visible(options: ProcessOptions) -> list[str]:
+    """Paths of this machine that containers see: programs, libraries, this interpreter, and what is exposed."""
+    own = [sys.prefix, sys.base_prefix, sys.base_exec_prefix, os.path.dirname(os.path.abspath(ostinato.__file__))]
+    wanted = [*SYSTEM, *own, *(os.path.abspath(each) for each in options.exposed)]
+    found: list[str] = []
+    for path in [form for each in wanted for form in (each, os.path.realpath(each))]:
+        is_link = os.path.islink(path)
+        inside = any(path == each or path.startswith(f"{each}/") for each in found if not os.path.islink(each))
+        if os.path.isdir(path) and path != "/" and not inside and (not is_link or path not in found):
+            found.append(path)
+    return found
+
+
+class Sources(msgspec.Struct, frozen=True):
+    """Of a container: its own directory, the template of its root, and the paths of this machine that it sees."""
+
+    directory: Path
+    template: Path
+    visible: Sequence[str]
+    hidden: Sequence[Path]
+
+
+def plan_of(pod: Pod, container: Container, sources: Sources, sharing: Sharing) -> dict[str, Any]:
+    """What the shim is to build for a container."""
+    own, _ = contexts(pod, container)
+    spec = pod.spec
+    user, group, _ = identity(pod, container)
+    of_pod = (0 if spec.host_ipc else _NEW_IPC) | (0 if spec.host_network else _NEW_UTS)
+    joins = sharing.pod is not None and of_pod != 0
+    unshare = _NEW_CGROUP | (0 if joins else of_pod)
+    return {
+        "root": str(sources.directory / "root"),
+        "layer": str(sources.directory / "layer"),
+        "template": str(sources.template),
+        "visible": [*sources.visible, *LIVE_DIRECTORIES],
+        "copied": LIVE_FILES,
+        "hidden": [os.path.realpath(each) for each in sources.hidden],
+        "unshare": unshare,
+        "join": _NEW_MOUNT | _NEW_CGROUP | of_pod | (0 if sharing.users is None else _NEW_USER),
+        "processes": sharing.processes,
+        "pod": sharing.pod if joins else None,
+        "of_pod": of_pod,
+        "users": None if sharing.users is None else [sharing.users, USERS],
+        "privileged": bool(own.privileged),
+        "unmasked": own.proc_mount == "Unmasked",
+        "read_only": bool(own.read_only_root_filesystem),
+        "shared_memory": "/dev/shm" if spec.host_ipc else str(sources.directory.parents[2] / "shm"),  # noqa: S108
+        "hostname": None if spec.host_network or joins else hostname_of(pod),
+        "sysctls": {} if spec.host_ipc or joins else sysctls_of(pod),
+        "home": HOME,
+        "owner": [user, group],
+        "directory": container.working_dir or HOME,
+    }
+
+
+def hostname_of(pod: Pod) -> str:
+    return (pod.spec.hostname_override or pod.spec.hostname or pod.metadata.name)[:63]
+
+
+def binds_of(mounts: Sequence[Mount]) -> list[tuple[str, str, str, bool]]:
+    """Volume, subPath, target, and whether it is read-only. A `StartError` if a subPath leads out of its volume."""
+    for each in mounts:
+        if each.sub_path:
+            _check_sub_path(each)
+    return [(str(each.source), each.sub_path, target_of(each), each.read_only) for each in mounts]
+
+
+def _check_sub_path(mount: Mount) -> None:
+    """For a good message: the shim opens it again, and binds what it has opened."""
+    try:
+        os.close(open_subpath(mount.source, mount.sub_path))
+    except SubPathError as error:
+        raise StartError("CreateContainerConfigError", str(error)) from None
+    except OSError as error:
+        text = f"mountPath {mount.target}: subPath {mount.sub_path}: {error.strerror}"
+        raise StartError("CreateContainerConfigError", text) from None
+
+
+def target_of(mount: Mount) -> str:
+    """The place of a mount; a `StartError` if there cannot be one."""
+    target = os.path.normpath(mount.target)
+    if not target.startswith("/") or target in ("/", "//"):
+        raise StartError("CreateContainerError", f"mountPath {mount.target}: want an absolute path below the root")
+    return target.replace("//", "/")
+
+
+def first_free_range(taken: Sequence[int]) -> int:
+    """The first id of a range that no Pod has. Those of the machine's own users come before all of them."""
+    number = USERS
+    while number in taken:
+        number += USERS
+    return number

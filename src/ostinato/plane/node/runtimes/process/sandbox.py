@@ -1,0 +1,33 @@
+"""A Pod's sandbox: a container that does nothing but hold what the Pod's containers share.
+
+That is their IPC objects and host name, and with `shareProcessNamespace` their process namespace. A Pod with a single
+container needs none: that has its own.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from ostinato.kinds.core_v1 import Container, Pod
+from ostinato.plane.node.runtimes import Launch
+
+NAME: Final = ".sandbox"  # beside the Pod's containers, whose names begin otherwise
+_NOBODY: Final = 65535
+SECURITY: Final[dict[str, Any]] = {
+    "user": _NOBODY,
+    "group": _NOBODY,
+    "groups": [],
+    "capabilities": [],
+    "no_new_privileges": True,
+    "seccomp": None,
+}
+
+
+def is_needed(pod: Pod) -> bool:
+    spec = pod.spec
+    return bool(spec.share_process_namespace) or len(spec.containers) + len(spec.init_containers) > 1
+
+
+def launch_of(pod: Pod, attempt: int) -> Launch:
+    container = Container(name=NAME, working_dir="/")
+    return Launch(pod=pod, container=container, attempt=attempt, command=["sleep", "infinity"])

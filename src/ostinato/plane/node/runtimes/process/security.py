@@ -1,0 +1,204 @@
+"""Whom a container runs as and what it may do: its securityContext, and its Pod's where it says nothing itself.
+
+What this runtime cannot apply is refused with the field and the remedy, unless the node was started with
+`--insecure-processes`: then as much is applied as can be.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+
+import msgspec
+
+from ostinato.kinds.core_v1 import (
+    Container,
+    ContainerUser,
+    LinuxContainerUser,
+    Pod,
+    PodSecurityContext,
+    SecurityContext,
+)
+from ostinato.plane.node.runtimes import StartError
+from ostinato.plane.node.runtimes.process.seccomp import default_filter
+
+# As CRI-O's: without NET_RAW and the like, for containers share the machine's network.
+DEFAULT_CAPABILITIES: Final = frozenset(
+    {"CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "NET_BIND_SERVICE", "SETGID", "SETPCAP", "SETUID"}
+)
+ALL_CAPABILITIES: Final = frozenset(
+    {
+        *("CHOWN", "DAC_OVERRIDE", "DAC_READ_SEARCH", "FOWNER", "FSETID", "KILL", "SETGID", "SETUID", "SETPCAP"),
+        *("LINUX_IMMUTABLE", "NET_BIND_SERVICE", "NET_BROADCAST", "NET_ADMIN", "NET_RAW", "IPC_LOCK", "IPC_OWNER"),
+        *("SYS_MODULE", "SYS_RAWIO", "SYS_CHROOT", "SYS_PTRACE", "SYS_PACCT", "SYS_ADMIN", "SYS_BOOT", "SYS_NICE"),
+        *("SYS_RESOURCE", "SYS_TIME", "SYS_TTY_CONFIG", "MKNOD", "LEASE", "AUDIT_WRITE", "AUDIT_CONTROL", "SETFCAP"),
+        *("MAC_OVERRIDE", "MAC_ADMIN", "SYSLOG", "WAKE_ALARM", "BLOCK_SUSPEND", "AUDIT_READ", "PERFMON", "BPF"),
+        "CHECKPOINT_RESTORE",
+    }
+)
+_IPC_SYSCTLS: Final = re.compile(r"kernel\.(shm.*|msg.*|sem)|fs\.mqueue\..*")
+_AS_ROOT: Final = "container has runAsNonRoot and image will run as root"
+_FIXES: Final = "use the runtime containerd, or start the node with --insecure-processes to run it without"
+_FIXES_WITHOUT_ROOT: Final = (
+    "run the node as root, use the runtime containerd, or start the node with --insecure-processes to run it without"
+)
+
+
+class Security(msgspec.Struct, frozen=True, kw_only=True):
+    """As the shim takes it; see `shim.privileges`."""
+
+    user: int | None
+    group: int | None
+    groups: list[int] | None
+    capabilities: list[str] | None
+    no_new_privileges: bool
+    seccomp: str | None
+
+
+def security_of(pod: Pod, container: Container, *, isolated: bool, insecure: bool) -> Security:
+    """What is to be applied. A `StartError` if that cannot be, or the container would run as root and must not."""
+    _refuse_root(pod, container)
+    if not insecure:
+        for field, why in refusals(pod, container, isolated=isolated):
+            fix = _FIXES if isolated or os.geteuid() == 0 else _FIXES_WITHOUT_ROOT
+            raise StartError("CreateContainerConfigError", f"{field}: {why}; {fix}")
+    own, whole = contexts(pod, container)
+    privileged = bool(own.privileged)
+    granted = ALL_CAPABILITIES if privileged else _capabilities(own)
+    profile = None if privileged else own.seccomp_profile or whole.seccomp_profile
+    program = default_filter(granted) if profile is not None and profile.type == "RuntimeDefault" else None
+    drops = own.capabilities is not None and bool(own.capabilities.drop)
+    restricted = own.allow_privilege_escalation is False
+    user, group, groups = identity(pod, container)
+    return Security(
+        user=user if isolated else None,
+        group=group if isolated else None,
+        groups=groups if isolated else None,
+        capabilities=sorted(granted) if isolated else None,
+        # Without root, a filter needs it; and capabilities, of which there are none, stay out of reach by it.
+        no_new_privileges=restricted or (not isolated and (program is not None or drops)),
+        seccomp=None if program is None else program.hex(),
+    )
+
+
+def contexts(pod: Pod, container: Container) -> tuple[SecurityContext, PodSecurityContext]:
+    return container.security_context or SecurityContext(), pod.spec.security_context or PodSecurityContext()
+
+
+def identity(pod: Pod, container: Container) -> tuple[int, int, list[int]]:
+    """User, group and supplementary groups. An image, whose user and groups would count, there is none."""
+    own, whole = contexts(pod, container)
+    user = _first(own.run_as_user, whole.run_as_user, os.geteuid())
+    group = _first(own.run_as_group, whole.run_as_group, 0 if os.geteuid() == 0 else os.getegid())
+    groups = {*whole.supplemental_groups, *([] if whole.fs_group is None else [whole.fs_group])}
+    return user, group, sorted(groups)
+
+
+def user_of(pod: Pod, container: Container, *, isolated: bool) -> ContainerUser:
+    """As a container's status shows it."""
+    if not isolated:
+        user, group, groups = os.geteuid(), os.getegid(), sorted(os.getgroups())
+    else:
+        user, group, groups = identity(pod, container)
+    return ContainerUser(
+        linux=LinuxContainerUser(uid=user, gid=group, supplemental_groups=[*dict.fromkeys([group, *groups])])
+    )
+
+
+def sysctls_of(pod: Pod) -> dict[str, str]:
+    """Those that a namespace of the Pod has for itself."""
+    _, whole = contexts(pod, Container(name=""))
+    return {each.name: each.value for each in whole.sysctls if _IPC_SYSCTLS.fullmatch(each.name)}
+
+
+# What cannot be applied
+
+
+def refusals(pod: Pod, container: Container, *, isolated: bool) -> Iterator[tuple[str, str]]:
+    """Fields that ask for what this runtime cannot do here, each with why."""
+    own, whole = contexts(pod, container)
+    mine, shared = f"spec.containers[{container.name}].securityContext", "spec.securityContext"
+    for field, context in ((mine, own), (shared, whole)):
+        options: Any = context
+        if options.se_linux_options is not None and msgspec.to_builtins(options.se_linux_options):
+            yield f"{field}.seLinuxOptions", "the process runtime sets no SELinux labels"
+        if options.app_armor_profile is not None and options.app_armor_profile.type != "Unconfined":
+            yield f"{field}.appArmorProfile", "the process runtime sets no AppArmor profiles"
+        if options.windows_options is not None:
+            yield f"{field}.windowsOptions", "this is not Windows"
+        profile = options.seccomp_profile
+        if profile is not None and profile.type == "Localhost":
+            yield f"{field}.seccompProfile", "the process runtime has no profiles but RuntimeDefault and Unconfined"
+        if profile is not None and profile.type == "RuntimeDefault" and default_filter(()) is None:
+            yield f"{field}.seccompProfile", f"the process runtime has no filter for {platform.machine()}"
+    unknown = _unknown_capabilities(own)
+    if unknown:
+        yield f"{mine}.capabilities.add", f"unknown capability {unknown[0]}"
+    for each in whole.sysctls:
+        if pod.spec.host_ipc or not isolated or not _IPC_SYSCTLS.fullmatch(each.name):
+            yield f"{shared}.sysctls[{each.name}]", "containers share this setting of the machine"
+    if not isolated:
+        yield from _refusals_without_isolation(pod, own, whole, mine)
+
+
+def _refusals_without_isolation(
+    pod: Pod, own: SecurityContext, whole: PodSecurityContext, mine: str
+) -> Iterator[tuple[str, str]]:
+    cannot = "this takes root and namespaces, which the node does not have"
+    user, group = _first(own.run_as_user, whole.run_as_user, None), _first(own.run_as_group, whole.run_as_group, None)
+    if user is not None and user != os.geteuid():
+        yield f"{mine}.runAsUser", f"containers run as user {os.geteuid()}: {cannot}"
+    if group is not None and group != os.getegid():
+        yield f"{mine}.runAsGroup", f"containers run as group {os.getegid()}: {cannot}"
+    mine_already = {os.getegid(), *os.getgroups()}
+    if whole.fs_group is not None and whole.fs_group not in mine_already:
+        yield "spec.securityContext.fsGroup", cannot
+    if not mine_already.issuperset(whole.supplemental_groups):
+        yield "spec.securityContext.supplementalGroups", cannot
+    if own.privileged:
+        yield f"{mine}.privileged", cannot
+    if own.read_only_root_filesystem:
+        yield f"{mine}.readOnlyRootFilesystem", cannot
+    if own.capabilities is not None and own.capabilities.add:
+        yield f"{mine}.capabilities.add", cannot
+    if pod.spec.host_users is False:
+        yield "spec.hostUsers", cannot
+
+
+def _refuse_root(pod: Pod, container: Container) -> None:
+    """A `StartError` if it would run as root and must not."""
+    own, whole = contexts(pod, container)
+    if not _first(own.run_as_non_root, whole.run_as_non_root, None):
+        return
+    asked = _first(own.run_as_user, whole.run_as_user, None)
+    if asked == 0 or (asked is None and os.geteuid() == 0):
+        known = pod.metadata
+        whose = f'(pod: "{known.name}_{known.namespace}({known.uid})", container: {container.name})'
+        text = "container's runAsUser breaks non-root policy" if asked == 0 else _AS_ROOT
+        raise StartError("CreateContainerConfigError", f"{text} {whose}")
+
+
+def _capabilities(own: SecurityContext) -> frozenset[str]:
+    """Dropping all comes first, then what is added, then what is dropped by name: as container runtimes do."""
+    if own.capabilities is None:
+        return DEFAULT_CAPABILITIES
+    add, drop = _names(own.capabilities.add), _names(own.capabilities.drop)
+    base = ALL_CAPABILITIES if "ALL" in add else frozenset() if "ALL" in drop else DEFAULT_CAPABILITIES
+    return (base | (add & ALL_CAPABILITIES)) - (drop - {"ALL"})
+
+
+def _unknown_capabilities(own: SecurityContext) -> list[str]:
+    added = _names([] if own.capabilities is None else own.capabilities.add)
+    return sorted(added - ALL_CAPABILITIES - {"ALL"})
+
+
+def _names(given: list[str]) -> frozenset[str]:
+    return frozenset(each.upper().removeprefix("CAP_") for each in given)
+
+
+def _first(*choices: Any) -> Any:
+    """The first that is said; the last one counts in any case."""
+    return next((each for each in choices[:-1] if each is not None), choices[-1])

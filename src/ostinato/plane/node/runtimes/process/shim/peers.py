@@ -1,0 +1,42 @@
+"""The sockets of a keeper: in its own directory, for processes of the node's user alone. Part of the shim."""
+
+from __future__ import annotations
+
+import os
+import socket
+import struct
+from contextlib import suppress
+
+_CREDENTIALS = struct.Struct("3i")  # pid, uid, gid
+
+
+def listen(name: str) -> socket.socket:
+    """Listen at a name in the present directory."""
+    with suppress(FileNotFoundError):
+        os.unlink(name)
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(name)
+    os.chmod(name, 0o600)
+    listener.listen(8)
+    listener.settimeout(0)
+    return listener
+
+
+def accept(listener: socket.socket) -> socket.socket | None:
+    """The next connection; None if there is none, or it is of another user's process."""
+    try:
+        accepted, _ = listener.accept()
+    except OSError:
+        return None
+    if not _is_ours(accepted):
+        accepted.close()
+        return None
+    accepted.settimeout(0)
+    return accepted
+
+
+def _is_ours(connection: socket.socket) -> bool:
+    if not hasattr(socket, "SO_PEERCRED"):
+        return True  # the directory lets in no other user
+    _, uid, _ = _CREDENTIALS.unpack(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))
+    return bool(uid == os.geteuid())

@@ -1,0 +1,218 @@
+"""A container's own root file system, in a mount namespace of its own. Part of the shim.
+
+The root is a layer of the container's own, to which it may write, over a template with a few files of /etc. Into it are
+mounted: the machine's programs and libraries, and the directories that the node exposes, read-only and without setuid
+and devices; a new /proc; /sys, read-only; a /dev with a few devices; then the Pod's volumes. Nothing else of the
+machine is there: neither the node's state, nor other Pods' files, nor home directories.
+
+- Sources are copied as mounts before the root is exchanged, volumes by descriptor. Targets are resolved after it, so no
+  link leads out of the container's root.
+- Device files work nowhere but in /dev, unless the container is privileged.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from contextlib import suppress
+from typing import Any
+
+from shim import kernel  # type: ignore[import-not-found]
+from subpaths import open_subpath  # type: ignore[import-not-found]
+
+_DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
+_OWN = frozenset({"pts", "shm", "mqueue", "console", "fd", "stdin", "stdout", "stderr", "ptmx"})
+_LINKS = {"fd": "/proc/self/fd", "stdin": "fd/0", "stdout": "fd/1", "stderr": "fd/2", "ptmx": "pts/ptmx"}
+_MASKED = (
+    *("/proc/asound", "/proc/acpi", "/proc/interrupts", "/proc/kcore", "/proc/keys", "/proc/latency_stats"),
+    *("/proc/timer_list", "/proc/timer_stats", "/proc/sched_debug", "/proc/scsi", "/sys/firmware"),
+    "/sys/devices/virtual/powercap",
+)
+_READ_ONLY = ("/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger")
+_SAFE = kernel.NO_SUID | kernel.NO_DEVICES
+_INERT = _SAFE | kernel.NO_EXEC
+
+
+def enter(plan: dict[str, Any], binds: list[tuple[str, str, str, bool]]) -> None:
+    """Have this process, and those that it starts, see the container's root alone.
+
+    `binds`: volume, subPath, target, and whether it is read-only. An `OSError` names what could not be mounted.
+    """
+    privileged, users = plan["privileged"], plan["users"]
+    no_devices = 0 if privileged else kernel.NO_DEVICES
+    volumes = [(target, _volume(source, part, target, read_only, plan)) for source, part, target, read_only in binds]
+    kernel.unshare(plan["unshare"] | kernel.NEW_MOUNT, "namespaces")
+    kernel.make_mounts_private()
+    trees = [(path, _tree(path, kernel.READ_ONLY | _SAFE)) for path in plan["visible"] if _is_directory(path)]
+    copied = {path: _read(path) for path in plan["copied"]}
+    system = _tree("/sys", _INERT | (0 if privileged else kernel.READ_ONLY), recursive=privileged)
+    devices, device_links = _devices(privileged)
+    shared_memory = _tree(plan["shared_memory"], _INERT, users=users)
+    _mount_root(plan, no_devices)
+    os.chdir(plan["root"])
+    kernel.pivot_here()
+    for path, content in copied.items():
+        with open(path, "wb") as file:
+            file.write(content)
+    for path, tree in trees:
+        _attach(tree, path)
+    for path in plan["hidden"]:
+        if os.path.isdir(path):
+            kernel.mount("tmpfs", path, kernel.READ_ONLY | _INERT, "size=0")
+    kernel.mount("proc", "/proc", _INERT)
+    _attach(system, "/sys")
+    _fill_dev(devices, device_links, shared_memory)
+    if not privileged and not plan["unmasked"]:
+        _mask()
+    _make_home(plan)
+    for target, tree in volumes:
+        _attach(tree, target)
+    if plan["hostname"] is not None:
+        kernel.set_host_name(plan["hostname"])
+    for name, value in plan["sysctls"].items():
+        _set(name, value)
+    if not privileged and not plan["unmasked"]:
+        for path in _READ_ONLY:
+            if os.path.exists(path):
+                _attach(_tree(path, kernel.READ_ONLY | _INERT), path, own=True)
+    with suppress(OSError):  # if it is not there, changing to it says why
+        os.makedirs(plan["directory"], exist_ok=True)
+    if plan["read_only"]:
+        here = os.open("/", os.O_PATH | os.O_CLOEXEC)
+        kernel.set_attributes(here, kernel.READ_ONLY, "readOnlyRootFilesystem", recursive=False)
+        os.close(here)
+
+
+# Sources, before the root is exchanged
+
+
+def _tree(path: str, flags: int, recursive: bool = True, users: int | None = None) -> int:
+    tree: int = kernel.clone_tree(path, recursive)
+    kernel.set_attributes(tree, flags, path, recursive, users)
+    return tree
+
+
+def _volume(source: str, part: str, target: str, read_only: bool, plan: dict[str, Any]) -> int:
+    try:
+        found = open_subpath(source, part)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, f"mountPath {target}") from None
+    try:
+        tree: int = kernel.clone_tree(found, recursive=True)
+    finally:
+        os.close(found)
+    flags = (kernel.READ_ONLY if read_only else 0) | (0 if plan["privileged"] else kernel.NO_DEVICES)
+    kernel.set_attributes(tree, flags, f"mountPath {target}", user_namespace=plan["users"])
+    return tree
+
+
+def _mount_root(plan: dict[str, Any], flags: int) -> None:
+    """Mount the container's own writable layer over the template; where layers cannot be mounted, a copy of that."""
+    root = plan["root"]
+    if plan["users"] is None:
+        layers = {
+            "lowerdir": plan["template"],
+            "upperdir": f"{plan['layer']}/upper",
+            "workdir": f"{plan['layer']}/work",
+        }
+        os.mkdir(layers["upperdir"])
+        os.mkdir(layers["workdir"])
+        options = ",".join(f"{name}={_escaped(path)}" for name, path in layers.items())
+        with suppress(OSError):  # the state directory may lie on such layers itself
+            kernel.mount("overlay", root, flags, options)
+            return
+    shutil.copytree(plan["template"], root, symlinks=True, dirs_exist_ok=True)
+    kernel.attach_tree(_tree(root, flags, recursive=False, users=plan["users"]), root, "/")
+
+
+def _escaped(path: str) -> str:
+    return path.replace("\\", "\\\\").replace(",", "\\,").replace(":", "\\:")
+
+
+def _read(path: str) -> bytes:
+    """Empty if there is no such file."""
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError:
+        return b""
+
+
+def _is_directory(path: str) -> bool:
+    """Whether one is there that is not a link."""
+    return os.path.isdir(path) and not os.path.islink(path)
+
+
+def _devices(privileged: bool) -> tuple[dict[str, int], dict[str, str]]:
+    """Copies of devices by their names below /dev, and links: all of them for the privileged, else the harmless."""
+    if not privileged:
+        there = [name for name in _DEVICES if os.path.exists(f"/dev/{name}")]
+        return {name: _tree(f"/dev/{name}", kernel.NO_SUID | kernel.NO_EXEC) for name in there}, _LINKS
+    names = [name for name in os.listdir("/dev") if name not in _OWN]
+    links = {name: os.readlink(f"/dev/{name}") for name in names if os.path.islink(f"/dev/{name}")}
+    return {name: _tree(f"/dev/{name}", 0) for name in names if name not in links}, _LINKS | links
+
+
+# Targets, in the container's root
+
+
+def _attach(tree: int, target: str, own: bool = False) -> None:
+    """Mount a copy at a path, which is made. `own`: a part of /proc that this module mounts itself."""
+    if stat.S_ISDIR(os.fstat(tree).st_mode):
+        os.makedirs(target, exist_ok=True)
+    else:
+        _make_parents(target)
+        with suppress(FileExistsError):
+            os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o644))
+    place = os.open(target, os.O_PATH | os.O_CLOEXEC)
+    try:
+        really = os.readlink(f"/proc/self/fd/{place}") if os.path.isdir("/proc/self") else target
+        if not own and f"{really}/".startswith("/proc/"):
+            raise OSError(1, "nothing can be mounted in /proc", f"mountPath {target}")
+        kernel.attach_tree(tree, place, f"mountPath {target}")
+    finally:
+        os.close(place)
+        os.close(tree)
+
+
+def _make_parents(path: str) -> None:
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+
+
+def _mask() -> None:
+    """Hide what tells of the machine, or lets it be changed."""
+    for path in _MASKED:
+        if os.path.isdir(path):
+            kernel.mount("tmpfs", path, kernel.READ_ONLY | _INERT, "size=0")
+        elif os.path.exists(path):
+            _attach(_tree("/dev/null", kernel.NO_SUID | kernel.NO_EXEC), path, own=True)
+
+
+def _fill_dev(devices: dict[str, int], links: dict[str, str], shared_memory: int) -> None:
+    kernel.mount("tmpfs", "/dev", _INERT, "mode=755,size=1m")
+    for name, tree in devices.items():
+        _attach(tree, f"/dev/{name}")
+    for name, to in links.items():
+        os.symlink(to, f"/dev/{name}")
+    for name in ("pts", "shm", "mqueue"):
+        os.mkdir(f"/dev/{name}")
+    kernel.mount("devpts", "/dev/pts", kernel.NO_SUID | kernel.NO_EXEC, "newinstance,ptmxmode=0666,mode=0620")
+    with suppress(OSError):  # a kernel without message queues
+        kernel.mount("mqueue", "/dev/mqueue", _INERT)
+    _attach(shared_memory, "/dev/shm")  # noqa: S108
+
+
+def _make_home(plan: dict[str, Any]) -> None:
+    user, group = plan["owner"]
+    os.makedirs(plan["home"], exist_ok=True)
+    os.chown(plan["home"], user, group)
+    os.chmod(plan["home"], 0o700)
+
+
+def _set(name: str, value: str) -> None:
+    try:
+        with open(f"/proc/sys/{name.replace('.', '/')}", "w") as file:
+            file.write(value)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, f"sysctl {name}") from None
