@@ -30,6 +30,7 @@ from ostinato.server.store.index import Entry, Index
 from ostinato.server.verbs import write
 from ostinato.world import World
 
+KUBELET_CLIENT = "kube-apiserver-kubelet-client"  # as whom the server asks the agents of nodes
 SERVICE_ADDRESS = "10.0.0.1"  # of the Service `kubernetes`: the first of the service range
 
 _MANAGER = "kube-apiserver"
@@ -39,13 +40,14 @@ _FLOW_MANAGER = "api-priority-and-fairness-config-producer-v1"
 
 
 async def bootstrap(
-    world: World, index: Index, registry: Registry, address: str, port: int, *, tracks_tokens: bool
+    world: World, index: Index, registry: Registry, address: str, port: int, *, tracks_tokens: bool, asks_kubelets: bool
 ) -> None:
     """Bring into being what is missing. `address` and `port` are where clients reach the server."""
     kinds = {resource.gvk: resource for resource in registry if resource.collection is not None}
     writes = []
     tracking = [_tracking(world)] if tracks_tokens else []
-    for obj in [*_table(), *_self(address, port), *tracking, *local_services()]:
+    rights = [_kubelet_client()] if asks_kubelets else []
+    for obj in [*_table(), *_self(address, port), *tracking, *rights, *local_services()]:
         resource = kinds[GroupVersion.parse(obj["apiVersion"]).kind(obj["kind"])]
         write_ = _write(world, index, resource, obj)
         if write_ is not None:
@@ -144,6 +146,20 @@ def _tracking(world: World) -> Json:
         "kind": "ConfigMap",
         "metadata": {"name": "kube-apiserver-legacy-service-account-token-tracking", "namespace": "kube-system"},
         "data": {"since": world.clock.now().date().isoformat()},
+    }
+
+
+def _kubelet_client() -> Json:
+    """What the server itself may do with kubelets; each asks the server about it."""
+    role = "system:kubelet-api-admin"
+    about = {"labels": {"kubernetes.io/bootstrapping": "rbac-defaults"}}
+    about["annotations"] = {"rbac.authorization.kubernetes.io/autoupdate": "true"}
+    return {
+        "apiVersion": f"{roles.GROUP}/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": "ostinato:kubelet-api-admin", **about},
+        "roleRef": {"apiGroup": roles.GROUP, "kind": "ClusterRole", "name": role},
+        "subjects": [{"apiGroup": roles.GROUP, "kind": "User", "name": KUBELET_CLIENT}],
     }
 
 

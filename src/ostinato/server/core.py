@@ -23,6 +23,7 @@ from ostinato.server.admission import Admission
 from ostinato.server.admission.materials import Materials
 from ostinato.server.admission.plugins import plugins
 from ostinato.server.admission.settings import AdmissionSettings
+from ostinato.server.backends.addresses import AddressGuard
 from ostinato.server.bootstrap import bootstrap, rules_of
 from ostinato.server.dispatch import not_found, verb_of
 from ostinato.server.expiry import Expiry
@@ -38,6 +39,7 @@ from ostinato.server.store.index import Index, Log, StoreFailed
 from ostinato.server.verbs import pod_handlers, proxy
 from ostinato.server.verbs.context import Context
 from ostinato.server.verbs.get import get, get_at_once
+from ostinato.server.verbs.proxy import api_servers
 from ostinato.server.verbs.review import install_reviews
 from ostinato.server.verbs.token_request import install_tokens
 from ostinato.server.warning import warning_headers
@@ -78,7 +80,8 @@ class Server:
         self.admission = Admission(plugins(Materials(world, self.registry, self.authorizer, self.webhooks, admission)))
         self.nodes = Nodes()
         pod_handlers.install(self.registry, self.nodes, self.authorizer)
-        proxy.install(self.registry, self.nodes, world)
+        self.guard = AddressGuard(lambda: api_servers(self.registry))
+        proxy.install(self.registry, self.nodes, self.guard, world)
         flow_schemas.install(self.registry, self.index, world)
         events = self.registry.get("", "v1", "events")
         assert events is not None
@@ -91,12 +94,17 @@ class Server:
         self._definitions.settle = self._settle_definitions
         self._builtin_groups = frozenset(resource.gvr.group for resource in self.registry)
 
-    async def start(self, address: str = "127.0.0.1", port: int = 6443, *, tracks_tokens: bool = False) -> None:
+    async def start(
+        self, address: str = "127.0.0.1", port: int = 6443, *, tracks_tokens: bool = False, asks_kubelets: bool = False
+    ) -> None:
         """Bring into being what every cluster has. `address` and `port` are where clients reach the server.
 
         `tracks_tokens`: note since when tokens of Secrets are watched, in a ConfigMap, for kube-controller-manager.
+        `asks_kubelets`: give this server's own user the right to ask the agents of nodes.
         """
-        await bootstrap(self.world, self.index, self.registry, address, port, tracks_tokens=tracks_tokens)
+        self.guard.serve(port)
+        about = {"tracks_tokens": tracks_tokens, "asks_kubelets": asks_kubelets}
+        await bootstrap(self.world, self.index, self.registry, address, port, **about)
         await self._settle_definitions()
         self._expiry.start()
         self.index.forget()  # nobody has seen anything yet that a watch could go on from

@@ -39,6 +39,14 @@ class InProcessWebSocket:
             self._to_client.end()
 
 
+async def give_up(answer: Upgrade) -> None:
+    """Let an upgrade that nobody takes release what it holds."""
+    incoming, outgoing = Inbox(), Inbox()
+    incoming.end()
+    outgoing.drop()
+    await answer.serve(_ServersEnd(incoming, outgoing))
+
+
 class _ServersEnd:
     """A `Socket`."""
 

@@ -6,15 +6,28 @@ An agent answers requests for the paths of a kubelet: `/containerLogs/NAMESPACE/
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Awaitable, Callable
+from typing import Protocol
 
 from ostinato.api.errors import InternalError
 from ostinato.server.request import Answer, Request
 from ostinato.server.resources.strategy import Json
 
+# What an agent in this process is told of a client: how it wants to be answered, not who it is.
+_FOR_AGENTS = ("accept", "connection", "sec-websocket-protocol", "upgrade", "x-stream-protocol-version")
+
 Endpoint = Callable[[Request], Awaitable[Answer]]
-Remote = Callable[[Json, Request], Awaitable[Answer]]
-"""Asks the agent of a node that is somewhere else. An OSError says that there is nobody."""
+
+
+class Remote(Protocol):
+    """The way to the agents of nodes that are somewhere else."""
+
+    async def ask(self, node: Json, request: Request) -> Answer:
+        """The answer of an agent to a request of this server's own. An OSError says that there is nobody."""
+
+    def tls(self) -> ssl.SSLContext:
+        """With what agents are shown that it is this server who asks."""
 
 
 class Nodes:
@@ -38,6 +51,13 @@ class Nodes:
         if self.remote is None:
             raise InternalError.of(f"no node agent answers for node {name}")
         try:
-            return await self.remote(node, request)
+            return await self.remote.ask(node, request)
         except OSError as error:
             raise InternalError.of(f"no node agent answers for node {name}: {error}") from None
+
+    async def forward(self, name: str, request: Request, path: str) -> Answer:
+        """The answer of an agent in this process to a client's request, the path of which ends with `path`."""
+        headers = {each: request.headers[each] for each in _FOR_AGENTS if each in request.headers}
+        asked = Request(request.method, path, request.query_string, headers)
+        asked.repeated = {each: request.repeated[each] for each in _FOR_AGENTS if each in request.repeated}
+        return await self._here[name](asked)

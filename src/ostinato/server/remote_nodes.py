@@ -3,8 +3,10 @@
 Every kubelet speaks SPDY for what goes both ways. A client that speaks SPDY too is passed through; one that speaks the
 channels of a WebSocket is translated here.
 
-A kubelet's certificate is not verified, as a kube-apiserver does not unless it is told whose it should be: most sign
-their own. The kubelet does verify ours.
+A node's status says where its agent listens, so whoever writes it chooses whom this server asks. Addresses are
+resolved and checked before they are dialed (`backends.addresses`). Where the TLS settings ask for a certificate, it has
+to be that of the node, `system:node:NAME`; a kubelet that signs its own cannot be verified. The kubelet does verify
+ours.
 """
 
 from __future__ import annotations
@@ -14,11 +16,16 @@ import contextlib
 import itertools
 import ssl
 from collections.abc import AsyncIterator, Callable, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
+from ostinato.api.errors import Unknown
+from ostinato.api.quoting import quote
+from ostinato.server.backends.addresses import AddressError, AddressGuard
+from ostinato.server.backends.answer import Head, body_of, read_head
+from ostinato.server.backends.forwarding import Backend, connect
+from ostinato.server.backends.tls_stream import TlsStream
 from ostinato.server.http.head import clean
 from ostinato.server.options import boolean
-from ostinato.server.remote_answer import Head, body_of, read_head
 from ostinato.server.request import Answer, Request, Response, Socket, Stream, Upgrade
 from ostinato.server.resources.strategy import Json
 from ostinato.server.streaming import channels, ports
@@ -26,7 +33,6 @@ from ostinato.server.streaming.ports import SpdyLink
 from ostinato.server.streaming.session import Command, Session
 from ostinato.server.streaming.spdy import SpdyConnection
 from ostinato.server.streaming.spdy_command import PROTOCOLS, SPDY, SpdySession
-from ostinato.server.tls_stream import TlsStream
 from ostinato.world import Clock
 
 _PATIENCE: Final = 10.0  # seconds to connect
@@ -36,34 +42,42 @@ _PIECE: Final = 1 << 15
 _VERSIONS: Final = "x-stream-protocol-version"
 
 
-Where = Sequence[tuple[str, int]]
-"""Hosts and ports, of which any may answer."""
+class Where(NamedTuple):
+    """The agent of a node: hosts and ports, of which any may answer."""
+
+    node: str
+    hosts: Sequence[tuple[str, int]]
 
 
 class RemoteNodes:
     """See `ostinato.server.nodes.Remote`."""
 
-    def __init__(self, clock: Clock, context: Callable[[], ssl.SSLContext]) -> None:
+    def __init__(self, clock: Clock, context: Callable[[], ssl.SSLContext], guard: AddressGuard) -> None:
         """`context`: makes the one with which agents are asked; called when it is first needed."""
         self._clock = clock
         self._make = context
+        self._guard = guard
         self._context: ssl.SSLContext | None = None
 
+    def tls(self) -> ssl.SSLContext:
+        if self._context is None:
+            self._context = self._make()
+        return self._context
+
     async def ask(self, node: Json, request: Request) -> Answer:
-        where = addresses_of(node)
+        where = Where(node["metadata"]["name"], addresses_of(node))
         if request.headers.get("upgrade"):
             return await self._upgrade(where, request)
         connection = await self._connect(where)
         try:
             head = await self._send(connection, request, [])
+            if 100 <= head.status < 200 or 300 <= head.status < 400:  # a node does not send this server elsewhere
+                url = f"https://{connection.host}{request.path}"
+                raise Unknown.of(f"{request.method.title()} {quote(url)}: redirects forbidden")
             if request.path.startswith("/containerLogs/") and head.status == 200:
                 chunks = _log(connection, head)
                 return Stream(200, chunks, head.headers.get("content-type", "text/plain"), patient=True)
-            body = b""
-            async for chunk in body_of(connection.stream, head):
-                body += chunk
-                if len(body) > _MOST_BODY:
-                    raise OSError(f"{connection.host} answers with more than {_MOST_BODY} bytes")
+            body = await _whole(connection, head)
         except BaseException:
             connection.close()
             raise
@@ -87,8 +101,10 @@ class RemoteNodes:
         try:
             wanted = [("Upgrade", SPDY), *(("X-Stream-Protocol-Version", version) for version in versions)]
             head = await self._send(connection, request, wanted)
+            if head.status < 400 and not _switches(head):
+                raise Unknown.of(f"invalid upgrade response: status code {head.status}")
             if head.status != 101:
-                body = b"".join([chunk async for chunk in body_of(connection.stream, head)])
+                body = await _whole(connection, head)
                 connection.close()
                 return Response(head.status, body, head.headers.get("content-type", "text/plain"))
         except BaseException:
@@ -112,18 +128,21 @@ class RemoteNodes:
 
     async def _connect(self, where: Where) -> RemoteSocket:
         """To the first address that answers; the OSError of the last if none does."""
-        if self._context is None:
-            self._context = self._make()
         failure = OSError("it has no address")
-        for host, port in where:
+        for host, port in where.hosts:
             try:
-                async with self._clock.timeout(_PATIENCE):
-                    return RemoteSocket(host, await TlsStream.to(host, port, self._context))
-            except TimeoutError:
-                failure = OSError(f"{host}:{port} does not answer")
+                addresses = await self._guard.resolve(host, port, local=True)
+                return await self._connect_to(Backend(addresses, port, host, self.tls(), where.node))
+            except AddressError as error:
+                failure = OSError(f"{host}:{port}: {error}")
             except OSError as error:
-                failure = OSError(f"{host}:{port}: {error.strerror or error}")
+                failure = error
         raise failure
+
+    async def _connect_to(self, backend: Backend) -> RemoteSocket:
+        stream = await connect(backend, self._clock, _PATIENCE)
+        assert isinstance(stream, TlsStream)
+        return RemoteSocket(backend.host, stream)
 
     async def _send(self, connection: RemoteSocket, request: Request, more: Sequence[tuple[str, str]]) -> Head:
         target = f"{request.path}?{request.query_string}" if request.query_string else request.path
@@ -160,7 +179,7 @@ class RemoteSocket:
         self.stream.close()
 
 
-def addresses_of(node: Json) -> Where:
+def addresses_of(node: Json) -> Sequence[tuple[str, int]]:
     """Where the agent of a node may listen; an OSError if the node does not say."""
     status = node.get("status") or {}
     endpoint = (status.get("daemonEndpoints") or {}).get("kubeletEndpoint") or {}
@@ -170,6 +189,19 @@ def addresses_of(node: Json) -> Where:
     if not hosts or not port:
         raise OSError("its status names no address and port of an agent")
     return [(host, port) for host in hosts]
+
+
+async def _whole(connection: RemoteSocket, head: Head) -> bytes:
+    body = bytearray()
+    async for chunk in body_of(connection.stream, head):
+        body += chunk
+        if len(body) > _MOST_BODY:
+            raise OSError(f"{connection.host} answers with more than {_MOST_BODY} bytes")
+    return bytes(body)
+
+
+def _switches(head: Head) -> bool:
+    return head.status == 101 and head.headers.get("upgrade", "").lower() == SPDY.lower()
 
 
 async def _log(connection: RemoteSocket, head: Head) -> AsyncIterator[bytes]:

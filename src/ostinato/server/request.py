@@ -191,10 +191,11 @@ class Response:
 class Stream:
     """An answer that goes on: each chunk is sent as soon as it is there.
 
-    `patient`: its reader may take a break of any length, as people do who page through a log.
+    - `patient`: its reader may take a break of any length, as people do who page through a log.
+    - `length`: the bytes of all chunks, if they are known before. A ConnectionError from `chunks` says that fewer came.
     """
 
-    __slots__ = ("chunks", "content_type", "headers", "patient", "status")
+    __slots__ = ("chunks", "content_type", "headers", "length", "patient", "status")
 
     def __init__(
         self,
@@ -204,12 +205,14 @@ class Stream:
         headers: Sequence[tuple[str, str]] = (),
         *,
         patient: bool = False,
+        length: int | None = None,
     ) -> None:
         self.status = status
         self.chunks = chunks
         self.content_type = content_type
         self.headers = headers
         self.patient = patient
+        self.length = length
 
 
 class Socket(Protocol):
@@ -228,9 +231,10 @@ class Upgrade:
     - `protocol`: what the connection speaks from now on: "websocket", "SPDY/3.1".
     - `subprotocol`: what of that; "" if nothing was offered.
     - `text`: messages of a WebSocket are text.
+    - `head`: the head to send as it is, of a connection that is passed through; its bytes go both ways untouched.
     """
 
-    __slots__ = ("content_type", "headers", "protocol", "serve", "status", "subprotocol", "text")
+    __slots__ = ("content_type", "head", "headers", "protocol", "serve", "status", "subprotocol", "text")
 
     def __init__(
         self,
@@ -239,14 +243,22 @@ class Upgrade:
         subprotocol: str = "",
         *,
         text: bool = False,
+        head: bytes | None = None,
+        status: int = 101,
     ) -> None:
         self.serve = serve
         self.protocol = protocol
         self.subprotocol = subprotocol
         self.text = text
-        self.status = 101
+        self.head = head
+        self.status = status
         self.content_type = ""
         self.headers: Sequence[tuple[str, str]] = ()
+
+    @property
+    def has_messages(self) -> bool:
+        """Whether it carries messages of a WebSocket, and not just bytes."""
+        return self.protocol == "websocket" and self.head is None
 
 
 Answer = Response | Stream | Upgrade

@@ -17,6 +17,8 @@ from ostinato.server.access.authentication.settings import AuthenticationSetting
 from ostinato.server.access.authority import Authority
 from ostinato.server.access.kubeconfig import write_kubeconfig
 from ostinato.server.admission.settings import AdmissionSettings
+from ostinato.server.backends.addresses import AddressGuard
+from ostinato.server.bootstrap import KUBELET_CLIENT
 from ostinato.server.core import Server
 from ostinato.server.http import HttpServer
 from ostinato.server.http.client_certificates import RequestingContext
@@ -79,12 +81,12 @@ class Standalone:
             authority = Authority(self._world, settings.state)
             context = _context(authority, self._hosts)
             self.core = self._server()
-            self.core.nodes.remote = _remote_nodes(self._world, authority)
+            self.core.nodes.remote = _remote_nodes(self._world, authority, self.core.guard)
             self._http = HttpServer(self.core, context)
             await self._http.bind(settings.host, settings.port)
             host = "127.0.0.1" if settings.host in _ANY else settings.host
             self.url = f"https://{f'[{host}]' if ':' in host else host}:{self._http.port}"
-            await self.core.start(_address(host), self._http.port, tracks_tokens=True)
+            await self.core.start(_address(host), self._http.port, tracks_tokens=True, asks_kubelets=True)
             self._write_kubeconfig(authority)
             await self._http.listen()
             self._renewal = asyncio.get_running_loop().create_task(
@@ -186,18 +188,22 @@ def _address(host: str) -> str:
         return "127.0.0.1"
 
 
-def _remote_nodes(world: World, authority: Authority) -> Remote:
-    """The way to agents on other machines, to whom the server shows that it is one."""
+def _remote_nodes(world: World, authority: Authority, guard: AddressGuard) -> Remote:
+    """The way to agents on other machines.
+
+    The server shows them a certificate that is worth nothing but their own API (`KUBELET_CLIENT`): an address in a
+    node's status may lead anywhere.
+    """
 
     def context() -> ssl.SSLContext:
-        pair = authority.client("apiserver-kubelet-client", "kube-apiserver-kubelet-client", ["system:masters"])
+        pair = authority.client("apiserver-kubelet-client", KUBELET_CLIENT, [])
         made = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         made.check_hostname = False
         made.verify_mode = ssl.CERT_NONE  # see `remote_nodes`
         made.load_cert_chain(pair.certificate, pair.key)
         return made
 
-    return RemoteNodes(world.clock, context).ask
+    return RemoteNodes(world.clock, context, guard)
 
 
 def _context(authority: Authority, hosts: list[str]) -> ssl.SSLContext:

@@ -26,7 +26,7 @@ from ostinato.client.transport.protocol import (
 from ostinato.client.transport.resending import LONGEST_WAIT, MOST_RETRIES, can_be_sent_again, wait_before_retry
 from ostinato.client.transport.warning import warning_texts
 from ostinato.server.core import Server
-from ostinato.server.in_process_socket import InProcessWebSocket
+from ostinato.server.in_process_socket import InProcessWebSocket, give_up
 from ostinato.server.request import Answer, Peer, Request, Response, Stream, Upgrade
 
 _PIECE = 1 << 16  # bytes of an answer that are handed over at a time, about
@@ -79,6 +79,10 @@ class InProcessTransport:
         wanted = [("Sec-WebSocket-Protocol", ", ".join(protocols)), ("Upgrade", "websocket"), ("Connection", "Upgrade")]
         answer = await self._ask(request._replace(headers=[*request.headers, *wanted]))
         if isinstance(answer, Upgrade):
+            if answer.head is not None:  # bytes that take a connection of their own
+                await give_up(answer)
+                message = f"{_what(request)}: connections through a proxy cannot be upgraded in one process; use HTTP"
+                raise UpgradeRefused(message, 501, {}, b"")
             socket = InProcessWebSocket(answer)
             self._sockets.add(socket)
             return socket

@@ -6,11 +6,12 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import msgspec
 import pytest
 from tests.unit.server.asking import Api, asking
 
 from ostinato.api.errors import ServiceUnavailable
-from ostinato.server.forwarding import Place, forward
+from ostinato.server.backends.forwarding import Backend, forward
 from ostinato.server.request import Answer, Request, Response, Stream
 from ostinato.world import World
 
@@ -61,7 +62,7 @@ async def test_a_node_in_this_process_is_asked_for_the_path_behind_the_proxy(api
 Peer = Callable[[bytes], bytes]
 
 
-def _with_peer(answer: Peer, test: Callable[[Place], Awaitable[None]]) -> None:
+def _with_peer(answer: Peer, test: Callable[[Backend], Awaitable[None]]) -> None:
     """Run a test against a peer that reads one request and answers it."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -72,7 +73,7 @@ def _with_peer(answer: Peer, test: Callable[[Place], Awaitable[None]]) -> None:
 
     async def run() -> None:
         async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
-            await test(Place("127.0.0.1", server.sockets[0].getsockname()[1]))
+            await test(Backend(["127.0.0.1"], server.sockets[0].getsockname()[1], "127.0.0.1"))
 
     asyncio.run(run())
 
@@ -90,11 +91,11 @@ def test_a_request_goes_on_with_its_body_and_without_credentials() -> None:
         head = b"HTTP/1.1 201 Created\r\nContent-Type: a/b\r\nX-Own: 1\r\nTransfer-Encoding: chunked\r\n\r\n"
         return head + b"2\r\nok\r\n0\r\n\r\n"
 
-    async def test(place: Place) -> None:
+    async def test(place: Backend) -> None:
         headers = {"authorization": "Bearer secret", "content-type": "c/d", "host": "me", "x-mine": "yes"}
         request = Request("POST", "/api/v1/proxy/a", "b=c", headers, body=b"hello")
         told = await forward(request, place, "/a", World.real().clock)
-        assert (told.status, told.content_type, list(told.headers)) == (201, "a/b", [("x-own", "1")])
+        assert (told.status, told.content_type, list(told.headers)) == (201, "a/b", [("X-Own", "1")])
         assert await _body(told) == b"ok"
 
     _with_peer(answer, test)
@@ -112,16 +113,16 @@ def test_a_redirection_leads_through_the_server_again(location: str, shown: str)
     def answer(request: bytes) -> bytes:
         return f"HTTP/1.1 302 Found\r\nLocation: {location}\r\nContent-Length: 0\r\n\r\n".encode()
 
-    async def test(place: Place) -> None:
+    async def test(place: Backend) -> None:
         told = await forward(Request("GET", "/x/proxy/here"), place, "/here", World.real().clock)
         assert await _body(told) == b""
-        assert dict(told.headers)["location"] == shown
+        assert dict(told.headers)["Location"] == shown
 
     _with_peer(answer, test)
 
 
 def test_who_does_not_answer_in_http_is_unavailable() -> None:
-    async def test(place: Place) -> None:
+    async def test(place: Backend) -> None:
         with pytest.raises(ServiceUnavailable, match="error trying to reach service"):
             await forward(Request("GET", "/x/proxy/"), place, "/", World.real().clock)
 
@@ -129,10 +130,12 @@ def test_who_does_not_answer_in_http_is_unavailable() -> None:
 
 
 def test_a_port_that_nobody_listens_at_is_named() -> None:
-    async def test(place: Place) -> None:
+    async def test(place: Backend) -> None:
         async with await asyncio.start_server(lambda *_: None, "127.0.0.1", 0) as server:
             closed = server.sockets[0].getsockname()[1]
         with pytest.raises(ServiceUnavailable, match=f"dial tcp 127.0.0.1:{closed}: connect: connection refused"):
-            await forward(Request("GET", "/x/proxy/"), place._replace(port=closed), "/", World.real().clock)
+            await forward(
+                Request("GET", "/x/proxy/"), msgspec.structs.replace(place, port=closed), "/", World.real().clock
+            )
 
     _with_peer(lambda _: b"", test)

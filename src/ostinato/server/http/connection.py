@@ -279,6 +279,9 @@ class Connection(asyncio.BufferedProtocol):
                 self._over = True
                 why = Timeout.of("request did not complete within the allotted timeout", 0)
                 await self._write(head, error_response(why))
+        except ConnectionError as error:  # a backend broke off in the midst of its answer: the client must see that
+            _logger.info("backend broke off: path=%s error=%s", head.path, error)
+            self._over = True
         except Exception:  # no answer can be given any more
             _logger.exception("%s %s", head.method, head.path)
             self._over = True
@@ -412,9 +415,12 @@ class Connection(asyncio.BufferedProtocol):
             await cast("Any", answer.chunks).aclose()
 
     async def _stream_chunks(self, head: Head, answer: Stream) -> None:
-        chunked = head.keep_alive  # an HTTP/1.0 client reads until the connection is closed
+        chunked = answer.length is None and not head.old  # such a client reads until the connection is closed
         lines = self._first_lines(head, answer)
-        lines.append(b"Transfer-Encoding: chunked\r\n\r\n" if chunked else b"\r\n")
+        if answer.length is not None:
+            lines.append(b"Content-Length: %d\r\n\r\n" % answer.length)
+        else:
+            lines.append(b"Transfer-Encoding: chunked\r\n\r\n" if chunked else b"\r\n")
         self._transport.write(b"".join(lines))
         try:
             async for data in answer.chunks:
@@ -424,6 +430,7 @@ class Connection(asyncio.BufferedProtocol):
                     await self._writable
         except asyncio.CancelledError:  # the client is gone, or the server stops
             self._over = True
+            chunked = chunked and not answer.patient  # a watch ends at any time; a log or a file was cut short
         if chunked and not self._lost:
             self._transport.write(LAST_CHUNK)
 
@@ -443,7 +450,7 @@ class Connection(asyncio.BufferedProtocol):
         except asyncio.CancelledError:  # the client is gone, or the server stops
             upgraded.leave()
             return
-        if answer.protocol == "websocket":  # closing at once could lose what is on its way
+        if answer.has_messages:  # closing at once could lose what is on its way
             self.deadline = self._clock.monotonic() + CLOSING_SECONDS
             await upgraded.say_goodbye()
 

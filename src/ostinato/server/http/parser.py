@@ -66,6 +66,7 @@ class Head(msgspec.Struct):
     method: str
     path: str  # as it came
     query: str
+    old: bool  # of HTTP/1.0, whose clients know no chunks
     # As the fields say:
     headers: Mapping[str, str]
     repeated: Mapping[str, list[str]]
@@ -94,6 +95,7 @@ def parse_head(data: bytes) -> Head:
         method.decode(),
         path,
         query,
+        old,
         told.headers,
         told.repeated,
         told.length,

@@ -20,7 +20,9 @@ Writable = Callable[[], "asyncio.Future[None] | None"]
 
 def switching(head: Head, answer: Upgrade) -> bytes:
     """The head that turns the connection into something else."""
-    if answer.protocol == "websocket":
+    if answer.head is not None:
+        return answer.head
+    if answer.has_messages:
         return websocket.handshake(head, answer.subprotocol)
     lines = [
         "HTTP/1.1 101 Switching Protocols",
@@ -38,7 +40,7 @@ class Upgraded:
         self._transport = transport
         self._writable = writable
         self._inbox = Inbox(drained=self._resume)
-        self._frames = websocket.FrameReader(self._inbox.put) if answer.protocol == "websocket" else None
+        self._frames = websocket.FrameReader(self._inbox.put) if answer.has_messages else None
         self._paused = False
         self._opcode = websocket.TEXT if answer.text else websocket.BINARY
 

@@ -1,21 +1,22 @@
 """proxy: a request through the server to a Pod, to one of the Pods behind a Service, or to the agent of a node.
 
-What is asked is named `NAME`, `NAME:PORT` or `SCHEME:NAME:PORT`. Addresses that mean this machine, or nobody in
-particular, are refused: the server would be asked in its own name. The Pods of a node in this process may have them.
-Admission is asked first, about the path alone, whether or not there is what is asked.
+What is asked is named `NAME`, `NAME:PORT` or `SCHEME:NAME:PORT`. Which addresses may be asked is said by
+`backends.addresses`; Pods of a node in this process may have the address of that node, loopback included. Admission is
+asked first, about the path alone, whether or not there is what is asked.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator
-from ipaddress import ip_address
 from typing import NamedTuple
 from urllib.parse import quote as quote_path
 from urllib.parse import unquote
 
-from ostinato.api.errors import BadRequest, InternalError, NotFound, ServiceUnavailable, Unknown
+from ostinato.api.errors import BadRequest, NotFound, ServiceUnavailable, Unknown
 from ostinato.api.quoting import quote
-from ostinato.server.forwarding import Place, forward
+from ostinato.server.backends.addresses import AddressError, AddressGuard
+from ostinato.server.backends.forwarding import Backend, forward, unverified
+from ostinato.server.backends.headers import is_upgrade
 from ostinato.server.nodes import Nodes
 from ostinato.server.options import refuse_dry_run
 from ostinato.server.remote_nodes import AGENT_ADDRESSES
@@ -31,9 +32,9 @@ _PORTS = {"": 80, "http": 80, "https": 443}
 _KUBELET = 10250
 
 
-def install(registry: Registry, nodes: Nodes, world: World) -> None:
+def install(registry: Registry, nodes: Nodes, guard: AddressGuard, world: World) -> None:
     """Let Pods, Services and nodes be asked through the server."""
-    proxy = _Proxy(registry, nodes, world)
+    proxy = _Proxy(registry, nodes, guard, world)
     for resource, answer in (
         (proxy.pods, proxy.to_pod),
         (proxy.services, proxy.to_service),
@@ -41,6 +42,17 @@ def install(registry: Registry, nodes: Nodes, world: World) -> None:
     ):
         for verb in _VERBS:
             resource.handlers["proxy", verb] = _handler(answer)
+
+
+def api_servers(registry: Registry) -> Iterator[tuple[str, int]]:
+    """Where the cluster's API servers are reached: behind the Service `kubernetes`, and at its own addresses."""
+    endpoints = _object(_resource(registry, "endpoints"), "default", "kubernetes") or {}
+    for subset in endpoints.get("subsets") or ():
+        for address in subset.get("addresses") or ():
+            yield from ((address["ip"], port["port"]) for port in subset.get("ports") or ())
+    spec = (_object(_resource(registry, "services"), "default", "kubernetes") or {}).get("spec") or {}
+    for address in spec.get("clusterIPs") or ():
+        yield from ((address, port["port"]) for port in spec.get("ports") or ())
 
 
 def _handler(
@@ -79,10 +91,11 @@ def _asked(context: Context) -> _Asked:
 
 
 class _Proxy:
-    def __init__(self, registry: Registry, nodes: Nodes, world: World) -> None:
+    def __init__(self, registry: Registry, nodes: Nodes, guard: AddressGuard, world: World) -> None:
         self.pods, self.services, self.nodes = (_resource(registry, name) for name in ("pods", "services", "nodes"))
         self._endpoints = _resource(registry, "endpoints")
         self._agents = nodes
+        self._guard = guard
         self._world = world
 
     async def to_pod(self, context: Context, asked: _Asked) -> Answer:
@@ -93,12 +106,22 @@ class _Proxy:
         declared = (port["containerPort"] for each in containers for port in (each.get("ports") or ())[:1])
         port = asked.port or str(next(declared, _PORTS[asked.scheme]))
         address = ((pod.get("status") or {}).get("podIPs") or [{}])[0].get("ip", "")
-        if not _is_unicast(address) and not self._is_here(pod, address):
-            raise BadRequest.of("address not allowed")
+        self._check(address, port, pod)
         return await self._forward(context, asked.scheme, address, port)
 
+    def _check(self, address: str, port: str, pod: Json) -> None:
+        try:
+            self._guard.check(address, int(port) if port.isdecimal() else 0, local=self._is_here(pod, address))
+        except AddressError as error:
+            raise BadRequest.of(str(error)) from None
+
     def _is_here(self, pod: Json, address: str) -> bool:
-        return bool(address) and self._agents.is_here(pod["spec"].get("nodeName", ""))
+        """Whether a Pod shares the address of its node, which is in this process: that may be loopback."""
+        name = pod["spec"].get("nodeName", "")
+        if not self._agents.is_here(name):
+            return False
+        node = _object(self.nodes, "", name) or {}
+        return any(each.get("address") == address for each in (node.get("status") or {}).get("addresses") or ())
 
     async def to_service(self, context: Context, asked: _Asked) -> Answer:
         namespace, port = context.route.namespace, asked.port
@@ -119,10 +142,11 @@ class _Proxy:
         places = list(self._places(endpoints, namespace, port))
         if not places:
             raise ServiceUnavailable.of(f"no endpoints available for service {quote(context.route.name)}")
-        address, number = places[self._world.rng.randrange(len(places))]
+        address, number, pod = places[self._world.rng.randrange(len(places))]
+        self._check(address, str(number), pod)
         return await self._forward(context, asked.scheme, address, str(number))
 
-    def _places(self, endpoints: Json, namespace: str, port: str) -> Iterator[tuple[str, int]]:
+    def _places(self, endpoints: Json, namespace: str, port: str) -> Iterator[tuple[str, int, Json]]:
         """Where a port is served; only by Pods that have the address that they are said to have."""
         for subset in endpoints["subsets"]:
             numbers = [each["port"] for each in subset.get("ports") or () if each.get("name", "") == port]
@@ -132,44 +156,42 @@ class _Proxy:
                 if pod is None or target.get("namespace") != namespace:
                     continue
                 if any(each.get("ip") == address["ip"] for each in (pod.get("status") or {}).get("podIPs") or ()):
-                    yield address["ip"], numbers[0]
+                    yield address["ip"], numbers[0], pod
 
     async def to_node(self, context: Context, asked: _Asked) -> Answer:
         node = _object(self.nodes, "", asked.name)
         if node is None:
             raise NotFound.of(self.nodes.group_resource, asked.name)
         if self._agents.is_here(asked.name):
-            return await self._ask_agent(context, node)
-        status = node.get("status") or {}
-        addresses = {each.get("type"): each.get("address", "") for each in reversed(status.get("addresses") or ())}
-        host = next((addresses[kind] for kind in AGENT_ADDRESSES if addresses.get(kind)), None)
-        if host is None:
-            known = " ".join(f"{{{each.get('type')} {each.get('address')}}}" for each in status.get("addresses") or ())
-            raise Unknown.of(f"no preferred addresses found; known addresses: [{known}]")
-        if not _is_unicast(host, names=True):
-            raise BadRequest.of("address not allowed")
-        agent = ((status.get("daemonEndpoints") or {}).get("kubeletEndpoint") or {}).get("Port") or _KUBELET
-        if asked.port in ("", str(agent)):
-            return await self._ask_agent(context, node)
-        return await self._forward(context, asked.scheme, host, asked.port)
-
-    async def _ask_agent(self, context: Context, node: Json) -> Answer:
-        path, request = _rest(context), context.request
-        if not path:
-            return _with_slash(request)
+            path = _rest(context)
+            if not path:
+                return _with_slash(context.request)
+            return await self._agents.forward(asked.name, context.request, path)
+        host, agent = _preferred(node)
+        port = asked.port or str(agent)
         try:
-            return await self._agents.ask(node, Request(request.method, path, request.query_string, request.headers))
-        except InternalError as error:
-            raise ServiceUnavailable.of(f"error trying to reach service: {error}") from None
+            addresses = await self._guard.resolve(host, int(port) if port.isdecimal() else 0)
+        except AddressError as error:
+            raise BadRequest.of(str(error)) from None
+        if port != str(agent):
+            return await self._forward(context, asked.scheme, addresses[0], port)
+        if self._agents.remote is None:
+            raise ServiceUnavailable.of(f"error trying to reach service: no node agent answers for node {asked.name}")
+        backend = Backend(addresses, agent, host, self._agents.remote.tls(), asked.name)
+        return await self._send(context, backend)
 
-    async def _forward(self, context: Context, scheme: str, host: str, port: str) -> Answer:
-        path, request = _rest(context), context.request
-        if not path:
-            return _with_slash(request)
+    async def _forward(self, context: Context, scheme: str, address: str, port: str) -> Answer:
         if not port.isdecimal() or int(port) > 65535:
             what = "invalid port" if port.isdecimal() else f"lookup tcp/{port}: unknown port"
             raise ServiceUnavailable.of(f"error trying to reach service: dial tcp: {what}")
-        return await forward(request, Place(host, int(port), scheme == "https"), path, self._world.clock)
+        tls = unverified() if scheme == "https" else None
+        return await self._send(context, Backend([address], int(port), address, tls))
+
+    async def _send(self, context: Context, backend: Backend) -> Answer:
+        path, request = _rest(context), context.request
+        if not path and not is_upgrade(request):
+            return _with_slash(request)
+        return await forward(request, backend, path or "/", self._world.clock)
 
 
 def _rest(context: Context) -> str:
@@ -186,14 +208,15 @@ def _with_slash(request: Request) -> Response:
     return Response(301, b"", "", [("Location", f"{request.path}/{query}")])
 
 
-def _is_unicast(address: str, *, names: bool = False) -> bool:
-    """Whether an address is of one other machine; with `names`, one that is no address may be the name of one."""
-    try:
-        parsed = ip_address(address)
-    except ValueError:
-        return names and bool(address) and address != "localhost"
-    nobody = parsed.is_unspecified or parsed.is_multicast or address == "255.255.255.255"
-    return not (nobody or parsed.is_loopback or parsed.is_link_local)
+def _preferred(node: Json) -> tuple[str, int]:
+    """The address of a node that is asked first, and the port of its agent."""
+    status = node.get("status") or {}
+    addresses = {each.get("type"): each.get("address", "") for each in reversed(status.get("addresses") or ())}
+    host = next((addresses[kind] for kind in AGENT_ADDRESSES if addresses.get(kind)), None)
+    if host is None:
+        known = " ".join(f"{{{each.get('type')} {each.get('address')}}}" for each in status.get("addresses") or ())
+        raise Unknown.of(f"no preferred addresses found; known addresses: [{known}]")
+    return host, ((status.get("daemonEndpoints") or {}).get("kubeletEndpoint") or {}).get("Port") or _KUBELET
 
 
 def _object(resource: Resource, namespace: str, name: str) -> Json | None:

@@ -15,9 +15,9 @@ from typing import Final, NamedTuple
 
 from ostinato.api.errors import from_response
 from ostinato.api.quoting import quote
-from ostinato.server.remote_answer import Head, body_of, read_head
+from ostinato.server.backends.answer import Head, body_of, read_head
+from ostinato.server.backends.tls_stream import TlsStream
 from ostinato.server.resources.strategy import Json
-from ostinato.server.tls_stream import TlsStream
 from ostinato.server.webhooks.target import CallError, Identify, Locate, Target, target_of
 from ostinato.server.webhooks.trust import Contexts, check_host, expired, fault_of, has_expired
 from ostinato.world import Clock
@@ -112,9 +112,7 @@ class WebhookClient:
                 size += len(piece)
                 if size > _MOST_BODY:
                     raise CallError(f"the answer has more than {_MOST_BODY} bytes")
-            if _is_chunked(head):
-                await _read_trailers(stream)
-            kept = _stays(head) and self._keep(target, stream)
+            kept = not head.is_last and self._keep(target, stream)
         except ConnectionResetError:
             raise CallError(f"read tcp {stream.ends}: read: connection reset by peer") from None
         except ConnectionError:
@@ -216,10 +214,7 @@ async def _sent(stream: TlsStream, request: bytes) -> Head:
     if not first:
         raise _GoneError
     stream.unread(first)
-    head = await read_head(stream)
-    while 100 <= head.status < 200:
-        head = await read_head(stream)
-    return head
+    return await read_head(stream)
 
 
 def _request(target: Target, review: bytes, url: str) -> bytes:
@@ -237,23 +232,6 @@ def _request(target: Target, review: bytes, url: str) -> bytes:
         lines.append(f"Authorization: {authorization}")
     lines += ["", ""]
     return "\r\n".join(lines).encode() + review
-
-
-def _stays(head: Head) -> bool:
-    """Whether the connection may be used again: not if its end is the end of the answer."""
-    return (_is_chunked(head) or "content-length" in head.headers) and (
-        head.headers.get("connection", "").lower() != "close"
-    )
-
-
-def _is_chunked(head: Head) -> bool:
-    return head.headers.get("transfer-encoding", "").lower() == "chunked"
-
-
-async def _read_trailers(stream: TlsStream) -> None:
-    """What follows the last chunk, so that the next answer begins where it begins."""
-    while await stream.read_until(b"\r\n") != b"\r\n":
-        pass
 
 
 async def _addresses(host: str, port: int) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -51,7 +52,8 @@ class Far(Stage):
         (directory / "node").mkdir()
         await node.start("127.0.0.1", 0, directory / "node", clients.certificate.decode())
         self.server.nodes._here.clear()
-        self.server.nodes.remote = RemoteNodes(self.world.clock, lambda: _context(clients, user, groups)).ask
+        context = partial(_context, clients, user, groups)
+        self.server.nodes.remote = RemoteNodes(self.world.clock, context, self.server.guard)
         self.status = {
             "addresses": [{"type": "Hostname", "address": "127.0.0.1"}, {"type": "InternalIP", "address": "127.0.0.9"}],
             "daemonEndpoints": {"kubeletEndpoint": {"Port": node.port}},

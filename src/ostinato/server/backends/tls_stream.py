@@ -11,8 +11,9 @@ import contextlib
 import ssl
 from typing import Any, Final, Self
 
+from ostinato.server.backends.streams import LONGEST_LINE
+
 _PIECE: Final = 1 << 16  # bytes that are read from the connection at a time
-_LONGEST_LINE: Final = 1 << 16
 
 
 class TlsStream:
@@ -68,7 +69,7 @@ class TlsStream:
         while len(data) < size:
             piece = await self.read(size - len(data))
             if not piece:
-                raise ConnectionError("the connection ended too early")
+                raise ConnectionError("unexpected EOF")
             data += piece
         return data
 
@@ -77,9 +78,11 @@ class TlsStream:
         data, self._buffer = self._buffer, b""
         while (at := data.find(mark)) < 0:
             piece = await self._more()
-            if not piece or len(data) > _LONGEST_LINE:
-                raise ConnectionError("the connection ended too early" if not piece else "a line has no end")
+            if not piece:
+                raise ConnectionError("unexpected EOF" if data else "EOF")
             data += piece
+            if len(data) > LONGEST_LINE and data.find(mark) < 0:
+                raise ConnectionError("a line is too long")
         end = at + len(mark)
         self._buffer = data[end:]
         return data[:end]

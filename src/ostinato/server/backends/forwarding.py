@@ -1,0 +1,238 @@
+"""Forwarding: a client's request goes on to a backend over HTTP, and the answer comes back as it comes.
+
+- Nothing is kept and nothing is read but the heads; `headers` says which of them go on.
+- The address is dialed as it was checked (`addresses`); redirections are passed to the client and never followed.
+- An upgrade becomes a tunnel only if the backend switches to the protocol that was asked for. An answer that refuses is
+  passed on, and then both connections are closed: nothing that follows it is read or sent (CVE-2018-1002105).
+- The certificate of a Pod is not verified: who reads through the server trusts whoever may write Pods and Endpoints.
+  That of a node is, where the TLS settings say so, and has to name the node.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ssl
+from collections.abc import AsyncIterator, Sequence
+from typing import Final
+from urllib.parse import urlsplit, urlunsplit
+
+import msgspec
+
+from ostinato.api.errors import InternalError, ServiceUnavailable, Unknown
+from ostinato.api.quoting import quote
+from ostinato.server.backends.answer import Head, MalformedAnswer, body_of, read_head
+from ostinato.server.backends.headers import back, is_upgrade, onward
+from ostinato.server.backends.streams import ByteStream, PlainStream
+from ostinato.server.backends.tls_stream import TlsStream
+from ostinato.server.http.head import clean, first_lines
+from ostinato.server.request import Answer, Request, Response, Socket, Stream, Upgrade
+from ostinato.world import Clock
+
+_PATIENCE: Final = 30.0  # seconds to connect
+_REFUSAL_PATIENCE: Final = 10.0  # seconds for the body of an answer that refuses an upgrade
+_PIECE: Final = 1 << 16
+_BODILESS: Final = frozenset({204, 304})
+_BROKEN: Final = "net/http: HTTP/1.x transport connection broken"
+
+
+class Backend(msgspec.Struct, frozen=True):
+    """Where a request goes.
+
+    - `addresses`: checked, of which any may answer; `host`: what was asked for, to be shown.
+    - `tls`: None for a plain connection.
+    - `node`: whose certificate is wanted; empty where it may be anybody's.
+    """
+
+    addresses: Sequence[str]
+    port: int
+    host: str
+    tls: ssl.SSLContext | None = None
+    node: str = ""
+
+
+def unverified() -> ssl.SSLContext:
+    """TLS with whoever answers."""
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    return context
+
+
+async def connect(backend: Backend, clock: Clock, within: float = _PATIENCE) -> ByteStream:
+    """A connection to the first address that answers; the OSError of the last if none does."""
+    failure = OSError("no addresses")
+    for address in backend.addresses:
+        try:
+            async with clock.timeout(within):
+                if backend.tls is None:
+                    return await PlainStream.to(address, backend.port)
+                stream = await TlsStream.to(address, backend.port, backend.tls)
+        except TimeoutError:
+            failure = OSError(f"dial tcp {_joined(address, backend.port)}: i/o timeout")
+            continue
+        except OSError as error:
+            failure = OSError(f"dial tcp {_joined(address, backend.port)}: {_reason(error)}")
+            continue
+        try:
+            check_node(stream, backend)
+        except OSError:
+            stream.close()
+            raise
+        return stream
+    raise failure
+
+
+def check_node(stream: TlsStream, backend: Backend) -> None:
+    """An OSError unless the certificate is that of the node, where certificates are verified at all.
+
+    The cluster's authority signs many certificates; only that with the node's own name proves that the node answers,
+    and not an API server or another node at the address that somebody gave it.
+    """
+    if not backend.node or backend.tls is None or backend.tls.verify_mode == ssl.CERT_NONE:
+        return
+    subject = {name: value for part in stream.certificate.get("subject", ()) for name, value in part}
+    if subject.get("commonName") != f"system:node:{backend.node}":
+        found = quote(subject.get("commonName", ""))
+        raise ssl.SSLCertVerificationError(f"tls: certificate is for {found}, not for node {quote(backend.node)}")
+
+
+async def forward(request: Request, backend: Backend, path: str, clock: Clock) -> Answer:
+    """Ask a backend for a path, the end of the request's own; ServiceUnavailable if nobody answers there."""
+    body = await request.read()
+    upgrade = request.headers["upgrade"] if is_upgrade(request) else ""
+    try:
+        stream = await connect(backend, clock)
+    except OSError as error:
+        if upgrade:
+            raise Unknown.of(f"error dialing backend: {error}") from None
+        raise ServiceUnavailable.of(f"error trying to reach service: {error}") from None
+    try:
+        await stream.write(_head(request, backend, path, len(body), upgrade) + body)
+        head = await read_head(stream)
+        if upgrade:
+            return _upgraded(head, stream, upgrade, clock)
+        if head.status == 101:
+            raise _switched(head, "")
+        return _answer(request, head, stream, backend, path)
+    except OSError as error:
+        stream.close()
+        if upgrade:
+            raise Unknown.of(str(error)) from None
+        why = f"{_BROKEN}: {error}" if isinstance(error, MalformedAnswer) else str(error)
+        raise ServiceUnavailable.of(f"error trying to reach service: {why}") from None
+    except BaseException:
+        stream.close()
+        raise
+
+
+def _answer(request: Request, head: Head, stream: ByteStream, backend: Backend, path: str) -> Answer:
+    kind = head.headers.get("content-type", "")
+    headers = back(head)
+    if "location" in head.headers:
+        before = request.path.removesuffix(path)
+        headers = [
+            (name, _through(value, backend, before) if name.lower() == "location" else value) for name, value in headers
+        ]
+    if head.status in _BODILESS or request.method == "HEAD":
+        stream.close()
+        return Response(head.status, b"", kind, headers)
+    return Stream(head.status, _body(stream, head), kind, headers, patient=True, length=head.length)
+
+
+def _through(location: str, backend: Backend, before: str) -> str:
+    """Where a redirection leads, for the client: on the same host, through this server again."""
+    try:
+        _, host, path, query, fragment = urlsplit(location)
+    except ValueError as error:
+        raise InternalError.of(f"error trying to parse Location header: parse {quote(location)}: {error}") from None
+    if host not in ("", _joined(backend.host, backend.port)) or not path.startswith("/"):
+        return location
+    return urlunsplit(("", "", before + path, query, fragment))
+
+
+def _head(request: Request, backend: Backend, path: str, size: int, upgrade: str) -> bytes:
+    target = clean(f"{path}?{request.query_string}" if request.query_string else path).replace(" ", "%20")
+    host = request.headers.get("host") or _joined(backend.host, backend.port)
+    fields = [("host", host), *onward(request)]
+    fields = [(name, value) for name, value in fields if name != "x-forwarded-uri"]
+    fields.append(("connection", "Upgrade" if upgrade else "close"))
+    fields.append(("upgrade", upgrade) if upgrade else ("x-forwarded-uri", request.path))
+    if size or request.method in ("POST", "PUT", "PATCH"):
+        fields.append(("content-length", str(size)))
+    lines = [f"{request.method} {target} HTTP/1.1", *(f"{name}: {clean(value)}" for name, value in fields), "", ""]
+    return "\r\n".join(lines).encode("latin-1", "replace")
+
+
+async def _body(stream: ByteStream, head: Head) -> AsyncIterator[bytes]:
+    try:
+        async for chunk in body_of(stream, head):
+            yield chunk
+    finally:
+        stream.close()
+
+
+# Upgrades
+
+
+def _upgraded(head: Head, stream: ByteStream, wanted: str, clock: Clock) -> Answer:
+    if head.status == 101:
+        if head.headers.get("upgrade", "").lower() != wanted.lower() or "upgrade" not in head.words("connection"):
+            raise _switched(head, wanted)
+        return Upgrade(lambda socket: relay(socket, stream), wanted, head=_lines(head, head.fields))
+    if head.status < 400:
+        raise Unknown.of(f"invalid upgrade response: status code {head.status}")
+    fields = [*back(head), ("Connection", "close")]
+    fields += [("Content-Type", value) for value in head.values("content-type")]
+    fields += [("Content-Length", str(head.length))] if head.length is not None else []
+    lines = _lines(head, fields)
+    return Upgrade(lambda socket: _refuse(socket, stream, head, clock), wanted, head=lines, status=head.status)
+
+
+def _switched(head: Head, wanted: str) -> Unknown:
+    found = head.headers.get("upgrade", "")
+    return Unknown.of(f"backend tried to switch protocol {quote(found)} when {quote(wanted)} was requested")
+
+
+def _lines(head: Head, fields: Sequence[tuple[str, str]]) -> bytes:
+    first = first_lines(head.status, "").partition(b"\r\n")[0].decode()
+    return "\r\n".join([first, *(f"{name}: {value}" for name, value in fields), "", ""]).encode("latin-1")
+
+
+async def _refuse(socket: Socket, stream: ByteStream, head: Head, clock: Clock) -> None:
+    """The body of the refusal and nothing else; what the client sends is not read."""
+    try:
+        with contextlib.suppress(OSError, TimeoutError):
+            async with clock.timeout(_REFUSAL_PATIENCE):
+                async for chunk in body_of(stream, head):
+                    await socket.send(chunk)
+    finally:
+        stream.close()
+
+
+async def relay(socket: Socket, stream: ByteStream) -> None:
+    """Bytes both ways, until one side goes; then the other is closed."""
+
+    async def to_backend() -> None:
+        while (data := await socket.receive()) is not None:
+            await stream.write(data)
+
+    async def to_client() -> None:
+        while data := await stream.read(_PIECE):
+            await socket.send(data)
+
+    tasks = [asyncio.ensure_future(to_backend()), asyncio.ensure_future(to_client())]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        stream.close()
+
+
+def _joined(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _reason(error: OSError) -> str:
+    return "connect: connection refused" if isinstance(error, ConnectionRefusedError) else str(error.strerror or error)

@@ -1,0 +1,75 @@
+"""Headers on their way to a backend and back.
+
+Who the client is stays here: what proves it, and what names whom it acts as, is of this server and not for a backend,
+which could use it against the server. What is about one connection is not passed on in either direction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from ostinato.server.backends.answer import Head
+from ostinato.server.request import Request
+
+TOKEN_PROTOCOL: Final = "base64url.bearer.authorization.k8s.io."  # noqa: S105 - how browsers pass a bearer token
+_CREDENTIALS: Final = frozenset({"authorization", "proxy-authorization"})
+_IDENTITIES: Final = ("impersonate-", "x-remote-")
+_OF_A_CONNECTION: Final = frozenset(
+    {
+        "connection",
+        "content-length",
+        "expect",
+        "keep-alive",
+        "proxy-authenticate",
+        "proxy-authorization",
+        "proxy-connection",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+    }
+)
+# This server says who may read its answers in a browser; a backend does not.
+_OF_THIS_SERVER: Final = frozenset(
+    {
+        "access-control-allow-credentials",
+        "access-control-allow-headers",
+        "access-control-allow-methods",
+        "access-control-allow-origin",
+    }
+)
+_PROTOCOLS: Final = "sec-websocket-protocol"
+
+
+def is_upgrade(request: Request) -> bool:
+    """Whether a client asks to speak another protocol on its connection."""
+    return bool(request.headers.get("upgrade")) and "upgrade" in _words(request, "connection")
+
+
+def onward(request: Request) -> Iterator[tuple[str, str]]:
+    """The headers of a request that go on, but for those that say how its body is sent."""
+    of_connection = _OF_A_CONNECTION | _words(request, "connection")
+    for name, first in request.headers.items():
+        if name in of_connection or name in _CREDENTIALS or name.startswith(_IDENTITIES) or name == "host":
+            continue
+        for value in request.repeated.get(name, (first,)):
+            kept = _without_token(value) if name == _PROTOCOLS else value
+            if kept or not value:
+                yield name, kept
+
+
+def back(head: Head) -> list[tuple[str, str]]:
+    """The headers of an answer that go to the client, but for its content type."""
+    dropped = _OF_A_CONNECTION | _OF_THIS_SERVER | head.words("connection") | {"content-type"}
+    return [(name, value) for name, value in head.fields if name.lower() not in dropped]
+
+
+def _words(request: Request, name: str) -> set[str]:
+    values = request.repeated.get(name, (request.headers.get(name, ""),))
+    return {word.strip().lower() for value in values for word in value.split(",") if word.strip()}
+
+
+def _without_token(value: str) -> str:
+    words = [word.strip() for word in value.split(",")]
+    return ", ".join(word for word in words if not word.startswith(TOKEN_PROTOCOL))
