@@ -39,6 +39,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="KUBECONFIG",
         help="what tests/cluster and recorded situations are tried on, instead of ours",
     )
+    parser.addoption(
+        "--fuzz", type=int, metavar="N", help="how much tests/fuzz tries of each sort, instead of a little"
+    )
     parser.addoption("--over-http", action="store_true", help="the plays of tests/unit/plane go over HTTPS")
     parser.addoption(
         "--update-counts", action="store_true", help="raise the counts of tests/contract to what was reached"

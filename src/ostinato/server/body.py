@@ -194,8 +194,11 @@ def _check_custom_kind(value: Json, resource: Resource, data: bytes) -> None:
             f"the API version in the data ({api_version}) does not match the expected API version "
             f"({expected.api_version})"
         )
-    metadata = value.get("metadata")
-    name = metadata.get("name", "") if isinstance(metadata, dict) else ""
+    try:
+        resource.read(value)
+    except (TypeMismatch, BadValue) as error:
+        raise cannot_be_handled(resource, error, kind) from error
+    name = (value.get("metadata") or {}).get("name") or ""
     fault = FieldError.invalid(Path("kind"), kind, f"must be {expected.kind}")
     raise Invalid.of(GroupKind(expected.group, kind), name, [fault])
 
@@ -254,7 +257,8 @@ def _tell(request: Request, resource: Resource, problems: list[str], options: Wr
         request.warnings.extend(line.strip() for line in problem.removeprefix(_YAML_PROBLEMS).split("\n"))
 
 
-def cannot_be_handled(resource: Resource, why: object) -> BadRequest:
-    """The body is none of its kind."""
-    kind = resource.gvk.kind
-    return BadRequest.of(f"{kind} in version {quote(resource.gvk.version)} cannot be handled as a {kind}: {why}")
+def cannot_be_handled(resource: Resource, why: object, kind: str = "") -> BadRequest:
+    """The body is none of its kind. `kind`: what it says it is, if that is another."""
+    expected = resource.gvk
+    version = quote(expected.version)
+    return BadRequest.of(f"{kind or expected.kind} in version {version} cannot be handled as a {expected.kind}: {why}")

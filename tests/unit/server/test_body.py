@@ -101,3 +101,41 @@ async def test_an_empty_list_of_managed_fields_forgets_all_owners(api: Api) -> N
     assert made["metadata"]["managedFields"]
     forgotten = await api.put(f"{MAPS}/a", {**made, "metadata": {**made["metadata"], "managedFields": []}})
     assert "managedFields" not in forgotten.body["metadata"]
+
+
+@asking
+async def test_a_field_without_a_name_is_an_unknown_field(api: Api) -> None:
+    made = await api.post("/api/v1/namespaces/default/configmaps", {"metadata": {"name": "x", "": 1}, "": 2})
+    assert made.code == 201
+    assert sorted(made.warnings) == ['299 - "unknown field \\"\\""', '299 - "unknown field \\"metadata.\\""']
+    strict = "/api/v1/namespaces/default/configmaps?fieldValidation=Strict"
+    refused = await api.post(strict, {"metadata": {"name": "y", "": 1}})
+    assert (refused.code, 'unknown field "metadata."' in refused.message) == (400, True)
+
+
+@asking
+async def test_a_field_without_a_name_is_an_unknown_field_of_a_custom_resource(api: Api) -> None:
+    version = {
+        "name": "v1",
+        "served": True,
+        "storage": True,
+        "schema": {
+            "openAPIV3Schema": {
+                "type": "object",
+                "properties": {"spec": {"type": "object", "properties": {"a": {"type": "object"}}}},
+            }
+        },
+    }
+    names = {"plural": "widgets", "kind": "Widget"}
+    spec = {"group": "x.dev", "scope": "Namespaced", "names": names, "versions": [version]}
+    definition = {"metadata": {"name": "widgets.x.dev"}, "spec": spec}
+    assert (await api.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition)).code == 201
+    widget = {
+        "apiVersion": "x.dev/v1",
+        "kind": "Widget",
+        "metadata": {"name": "a", "": 1},
+        "spec": {"a": {"": 1}, "": 2},
+    }
+    made = await api.post("/apis/x.dev/v1/namespaces/default/widgets", widget)
+    assert made.code == 201
+    assert made.body["spec"] == {"a": {}}

@@ -64,6 +64,11 @@ def _repaired(raw: bytes) -> bytes:
     problem = syntax.problem(raw)
     if problem is not None:
         raise DecodeError(problem)
+    return whole_characters(raw)
+
+
+def whole_characters(raw: bytes) -> bytes:
+    """The same document with U+FFFD for what is not UTF-8, and for halves of surrogate pairs."""
     clean = raw.decode("utf-8", "replace").encode()
     return _ESCAPE.sub(lambda found: rb"\ufffd" if found["half"] else found[0], clean)
 
@@ -96,6 +101,11 @@ def _narrowed(value: Any) -> Any:
             elif type(child) is dict or type(child) is list:
                 waiting.append(child)
     return value
+
+
+def narrowed_integer(text: str) -> int | float:
+    """The value of digits in a document."""
+    return _narrow(int(text))
 
 
 def _narrow(number: int) -> int | float:

@@ -15,6 +15,7 @@ from weakref import WeakKeyDictionary, ref
 
 from ostinato.api.quoting import quote
 from ostinato.api.schema import Schema
+from ostinato.api.wire.json import narrowed_integer, whole_characters
 
 _MOST_ERRORS: Final = 100
 _META_FIELDS: Final = frozenset({"apiVersion", "kind", "metadata"})
@@ -142,7 +143,7 @@ def with_repeated_keys(data: bytes) -> Any:
     """The value of a text, with every object as its members."""
     import json  # noqa: PLC0415 - few need it
 
-    return json.loads(data.decode("utf-8", "replace"), object_pairs_hook=Members)
+    return json.loads(whole_characters(data), object_pairs_hook=Members, parse_int=narrowed_integer)
 
 
 def _members(node: Any) -> Any:

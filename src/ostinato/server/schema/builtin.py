@@ -75,7 +75,7 @@ class _Unknown:
     def prefix(self, since: int, with_: str) -> None:
         paths = self.paths
         for i in range(since, len(paths)):
-            paths[i] = with_ + paths[i] if paths[i][0] == "[" else f"{with_}.{paths[i]}"
+            paths[i] = with_ + paths[i] if paths[i].startswith("[") else f"{with_}.{paths[i]}"
 
 
 # How a field is read; whether it goes when it is empty; and the type whose values need no reading.

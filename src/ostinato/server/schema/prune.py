@@ -33,7 +33,7 @@ class _Findings:
         """What was found since there were so many lies below this step."""
         for paths, since, text in ((self.fields, fields, step), (self.metadata, metadata, exact)):
             for i in range(since, len(paths)):
-                paths[i] = text + paths[i] if paths[i][0] == "[" else f"{text}.{paths[i]}"
+                paths[i] = text + paths[i] if paths[i].startswith("[") else f"{text}.{paths[i]}"
 
 
 class _BadEmbedded(Exception):  # noqa: N818
@@ -46,7 +46,7 @@ class _BadEmbedded(Exception):  # noqa: N818
         self.why = why
 
     def below(self, step: str) -> None:
-        self.path = step + self.path if self.path[0] == "[" else f"{step}.{self.path}"
+        self.path = step + self.path if self.path.startswith("[") else f"{step}.{self.path}"
 
 
 def read(node: Structural, body: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:

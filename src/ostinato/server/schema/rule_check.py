@@ -131,7 +131,12 @@ class RuleTree:
             current = value if convert is None else convert(value)
             earlier = old if convert is None or old is None else convert(old)
         except CelError as error:
-            findings.errors.append(FieldError.invalid(path, self._type, str(error)))
+            if type(value) is str:
+                findings.errors.append(FieldError.invalid(path, self._type, str(error)))
+            else:
+                for rule in self._rules:
+                    what = f"{error} evaluating rule: {rule.shown}"
+                    findings.errors.append(FieldError.invalid(path, self._type, what))
             return
         for rule in self._rules:
             if rule.uses_old and old is None and not rule.optional_old:

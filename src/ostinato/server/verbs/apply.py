@@ -129,7 +129,7 @@ class ApplyChange:
 
     def _inconvertible(self, why: str) -> Unknown:
         assert self._config is not None
-        gvk, metadata = self._context.resource.gvk, self._config["metadata"]
+        gvk, metadata = self._context.resource.gvk, self._config.get("metadata") or {}
         named = f"{metadata.get('namespace', '')}/{metadata.get('name', '')}; {gvk}"
         return Unknown.of(
             f"failed to convert new object ({named}) to proper version: "

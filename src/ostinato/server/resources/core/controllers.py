@@ -86,7 +86,7 @@ def validate_replica_counts(status: Json, path: Path) -> list[FieldError]:
     errors = [error for name in _COUNTS for error in not_negative(status.get(name, 0), path.child(name))]
     replicas, ready = status.get("replicas", 0), status.get("readyReplicas", 0)
     errors += [
-        FieldError.invalid(path.child(name), status[name], "cannot be greater than status.replicas")
+        FieldError.invalid(path.child(name), status.get(name, 0), "cannot be greater than status.replicas")
         for name in ("fullyLabeledReplicas", "readyReplicas", "availableReplicas")
         if status.get(name, 0) > replicas
     ]

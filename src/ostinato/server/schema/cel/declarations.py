@@ -240,19 +240,30 @@ def _nested(schema: Mapping[str, Any], name: str) -> Declaration | None:
 def _text(schema: Mapping[str, Any]) -> Declaration:
     most, form = schema.get("maxLength"), schema.get("format")
     if form == "byte":
-        return Declaration(BYTES, MOST_REQUEST_BYTES - 2 if most is None else max(most, 0), 2, _bytes)
+        return Declaration(BYTES, MOST_REQUEST_BYTES - 2 if most is None else max(most, 0), 2, _of_text(_bytes))
     if form == "duration":
-        return Declaration(DURATION, 32, 3, duration)
+        return Declaration(DURATION, 32, 3, _of_text(duration))
     if form == "date":
-        return Declaration(TIMESTAMP, 12, 12, lambda text: timestamp(f"{text}T00:00:00Z"))
+        return Declaration(TIMESTAMP, 12, 12, _of_text(lambda text: timestamp(f"{text}T00:00:00Z")))
     if form == "date-time":
-        return Declaration(TIMESTAMP, 32, 21, timestamp)
+        return Declaration(TIMESTAMP, 32, 21, _of_text(timestamp))
     if most is not None:
         return Declaration(STRING, max(most, 0) * 4, 2)
     enum = schema.get("enum")
     if enum:
         return Declaration(STRING, max((len(v.encode()) for v in enum if isinstance(v, str)), default=0), 2)
     return Declaration(STRING, MOST_REQUEST_BYTES - 2, 2)
+
+
+def _of_text(convert: Callable[[str], Any]) -> Convert:
+    """Schemas with a format let lists pass for text, as kube-apiserver's validation does."""
+
+    def converted(value: Any) -> Any:
+        if type(value) is not str:
+            raise CelError("invalid data, expected string, got []interface {}")
+        return convert(value)
+
+    return converted
 
 
 def _bytes(text: str) -> bytes:

@@ -1,0 +1,163 @@
+"""Fuzz the parsers of what clients send: each input is read, or refused with the parser's own error.
+
+`check(data)` is one run: the first byte says which parser gets the rest. With atheris (`pip install atheris`), coverage
+guides the search:
+
+    PYTHONPATH=src python -m tests.fuzz.parsers -max_len=4096 -max_total_time=600 [CORPUS...]
+
+Without it, `tests/fuzz/test_parsers.py` runs seeded mutations of a small corpus.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+
+from ostinato.api import fields, labels
+from ostinato.api.errors import APIError
+from ostinato.api.json_path import JsonPath, JsonPathError
+from ostinato.api.quantity import Quantity, QuantityError
+from ostinato.api.time import Duration, MicroTime, Time, TimeError
+from ostinato.server.access.asked import asked_by
+from ostinato.server.http.parser import Body, Malformed, parse_head
+from ostinato.server.http.websocket import BadFrame, FrameReader
+from ostinato.server.negotiate import status_form
+from ostinato.server.options import list_options, write_options
+from ostinato.server.request import Request, parameters
+from ostinato.server.route import parse as parse_route
+from ostinato.server.schema.cel.parser import parse as parse_cel
+from ostinato.server.streaming import spdy_frames
+from ostinato.server.streaming.channels import unpack
+from tests.fuzz import harness
+
+
+def check_head(data: bytes) -> None:
+    with suppress(Malformed):
+        head = parse_head(data)
+        assert head.length >= 0
+        assert not (head.chunked and head.length)
+        assert all(name == name.lower() for name in head.headers)
+        request = Request(head.method, head.path, head.query, head.headers)
+        parameters(head.query)
+        route = parse_route(head.method, head.path, watch=False)
+        asked = asked_by(request, route)
+        if route is not None:
+            assert (asked.namespace, asked.resource, asked.subresource) == (
+                route.namespace,
+                route.resource,
+                route.subresource,
+            )
+            assert "/" not in route.namespace + route.resource + route.name + route.subresource
+        with suppress(APIError):
+            status_form(request)
+
+
+def check_chunks(data: bytes) -> None:
+    """The same body, however it is cut into pieces."""
+    head = parse_head(b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked")
+
+    def read(size: int) -> tuple[bool, bytes, bytes] | None:
+        body, rest, at = Body(head), b"", 0
+        try:
+            while at < len(data) and not body.complete:
+                rest = body.feed(rest + data[at : at + size])
+                at += size
+        except Malformed:
+            return None
+        assert body.data is not None
+        return body.complete, bytes(body.data), rest + data[at:]
+
+    whole = read(max(1, len(data)))
+    if len(data) < 2000:
+        in_pieces = read(3)
+        assert whole is None or in_pieces is None or whole == in_pieces
+        assert (whole is None) == (in_pieces is None) or not whole or not whole[0]
+
+
+def check_selectors(data: bytes) -> None:
+    text = data.decode("utf-8", "replace")
+    with suppress(ValueError):
+        assert str(labels.parse(str(labels.parse(text)))) == str(labels.parse(text))
+    with suppress(ValueError):
+        fields.parse(text)
+
+
+def check_query(data: bytes) -> None:
+    query = data.decode("utf-8", "replace")
+    for read in (list_options, lambda request: write_options(request, "PatchOptions")):
+        with suppress(APIError):
+            read(Request("GET", "/api/v1/pods", query))
+
+
+def check_cel(data: bytes) -> None:
+    parse_cel(data.decode("utf-8", "replace"))
+
+
+def check_scalars(data: bytes) -> None:
+    text = data.decode("utf-8", "replace")
+    with suppress(QuantityError):
+        quantity = Quantity(text)
+        assert Quantity(str(quantity)) == quantity
+    for kind in (Time, MicroTime, Duration):
+        with suppress(TimeError):
+            kind.parse(text)
+
+
+def check_json_path(data: bytes) -> None:
+    with suppress(JsonPathError):
+        JsonPath(data.decode("utf-8", "replace")).find({"a": [{"b": 1, "c": "d"}, {}], "": None, "e": {"f": [1, 2]}})
+
+
+def check_spdy(data: bytes) -> None:
+    reader = spdy_frames.FrameReader()
+    with suppress(spdy_frames.SpdyError):
+        for at in range(0, len(data), 7):
+            list(reader.feed(data[at : at + 7]))
+
+
+def check_websocket(data: bytes) -> None:
+    messages: list[bytes] = []
+    for deliver in (None, messages.append):
+        reader = FrameReader(deliver)
+        with suppress(BadFrame):
+            for at in range(0, len(data), 7):
+                reader.feed(data[at : at + 7])
+    for message in messages:
+        for protocol in ("v5.channel.k8s.io", "base64.channel.k8s.io"):
+            with suppress(ValueError):
+                unpack(message, protocol)
+
+
+TARGETS: Mapping[str, Callable[[bytes], None]] = {
+    "json": harness.check_json,
+    "yaml": harness.check_yaml,
+    "protobuf": harness.check_protobuf,
+    "head": check_head,
+    "chunks": check_chunks,
+    "selectors": check_selectors,
+    "query": check_query,
+    "cel": check_cel,
+    "scalars": check_scalars,
+    "json_path": check_json_path,
+    "spdy": check_spdy,
+    "websocket": check_websocket,
+}
+
+
+def check(data: bytes) -> None:
+    targets = tuple(TARGETS.values())
+    if data:
+        targets[data[0] % len(targets)](data[1:])
+
+
+def main() -> None:
+    import atheris  # type: ignore[import-not-found]
+
+    atheris.instrument_all()
+    atheris.Setup(sys.argv, check)
+    atheris.Fuzz()
+
+
+if __name__ == "__main__":
+    main()
