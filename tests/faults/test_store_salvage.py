@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import random
+import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -12,9 +13,11 @@ import pytest
 
 from ostinato.server.store.index import Write
 from ostinato.server.store.log_sqlite import SQLiteLog
+from ostinato.server.store.sqlite.files import DamagedStore
 from ostinato.server.store.sqlite.replace import VERSION_JUMP
 from ostinato.world import World
 from tests.faults.damaged_store import FILES, copy, data_of, expected, flip, killed, objects_of
+from tests.unit.server.test_store_sqlite import OLD_FORMAT
 
 
 @pytest.fixture(scope="module")
@@ -108,3 +111,26 @@ def test_whatever_is_damaged_a_start_that_accepts_it_has_only_true_objects(tmp_p
         least = min(least, len(found))
         assert objects_of(directory / "store.db", world) == found
     assert least > 0
+
+
+def test_a_damaged_store_of_the_first_format_is_refused_and_can_be_salvaged(tmp_path: Path, world: World) -> None:
+    """It has no checksums: what is JSON is taken for what was written."""
+    (tmp_path / "a").mkdir()
+    away, path = tmp_path / "away.db", tmp_path / "a" / "store.db"
+    with closing(sqlite3.connect(away, isolation_level=None)) as database:
+        database.execute("PRAGMA journal_mode = WAL")
+        database.executescript(OLD_FORMAT)
+        database.execute("DELETE FROM object WHERE collection != ''")
+        for number in range(20):
+            row = ("configmaps", f"default/{number}", number + 8, b'{"metadata":{"name":"%d"}}' % number)
+            database.execute("INSERT INTO object VALUES (?, ?, ?, ?)", row)
+        database.execute("UPDATE object SET version = 30 WHERE key = ''")
+        path.write_bytes(away.read_bytes())
+        log = path.with_name("store.db-wal")
+        log.write_bytes(away.with_name("away.db-wal").read_bytes())
+    written = log.read_bytes()
+    flip(log, written.index(b'{"metadata":{"name":"3"}}'), 0)
+    with pytest.raises(DamagedStore, match=r"its write-ahead log store\.db-wal is, in the middle"):
+        objects_of(path, world)
+    flip(log, written.rindex(b'{"metadata":{"name":"3"}}'), 0)
+    assert len(objects_of(path, world, accept_data_loss=True)) == 19

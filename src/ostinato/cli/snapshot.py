@@ -31,7 +31,8 @@ def _save(options: argparse.Namespace) -> None:
 def _restore(options: argparse.Namespace) -> None:
     store = _store(options)
     with ExitStack() as held:
-        held.callback(StateDirectory(_state(options)).release)
+        if not options.store:  # such a store has a lock of its own, and needs no more
+            held.callback(StateDirectory(_state(options)).release)
         restored, kept = snapshot.restore(Path(options.file), store, World.real().ids)
     _print(f"restored {restored.objects} objects to {restored.path}; resourceVersions go on from {restored.version}")
     if kept is not None:

@@ -18,7 +18,8 @@ from pathlib import Path
 
 _logger = logging.getLogger(__name__)
 
-_PRIVATE = ("*.json", "*.kubeconfig", "*.crt", "store.db*", "lock")  # keys are looked at when they are read
+_KEYS = ("ca.key", "sa.key")  # what was signed with them is believed: not good any more if others may have them
+_PRIVATE = ("*.json", "*.kubeconfig", "*.crt", "store.db*", "lock")
 
 
 class StateError(Exception):
@@ -77,6 +78,9 @@ def _close_to_others(path: Path) -> None:
     mode = stat.S_IMODE(found.st_mode)
     if mode & 0o077:
         _close_directory(path, mode)
+    for name in _KEYS:
+        if os.path.lexists(path / name):
+            read_private(path / name)
     for pattern in _PRIVATE:
         for file in path.glob(pattern):
             _close_file(file)
@@ -116,6 +120,15 @@ def is_private(path: Path) -> bool:
     return stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o077
 
 
+def sync_directory(path: Path) -> None:
+    """Make creations, renames and removals in a directory durable."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 def write_private(path: Path, data: bytes) -> None:
     """Replace a file by one that only its owner can read; StateError if that cannot be."""
     new = path.with_name(f".{path.name}.new")
@@ -128,6 +141,7 @@ def write_private(path: Path, data: bytes) -> None:
             file.flush()
             os.fsync(descriptor)
         new.replace(path)
+        sync_directory(path.parent)
     except OSError as error:
         raise StateError(f"cannot write {path}: {cannot_use(path, error)}") from error
 

@@ -13,9 +13,10 @@ import pytest
 import yaml
 
 from ostinato.client.config.tls import ResumingContext
+from ostinato.server.access.authentication.keys import make_private_key
 from ostinato.server.access.authority import Authority
 from ostinato.server.standalone import Settings, Standalone
-from ostinato.server.state import StateDirectory
+from ostinato.server.state import StateDirectory, StateError
 from ostinato.server.store.index import UnusableStore
 from ostinato.world import World
 from ostinato.world.clock import RealClock
@@ -236,3 +237,20 @@ def test_a_renewal_that_fails_is_logged_and_tried_again(
 
     play(tmp_path, script, store="memory")
     assert "certificate renewal failed" in caplog.text
+
+
+@pytest.mark.parametrize("how", ["open", "link"])
+def test_a_key_of_service_account_tokens_that_others_may_have_is_refused(tmp_path: Path, how: str) -> None:
+    async def nothing(server: Standalone) -> None:
+        pass
+
+    state = tmp_path / "state"
+    state.mkdir(mode=0o700)
+    make_private_key(state / "sa.key")
+    if how == "open":
+        (state / "sa.key").chmod(0o644)
+    else:
+        (state / "sa.key").rename(tmp_path / "sa.key")
+        (state / "sa.key").symlink_to(tmp_path / "sa.key")
+    with pytest.raises(StateError, match=r"sa.key (can be read by others|is a symbolic link)"):
+        play(state, nothing, store="memory")

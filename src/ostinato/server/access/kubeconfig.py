@@ -6,7 +6,7 @@ import base64
 from pathlib import Path
 
 from ostinato.server.access.authority import Pair
-from ostinato.server.state import write_private
+from ostinato.server.state import is_private, write_private
 
 # The values are base64, a URL and names of ours: nothing in them needs quoting.
 _TEMPLATE = """apiVersion: v1
@@ -40,7 +40,8 @@ def write_kubeconfig(path: Path, server: str, authority: bytes, user: str, pair:
         certificate=_base64(pair.certificate.read_bytes()),
         key=_base64(pair.key.read_bytes()),
     )
-    write_private(path, text.encode())
+    if not is_private(path) or path.read_bytes() != text.encode():
+        write_private(path, text.encode())
 
 
 def _base64(data: bytes) -> str:

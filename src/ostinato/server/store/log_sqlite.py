@@ -16,6 +16,7 @@ from contextlib import suppress
 from itertools import groupby
 from pathlib import Path
 
+from ostinato.server.state import sync_directory
 from ostinato.server.store.index import NoSpace, UnusableStore, Write
 from ostinato.server.store.sqlite.check import check
 from ostinato.server.store.sqlite.contents import (
@@ -31,7 +32,6 @@ from ostinato.server.store.sqlite.files import (
     is_full,
     no_space,
     shm_of,
-    sync_directory,
     unusable,
     wal_of,
 )

@@ -55,15 +55,6 @@ def free_name(path: Path, reason: str) -> Path:
     return path.with_name(f"{path.name}.{reason}-{number}")
 
 
-def sync_directory(path: Path) -> None:
-    """Make creations, renames and removals in a directory durable."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
 def unusable(path: Path, error: OSError) -> UnusableStore:
     return UnusableStore(f"cannot open the store {path}: {cannot_use(path, error)}")
 

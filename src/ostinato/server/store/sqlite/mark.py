@@ -17,8 +17,9 @@ import zlib
 from pathlib import Path
 from typing import NamedTuple
 
+from ostinato.server.state import sync_directory
 from ostinato.server.store.index import UnusableStore
-from ostinato.server.store.sqlite.files import mark_of, sync_directory, unusable
+from ostinato.server.store.sqlite.files import mark_of, unusable
 
 _SLOT = 4096  # each in a sector of its own
 _RECORD = struct.Struct(">8s16sQQ")
@@ -48,9 +49,12 @@ class Mark:
             raise unusable(path, error) from error
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
+        except BlockingIOError as error:
             os.close(self._descriptor)
             raise StoreInUse(f"the store {path} is in use by another process") from error
+        except OSError as error:  # a file system without locks
+            os.close(self._descriptor)
+            raise unusable(path, error) from error
         os.fchmod(self._descriptor, 0o600)
         data = os.pread(self._descriptor, 2 * _SLOT, 0)
         self._sequence, self.reading = _newest(data)

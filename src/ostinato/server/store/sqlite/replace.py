@@ -12,8 +12,9 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+from ostinato.server.state import sync_directory
 from ostinato.server.store.sqlite.contents import open_read_only
-from ostinato.server.store.sqlite.files import free_name, mark_of, shm_of, size_of, sync_directory, wal_of
+from ostinato.server.store.sqlite.files import free_name, mark_of, shm_of, size_of, wal_of
 from ostinato.server.store.sqlite.mark import Mark
 
 # Added to the last resourceVersion. Clients may have seen versions that the replacement does not know of, and must not

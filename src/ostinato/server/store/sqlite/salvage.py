@@ -9,10 +9,11 @@ from __future__ import annotations
 import logging
 import shutil
 import sqlite3
-import tempfile
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import NamedTuple
+
+import msgspec
 
 from ostinato.server.store.sqlite.contents import FORMAT, Row, Summary, checksum_of, create, name_of
 from ostinato.server.store.sqlite.files import DamagedStore, size_of, wal_of
@@ -39,8 +40,13 @@ class Salvaged(NamedTuple):
 
 def salvage(path: Path, mark: Mark, damage: DamagedStore, world: World) -> None:
     """Put what can be read of a store in its place; the damaged files are kept."""
-    with tempfile.TemporaryDirectory(prefix=".salvage-", dir=path.parent) as scratch:
-        found = _best(path, Path(scratch) / "store")
+    scratch = path.with_name(f".{path.name}.salvage")
+    shutil.rmtree(scratch, ignore_errors=True)  # of an attempt that was killed
+    scratch.mkdir(mode=0o700)
+    try:
+        found = _best(path, scratch / "store")
+    finally:
+        shutil.rmtree(scratch)
     acknowledged = 0 if mark.reading is None else mark.reading.version
     version = next_version(path, mark, found.version)
     new = new_name(path)
@@ -142,6 +148,15 @@ def _read(path: Path) -> Salvaged:
 
 
 def _is_good(row: list[object], stored: object) -> bool:
+    """Whether a row is as it was written; of format 1, which has no checksums, whether it is JSON."""
     if not all(isinstance(value, kind) for value, kind in zip(row, (str, str, int, bytes), strict=True)):
         return False
-    return stored is None or checksum_of(*row) == stored  # type: ignore[arg-type]  # as was just looked at
+    if stored is not None:
+        return checksum_of(*row) == stored  # type: ignore[arg-type]  # as was just looked at
+    if row[0] == "":
+        return True
+    try:
+        msgspec.json.decode(row[3])  # type: ignore[call-overload]  # as was just looked at
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return False
+    return True

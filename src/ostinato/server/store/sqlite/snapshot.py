@@ -13,6 +13,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+from ostinato.server.state import sync_directory
 from ostinato.server.store.index import UnusableStore
 from ostinato.server.store.sqlite.check import check
 from ostinato.server.store.sqlite.contents import (
@@ -29,13 +30,14 @@ from ostinato.server.store.sqlite.files import (
     is_full,
     no_space,
     size_of,
-    sync_directory,
     unusable,
     wal_of,
 )
 from ostinato.server.store.sqlite.mark import Mark, StoreInUse, read_mark
-from ostinato.server.store.sqlite.replace import new_name, next_version, replace
+from ostinato.server.store.sqlite.replace import VERSION_JUMP, new_name, next_version, replace
 from ostinato.world import Ids
+
+__all__ = ["VERSION_JUMP", "Status", "restore", "save", "snapshot_status", "status"]
 
 _WAIT_SECONDS = 5.0
 

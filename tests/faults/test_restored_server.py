@@ -1,0 +1,97 @@
+"""Caches of a server whose store was restored: they hold what the snapshot holds, and nothing of what was lost."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from ostinato.cache import CachedClient
+from ostinato.kinds.core_v1 import ConfigMap
+from ostinato.server.core import Server
+from ostinato.server.store.log_sqlite import SQLiteLog
+from ostinato.server.store.sqlite import snapshot
+from ostinato.server.transport import InProcessTransport
+from ostinato.world import World
+from tests.faults.damaged_store import killed, refusal
+from tests.unit.cache.lagging import Scene, played
+from tests.unit.client.stage import config_map
+
+
+async def started(scene: Scene, path: Path) -> Server:
+    """A server with the store at a path, in the place of the one before it."""
+    server = Server(scene.world, SQLiteLog(path, scene.world))
+    await server.start()
+    scene.late._inner = InProcessTransport(server)
+    return server
+
+
+async def contents(client: CachedClient) -> dict[str, tuple[str, dict[str, str]]]:
+    found = await client.list(ConfigMap, namespace="default")
+    return {each.metadata.name: (each.metadata.resource_version, each.data) for each in found}
+
+
+@played
+async def test_caches_have_what_a_restored_server_has(scene: Scene) -> None:
+    with tempfile.TemporaryDirectory() as directory:
+        path, file = Path(directory) / "store.db", Path(directory) / "snapshot"
+        server = await started(scene, path)
+        client = await scene.watching(ConfigMap)
+        for name in ("kept", "changed", "deleted"):
+            await client.create(config_map(name, key="old"))
+        snapshot.save(path, file, scene.world.ids)
+        before = await contents(client)
+        await client.apply(config_map("changed", key="new"), force=True)
+        await client.delete(ConfigMap, "deleted")
+        for number in range(5):
+            await client.create(config_map(f"lost-{number}"))
+        assert len(await contents(client)) == 7
+        await server.close()
+
+        snapshot.restore(file, path, scene.world.ids)
+        server = await started(scene, path)
+        await scene.world.clock.sleep(90)
+        assert await contents(client) == before
+        await client.create(config_map("new", key="new"))
+        await client.apply(config_map("changed", key="newer"), force=True)
+        after = await contents(client)
+        assert set(after) == {"kept", "changed", "deleted", "new"}
+        assert after["changed"][1] == {"key": "newer"}
+        assert all(int(after[name][0]) > snapshot.VERSION_JUMP for name in ("new", "changed"))
+        await scene.informers.stop()
+        await server.close()
+
+
+@pytest.mark.parametrize("step", range(4))
+def test_a_restore_that_was_interrupted_is_refused_by_the_server_and_can_be_made_again(
+    tmp_path: Path, step: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed before any of its renames: the mark is ahead of whatever files there are."""
+    world = World.real(workers=1)
+    file = tmp_path / "snapshot"
+    path = killed(tmp_path, world)
+    snapshot.save(path, file, world.ids)
+    rename, done = Path.rename, 0
+
+    def interrupted(self: Path, target: Path) -> Path:
+        nonlocal done
+        done += 1
+        if done > step:
+            raise KeyboardInterrupt
+        return rename(self, target)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "rename", interrupted)
+        if step == 3:
+            snapshot.restore(file, path, world.ids)
+        else:
+            with pytest.raises(KeyboardInterrupt):
+                snapshot.restore(file, path, world.ids)
+    if step < 3:
+        assert refusal(path, world) is not None
+        snapshot.restore(file, path, world.ids)
+    assert refusal(path, world) is None
+    kept = {each.name for each in path.parent.iterdir() if "replaced" in each.name}
+    assert kept >= {"store.db.replaced-1-mark"}
+    world.executor.close()
