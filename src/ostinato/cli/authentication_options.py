@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING
 from ostinato.cli.failure import Failure
 
 if TYPE_CHECKING:
-    from ostinato.server.access.authentication.settings import AccountSettings, AuthenticationSettings
+    from ostinato.server.access.authentication.settings import (
+        AccountSettings,
+        AuthenticationSettings,
+        FrontProxySettings,
+        OidcSettings,
+        WebhookSettings,
+    )
 
 
 def add_to(group: argparse._ArgumentGroup) -> None:
@@ -43,6 +49,72 @@ def add_to(group: argparse._ArgumentGroup) -> None:
         "tokens that admission adds to Pods live for a year",
         default=True,
     )
+    group.add_argument(
+        "--client-ca-file", metavar="PEM", help="further authority whose client certificates are accepted"
+    )
+    _add_switch(group, "--anonymous-auth", "allow requests without credentials", default=None)
+    group.add_argument(
+        "--authentication-config", metavar="YAML", help="AuthenticationConfiguration: JWT issuers, anonymous requests"
+    )
+    _add_oidc(group)
+    _add_webhook(group)
+    _add_front_proxy(group)
+
+
+def _add_oidc(group: argparse._ArgumentGroup) -> None:
+    group.add_argument("--oidc-issuer-url", metavar="URL", default="", help="accept ID tokens of this OpenID issuer")
+    group.add_argument("--oidc-client-id", metavar="ID", default="", help="audience that its tokens must be for")
+    group.add_argument("--oidc-ca-file", metavar="PEM", help="authority of its certificate (default: the host's)")
+    group.add_argument("--oidc-username-claim", metavar="CLAIM", default="sub", help="default: %(default)s")
+    group.add_argument(
+        "--oidc-username-prefix",
+        metavar="TEXT",
+        default="",
+        help='before user names; "-" is none (default: URL# for claims other than email)',
+    )
+    group.add_argument("--oidc-groups-claim", metavar="CLAIM", default="", help="claim with the groups")
+    group.add_argument("--oidc-groups-prefix", metavar="TEXT", default="", help="before the names of groups")
+    group.add_argument(
+        "--oidc-required-claim",
+        metavar="CLAIM=VALUE",
+        action="append",
+        default=[],
+        help="claim that must have this value; may be given several times",
+    )
+    _add_list(group, "--oidc-signing-algs", "ALG", "accepted algorithms (default: RS256)")
+
+
+def _add_webhook(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--authentication-token-webhook-config-file",
+        metavar="KUBECONFIG",
+        help="backend that reviews tokens that the server does not know",
+    )
+    group.add_argument(
+        "--authentication-token-webhook-version",
+        choices=("v1", "v1beta1"),
+        default="v1beta1",
+        help="of the TokenReview (default: %(default)s)",
+    )
+    group.add_argument(
+        "--authentication-token-webhook-cache-ttl",
+        metavar="DURATION",
+        default="2m0s",
+        help="how long its answers are kept (default: %(default)s)",
+    )
+
+
+def _add_front_proxy(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--requestheader-client-ca-file",
+        metavar="PEM",
+        help="authority of front proxies, which name users in headers",
+    )
+    _add_list(group, "--requestheader-allowed-names", "NAME", "common names of proxies (default: any)")
+    _add_list(group, "--requestheader-username-headers", "HEADER", "user names (default: X-Remote-User)")
+    _add_list(group, "--requestheader-uid-headers", "HEADER", "uids (default: none)")
+    _add_list(group, "--requestheader-group-headers", "HEADER", "groups (default: X-Remote-Group)")
+    _add_list(group, "--requestheader-extra-headers-prefix", "PREFIX", "extra values (default: X-Remote-Extra-)")
 
 
 def _add_list(group: argparse._ArgumentGroup, name: str, value: str, text: str) -> None:
@@ -54,9 +126,9 @@ def _values(given: list[str]) -> tuple[str, ...]:
     return tuple(value for values in given for value in values.split(",") if value)
 
 
-def _add_switch(group: argparse._ArgumentGroup, name: str, text: str, *, default: bool) -> None:
-    """A boolean option as kube-apiserver has them: `--name`, `--name=false`."""
-    shown = str(default).lower()
+def _add_switch(group: argparse._ArgumentGroup, name: str, text: str, *, default: bool | None) -> None:
+    """A boolean option as kube-apiserver has them: `--name`, `--name=false`. `default` None: true, if not given."""
+    shown = str(default is not False).lower()
     group.add_argument(
         name, metavar="BOOL", type=_boolean, nargs="?", const=True, default=default, help=f"{text} (default: {shown})"
     )
@@ -77,6 +149,68 @@ def settings(options: argparse.Namespace) -> AuthenticationSettings:
         bootstrap_tokens=options.enable_bootstrap_token_auth,
         audiences=_values(options.api_audiences),
         accounts=_accounts(options),
+        config=_path(options.authentication_config),
+        oidc=_oidc(options),
+        webhook=_webhook(options),
+        front_proxy=_front_proxy(options),
+        anonymous=options.anonymous_auth,
+        client_authority=_path(options.client_ca_file),
+    )
+
+
+def _oidc(options: argparse.Namespace) -> OidcSettings | None:
+    from ostinato.server.access.authentication.settings import OidcSettings  # noqa: PLC0415
+
+    if bool(options.oidc_issuer_url) != bool(options.oidc_client_id):
+        raise Failure("--oidc-issuer-url and --oidc-client-id must be specified together")
+    if not options.oidc_issuer_url:
+        return None
+    required = []
+    for pair in options.oidc_required_claim:
+        claim, equals, value = pair.partition("=")
+        if not equals:
+            raise Failure(f"--oidc-required-claim {pair}: want CLAIM=VALUE")
+        required.append((claim.strip(), value.strip()))
+    return OidcSettings(
+        issuer_url=options.oidc_issuer_url,
+        client_id=options.oidc_client_id,
+        authority=_path(options.oidc_ca_file),
+        username_claim=options.oidc_username_claim,
+        username_prefix=options.oidc_username_prefix,
+        groups_claim=options.oidc_groups_claim,
+        groups_prefix=options.oidc_groups_prefix,
+        required_claims=tuple(required),
+        algorithms=_values(options.oidc_signing_algs) or ("RS256",),
+    )
+
+
+def _webhook(options: argparse.Namespace) -> WebhookSettings | None:
+    from ostinato.server.access.authentication.settings import WebhookSettings  # noqa: PLC0415
+
+    config = _path(options.authentication_token_webhook_config_file)
+    if config is None:
+        return None
+    name = "--authentication-token-webhook-cache-ttl"
+    return WebhookSettings(
+        config=config,
+        version=options.authentication_token_webhook_version,
+        cache_seconds=_duration(name, options.authentication_token_webhook_cache_ttl),
+    )
+
+
+def _front_proxy(options: argparse.Namespace) -> FrontProxySettings | None:
+    from ostinato.server.access.authentication.settings import FrontProxySettings  # noqa: PLC0415
+
+    authority = _path(options.requestheader_client_ca_file)
+    if authority is None:
+        return None
+    return FrontProxySettings(
+        authority=authority,
+        allowed_names=_values(options.requestheader_allowed_names),
+        username_headers=_values(options.requestheader_username_headers) or ("X-Remote-User",),
+        uid_headers=_values(options.requestheader_uid_headers),
+        group_headers=_values(options.requestheader_group_headers) or ("X-Remote-Group",),
+        extra_prefixes=_values(options.requestheader_extra_headers_prefix) or ("X-Remote-Extra-",),
     )
 
 

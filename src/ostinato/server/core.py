@@ -69,14 +69,14 @@ class Server:
         self.world = world
         self.index = Index(log, world.clock)
         self.registry = Registry(self.index, world)
-        self.authentication = Authentication(authentication, self.registry, world, self.handle)
+        self.webhooks = Webhooks(world.clock, self.registry)
+        self.authentication = Authentication(authentication, self.registry, world, self.webhooks, self.handle)
         self.authenticator = self.authentication.authenticator
         self.authorizer = make_authorizer(self.registry, authorization, partial(rules_of, "system:node"))
         self._impersonation = Impersonation(self.authorizer)
         self.health = Health(self._store_fault)
         self.metrics = Metrics()
         self.publisher = Publisher(self.registry, self.health, self.metrics, Issuer(self.authentication), world.clock)
-        self.webhooks = Webhooks(world.clock, self.registry)
         self.admission = Admission(plugins(Materials(world, self.registry, self.authorizer, self.webhooks, admission)))
         self.nodes = Nodes()
         pod_handlers.install(self.registry, self.nodes, self.authorizer)
@@ -107,6 +107,7 @@ class Server:
         await bootstrap(self.world, self.index, self.registry, address, port, **about)
         await self._settle_definitions()
         self._expiry.start()
+        self.authentication.start()
         self.index.forget()  # nobody has seen anything yet that a watch could go on from
 
     def serve_usage(self) -> None:

@@ -43,6 +43,7 @@ class Peer(msgspec.Struct, frozen=True, cache_hash=True):
     not_before: float = float("-inf")  # seconds since 1970, as `not_after`
     not_after: float = float("inf")
     fingerprint: str = ""  # SHA-256 of the certificate, as hexadecimal digits
+    proxy: str = ""  # the name again, if the certificate is of the front proxy's authority
     fault: str = ""
 
     def at(self, now: float) -> Peer:

@@ -30,6 +30,10 @@ class Webhooks:
         """Post to a backend of the server's own configuration; CallError if it does not answer."""
         return await self._loaded().call(target, body, seconds)
 
+    async def fetch(self, target: Target, seconds: int, most: int) -> bytes:
+        """Get a document; see `WebhookClient.fetch`."""
+        return await self._loaded().fetch(target, seconds, most)
+
     def _loaded(self) -> WebhookClient:
         if self._client is None:
             from ostinato.server.webhooks.client import WebhookClient  # noqa: PLC0415 - see above

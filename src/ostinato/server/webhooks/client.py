@@ -73,6 +73,23 @@ class WebhookClient:
             raise CallError(f"0-length response with status code: {status} and content type: {shown}")
         return body
 
+    async def fetch(self, target: Target, seconds: int, most: int) -> bytes:
+        """Get a document of so many bytes at most; CallError if it does not come, or with another status than 200.
+
+        Redirects are not followed.
+        """
+        url = f"https://{target.authority}{target.path}"
+        try:
+            async with self._clock.timeout(seconds):
+                answer = await self._asked(target, self._contexts.of(target), _get(target), most)
+        except TimeoutError:
+            raise CallError(f"Get {quote(url)}: context deadline exceeded") from None
+        except CallError as error:
+            raise CallError(f"Get {quote(url)}: {error}") from None
+        if answer.head.status != 200:
+            raise HttpRefusal(f"Get {quote(url)}: status {answer.head.status}, want 200", answer.head.status)
+        return answer.body
+
     def close(self) -> None:
         for connections in self._idle.values():
             for connection in connections:
@@ -81,28 +98,27 @@ class WebhookClient:
 
     async def _retried(self, target: Target, context: ssl.SSLContext, review: bytes, url: str) -> _Answer:
         for _ in range(_RETRIES):
-            answer = await self._asked(target, context, review, url)
+            answer = await self._asked(target, context, _request(target, review, url), _MOST_BODY)
             later = answer.head.headers.get("retry-after", "")
             if not later.isdecimal() or (answer.head.status != 429 and answer.head.status < 500):
                 break
             await self._clock.sleep(int(later))
         return answer
 
-    async def _asked(self, target: Target, context: ssl.SSLContext, review: bytes, url: str) -> _Answer:
-        request = _request(target, review, url)
+    async def _asked(self, target: Target, context: ssl.SSLContext, request: bytes, most: int) -> _Answer:
         while (stream := self._taken(target)) is not None:
             try:
-                return await self._exchange(target, stream, request)
+                return await self._exchange(target, stream, request, most)
             except _GoneError:
                 continue  # nobody has read it: the connection had ended
         stream = await self._connect(target, context)
         try:
-            return await self._exchange(target, stream, request)
+            return await self._exchange(target, stream, request, most)
         except _GoneError:
             raise CallError("EOF") from None
 
-    async def _exchange(self, target: Target, stream: TlsStream, request: bytes) -> _Answer:
-        """Send a request and read its answer; the connection is kept if it may be, else closed."""
+    async def _exchange(self, target: Target, stream: TlsStream, request: bytes, most: int) -> _Answer:
+        """Send a request and read its answer, of so many bytes; the connection is kept if it may be, else closed."""
         kept = False
         try:
             head = await _sent(stream, request)
@@ -110,8 +126,8 @@ class WebhookClient:
             async for piece in body_of(stream, head):
                 pieces.append(piece)
                 size += len(piece)
-                if size > _MOST_BODY:
-                    raise CallError(f"the answer has more than {_MOST_BODY} bytes")
+                if size > most:
+                    raise CallError(f"the answer has more than {most} bytes")
             kept = not head.is_last and self._keep(target, stream)
         except ConnectionResetError:
             raise CallError(f"read tcp {stream.ends}: read: connection reset by peer") from None
@@ -232,6 +248,18 @@ def _request(target: Target, review: bytes, url: str) -> bytes:
         lines.append(f"Authorization: {authorization}")
     lines += ["", ""]
     return "\r\n".join(lines).encode() + review
+
+
+def _get(target: Target) -> bytes:
+    lines = [
+        f"GET {target.path} HTTP/1.1",
+        f"Host: {target.authority}",
+        "User-Agent: kube-apiserver",
+        "Accept: application/json",
+        "",
+        "",
+    ]
+    return "\r\n".join(lines).encode()
 
 
 async def _addresses(host: str, port: int) -> list[str]:

@@ -1,7 +1,9 @@
-"""Records what kube-apiserver answers to `mutations`: run with its URL, a file with an administrator's token, and the
-file of the private key with which it signs service account tokens. The service account default/robot must exist.
+"""Records what kube-apiserver answers to `mutations`, from the top of the repository.
 
-    python record_mutations.py https://127.0.0.1:6443 token sa.key > data/token_mutations.json
+It takes the server's URL, a file with an administrator's token, and the file of the private key with which the server
+signs service account tokens. The service account default/robot must exist.
+
+    python -m tests.unit.server.authentication.record_mutations https://127.0.0.1:6443 TOKEN-FILE KEY-FILE
 """
 
 from __future__ import annotations
@@ -15,9 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
-
-sys.path.insert(0, str(Path(__file__).parent))
-from mutations import Minter, every
+from tests.unit.server.authentication.mutations import Minter, every
 
 
 def ask(url: str, token: str, sent: Any = None) -> Any:

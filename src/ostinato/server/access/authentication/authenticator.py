@@ -1,23 +1,27 @@
 """The authenticator: tries each way to tell who sends a request, in the order of kube-apiserver.
 
-- A client certificate goes first, then bearer tokens: those that the server can verify itself before those for which
-  it asks someone else. Who shows neither is anonymous.
+- A front proxy goes first, then a client certificate, then bearer tokens: those that the server can verify itself
+  before those for which it may have to ask someone else. Who shows none is anonymous, where that is allowed.
 - A token that nobody accepts is an error, not an anonymous request.
+- What someone else said about a token is remembered for ten seconds.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ostinato.api.errors import Unauthorized
+from ostinato.server.access.authentication.anonymous import Anonymous
 from ostinato.server.access.authentication.client_certificates import certified
 from ostinato.server.access.authentication.identity import (
-    ANONYMOUS,
     DEFAULT_ISSUER,
     Identity,
     LocalTokens,
     RefusedToken,
+    RemoteTokens,
     aggregate,
     digest_of,
 )
@@ -25,19 +29,92 @@ from ostinato.server.access.authentication.static_tokens import StaticTokens
 from ostinato.server.access.authentication.websocket_token import websocket_token
 from ostinato.server.request import Request, User
 
+if TYPE_CHECKING:
+    from ostinato.server.access.authentication.front_proxy import FrontProxy
+    from ostinato.world import Clock
+
+REMEMBERED = 4096  # tokens that someone else was asked about
+_REMEMBERED_SECONDS = 10.0
 _UNKNOWN = "invalid bearer token"
+
+
+class Remote:
+    """Tokens for which the server asks someone else. Requests with the same token share one question."""
+
+    def __init__(self, clock: Clock, sources: Sequence[RemoteTokens]) -> None:
+        self._clock = clock
+        self._sources = tuple(sources)
+        self._known: dict[tuple[bytes, tuple[str, ...]], tuple[float, Identity]] = {}  # until when; the oldest first
+        self._asking: dict[tuple[bytes, tuple[str, ...]], asyncio.Task[Identity]] = {}
+
+    def known(self, digest: bytes, audiences: tuple[str, ...]) -> Identity | None:
+        """What was found out within the last ten seconds."""
+        until, identity = self._known.get((digest, audiences), (0.0, None))
+        return identity if self._clock.monotonic() < until else None
+
+    async def identify(self, token: str, digest: bytes, audiences: tuple[str, ...]) -> Identity:
+        """RefusedToken if nobody accepts it; the message joins what all said, separated by line breaks."""
+        known = self.known(digest, audiences)
+        if known is not None:
+            return known
+        key = (digest, audiences)
+        task = self._asking.get(key)
+        if task is None:
+            asked = self._ask(token, audiences)
+            task = self._asking[key] = asyncio.get_running_loop().create_task(asked, name="token review")
+            task.add_done_callback(lambda done: self._answered(key, done))
+        return await asyncio.shield(task)
+
+    async def _ask(self, token: str, audiences: tuple[str, ...]) -> Identity:
+        errors = []
+        for source in self._sources:
+            try:
+                found = await source.identify(token, audiences)
+            except RefusedToken as error:
+                errors.append(str(error))
+            else:
+                if found is not None:
+                    return found
+        raise RefusedToken("\n".join(errors))
+
+    def _answered(self, key: tuple[bytes, tuple[str, ...]], task: asyncio.Task[Identity]) -> None:
+        del self._asking[key]
+        if task.cancelled() or task.exception() is not None:  # who waits for it is told
+            return
+        if len(self._known) >= REMEMBERED:
+            del self._known[next(iter(self._known))]
+        self._known.pop(key, None)
+        self._known[key] = (self._clock.monotonic() + _REMEMBERED_SECONDS, task.result())
+
+    def close(self) -> None:
+        for task in self._asking.values():
+            task.cancel()
 
 
 class Authenticator:
     """
     - `local`: tokens that the server verifies itself, tried in this order after the static ones.
+    - `remote`: tokens for which it asks someone else. Defaults to none.
+    - `front_proxy`: requests in the name of others. Defaults to none.
+    - `anonymous`: which requests need no credentials. Defaults to all.
     - `audiences`: for whom tokens must be that requests carry.
     """
 
-    def __init__(self, local: Sequence[LocalTokens] = (), *, audiences: Sequence[str] = (DEFAULT_ISSUER,)) -> None:
+    def __init__(
+        self,
+        local: Sequence[LocalTokens] = (),
+        *,
+        remote: Remote | None = None,
+        front_proxy: FrontProxy | None = None,
+        anonymous: Anonymous | None = None,
+        audiences: Sequence[str] = (DEFAULT_ISSUER,),
+    ) -> None:
         self.audiences = tuple(audiences)
         self._static = StaticTokens(self.audiences)
         self._local: tuple[LocalTokens, ...] = (self._static, *local)
+        self._remote = remote
+        self._front_proxy = front_proxy
+        self._anonymous = anonymous or Anonymous()
 
     def add(self, token: str, user: User) -> None:
         """Accept a static token."""
@@ -48,31 +125,56 @@ class Authenticator:
         self._static.add_file(path)
 
     async def authenticate(self, request: Request) -> User:
+        """Raises Unauthorized for bad credentials."""
         user = self.authenticate_now(request)
-        assert user is not None, "certificates and our own tokens need no one else"
-        return user
+        if user is not None:
+            return user
+        try:
+            return (await self.identify(bearer_token(request), self.audiences)).user
+        except RefusedToken:
+            raise Unauthorized.of("Unauthorized") from None
 
     def authenticate_now(self, request: Request) -> User | None:
         """The user, if that can be determined without waiting for anyone; raises Unauthorized for bad credentials."""
         peer = request.peer
-        if peer is not None and peer.name and not peer.fault:
-            return certified(peer)
+        if peer is not None and not peer.fault:
+            if peer.proxy and self._front_proxy is not None:
+                user = self._front_proxy.user(request, peer)
+                if user is not None:
+                    return user
+            if peer.name:
+                return certified(peer)
         token = bearer_token(request)
         if not token:
-            if peer is not None and peer.fault:
+            if peer is not None and (peer.fault or peer.proxy):
                 raise Unauthorized.of("Unauthorized")
-            return ANONYMOUS
-        try:
-            return self._identify_now(token, self.audiences).user
-        except RefusedToken:
-            raise Unauthorized.of("Unauthorized") from None
+            return self._anonymous.user(request)
+        digest = digest_of(token)
+        identity, _ = self._identify_now(token, digest, self.audiences)
+        if identity is None and self._remote is not None:
+            identity = self._remote.known(digest, self.audiences)
+            if identity is None:
+                return None
+        if identity is None:
+            raise Unauthorized.of("Unauthorized")
+        return identity.user
 
     async def identify(self, token: str, audiences: Sequence[str]) -> Identity:
         """Whose token it is; RefusedToken if it is nobody's, or for none of these audiences."""
-        return self._identify_now(token, audiences)
+        digest = digest_of(token)
+        identity, errors = self._identify_now(token, digest, audiences)
+        if identity is None and self._remote is not None:
+            try:
+                identity = await self._remote.identify(token, digest, tuple(audiences))
+            except RefusedToken as error:
+                errors += str(error).splitlines()
+        if identity is None:
+            raise RefusedToken(aggregate(errors))
+        return identity
 
-    def _identify_now(self, token: str, audiences: Sequence[str]) -> Identity:
-        digest, errors = digest_of(token), [_UNKNOWN]
+    def _identify_now(self, token: str, digest: bytes, audiences: Sequence[str]) -> tuple[Identity | None, list[str]]:
+        """Whose token it is, or what is wrong with it, as far as the server can tell by itself."""
+        errors = [_UNKNOWN]
         for tokens in self._local:
             try:
                 found = tokens.identify(token, digest, audiences)
@@ -80,8 +182,12 @@ class Authenticator:
                 errors.append(str(error))
             else:
                 if found is not None:
-                    return found
-        raise RefusedToken(aggregate(errors))
+                    return found, errors
+        return None, errors
+
+    def close(self) -> None:
+        if self._remote is not None:
+            self._remote.close()
 
 
 def bearer_token(request: Request) -> str:

@@ -35,18 +35,68 @@ class AccountSettings(msgspec.Struct, frozen=True, kw_only=True):
     max_expiration: int = 0
 
 
+class OidcSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """The --oidc-* options: one issuer of JSON web tokens.
+
+    `username_prefix`: "" is the issuer's URL and "#" for claims other than `email`, "-" is none.
+    """
+
+    issuer_url: str
+    client_id: str
+    authority: Path | None = None
+    username_claim: str = "sub"
+    username_prefix: str = ""
+    groups_claim: str = ""
+    groups_prefix: str = ""
+    required_claims: tuple[tuple[str, str], ...] = ()
+    algorithms: tuple[str, ...] = ("RS256",)
+
+
+class WebhookSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """`config`: a kubeconfig whose current context is the backend of token reviews."""
+
+    config: Path
+    version: str = "v1beta1"
+    cache_seconds: float = 120.0
+
+
+class FrontProxySettings(msgspec.Struct, frozen=True, kw_only=True):
+    """The --requestheader-* options. Names of headers are in any case.
+
+    - `authority`: signs the certificates of proxies, as a PEM file.
+    - `allowed_names`: common names of proxies; empty is any that is signed.
+    """
+
+    authority: Path
+    allowed_names: tuple[str, ...] = ()
+    username_headers: tuple[str, ...] = ("x-remote-user",)
+    uid_headers: tuple[str, ...] = ()
+    group_headers: tuple[str, ...] = ("x-remote-group",)
+    extra_prefixes: tuple[str, ...] = ("x-remote-extra-",)
+
+
 class AuthenticationSettings(msgspec.Struct, frozen=True, kw_only=True):
     """
     - `token_file`: static tokens, as CSV. Defaults to none.
     - `audiences`: for whom tokens must be that requests carry. Defaults to the issuers of service account tokens.
     - `accounts`: service account tokens.
     - `bootstrap_tokens`: Secrets of type bootstrap.kubernetes.io/token authenticate nodes that join.
+    - `config`: an AuthenticationConfiguration, followed while the server runs. Defaults to none.
+    - `oidc`, `webhook`, `front_proxy`: further ways to tell who asks. Default to none.
+    - `anonymous`: whether requests need no credentials. None leaves it to `config`, which defaults to yes.
+    - `client_authority`: signs client certificates, beside the server's own authority. A PEM file; defaults to none.
     """
 
     token_file: Path | None = None
     audiences: tuple[str, ...] = ()
     accounts: AccountSettings = AccountSettings()
     bootstrap_tokens: bool = True
+    config: Path | None = None
+    oidc: OidcSettings | None = None
+    webhook: WebhookSettings | None = None
+    front_proxy: FrontProxySettings | None = None
+    anonymous: bool | None = None
+    client_authority: Path | None = None
 
     @property
     def own_audiences(self) -> tuple[str, ...]:

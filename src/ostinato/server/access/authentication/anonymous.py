@@ -1,0 +1,24 @@
+"""Anonymous requests: those without credentials, everywhere, at some paths, or nowhere."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from urllib.parse import unquote
+
+from ostinato.api.errors import Unauthorized
+from ostinato.server.access.authentication.identity import ANONYMOUS
+from ostinato.server.request import Request, User
+
+
+class Anonymous:
+    """`paths`: those at which anonymous requests are allowed, exactly; None is all."""
+
+    def __init__(self, *, enabled: bool = True, paths: Collection[str] | None = None) -> None:
+        self._everywhere = enabled and paths is None
+        self._paths = frozenset(paths or ()) if enabled else frozenset()
+
+    def user(self, request: Request) -> User:
+        """The anonymous user; raises Unauthorized where there is none."""
+        if self._everywhere or unquote(request.path) in self._paths:
+            return ANONYMOUS
+        raise Unauthorized.of("Unauthorized")

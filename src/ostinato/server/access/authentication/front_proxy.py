@@ -1,0 +1,55 @@
+"""Front proxy: a proxy with a certificate of its own authority says in headers for whom it asks.
+
+Headers count only on a connection whose certificate the authority of --requestheader-client-ca-file has signed, and
+names one of the allowed proxies; on all others they say nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from urllib.parse import unquote
+
+from ostinato.server.access.authentication.identity import authenticated
+from ostinato.server.access.authentication.settings import FrontProxySettings
+from ostinato.server.request import Peer, Request, User
+
+
+class FrontProxy:
+    def __init__(self, settings: FrontProxySettings) -> None:
+        self._allowed = frozenset(settings.allowed_names)
+        self._username = _lower(settings.username_headers)
+        self._uid = _lower(settings.uid_headers)
+        self._groups = _lower(settings.group_headers)
+        self._extra = _lower(settings.extra_prefixes)
+
+    def user(self, request: Request, peer: Peer) -> User | None:
+        """For whom a proxy asks; None if it may not speak for others, or names nobody."""
+        if self._allowed and peer.proxy not in self._allowed:
+            return None
+        name = next((value for header in self._username if (value := request.headers.get(header))), "")
+        if not name:
+            return None
+        uid = next((value for header in self._uid if (value := request.headers.get(header))), "")
+        groups = [value for header in self._groups for value in _values(request, header) if value]
+        return authenticated(User(name, uid, tuple(groups), self._extras(request)))
+
+    def _extras(self, request: Request) -> Mapping[str, tuple[str, ...]]:
+        found: dict[str, tuple[str, ...]] = {}
+        for prefix in self._extra:
+            for header in request.headers:
+                if header.startswith(prefix):
+                    key = unquote(header.removeprefix(prefix))
+                    found[key] = (*found.get(key, ()), *_values(request, header))
+        return found
+
+
+def _values(request: Request, header: str) -> Iterator[str]:
+    """All values of a header that may come more than once."""
+    if header in request.repeated:
+        yield from request.repeated[header]
+    elif header in request.headers:
+        yield request.headers[header]
+
+
+def _lower(names: Sequence[str]) -> tuple[str, ...]:
+    return tuple(name.lower() for name in names)
