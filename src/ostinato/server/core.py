@@ -27,6 +27,8 @@ from ostinato.server.backends.addresses import AddressGuard
 from ostinato.server.bootstrap import bootstrap, rules_of
 from ostinato.server.dispatch import not_found, verb_of
 from ostinato.server.expiry import Expiry
+from ostinato.server.flow.heavy import HeavyLane
+from ostinato.server.flow.turns import Turns
 from ostinato.server.negotiate import status_form
 from ostinato.server.nodes import Nodes
 from ostinato.server.options import boolean
@@ -34,6 +36,7 @@ from ostinato.server.present import error_response
 from ostinato.server.publish import Health, Issuer, Metrics, Publisher
 from ostinato.server.request import Answer, Request, Response, text_response
 from ostinato.server.resources.registry import Registry
+from ostinato.server.resources.resource import Resource
 from ostinato.server.route import Route, parse
 from ostinato.server.store.index import Index, Log, StoreFailed
 from ostinato.server.verbs import pod_handlers, proxy
@@ -67,6 +70,8 @@ class Server:
         authorization: AuthorizationSettings = AuthorizationSettings(),  # noqa: B008 - as above
     ) -> None:
         self.world = world
+        self.turns = Turns(world.clock.monotonic)
+        self.lane = HeavyLane(world, self.turns)
         self.index = Index(log, world.clock)
         self.registry = Registry(self.index, world)
         self.webhooks = Webhooks(world.clock, self.registry)
@@ -137,8 +142,10 @@ class Server:
                 or verb_of(resource, "GET", route) is not get
             ):
                 return None
-            answer = get_at_once(Context(self.world, self.index, request, route, resource, self.admission))
+            answer = get_at_once(self._context(request, route, resource))
         except Exception:  # noqa: BLE001 - `handle` tells it
+            return None
+        if answer is None:
             return None
         self.metrics.count(request.method, route, answer.status, self.world.clock.monotonic() - began)
         return answer
@@ -149,10 +156,13 @@ class Server:
         self.metrics.begin(request.method)
         code = _GONE
         try:
+            known = request.line
             route = parse(request.method, request.path, watch=_watches(request))
             seconds = _deadline(request, route) if "timeout=" in request.query_string else None
             if not self._enter_now(request, route):
                 await self._enter(request, route)
+            if request.line is not None and known is not request.line and not self.turns.may_run(request.line):
+                await self.world.clock.sleep(0)  # now that it is known whose turn it is
             if route is None:
                 answer: Answer = self.publisher.answer(request)
             elif seconds is None:
@@ -190,7 +200,7 @@ class Server:
         request.route = route
         if resource.warnings:
             request.warnings.extend(resource.warnings)
-        context = Context(self.world, self.index, request, route, resource, self.admission)
+        context = self._context(request, route, resource)
         try:
             answer: Answer = await verb(context)
         except APIError:
@@ -201,6 +211,9 @@ class Server:
             await resource.settle()
         return answer
 
+    def _context(self, request: Request, route: Route, resource: Resource) -> Context:
+        return Context(self.world, self.index, request, route, resource, self.admission, self.lane)
+
     def _enter_now(self, request: Request, route: Route | None) -> bool:
         """Authenticate and authorize a request without waiting for anyone; False if that is not possible."""
         if impersonates(request.headers):
@@ -208,6 +221,7 @@ class Server:
         user = self.authenticator.authenticate_now(request)
         if user is None:
             return False
+        request.line = self.turns.queue.line("all", 1, user.name)
         if MASTERS not in user.groups:
             asked = asked_by(request, route)
             decision = self.authorizer.decide_now(user, asked)
@@ -225,6 +239,7 @@ class Server:
         if impersonates(request.headers):
             user = await self._impersonation.user(request, user, asked)
         request.user = user
+        request.line = self.turns.queue.line("all", 1, user.name)
         if MASTERS not in user.groups:
             await self.authorizer.check(user, asked)
 
@@ -236,7 +251,7 @@ class Server:
             return
         from ostinato.server.crds import CustomResources  # noqa: PLC0415
 
-        await CustomResources(self.world, self.index, self.registry, self.webhooks.ask).settle()
+        await CustomResources(self.world, self.index, self.registry, self.webhooks.ask, self.lane).settle()
 
     def _store_fault(self) -> str | None:
         """Why the store is out of order. A full disk is no such reason, as with etcd: reads go on, and a restart, which
@@ -250,6 +265,7 @@ class Server:
         self.authentication.close()
         self._expiry.close()
         self.webhooks.close()
+        self.lane.close()
         await self.index.close()
 
 

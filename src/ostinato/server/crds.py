@@ -13,6 +13,7 @@ import logging
 from typing import Any
 
 from ostinato.server.admission.chain import Admission
+from ostinato.server.flow.heavy import HeavyLane
 from ostinato.server.options import DeleteOptions
 from ostinato.server.request import Request, User
 from ostinato.server.resources.apiextensions.approval import approval_condition
@@ -39,12 +40,13 @@ _logger = logging.getLogger(__name__)
 class CustomResources:
     """Serves the kinds that are defined, and sees definitions through their lives."""
 
-    def __init__(self, world: World, index: Index, registry: Registry, ask: Ask) -> None:
+    def __init__(self, world: World, index: Index, registry: Registry, ask: Ask, lane: HeavyLane) -> None:
         """`ask`: how conversion webhooks are asked."""
         self._world = world
         self._index = index
         self._registry = registry
         self._ask = ask
+        self._lane = lane
         resource = registry.get(_GROUP, "v1", "customresourcedefinitions")
         assert resource is not None
         assert resource.collection is not None
@@ -131,7 +133,7 @@ class CustomResources:
         route = Route(verb, gvr.group, gvr.version, namespace, gvr.resource, name, "")
         request = Request("", "")
         request.user = _USER
-        return Context(self._world, self._index, request, route, resource, _NO_ADMISSION)
+        return Context(self._world, self._index, request, route, resource, _NO_ADMISSION, self._lane)
 
     # Serving
 

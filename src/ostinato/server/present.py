@@ -6,18 +6,26 @@ PartialObjectMetadata, YAML, protobuf, indented) are made from it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
 from ostinato.api.errors import APIError, NotAcceptable, Unknown
 from ostinato.api.status import Status
+from ostinato.server.flow.heavy import is_heavy
+from ostinato.server.flow.turns import Turns
 from ostinato.server.negotiate import PLAIN, Form
 from ostinato.server.request import Response
 from ostinato.server.resources.resource import Resource
 from ostinato.server.resources.strategy import Json
 from ostinato.server.store.index import Entry
+
+if TYPE_CHECKING:
+    from ostinato.server.verbs.context import Context
+
+A = TypeVar("A")
+B = TypeVar("B")
 
 
 def encode(value: Json, form: Form) -> bytes:
@@ -56,24 +64,51 @@ def error_response(error: APIError, form: Form = PLAIN) -> Response:
     return Response(error.code, encode(error.to_dict(), form), form.content_type, headers)
 
 
-def list_response(resource: Resource, entries: Sequence[Entry], metadata: Json, form: Form) -> Response:
-    """Many stored objects."""
+async def list_response(
+    context: Context, resource: Resource, entries: Sequence[Entry], metadata: Json, form: Form
+) -> Response:
+    """Many stored objects. They are put together in slices, between which others run."""
     if form.convert:
-        return Response(200, encode(_converted_list(resource, entries, metadata, form), form), form.content_type)
+        return await _converted_list(context, resource, entries, metadata, form)
     if resource.custom:
         metadata = {"continue": "", **metadata}  # lists of custom objects always say so
     head = {"kind": resource.list_kind, "apiVersion": resource.gvk.api_version, "metadata": metadata}
-    parts = [entry.data for entry in entries] if resource.items_as_stored else [resource.item(e.data) for e in entries]
-    before = msgspec.json.encode(head)[:-1] + b',"items":['
+    if resource.items_as_stored:
+        parts = [entry.data for entry in entries]
+    else:
+        parts = await in_slices(context.lane.turns, lambda entry: resource.item(entry.data), entries, 64)
+    response = _list_of(msgspec.json.encode(head), b"items", parts)
+    if form == PLAIN:
+        return response
+    whole = await context.lane.run(context.request.line, lambda: encode(msgspec.json.decode(response.body), form))
+    return Response(200, whole, form.content_type)
+
+
+def _list_of(head: bytes, field: bytes, parts: list[bytes]) -> Response:
+    """An object in JSON with a list as its last field, as a body in parts."""
+    before = head[:-1] + b',"' + field + b'":['
     if parts:
         parts[0] = before + parts[0]
         parts[-1] += b"]}\n"
     else:
         parts = [before + b"]}\n"]
-    response = Response(200, parts, between=b",")
-    if form == PLAIN:
-        return response
-    return Response(200, encode(msgspec.json.decode(response.body), form), form.content_type)
+    return Response(200, parts, between=b",")
+
+
+async def in_slices(turns: Turns, function: Callable[[A], B], values: Sequence[A], size: int = 4) -> list[B]:
+    """What a function gives for each value. Others run meanwhile if it takes long."""
+    found: list[B] = []
+    for start in range(0, len(values), size):
+        found += map(function, values[start : start + size])
+        await turns.pause()
+    return found
+
+
+async def presented(context: Context, data: bytes, form: Form, status: int = 200) -> Response:
+    """One stored object, which may be large."""
+    if form == PLAIN or not is_heavy(data):
+        return object_response(context.resource, data, form, status)
+    return await context.lane.run(context.request.line, lambda: object_response(context.resource, data, form, status))
 
 
 def _converted(resource: Resource, data: bytes, form: Form) -> Json:
@@ -89,24 +124,39 @@ def _converted(resource: Resource, data: bytes, form: Form) -> Json:
     return partial(data, form.version)
 
 
-def _converted_list(resource: Resource, entries: Sequence[Entry], metadata: Json, form: Form) -> Json:
-    if form.convert == "Table":
-        table = new_table(resource, form)
-        table["metadata"] = metadata
-        if resource.row_order is not None:
-            order = resource.row_order
-            entries = sorted(entries, key=lambda entry: order(resource.object(entry.data)))
-        rows = [row(resource, entry.data, form) for entry in entries]
-        table["rows"] = rows if rows or not _is_plain(resource) else None
-        return table
+async def _converted_list(
+    context: Context, resource: Resource, entries: Sequence[Entry], metadata: Json, form: Form
+) -> Response:
+    turns = context.lane.turns
     if form.convert == "PartialObjectMetadata":
         raise _not_convertible("PartialObjectMetadata", f"a list ({_go_type(resource, 'List')})")
-    return {
-        "kind": "PartialObjectMetadataList",
-        "apiVersion": f"meta.k8s.io/{form.version}",
-        "metadata": metadata,
-        "items": [partial(entry.data, form.version) for entry in entries],
-    }
+    if form.convert == "Table":
+        head = new_table(resource, form)
+        head["metadata"] = metadata
+        field = "rows"
+        if resource.row_order is not None:
+            order = resource.row_order
+            keys = await in_slices(turns, lambda entry: order(resource.object(entry.data)), entries)
+            entries = [entries[i] for i in sorted(range(len(keys)), key=keys.__getitem__)]
+        empty: Any = None if _is_plain(resource) else []
+    else:
+        head = {"kind": "PartialObjectMetadataList", "apiVersion": f"meta.k8s.io/{form.version}", "metadata": metadata}
+        field, empty = "items", []
+
+    def shown(entry: Entry) -> Json:
+        if field == "rows":
+            return row(resource, entry.data, form)
+        return partial(entry.data, form.version)
+
+    if entries and form.media == "json" and not form.pretty:
+        head.pop(field, None)
+        parts = await in_slices(turns, lambda entry: msgspec.json.encode(shown(entry)), entries)
+        return _list_of(msgspec.json.encode(head), field.encode(), parts)
+    value = {**head, field: await in_slices(turns, shown, entries) or empty}
+    whole = (
+        await context.lane.run(context.request.line, lambda: encode(value, form)) if entries else encode(value, form)
+    )
+    return Response(200, whole, form.content_type)
 
 
 def _is_plain(resource: Resource) -> bool:

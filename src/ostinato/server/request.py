@@ -14,6 +14,7 @@ from ostinato.api.errors import RequestEntityTooLarge
 
 if TYPE_CHECKING:
     from ostinato.server.audit.record import AuditRecord
+    from ostinato.server.flow.turns import Turn
     from ostinato.server.route import Route
 
 MOST_BODY = 3 * 1024 * 1024  # bytes of a body that are read; more is refused
@@ -64,6 +65,7 @@ class Request:
         "_read",
         "audit",
         "headers",
+        "line",
         "method",
         "path",
         "peer",
@@ -92,6 +94,7 @@ class Request:
         self.peer: Peer | None = None  # whom the client's certificate names, if it showed one
         self.repeated: Mapping[str, Sequence[str]] = {}  # all values of the headers that came more than once
         self.user: User | None = None  # set by access
+        self.line: Turn | None = None  # of its flow, at the event loop; set once the user is known
         self.route: Route | None = None  # once it is known to ask for something that there is
         self.sent: Any = None  # the object in the body, as the client wrote it
         self.warnings: list[str] = []  # what does not stop the request, but its client should know

@@ -82,7 +82,7 @@ class Standalone:
             context = _context(authority, self._hosts)
             self.core = self._server()
             self.core.nodes.remote = _remote_nodes(self._world, authority, self.core.guard)
-            self._http = HttpServer(self.core, context)
+            self._http = HttpServer(self.core, context, self.core.turns)
             await self._http.bind(settings.host, settings.port)
             host = "127.0.0.1" if settings.host in _ANY else settings.host
             self.url = f"https://{f'[{host}]' if ':' in host else host}:{self._http.port}"

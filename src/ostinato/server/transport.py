@@ -121,7 +121,7 @@ class InProcessTransport:
         headers.setdefault("user-agent", self._user_agent)
         asked = Request(request.method, request.path, request.query_string, headers, body=await _body(request))
         asked.peer, asked.repeated = self._peer, repeated
-        return await self._server.handle(asked)
+        return await self._server.turns.steps(self._server.handle(asked), asked)
 
     def opened(self, answer: InProcessAnswer) -> None:
         self._open.add(answer)

@@ -17,6 +17,7 @@ from ostinato.client.transport.protocol import (
 )
 from ostinato.client.transport.protocol import Request as Asked
 from ostinato.server.core import Server
+from ostinato.server.flow.turns import Turns
 from ostinato.server.request import Request, Response, Stream
 from ostinato.server.store.log_memory import MemoryLog
 from ostinato.server.transport import InProcessTransport
@@ -31,6 +32,7 @@ class Core:
 
     def __init__(self, world: Simulation, handler: Handler) -> None:
         self.world = world
+        self.turns = Turns(world.clock.monotonic)
         self.handle = handler
 
 

@@ -22,13 +22,13 @@ from ostinato.server.present import error_response
 from ostinato.server.request import MOST_BODY, Answer, Peer, Request, Response, Stream, Upgrade
 
 if TYPE_CHECKING:
+    from ostinato.server.flow.turns import Turn
     from ostinato.server.http.server import HttpServer
 
 READ_AHEAD = 1 << 16  # bytes that are taken in before somebody asks for them
 DRAINED = 1 << 18  # bytes of an unwanted body that are read so that the connection can go on
 WRITTEN = 1 << 16  # bytes that are written at a time
 COMPRESSED = 128 * 1024  # bytes of an answer from which on it is compressed, where the client can read that
-OFFLOADED = 1 << 19  # bytes from which on compressing is left to another thread
 
 IDLE_SECONDS = 90.0  # between requests
 HEAD_SECONDS = 32.0  # for a head to come, from its first byte on
@@ -45,6 +45,9 @@ class Connection(asyncio.BufferedProtocol):
     def __init__(self, owner: HttpServer) -> None:
         self._owner = owner
         self._core = owner.core
+        self._turns = owner.turns
+        self._line: Turn | None = None  # of the flow of the last request
+        self._queued = False  # what has come waits for its turn
         self._loop = asyncio.get_running_loop()
         self._clock = owner.core.world.clock
         self._transport: asyncio.Transport = cast("asyncio.Transport", None)  # from connection_made on
@@ -91,7 +94,7 @@ class Connection(asyncio.BufferedProtocol):
         if self._lingering:
             return
         self._buffer = self._buffer + data if self._buffer else data
-        self._advance()
+        self._advance_in_turn()
 
     def eof_received(self) -> bool:
         self._ended_by_client = True
@@ -149,6 +152,29 @@ class Connection(asyncio.BufferedProtocol):
 
     # Requests
 
+    def _advance_in_turn(self) -> None:
+        """Advance now, or when it is the turn of this client. The first request tells who that is."""
+        turns, line = self._turns, self._line
+        if turns.busy and line is not None and self._between_requests and not turns.may_run(line):
+            if not self._queued:
+                self._queued = True
+                turns.wait(line, self._take_turn)
+            if len(self._buffer) > READ_AHEAD:
+                self._balance()
+            return
+        began = turns.clock()
+        self._advance()
+        turns.charge(self._line, turns.clock() - began)
+
+    @property
+    def _between_requests(self) -> bool:
+        return self._task is None and (self._body is None or self._body.complete)
+
+    def _take_turn(self) -> None:
+        self._queued = False
+        if not self._lost:
+            self._advance()
+
     def _advance(self) -> None:
         """Give what has come to the request under way, or begin the next with it."""
         if self._body is not None and not self._body.complete:
@@ -163,7 +189,7 @@ class Connection(asyncio.BufferedProtocol):
         held = len(self._buffer)
         if self._body is not None and self._body.data is not None and self._arriving is None:
             held += len(self._body.data)
-        full = held > READ_AHEAD and (self._task is not None or self._over)
+        full = held > READ_AHEAD and (self._task is not None or self._queued or self._over)
         if full == self._reading and not self._lost:
             self._reading = not full
             if full:
@@ -208,11 +234,15 @@ class Connection(asyncio.BufferedProtocol):
         if self._peer is not None:
             request.peer = self._peer.at(self._clock.wall())
         request.repeated = head.repeated
+        request.line = self._line
         answer = None if length or self._body is not None else self._core.at_once(request)
-        if answer is None or not self._write_short(head, answer):
-            self._task = self._loop.create_task(self._serve(head, request, answer))
-        else:
-            self._next()
+        if answer is not None:
+            self._line = request.line
+            if self._write_short(head, answer):
+                self._next()
+                return
+        prepaid = self._turns.prepay(self._line)
+        self._task = self._loop.create_task(self._serve_in_turns(head, request, answer, prepaid))
 
     def _feed_body(self) -> None:
         body = self._body
@@ -261,6 +291,9 @@ class Connection(asyncio.BufferedProtocol):
         assert body.data is not None
         return bytes(body.data)
 
+    async def _serve_in_turns(self, head: Head, request: Request, answer: Answer | None, prepaid: float) -> None:
+        await self._turns.steps(self._serve(head, request, answer), request, prepaid)
+
     async def _serve(self, head: Head, request: Request, answer: Answer | None) -> None:
         """Answer a request, to which there may be an answer already."""
         try:
@@ -287,6 +320,7 @@ class Connection(asyncio.BufferedProtocol):
             self._over = True
         finally:
             self._task = None
+            self._line = request.line
             self._streaming = self._patient = False
             self._done()
 
@@ -311,7 +345,7 @@ class Connection(asyncio.BufferedProtocol):
             return
         self.deadline = self._clock.monotonic() + IDLE_SECONDS
         if self._buffer:
-            self._loop.call_soon(self._advance)
+            self._loop.call_soon(self._advance_in_turn)
         elif not self._reading:
             self._balance()
 
@@ -374,8 +408,7 @@ class Connection(asyncio.BufferedProtocol):
         size = answer.size
         lines = self._first_lines(head, answer)
         if size > COMPRESSED and _accepts_gzip(head, answer):
-            whole = answer.body
-            whole = await self._core.world.executor.run(_gzip, whole) if size > OFFLOADED else _gzip(whole)
+            whole = await self._core.world.executor.run(_gzip, answer)
             size = len(whole)
             lines.append(b"Content-Encoding: gzip\r\n")
             if ("Vary", "Accept-Encoding") not in answer.headers:
@@ -401,6 +434,8 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.write(view[at : at + 2 * WRITTEN])
             if self._writable is not None:
                 await self._writable
+            else:
+                await self._turns.pause()
 
     async def _stream(self, head: Head, answer: Stream) -> None:
         self._streaming = True
@@ -494,5 +529,7 @@ def _accepts_gzip(head: Head, answer: Response) -> bool:
     )
 
 
-def _gzip(body: bytes) -> bytes:
-    return zlib.compress(body, 1, 31)
+def _gzip(answer: Response) -> bytes:
+    """The body compressed, piece by piece: other threads run while one is."""
+    compressing = zlib.compressobj(1, zlib.DEFLATED, 31)
+    return b"".join([*map(compressing.compress, answer.pieces(WRITTEN)), compressing.flush()])

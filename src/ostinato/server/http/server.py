@@ -6,6 +6,7 @@ import asyncio
 import ssl
 from typing import Protocol
 
+from ostinato.server.flow.turns import Turns
 from ostinato.server.http.client_certificates import RequestingContext, peer_of
 from ostinato.server.http.connection import Connection
 from ostinato.server.http.head import clean, date_line
@@ -32,8 +33,10 @@ class Core(Protocol):
 class HttpServer:
     """Serves a core over HTTP/1.1, with TLS if there is a context for it."""
 
-    def __init__(self, core: Core, context: ssl.SSLContext | None) -> None:
+    def __init__(self, core: Core, context: ssl.SSLContext | None, turns: Turns | None = None) -> None:
+        """`turns`: who runs next on the loop. Defaults to a scheduler of its own."""
         self.core = core
+        self.turns = turns or Turns(core.world.clock.monotonic)
         self.port = 0  # where it listens, once it does
         self.date = date_line(core.world.clock.now())  # of every answer, exact to a second
         self.encrypted = context is not None

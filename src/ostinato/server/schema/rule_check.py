@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from ostinato.api.field_errors import OMIT, FieldError, Path
+from ostinato.server.flow.patience import HURRIED_COST, TooLongError, hurried
 from ostinato.server.schema.cel.declarations import Declaration, declared, escaped
 from ostinato.server.schema.cel.values import NONE, CelError, CostExceededError, Optional
 from ostinato.server.schema.explain import Before
@@ -23,12 +24,22 @@ _SPENT = "validation failed due to running out of cost budget, no further valida
 class Findings:
     """What checking found, and what is left to spend."""
 
-    __slots__ = ("budget", "errors", "warnings")
+    __slots__ = ("_hurried", "budget", "errors", "warnings")
 
     def __init__(self, budget: int = PER_OBJECT) -> None:
         self.errors: list[FieldError] = []
         self.warnings: list[str] = []
         self.budget = budget  # negative: checking has ended
+        self._hurried = budget - HURRIED_COST if hurried() else -1  # what has to be left on the event loop
+
+    def limit(self) -> int:
+        """What the next call may cost."""
+        return PER_CALL if self._hurried < 0 else min(PER_CALL, max(self.budget - self._hurried, 0))
+
+    def check_patience(self) -> None:
+        """A call has cost more than its limit: TooLongError if that was because of the event loop."""
+        if self._hurried >= 0:
+            raise TooLongError
 
 
 class _Past(NamedTuple):
@@ -157,7 +168,7 @@ class RuleTree:
         failed = ""
         holds = False
         try:
-            holds, cost = rule.expression.evaluate(variables, PER_CALL)
+            holds, cost = rule.expression.evaluate(variables, findings.limit())
         except CelError as error:
             cost = error.cost
             failed = (
@@ -167,6 +178,7 @@ class RuleTree:
                 else f"{error} evaluating rule: {rule.shown}"
             )
         except CostExceededError as error:
+            findings.check_patience()
             why = f"'{error}': no further validation rules will be run due to call cost exceeds limit for rule: "
             findings.errors.append(FieldError.invalid(path, self._type, why + rule.shown))
             findings.budget = -1
@@ -208,10 +220,11 @@ def _message(findings: Findings, rule: Rule, variables: list[Any]) -> str:
     if rule.message is None:
         return ""
     try:
-        text, cost = rule.message.evaluate(variables, PER_CALL)
+        text, cost = rule.message.evaluate(variables, findings.limit())
     except CelError as error:
         text, cost = "", error.cost
     except CostExceededError:
+        findings.check_patience()
         why = "no further validation rules will be run due to call cost exceeds limit for messageExpression: "
         raise CostExceededError(f'{why}"{rule.raw["messageExpression"]}"') from None
     if cost > findings.budget:

@@ -15,6 +15,7 @@ from ostinato.api.errors import AlreadyExists, BadRequest, Conflict, NotFound, U
 from ostinato.api.wire import DecodeError
 from ostinato.api.wire.repeated import repeats_keys
 from ostinato.server import body
+from ostinato.server.flow.heavy import is_heavy
 from ostinato.server.negotiate import Form
 from ostinato.server.options import WriteOptions
 from ostinato.server.request import Response
@@ -35,6 +36,7 @@ async def apply(context: Context, data: bytes, options: WriteOptions, form: Form
     resource = context.resource
     manager = resource.managers[context.route.subresource]
     change = ApplyChange(context, manager, data, options)
+    context.heavy = context.heavy or (data[:1] != b"{" and is_heavy(data, "yaml"))
     while True:
         try:
             if _exists(context):
@@ -64,7 +66,7 @@ async def _change(context: Context, change: ApplyChange, options: WriteOptions, 
 
 
 async def _create(context: Context, change: ApplyChange, options: WriteOptions, form: Form) -> Response:
-    obj = change(None)
+    obj = await context.aside(lambda: change(None)) if context.heavy else change(None)
     asked_version(obj["metadata"])
     obj["metadata"].pop("resourceVersion", None)  # of an object that is not there, any will do
     try:

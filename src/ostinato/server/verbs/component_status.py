@@ -29,7 +29,7 @@ async def _get(context: Context) -> Response:
 
 async def _list(context: Context) -> Response:
     form = form_of(context.request, context.resource)
-    return list_response(context.resource, [_store(context)], {}, form)
+    return await list_response(context, context.resource, [_store(context)], {}, form)
 
 
 def _store(context: Context) -> Entry:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeVar
+
 import msgspec
 
 from ostinato.api import names
 from ostinato.api.errors import BadRequest, NotFound
 from ostinato.api.quoting import quote
 from ostinato.server.admission.chain import Admission
+from ostinato.server.flow.heavy import HeavyLane
+from ostinato.server.flow.patience import TooLongError, in_a_hurry
 from ostinato.server.request import Request
 from ostinato.server.resources.resource import Resource
 from ostinato.server.route import Route
@@ -15,6 +20,7 @@ from ostinato.server.store.index import Collection, Index
 from ostinato.world import World
 
 _NO_NAMESPACES = frozenset({".", ".."})
+T = TypeVar("T")
 
 
 class Context(msgspec.Struct):
@@ -26,6 +32,21 @@ class Context(msgspec.Struct):
     route: Route
     resource: Resource
     admission: Admission
+    lane: HeavyLane
+    heavy: bool = False  # the object is so large that work on it would hold up the event loop
+
+    async def aside(self, function: Callable[[], T]) -> T:
+        """Call a function in a worker thread, because it takes long. It may not change what others use."""
+        return await self.lane.run(self.request.line, function)
+
+    async def check(self, function: Callable[[], T]) -> T:
+        """Call a function that may turn out to take long, and can be called again then."""
+        if not self.heavy:
+            try:
+                return in_a_hurry(function)
+            except TooLongError:
+                pass
+        return await self.aside(function)
 
     @property
     def key(self) -> str:

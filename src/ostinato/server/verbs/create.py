@@ -7,9 +7,10 @@ import msgspec
 from ostinato.api import names
 from ostinato.api.errors import AlreadyExists, APIError, Unknown
 from ostinato.server import body, metadata
+from ostinato.server.flow.heavy import is_heavy
 from ostinato.server.negotiate import Form, body_media, form_of
 from ostinato.server.options import WriteOptions, write_options
-from ostinato.server.present import object_response
+from ostinato.server.present import presented
 from ostinato.server.request import Response
 from ostinato.server.resources.strategy import Json
 from ostinato.server.store import index
@@ -29,7 +30,12 @@ async def create(context: Context) -> Response:
     media = body_media(request, custom=context.resource.custom)
     data = await request.read()
     options = write_options(request, "CreateOptions")
-    obj = body.read(request, context.resource, data, media, options)
+    context.heavy = is_heavy(data, media)
+
+    def read() -> Json:
+        return body.read(request, context.resource, data, media, options)
+
+    obj = await context.aside(read) if context.heavy else read()
     for field in _OF_THE_SERVER:
         obj["metadata"].pop(field, None)
     return await create_object(context, obj, options, form)
@@ -47,7 +53,7 @@ async def create_object(
     write.drop_repeated_owners(context.request, obj)
     if not tracked:  # what admission adds has no owner
         if context.resource.conversion is None:
-            obj = write.owned(context, None, obj, options)
+            obj = await _owned(context, obj, options) if context.heavy else write.owned(context, None, obj, options)
         else:
             sent = obj
             obj = await context.resource.conversion.resolve(lambda: write.owned(context, None, sent, options))
@@ -63,7 +69,10 @@ async def create_object(
         if strategy.generation:
             obj["metadata"]["generation"] = 1
         context.request.warnings.extend(strategy.prepare_create(obj) or ())
-        _validate(context, obj)
+        if context.heavy or context.resource.custom:
+            await context.check(lambda: _validate(context, obj))
+        else:
+            _validate(context, obj)
         await context.admission.validate(context, "CREATE", obj, None, options)
         data = await _stored(context, obj, options)
         if end is not None and not options.dry_run:
@@ -71,7 +80,11 @@ async def create_object(
     finally:
         if end is not None:
             end()
-    return object_response(context.resource, data, form, 201)
+    return await presented(context, data, form, 201)
+
+
+async def _owned(context: Context, obj: Json, options: WriteOptions) -> Json:
+    return await context.aside(lambda: write.owned(context, None, obj, options))
 
 
 def _name(context: Context, obj: Json) -> None:

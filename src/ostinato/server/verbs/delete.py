@@ -68,7 +68,7 @@ async def delete_collection(context: Context) -> Response:
             await delete_object(msgspec.structs.replace(context, route=route), options)
         except NotFound:
             continue
-    return list_response(resource, found.entries, found.metadata, form)
+    return await list_response(context, resource, found.entries, found.metadata, form)
 
 
 async def read_options(request: Request) -> DeleteOptions:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from ostinato.api.errors import BadRequest, NotFound, Timeout, Unknown
 from ostinato.api.quoting import quote
-from ostinato.server.negotiate import Form, form_of
+from ostinato.server.flow.heavy import is_heavy
+from ostinato.server.negotiate import PLAIN, form_of
 from ostinato.server.options import boolean
-from ostinato.server.present import object_response
+from ostinato.server.present import object_response, presented
 from ostinato.server.request import Response
 from ostinato.server.store.index import Entry, Index
 from ostinato.server.verbs.context import Context
@@ -20,18 +21,15 @@ async def get(context: Context) -> Response:
     await check_get_options(context)
     conversion = context.resource.conversion
     if conversion is None:
-        return _found(context, form)
+        return await presented(context, _entry(context).data, form)
     entry = await conversion.entry(_entry(context))
-    return object_response(context.resource, entry.data, form)
+    return await presented(context, entry.data, form)
 
 
-def get_at_once(context: Context) -> Response:
-    """The same for a request without options, which needs not wait."""
-    return _found(context, form_of(context.request, context.resource))
-
-
-def _found(context: Context, form: Form) -> Response:
-    return object_response(context.resource, _entry(context).data, form)
+def get_at_once(context: Context) -> Response | None:
+    """The same for a request without options, which needs not wait; None if it has to."""
+    form, data = form_of(context.request, context.resource), _entry(context).data
+    return object_response(context.resource, data, form) if form == PLAIN or not is_heavy(data) else None
 
 
 def _entry(context: Context) -> Entry:

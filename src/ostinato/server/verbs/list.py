@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import compress
+
 import msgspec
 
 from ostinato.api.errors import BadRequest, Expired
 from ostinato.server.negotiate import form_of
 from ostinato.server.options import ListOptions, check_list_options, list_options
-from ostinato.server.present import list_response
+from ostinato.server.present import in_slices, list_response
 from ostinato.server.request import Response
 from ostinato.server.resources.strategy import Json
 from ostinato.server.store.index import Compacted, Entry
@@ -37,7 +39,7 @@ async def list_(context: Context) -> Response:
     options = list_options(context.request)
     check_list_options(options, watch=False)
     found = await listing(context, options)
-    return list_response(context.resource, found.entries, found.metadata, form)
+    return await list_response(context, context.resource, found.entries, found.metadata, form)
 
 
 async def listing(context: Context, options: ListOptions) -> Listing:
@@ -48,7 +50,8 @@ async def listing(context: Context, options: ListOptions) -> Listing:
     if conversion is not None and not selection.everything:
         entries = await conversion.entries(entries)  # selectors ask for what clients see
     if not selection.everything:
-        entries = [entry for entry in entries if selection.selects(entry)]
+        selected = await in_slices(context.lane.turns, selection.selects, entries, 128)
+        entries = list(compress(entries, selected))
     metadata: Json = {"resourceVersion": str(version)}
     if 0 < options.limit < len(entries) and not _from_cache(options):
         left = len(entries) - options.limit

@@ -30,6 +30,7 @@ from ostinato.api.wire import DecodeError, decode_json, strict_errors
 from ostinato.api.wire.repeated import repeats_keys
 from ostinato.api.wire.strict import repetitions, with_repeated_keys
 from ostinato.server import body
+from ostinato.server.flow.heavy import is_heavy
 from ostinato.server.negotiate import form_of
 from ostinato.server.options import WriteOptions, write_options
 from ostinato.server.request import Response
@@ -60,6 +61,7 @@ async def patch(context: Context) -> Response:
     data = await request.read()
     options = write_options(request, "PatchOptions")
     check_patch_options(kind, options)
+    context.heavy = is_heavy(data)
     if kind == APPLY_PATCH:
         return await apply(context, data, options, form)
     return await change_object(context, PatchChange(context, kind, data, options), options, form)

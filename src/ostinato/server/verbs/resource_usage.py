@@ -78,7 +78,7 @@ def _resource(name: str, kind: str, measure: Measure) -> Resource:
     async def list_(context: Context) -> Response:
         selection = Selection(context, list_options(context.request))
         entries = [entry for entry in await measure(context, "") if selection.selects(entry)]
-        return list_response(made, entries, {}, form_of(context.request, made))
+        return await list_response(context, made, entries, {}, form_of(context.request, made))
 
     made.handlers["", "get"] = get
     made.handlers["", "list"] = list_

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from ostinato.api.errors import APIError, Conflict, Invalid, NotFound, Unknown
 from ostinato.api.field_errors import FieldError, Path
 from ostinato.api.gvk import GroupKind
 from ostinato.server import body, metadata
+from ostinato.server.flow.heavy import is_heavy
 from ostinato.server.negotiate import Form, body_media, form_of
 from ostinato.server.options import WriteOptions, write_options
-from ostinato.server.present import object_response
+from ostinato.server.present import presented
 from ostinato.server.request import Response
 from ostinato.server.resources.strategy import Json
 from ostinato.server.store import index
@@ -34,7 +36,12 @@ async def update(context: Context) -> Response:
     data = await request.read()
     options = write_options(request, "UpdateOptions")
     media = body_media(request, custom=resource.custom)
-    sent = body.read(request, resource, data, media, options)
+    context.heavy = is_heavy(data, media)
+
+    def read() -> Json:
+        return body.read(request, resource, data, media, options)
+
+    sent = await context.aside(read) if context.heavy else read()
     write.fit_namespace(context, sent)
     write.check_name(context, sent)
     write.drop_repeated_owners(request, sent)
@@ -85,7 +92,7 @@ async def change_object(
 ) -> Response:
     """Change the newest version and store it, and answer with the result."""
     data = await change_stored(context, change, options, tracked=tracked)
-    return object_response(context.resource, data, form)
+    return await presented(context, data, form)
 
 
 async def change_stored(context: Context, change: Change, options: WriteOptions, *, tracked: bool = False) -> bytes:
@@ -98,12 +105,13 @@ async def change_stored(context: Context, change: Change, options: WriteOptions,
         current = context.collection.newest(context.key)
         if current is None:
             raise NotFound.of(resource.group_resource, context.route.name)
-        old = resource.object(await write.shown(resource, current))
+        data = await write.shown(resource, current)
+        context.heavy = context.heavy or is_heavy(data)
         if resource.conversion is None:
-            new = change(old)
-            if not tracked:
-                new = write.owned(context, old, new, options, context.route.subresource)
+            changed = partial(_changed, context, change, data, options, tracked=tracked)
+            old, new = await context.aside(changed) if context.heavy else changed()
         else:
+            old = resource.object(data)
             new = await _converted_change(context, change, old, options, tracked=tracked)
         await context.admission.mutate(context, "UPDATE", new, old, options)
         write.drop_repeated_owners(context.request, new, write.AFTER_ADMISSION)
@@ -112,6 +120,15 @@ async def change_stored(context: Context, change: Change, options: WriteOptions,
             return await _attempt(context, current, old, new, options)
         except index.Conflict:
             continue
+
+
+def _changed(
+    context: Context, change: Change, data: bytes, options: WriteOptions, *, tracked: bool
+) -> tuple[Json, Json]:
+    """The old object and the new one."""
+    old = context.resource.object(data)
+    new = change(old)
+    return old, new if tracked else write.owned(context, old, new, options, context.route.subresource)
 
 
 async def _converted_change(
@@ -158,7 +175,10 @@ async def _attempt(context: Context, current: Entry, old: Json, new: Json, optio
     end = None if context.route.subresource else strategy.begin(new, old, context.index, dry=dry)
     try:
         _prepare(context, old, new)
-        _validate(context, old, new)
+        if context.heavy or context.resource.custom:
+            await context.check(lambda: _validate(context, old, new))
+        else:
+            _validate(context, old, new)
         await context.admission.validate(context, "UPDATE", new, old, options)
         data = await _store(context, current, old, new, options)
         if end is not None and not dry:
@@ -214,7 +234,7 @@ def _validate(context: Context, old: Json, new: Json) -> None:
 
 
 async def _store(context: Context, current: Entry, old: Json, new: Json, options: WriteOptions) -> bytes:
-    changed = write.same(old, new)
+    changed = await context.aside(lambda: write.same(old, new)) if context.heavy else write.same(old, new)
     if changed is None:
         if context.key in context.collection.pending:
             await context.index.settled()

@@ -13,11 +13,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import aclosing
+from itertools import compress
 from typing import NamedTuple
 
 from ostinato.api.errors import APIError, Expired, NotAcceptable, Timeout, Unknown
 from ostinato.server.negotiate import form_of
 from ostinato.server.options import ListOptions, check_list_options, list_options
+from ostinato.server.present import in_slices
 from ostinato.server.request import Stream
 from ostinato.server.store.hub import Subscription
 from ostinato.server.store.index import Compacted, Entry, Event
@@ -76,6 +78,7 @@ class _Watch(AsyncIterator[bytes]):
         self, context: Context, options: ListOptions, selection: Selection, writer: WatchWriter, start: int
     ) -> None:
         self._index = context.index
+        self._turns = context.lane.turns
         self._clock = context.world.clock
         self._collection = context.collection
         self._options = options
@@ -105,6 +108,7 @@ class _Watch(AsyncIterator[bytes]):
                 return
             for chunk in await self._first_chunks(first):
                 yield chunk
+                await self._turns.pause()
             async with aclosing(self._live(self._subscription)) as live:
                 async for chunk in live:
                     yield chunk
@@ -135,7 +139,8 @@ class _Watch(AsyncIterator[bytes]):
             return iter([b"".join(lines)] if (lines := self._lines(await self._shown(first.missed))) else ())
         present = first.present if self._conversion is None else await self._conversion.entries(first.present)
         selects = self._selection.selects
-        return self._present([entry for entry in present if selects(entry)], first.version)
+        selected = await in_slices(self._turns, selects, present, 128)
+        return self._present(list(compress(present, selected)), first.version)
 
     async def _shown(self, events: list[Event]) -> list[Event]:
         """Events as they are watched: what is stored in another version may have to be asked for."""

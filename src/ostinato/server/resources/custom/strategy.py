@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextvars import ContextVar
 from typing import Any
 
 from ostinato.api import names
@@ -32,6 +33,9 @@ _NOT_CHECKED = (
     "validation"
 )
 _ABSENT = object()
+# Broken rules that the object that was validated last may break as it did before, for its warnings. Part of the
+# context, because objects are validated in more than one thread.
+_forgiven: ContextVar[tuple[Json, list[str]] | None] = ContextVar("ostinato.server.forgiven", default=None)
 _STANDARD_FINALIZERS = frozenset({"orphan", "foregroundDeletion", "kubernetes"})
 
 
@@ -44,8 +48,6 @@ class CustomStrategy(Strategy):
     def __init__(self, definition: Definition, version: Version) -> None:
         self._definition = definition
         self._version = version
-        # Broken rules that the object that was validated last may break as it did before, for its warnings.
-        self._forgiven: tuple[Json, list[str]] | None = None
 
     def default(self, obj: Json) -> None:
         apply_defaults(self._version.node, obj)
@@ -104,7 +106,7 @@ class CustomStrategy(Strategy):
 
     def _broken_rules(self, errors: list[FieldError], new: Json, old: Json | None) -> list[FieldError]:
         """What breaks the rules in CEL, which are asked only of objects whose types and sizes are right."""
-        self._forgiven = None
+        _forgiven.set(None)
         tree = self._version.rules
         if tree is None:
             return []
@@ -113,7 +115,7 @@ class CustomStrategy(Strategy):
         before = Before(self._version.node, new, old) if old is not None else None
         found = check_rules(tree, new, old, before)
         if found.warnings:
-            self._forgiven = (new, found.warnings)
+            _forgiven.set((new, found.warnings))
         return found.errors
 
     def _new_repetitions(self, new: Json, old: Json) -> list[FieldError]:
@@ -125,7 +127,8 @@ class CustomStrategy(Strategy):
         before = old["metadata"].get("finalizers", ()) if old is not None else ()
         added = sorted(set(new["metadata"].get("finalizers", ())) - set(before))
         told = [warning for finalizer in added for warning in _finalizer_warnings(finalizer)]
-        forgiven, self._forgiven = self._forgiven, None
+        forgiven = _forgiven.get()
+        _forgiven.set(None)
         return told + forgiven[1] if forgiven is not None and forgiven[0] is new else told
 
     def desired(self, obj: Json) -> Any:

@@ -1,0 +1,83 @@
+"""The heavy lane: long functions, one at a time, in a worker thread, in an order that is fair to flows.
+
+A function that takes longer than a slice and cannot pause would hold the event loop. Here it runs beside the loop: the
+interpreter switches between the two threads every `SWITCH` seconds while one is under way, so that a request of another
+flow is delayed by a few switches. One thread, because Python runs one at a time: a second would only take time from the
+loop. Functions must not change what the loop's thread uses meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable
+from typing import TypeVar
+
+from ostinato.server.flow.fair_queue import FairQueue
+from ostinato.server.flow.turns import Turn, Turns
+from ostinato.world import World
+
+T = TypeVar("T")
+
+SWITCH = 0.0001  # seconds after which the thread gives way to the loop, if that has work to do
+HEAVY_BYTES = 64 * 1024  # JSON from this size on is heavy
+HEAVY_MEMBERS = 300  # and so is JSON with more members of objects and lists than this
+LIGHT_BYTES = 4096  # JSON up to this size is not
+
+
+def is_heavy(data: bytes, media: str = "json") -> bool:
+    """Whether an object is better not worked on by the loop's thread. YAML takes long to read, whatever is in it."""
+    size = len(data)
+    return size > LIGHT_BYTES and (size >= HEAVY_BYTES or media == "yaml" or data.count(b",") > HEAVY_MEMBERS)
+
+
+class HeavyLane:
+    def __init__(self, world: World, turns: Turns) -> None:
+        self._executor = world.executor.apart()
+        self.turns = turns
+        self._clock = world.clock.monotonic
+        self._queue: FairQueue[asyncio.Future[None]] = FairQueue()
+        self._taken = False
+        self._interval = sys.getswitchinterval()  # while nothing runs
+        self.runs = 0  # functions that have run
+
+    async def run(self, line: Turn | None, function: Callable[[], T]) -> T:
+        """Call a function in the worker when it is the line's turn; without a line, as an unknown flow."""
+        if line is None:
+            line = self.turns.queue.line("", 1, None)
+        own = self._queue.line(line.belongs.name, line.belongs.shares, line.flow)
+        if self._taken:
+            gate: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._queue.push(own, gate)
+            try:
+                await gate
+            except asyncio.CancelledError:
+                if gate.done() and not gate.cancelled():  # its turn had come
+                    self._next()
+                raise
+        self._taken = True
+        self.runs += 1
+        sys.setswitchinterval(min(SWITCH, self._interval))
+        began = self._clock()
+        call = asyncio.ensure_future(self._executor.run(function))
+
+        def ended(call: asyncio.Future[T]) -> None:
+            if not call.cancelled():
+                call.exception()  # nobody may be left who would look at it
+            self._queue.charge(own, self._clock() - began)
+            self._next()
+
+        call.add_done_callback(ended)
+        return await asyncio.shield(call)  # a thread cannot be cancelled: the lane is taken until it has ended
+
+    def close(self) -> None:
+        self._executor.close()
+
+    def _next(self) -> None:
+        while self._queue:
+            _, gate = self._queue.pop()
+            if not gate.done():
+                gate.set_result(None)
+                return
+        self._taken = False
+        sys.setswitchinterval(self._interval)

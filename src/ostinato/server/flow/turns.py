@@ -1,0 +1,182 @@
+"""Turns on the event loop: a fair scheduler for the processor time of one process.
+
+- As long as nobody waits and the loop's turn is young, work runs at once: the check is one attribute.
+- In one turn of the loop about `SLICE` seconds of work run; then the loop looks for new requests. So a request of a
+  flow that has used little waits for one slice of another, however many of those are queued.
+- Work cannot be interrupted. What takes longer than a slice pauses by itself (`Turns.pause`) or runs in a worker
+  thread (`heavy.HeavyLane`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import types
+from collections.abc import Callable, Coroutine, Generator
+from typing import Any, Generic, Protocol, TypeVar
+
+from ostinato.server.flow.fair_queue import FairQueue, Line
+
+T = TypeVar("T")
+
+SLICE = 0.0005  # seconds of work that run in one turn of the loop
+
+Work = Callable[[], object] | asyncio.Future[None]  # a function to call, or a gate to open
+Turn = Line[Work]
+
+
+class Asking(Protocol):
+    """A request: the line that its steps are charged to, None as long as nobody knows whose it is."""
+
+    line: Turn | None
+
+
+class Turns:
+    """The scheduler of one event loop."""
+
+    def __init__(self, clock: Callable[[], float], slice_: float = SLICE) -> None:
+        """`clock`: the time of work is measured by it; in virtual time work takes none, so nothing ever waits."""
+        self.clock = clock
+        self.queue: FairQueue[Work] = FairQueue()
+        self.busy = False  # work has to ask whether it may run: others wait, or this turn of the loop is used up
+        self.began = 0.0  # when the step under way began
+        self._slice = slice_
+        self._spent = 0.0  # seconds, in this turn of the loop
+        self._scheduled = False
+
+    def may_run(self, line: Turn) -> bool:
+        """Whether work of a line may run now: there is time and nobody else waits, or it is ahead of all who do."""
+        if self._spent < self._slice and self.queue.holds_only(line):
+            return True
+        return self.queue.is_first(line)
+
+    def charge(self, line: Turn | None, seconds: float) -> None:
+        """Work of a line has run for so long."""
+        if seconds == 0:  # in virtual time
+            return
+        if line is not None:
+            self.queue.charge(line, seconds)
+        self._spent += seconds
+        if self._spent >= self._slice and not self.busy:
+            self._use_up()
+
+    def prepay(self, line: Turn | None) -> float:
+        """Charge what the first step of a request is likely to take, before it runs; what was charged."""
+        if line is None:
+            return 0.0
+        self.charge(line, line.begins)
+        return line.begins
+
+    def wait(self, line: Turn, work: Callable[[], object]) -> None:
+        """Call a function when it is the line's turn. What it takes is measured and charged."""
+        self._enqueue(line, work)
+
+    def gate(self, line: Turn) -> asyncio.Future[None]:
+        """Resolved when it is the line's turn. Whoever awaits it charges what the work takes."""
+        gate: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._enqueue(line, gate)
+        return gate
+
+    def steps(self, coroutine: Coroutine[Any, Any, T], request: Asking, prepaid: float = 0.0) -> Steps[T]:
+        """Await a coroutine, each step of which is charged to the request's line and waits for its turn.
+
+        `prepaid`: the first step has its turn already; so much was charged for it.
+        """
+        return Steps(coroutine, request, self, prepaid)
+
+    async def pause(self) -> None:
+        """Let others run if the step under way has used its slice. Call it often within long work."""
+        if self.clock() - self.began >= self._slice:
+            await _others()
+            self.began = self.clock()
+
+    def _use_up(self) -> None:
+        """This turn of the loop is used up: what comes now waits for the next, unless it is ahead of the others."""
+        self.busy = True
+        if not self._scheduled:
+            self._schedule()
+
+    def _schedule(self) -> None:
+        self._scheduled = True
+        asyncio.get_running_loop().call_soon(self._turn)
+
+    def _enqueue(self, line: Turn, work: Work) -> None:
+        self.queue.push(line, work)
+        self.busy = True
+        if not self._scheduled:
+            self._schedule()
+
+    def _turn(self) -> None:
+        """One turn of the loop begins: serve for a slice what waits, then let the loop look for more."""
+        self._spent = 0.0
+        queue, self.busy = self.queue, True
+        while queue and self._spent < self._slice:
+            self._serve()
+        self._spent = 0.0  # what comes next has as much time again
+        self.busy = self._scheduled = bool(queue)
+        if queue:
+            self._schedule()
+
+    def _serve(self) -> None:
+        line, work = self.queue.pop()
+        if isinstance(work, asyncio.Future):
+            if not work.done():  # else it was cancelled: who asked is gone
+                work.set_result(None)
+                self._spent += line.begins  # its step runs later in this turn, and is charged to the line then
+            return
+        self.began = began = self.clock()
+        try:
+            work()
+        finally:
+            self.charge(line, self.clock() - began)
+
+
+@types.coroutine
+def _others() -> Generator[None, None, None]:
+    """Let others run once."""
+    yield
+
+
+class Steps(Generic[T]):
+    """An awaitable that runs a coroutine step by step, as turns allow."""
+
+    __slots__ = ("_coroutine", "_prepaid", "_request", "_turns")
+
+    def __init__(self, coroutine: Coroutine[Any, Any, T], request: Asking, turns: Turns, prepaid: float) -> None:
+        self._coroutine = coroutine
+        self._prepaid = prepaid
+        self._request = request
+        self._turns = turns
+
+    def __await__(self) -> Generator[Any, Any, T]:
+        turns, request, send = self._turns, self._request, self._coroutine.send
+        clock, prepaid = turns.clock, self._prepaid
+        error: BaseException | None = None
+        first = True
+        try:
+            while True:
+                if turns.busy and error is None and not prepaid:
+                    line = request.line
+                    if line is not None and not turns.may_run(line):
+                        try:
+                            yield from turns.gate(line)
+                        except BaseException as thrown:  # noqa: BLE001 - the coroutine gets it
+                            error = thrown
+                turns.began = began = clock()
+                try:
+                    waited = send(None) if error is None else self._coroutine.throw(error)
+                except StopIteration as stop:
+                    turns.charge(request.line, clock() - began - prepaid)
+                    return stop.value  # type: ignore[no-any-return]
+                seconds = clock() - began
+                line = request.line
+                turns.charge(line, seconds - prepaid)
+                if line is not None and first:
+                    line.begins += (seconds - line.begins) / 8
+                prepaid, first = 0.0, False
+                try:
+                    error = None
+                    yield waited
+                except BaseException as thrown:  # noqa: BLE001 - the coroutine gets it
+                    error = thrown
+        finally:
+            self._coroutine.close()

@@ -1,0 +1,165 @@
+"""Turns on the event loop: one tenant's flood does not hold up another's request."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from ostinato.server.flow.turns import Turn, Turns
+
+
+class Clock:
+    """A clock that goes on only when somebody works."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Asked:
+    def __init__(self, line: Turn | None) -> None:
+        self.line = line
+
+
+def _turns() -> tuple[Turns, Clock, Turn, Turn]:
+    clock = Clock()
+    turns = Turns(clock, 0.001)
+    return turns, clock, turns.queue.line("level", 1, "flood"), turns.queue.line("level", 1, "other")
+
+
+def test_a_request_waits_for_few_of_a_flood_that_is_queued_before_it() -> None:
+    async def main() -> None:
+        turns, clock, flood, other = _turns()
+        served: list[str] = []
+
+        def work(name: str) -> None:
+            clock.now += 0.0004
+            served.append(name)
+
+        for _ in range(500):
+            turns.wait(flood, lambda: work("flood"))
+        await asyncio.sleep(0)
+        assert 0 < len(served) < 10  # the loop gets to look for new requests
+        turns.wait(other, lambda: work("other"))
+        before = len(served)
+        for _ in range(3):
+            await asyncio.sleep(0)
+        assert served.index("other") - before <= 1
+
+    asyncio.run(main())
+
+
+def test_one_that_is_ahead_of_all_who_wait_need_not_wait() -> None:
+    async def main() -> None:
+        turns, clock, flood, other = _turns()
+        turns.charge(flood, 0.01)
+        for _ in range(10):
+            turns.wait(flood, lambda: None)
+        assert turns.busy
+        assert not turns.may_run(flood)
+        assert turns.may_run(other)
+        del clock
+
+    asyncio.run(main())
+
+
+def test_as_long_as_there_is_time_and_nobody_waits_work_runs_at_once() -> None:
+    async def main() -> None:
+        turns, _, flood, _ = _turns()
+        turns.charge(flood, 0.0005)
+        assert not turns.busy
+        turns.charge(flood, 0.0005)
+        assert turns.busy
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert not turns.busy
+
+    asyncio.run(main())
+
+
+def test_the_steps_of_a_long_coroutine_let_another_flow_pass() -> None:
+    async def main() -> None:
+        turns, clock, flood, other = _turns()
+        served: list[str] = []
+
+        async def long(name: str) -> None:
+            for _ in range(50):
+                clock.now += 0.002
+                served.append(name)
+                await turns.pause()
+
+        async def short() -> None:
+            clock.now += 0.0001
+            served.append("other")
+
+        floods = [asyncio.ensure_future(_run(turns, long("flood"), flood)) for _ in range(20)]
+        for _ in range(60):
+            await asyncio.sleep(0)
+        before = len(served)
+        await _run(turns, short(), other)
+        assert served.index("other") - before <= 4
+        await asyncio.gather(*floods)
+        assert served.count("flood") == 1000
+
+    asyncio.run(main())
+
+
+async def _run(turns: Turns, coroutine: object, line: Turn) -> None:
+    await turns.steps(coroutine, Asked(line))  # type: ignore[arg-type]
+
+
+def test_one_who_is_cancelled_while_waiting_takes_no_turn() -> None:
+    async def main() -> None:
+        turns, clock, flood, _ = _turns()
+        for _ in range(10):
+            turns.wait(flood, lambda: setattr(clock, "now", clock.now + 0.01))
+        ran: list[str] = []
+
+        async def work() -> None:
+            ran.append("work")
+
+        other = turns.queue.line("level", 1, "third")
+        turns.queue.charge(other, 1.0)
+        task = asyncio.ensure_future(_run(turns, work(), other))
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert not ran
+        assert not turns.queue
+
+    asyncio.run(main())
+
+
+def test_errors_and_results_pass_through_steps() -> None:
+    async def main() -> None:
+        turns, _, flood, _ = _turns()
+
+        async def answer() -> int:
+            await asyncio.sleep(0)
+            return 7
+
+        async def fails() -> int:
+            await asyncio.sleep(0)
+            raise ValueError("no")
+
+        assert await turns.steps(answer(), Asked(flood)) == 7
+        with pytest.raises(ValueError, match="no"):
+            await turns.steps(fails(), Asked(None))
+
+    asyncio.run(main())
+
+
+def test_in_virtual_time_nothing_ever_waits() -> None:
+    async def main() -> None:
+        turns, _, flood, _ = _turns()
+        for _ in range(1000):
+            turns.charge(flood, 0.0)
+        assert not turns.busy
+
+    asyncio.run(main())
