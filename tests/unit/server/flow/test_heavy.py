@@ -13,7 +13,7 @@ from tests.unit.server.asking import MERGE, Api, asking
 from ostinato.server.core import Server
 from ostinato.server.flow.heavy import HeavyLane, is_heavy
 from ostinato.server.flow.turns import Turns
-from ostinato.server.request import Request, Response
+from ostinato.server.request import Peer, Request, Response
 from ostinato.server.store.log_memory import MemoryLog
 from ostinato.world import World
 
@@ -165,7 +165,7 @@ def test_a_table_of_many_rows_is_made_in_slices() -> None:
 
 def _asked(method: str, path: str, body: bytes = b"", **headers: str) -> Request:
     asked = Request(method, path, "", headers, body=body)
-    asked.peer = ("admin", ("system:masters",))
+    asked.peer = Peer("admin", ("system:masters",))
     return asked
 
 
