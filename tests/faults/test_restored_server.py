@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import sqlite3
+import subprocess
+import sys
 import tempfile
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -17,6 +22,7 @@ from ostinato.world import World
 from tests.faults.damaged_store import killed, refusal
 from tests.unit.cache.lagging import Scene, played
 from tests.unit.client.stage import config_map
+from tests.unit.server.test_store_sqlite import SOURCE, WRITER
 
 
 async def started(scene: Scene, path: Path) -> Server:
@@ -94,4 +100,30 @@ def test_a_restore_that_was_interrupted_is_refused_by_the_server_and_can_be_made
     assert refusal(path, world) is None
     kept = {each.name for each in path.parent.iterdir() if "replaced" in each.name}
     assert kept >= {"store.db.replaced-1-mark"}
+    world.executor.close()
+
+
+def test_snapshots_of_a_store_under_load_are_whole_and_disturb_no_writer(tmp_path: Path) -> None:
+    world = World.real(workers=1)
+    path = tmp_path / "store.db"
+    writer = subprocess.Popen(
+        [sys.executable, "-c", WRITER, str(path)], stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": str(SOURCE)}
+    )
+    assert writer.stdout is not None
+    versions = []
+    with writer.stdout:
+        for number in range(6):
+            acknowledged = dict(writer.stdout.readline().decode().split() for _ in range(150))
+            saved = snapshot.save(path, tmp_path / f"snapshot-{number}", world.ids)
+            assert saved.in_use
+            versions.append(saved.version)
+            with closing(sqlite3.connect(saved.path)) as database:
+                found = dict(database.execute("SELECT key, data FROM object"))
+            for key, written in acknowledged.items():
+                assert int(found[key].decode().partition(":")[2]) >= int(written)
+        assert writer.poll() is None
+        writer.kill()
+    writer.wait()
+    assert versions == sorted(set(versions))
+    assert snapshot.status(path).version >= versions[-1]
     world.executor.close()

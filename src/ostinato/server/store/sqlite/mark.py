@@ -89,7 +89,7 @@ class Mark:
     def close(self, *, sync: bool = False) -> None:
         """Let another process use the store. `sync`: make it durable before."""
         if sync:
-            os.fdatasync(self._descriptor)
+            os.fsync(self._descriptor)
         if os.fstat(self._descriptor).st_size == 0:  # nothing came of it
             self._path.unlink(missing_ok=True)
         os.close(self._descriptor)
