@@ -13,7 +13,8 @@ from pathlib import Path
 
 import msgspec
 
-from ostinato.server.access.authentication.settings import AuthenticationSettings
+from ostinato.server.access.authentication.published import publish
+from ostinato.server.access.authentication.settings import AuthenticationSettings, AuthenticationSettingsError
 from ostinato.server.access.authority import Authority
 from ostinato.server.access.kubeconfig import write_kubeconfig
 from ostinato.server.admission.settings import AdmissionSettings
@@ -21,7 +22,7 @@ from ostinato.server.backends.addresses import AddressGuard
 from ostinato.server.bootstrap import KUBELET_CLIENT
 from ostinato.server.core import Server
 from ostinato.server.http import HttpServer
-from ostinato.server.http.client_certificates import RequestingContext
+from ostinato.server.http.client_certificates import RequestingContext, certificates_of
 from ostinato.server.nodes import Remote
 from ostinato.server.remote_nodes import RemoteNodes
 from ostinato.server.state import StateDirectory
@@ -79,7 +80,7 @@ class Standalone:
         self._state = StateDirectory(settings.state)
         try:
             authority = Authority(self._world, settings.state)
-            context = _context(authority, self._hosts)
+            context = _context(authority, self._hosts, settings.authentication)
             self.core = self._server()
             self.core.nodes.remote = _remote_nodes(self._world, authority, self.core.guard)
             self._http = HttpServer(self.core, context, self.core.turns)
@@ -87,6 +88,7 @@ class Standalone:
             host = "127.0.0.1" if settings.host in _ANY else settings.host
             self.url = f"https://{f'[{host}]' if ':' in host else host}:{self._http.port}"
             await self.core.start(_address(host), self._http.port, tracks_tokens=True, asks_kubelets=True)
+            await publish(self.core.handle, settings.authentication, authority.certificate)
             self._write_kubeconfig(authority)
             await self._http.listen()
             self._renewal = asyncio.get_running_loop().create_task(
@@ -206,10 +208,30 @@ def _remote_nodes(world: World, authority: Authority, guard: AddressGuard) -> Re
     return RemoteNodes(world.clock, context, guard)
 
 
-def _context(authority: Authority, hosts: list[str]) -> ssl.SSLContext:
+def _requesting(authority: Authority, settings: AuthenticationSettings) -> RequestingContext:
+    """Whose client certificates are accepted; AuthenticationSettingsError names the file that cannot be used."""
+    own, proxy = authority.files.certificate, settings.front_proxy
+    try:
+        clients = [own] if settings.client_authority is None else [own, settings.client_authority]
+        if proxy is not None and not proxy.allowed_names:
+            for file in clients:
+                if certificates_of(file) & certificates_of(proxy.authority):
+                    raise AuthenticationSettingsError(
+                        f"--requestheader-client-ca-file {proxy.authority} and {file} contain overlapping "
+                        "certificates; --requestheader-allowed-names must be specified to ensure regular client "
+                        "certificates cannot set authenticating proxy headers for arbitrary users"
+                    )
+        return RequestingContext(*clients, front_proxy=None if proxy is None else proxy.authority)
+    except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
+        named = [settings.client_authority, None if proxy is None else proxy.authority]
+        files = " or ".join(str(file) for file in named if file is not None)
+        raise AuthenticationSettingsError(f"cannot use the authority {files}: {error}") from error
+
+
+def _context(authority: Authority, hosts: list[str], settings: AuthenticationSettings) -> ssl.SSLContext:
     """TLS: clients may show a certificate of the authority; requests with any other get a 401."""
     pair = authority.server("apiserver", hosts)
-    context = RequestingContext(authority.files.certificate)
+    context = _requesting(authority, settings)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.load_cert_chain(pair.certificate, pair.key)
     context.set_alpn_protocols(["http/1.1"])

@@ -9,6 +9,8 @@ OpenSSL verifies as ever, the result is noted under the certificate's fingerprin
   on connections that are kept and in sessions that are resumed.
 - `anyExtendedKeyUsage` is accepted for `clientAuth`, as by Go; OpenSSL alone refuses it.
 - The handshake names the accepted authorities, from which clients choose a certificate.
+- Where front proxies have an authority of their own, the root of each verified chain is noted, too: a certificate of
+  that authority makes its holder a proxy, and names no user.
 - Where OpenSSL's functions cannot be reached (it is linked into the interpreter, or this is not CPython), the handshake
   fails for certificates that do not verify, as Python has it.
 """
@@ -18,11 +20,14 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import hashlib
+import re
 import ssl
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
+
+import msgspec
 
 from ostinato.server.request import Peer
 
@@ -40,7 +45,11 @@ _FUNCTIONS: Mapping[str, tuple[list[Any], Any]] = {
     "SSL_CTX_get_options": ([_Pointer], ctypes.c_uint64),
     "SSL_CTX_set_cert_verify_callback": ([_Pointer, _Pointer, _Pointer], None),
     "SSL_CTX_set_client_CA_list": ([_Pointer, _Pointer], None),
+    "SSL_add_file_cert_subjects_to_stack": ([_Pointer, ctypes.c_char_p], ctypes.c_int),
     "SSL_load_client_CA_file": ([ctypes.c_char_p], _Pointer),
+    "OPENSSL_sk_num": ([_Pointer], ctypes.c_int),
+    "OPENSSL_sk_value": ([_Pointer, ctypes.c_int], _Pointer),
+    "X509_STORE_CTX_get0_chain": ([_Pointer], _Pointer),
     "X509_STORE_CTX_get0_cert": ([_Pointer], _Pointer),
     "X509_STORE_CTX_get_error": ([_Pointer], ctypes.c_int),
     "X509_STORE_CTX_get_error_depth": ([_Pointer], ctypes.c_int),
@@ -57,18 +66,31 @@ _OnError = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, _Pointer)
 class RequestingContext(ssl.SSLContext):
     """TLS of a server that requests a certificate of each client."""
 
-    def __new__(cls, _: Path) -> Self:
+    def __new__(cls, *_: Path, **__: Path | None) -> Self:
         return super().__new__(cls, ssl.PROTOCOL_TLS_SERVER)
 
-    def __init__(self, authorities: Path) -> None:
-        """`authorities`: the certificates that a client's must be signed by, as a PEM file."""
+    def __init__(self, *authorities: Path, front_proxy: Path | None = None) -> None:
+        """PEM files; OSError or ssl.SSLError if one cannot be read.
+
+        - `authorities`: one must have signed a client's certificate.
+        - `front_proxy`: signs the certificates of front proxies.
+        """
         super().__init__()
-        self.load_verify_locations(authorities)
+        files = [*authorities, *([front_proxy] if front_proxy is not None else [])]
+        for file in files:
+            self.load_verify_locations(file)
         self.verify_mode = ssl.CERT_OPTIONAL
-        self._verified: dict[bytes, None] = {}  # fingerprints, in the order in which they were verified
+        self._proxy_roots = certificates_of(front_proxy) if front_proxy is not None else frozenset()
+        self._client_roots = (
+            frozenset[bytes]().union(*map(certificates_of, authorities)) if front_proxy else frozenset()
+        )
+        # Fingerprints, in the order in which they were verified, and those of the roots, if there are proxies.
+        self._verified: dict[bytes, bytes] = {}
         self._on_chain, self._on_error = _OnChain(self._verify), _OnError(self._judge)  # alive as long as the context
         self._openssl = _openssl()
-        self.strict = self._openssl is None or not self._install(authorities)  # the handshake refuses
+        self.strict = self._openssl is None or not self._install(files)  # the handshake refuses
+        if self.strict and front_proxy is not None:
+            raise ssl.SSLError("front proxies cannot be told apart with this interpreter's OpenSSL")
 
     def peer(self, connection: ssl.SSLObject | None) -> Peer | None:
         """Who the certificate of a connection names; None if it showed none."""
@@ -78,16 +100,28 @@ class RequestingContext(ssl.SSLContext):
         fingerprint = hashlib.sha256(shown)
         if not self.strict and fingerprint.digest() not in self._verified:
             return Peer("", fault=UNVERIFIED)
-        return peer_of(connection.getpeercert(), fingerprint.hexdigest())
+        peer = peer_of(connection.getpeercert(), fingerprint.hexdigest())
+        return peer if peer is None or not self._proxy_roots else self._by_root(peer, fingerprint.digest())
 
-    def _install(self, authorities: Path) -> bool:
+    def _by_root(self, peer: Peer, fingerprint: bytes) -> Peer:
+        """What a certificate is good for, by the authority that its chain ends with."""
+        root = self._verified[fingerprint]
+        if root not in self._proxy_roots:
+            return peer
+        is_client = root in self._client_roots
+        return msgspec.structs.replace(peer, proxy=peer.name or "?", name=peer.name if is_client else "")
+
+    def _install(self, files: Sequence[Path]) -> bool:
         openssl = self._openssl
         assert openssl is not None
         # In CPython an SSLContext begins with the pointer to OpenSSL's.
         pointer = _Pointer.from_address(id(self) + object.__basicsize__)
         if openssl.SSL_CTX_get_options(pointer) != int(self.options) & 0xFFFFFFFFFFFFFFFF:
             return False
-        openssl.SSL_CTX_set_client_CA_list(pointer, openssl.SSL_load_client_CA_file(bytes(authorities)))
+        names = openssl.SSL_load_client_CA_file(bytes(files[0]))
+        for file in files[1:]:
+            openssl.SSL_add_file_cert_subjects_to_stack(names, bytes(file))
+        openssl.SSL_CTX_set_client_CA_list(pointer, names)
         openssl.SSL_CTX_set_cert_verify_callback(pointer, ctypes.cast(self._on_chain, _Pointer), None)
         return True
 
@@ -99,8 +133,17 @@ class RequestingContext(ssl.SSLContext):
         if openssl.X509_verify_cert(store) == 1 and openssl.X509_STORE_CTX_get_error(store) == 0:
             if len(self._verified) >= MOST_VERIFIED:
                 del self._verified[next(iter(self._verified))]
-            self._verified[hashlib.sha256(_der(openssl, openssl.X509_STORE_CTX_get0_cert(store))).digest()] = None
+            fingerprint = hashlib.sha256(_der(openssl, openssl.X509_STORE_CTX_get0_cert(store))).digest()
+            self._verified[fingerprint] = self._root(store) if self._proxy_roots else b""
         return 1
+
+    def _root(self, store: int) -> bytes:
+        """The fingerprint of the certificate that a verified chain ends with."""
+        openssl = self._openssl
+        assert openssl is not None
+        chain = openssl.X509_STORE_CTX_get0_chain(store)
+        last = openssl.OPENSSL_sk_value(chain, openssl.OPENSSL_sk_num(chain) - 1)
+        return hashlib.sha256(_der(openssl, last)).digest()
 
     def _judge(self, verified: int, store: int) -> int:
         """Called with each fault of a chain: which of them are not for OpenSSL to decide."""
@@ -119,6 +162,12 @@ class RequestingContext(ssl.SSLContext):
         if tolerated:
             openssl.X509_STORE_CTX_set_error(store, 0)
         return int(tolerated)
+
+
+def certificates_of(path: Path) -> frozenset[bytes]:
+    """The fingerprints of the certificates of a PEM file."""
+    blocks = re.findall(r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", path.read_text(), re.DOTALL)
+    return frozenset(hashlib.sha256(ssl.PEM_cert_to_DER_cert(block)).digest() for block in blocks)
 
 
 def peer_of(certificate: Mapping[str, Any] | None, fingerprint: str = "") -> Peer | None:
