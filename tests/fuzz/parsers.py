@@ -1,16 +1,11 @@
 """Fuzz the parsers of what clients send: each input is read, or refused with the parser's own error.
 
-`check(data)` is one run: the first byte says which parser gets the rest. With atheris (`pip install atheris`), coverage
-guides the search:
-
-    PYTHONPATH=src python -m tests.fuzz.parsers -max_len=4096 -max_total_time=600 [CORPUS...]
-
-Without it, `tests/fuzz/test_parsers.py` runs seeded mutations of a small corpus.
+`check(data)` is one run: the first byte says which parser gets the rest. `tests.fuzz.coverage_guided` searches with
+atheris, `tests/fuzz/test_parsers.py` runs seeded mutations of a small corpus.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 
@@ -149,15 +144,3 @@ def check(data: bytes) -> None:
     targets = tuple(TARGETS.values())
     if data:
         targets[data[0] % len(targets)](data[1:])
-
-
-def main() -> None:
-    import atheris  # type: ignore[import-not-found]
-
-    atheris.instrument_all()
-    atheris.Setup(sys.argv, check)
-    atheris.Fuzz()
-
-
-if __name__ == "__main__":
-    main()
