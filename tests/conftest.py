@@ -11,7 +11,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -83,36 +83,33 @@ class ApiServer:
     pid: int
 
 
-@pytest.fixture(scope="session")
-def apiserver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
-    state = tmp_path_factory.mktemp("apiserver")
-    tokens = state / "tokens.csv"
+@contextmanager
+def started_apiserver(place: Path, options: Sequence[str] = ()) -> Iterator[ApiServer]:
+    """A server with these options, whose files are in a place."""
+    tokens = place / "tokens.csv"
     tokens.write_text(f'{ADMIN_TOKEN},admin,admin-uid,"system:masters"\n')
-    command = [
-        sys.executable,
-        "-m",
-        "ostinato.cli",
-        "apiserver",
-        "--listen",
-        "127.0.0.1:0",
-        "--state",
-        str(state / "state"),
-    ]
-    command += ["--store", "memory", "--token-auth-file", str(tokens)]
-    with (state / "log").open("w") as log:
+    kept = place / "state"
+    command = [sys.executable, "-m", "ostinato.cli", "apiserver", "--listen", "127.0.0.1:0", "--state", str(kept)]
+    command += ["--store", "memory", "--token-auth-file", str(tokens), *options]
+    with (place / "log").open("w") as log:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, env={**os.environ})
         assert process.stdout is not None
         ready = process.stdout.readline()
-        assert "https://" in ready, f"no ready line but {ready!r}; log: {(state / 'log').read_text()[-2000:]}"
+        assert "https://" in ready, f"no ready line but {ready!r}; log: {(place / 'log').read_text()[-2000:]}"
         url = next(word for word in ready.replace("(", " ").split() if word.startswith("https://")).rstrip(",.)")
-        kept = state / "state"
-        yield ApiServer(url, ADMIN_TOKEN, kept / "ca.crt", kept / "admin.kubeconfig", state / "log", process.pid)
+        yield ApiServer(url, ADMIN_TOKEN, kept / "ca.crt", kept / "admin.kubeconfig", place / "log", process.pid)
         process.terminate()
         try:
-            assert process.wait(10) == 0, f"it ended with {process.returncode}: {(state / 'log').read_text()[-2000:]}"
+            assert process.wait(10) == 0, f"it ended with {process.returncode}: {(place / 'log').read_text()[-2000:]}"
         finally:
             process.kill()
             process.stdout.close()
+
+
+@pytest.fixture(scope="session")
+def apiserver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
+    with started_apiserver(tmp_path_factory.mktemp("apiserver")) as server:
+        yield server
 
 
 @pytest.fixture(scope="session")

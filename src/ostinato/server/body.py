@@ -51,6 +51,8 @@ def read(request: Request, resource: Resource, data: bytes, media: Media, option
         if problems:
             _tell(request, resource, problems, options)
     resource.strategy.default(obj)
+    if request.audit is not None:
+        request.audit.note_object(resource, obj)
     return obj
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from functools import partial
+from typing import TYPE_CHECKING
 
 from ostinato.api.errors import APIError, BadRequest, InternalError, ServiceUnavailable, Timeout
 from ostinato.api.quoting import quote
@@ -23,6 +24,7 @@ from ostinato.server.admission import Admission
 from ostinato.server.admission.materials import Materials
 from ostinato.server.admission.plugins import plugins
 from ostinato.server.admission.settings import AdmissionSettings
+from ostinato.server.audit.settings import AuditSettings
 from ostinato.server.backends.addresses import AddressGuard
 from ostinato.server.bootstrap import bootstrap, rules_of
 from ostinato.server.dispatch import not_found, verb_of
@@ -49,6 +51,9 @@ from ostinato.server.warning import warning_headers
 from ostinato.server.webhooks import Webhooks
 from ostinato.world import World
 
+if TYPE_CHECKING:
+    from ostinato.server.audit.auditor import Auditor
+
 EVENTS_LIVE = 3600.0  # seconds for which an Event is kept
 LONGEST = 60.0  # seconds for which a request may take that is no stream
 
@@ -68,6 +73,7 @@ class Server:
         admission: AdmissionSettings = AdmissionSettings(),  # noqa: B008 - it is frozen
         authentication: AuthenticationSettings = AuthenticationSettings(),  # noqa: B008 - as above
         authorization: AuthorizationSettings = AuthorizationSettings(),  # noqa: B008 - as above
+        audit: AuditSettings = AuditSettings(),  # noqa: B008 - as above
     ) -> None:
         self.world = world
         self.turns = Turns(world.clock.monotonic)
@@ -83,6 +89,7 @@ class Server:
         self.metrics = Metrics()
         self.publisher = Publisher(self.registry, self.health, self.metrics, Issuer(self.authentication), world.clock)
         self.admission = Admission(plugins(Materials(world, self.registry, self.authorizer, self.webhooks, admission)))
+        self.auditor = _auditor(audit, world, self.webhooks)
         self.nodes = Nodes()
         pod_handlers.install(self.registry, self.nodes, self.authorizer)
         self.guard = AddressGuard(lambda: api_servers(self.registry))
@@ -125,7 +132,7 @@ class Server:
         """The answer that `handle` would give, to the request that is the most frequent and waits for nothing: to get
         an object that there is. None for all others.
         """
-        if request.method != "GET" or request.query_string:
+        if request.method != "GET" or request.query_string or self.auditor is not None:
             return None
         began = self.world.clock.monotonic()
         route = parse("GET", request.path, watch=False)
@@ -159,7 +166,9 @@ class Server:
             known = request.line
             route = parse(request.method, request.path, watch=_watches(request))
             seconds = _deadline(request, route) if "timeout=" in request.query_string else None
-            if not self._enter_now(request, route):
+            if self.auditor is not None:
+                await self._enter_audited(self.auditor, request, route)
+            elif not self._enter_now(request, route):
                 await self._enter(request, route)
             if request.line is not None and known is not request.line and not self.turns.may_run(request.line):
                 await self.world.clock.sleep(0)  # now that it is known whose turn it is
@@ -175,8 +184,12 @@ class Server:
             code = answer.status
         finally:
             self.metrics.end(request.method, request.route, code, self.world.clock.monotonic() - began)
+            if code == _GONE and self.auditor is not None and request.audit is not None:
+                await self.auditor.abandoned(request.audit)
         if request.warnings:
             answer.headers = [*answer.headers, *warning_headers(request.warnings)]
+        if self.auditor is not None and request.audit is not None:
+            return await self.auditor.answered(request, answer)
         return answer
 
     async def _answer_within(self, seconds: float, request: Request, route: Route) -> Answer:
@@ -200,6 +213,7 @@ class Server:
         request.route = route
         if resource.warnings:
             request.warnings.extend(resource.warnings)
+            request.annotate("k8s.io/deprecated", "true")
         context = self._context(request, route, resource)
         try:
             answer: Answer = await verb(context)
@@ -243,6 +257,24 @@ class Server:
         if MASTERS not in user.groups:
             await self.authorizer.check(user, asked)
 
+    async def _enter_audited(self, auditor: Auditor, request: Request, route: Route | None) -> None:
+        """The same, where requests are audited: from the moment on at which it is known who asks."""
+        asked = asked_by(request, route)
+        try:
+            user = await self.authenticator.authenticate(request)
+        except APIError:
+            auditor.unauthenticated(request, asked, route)
+            raise
+        await auditor.received(request, user, asked, route)
+        if impersonates(request.headers):
+            user = await self._impersonation.user(request, user, asked)
+        request.user = user
+        request.line = self.turns.queue.line("all", 1, user.name)
+        decision = await self.authorizer.decide(user, asked)
+        auditor.decided(request, decision.reason, allowed=decision.allowed)
+        if not decision.allowed:
+            refuse(user, asked, decision)
+
     async def _settle_definitions(self) -> None:
         """Serve what definitions define; from the first one on, which loads what that takes."""
         assert self._definitions is not None
@@ -267,6 +299,17 @@ class Server:
         self.webhooks.close()
         self.lane.close()
         await self.index.close()
+        if self.auditor is not None:
+            await self.auditor.close()
+
+
+def _auditor(settings: AuditSettings, world: World, webhooks: Webhooks) -> Auditor | None:
+    """None where nothing is audited: then nothing of it is loaded."""
+    if not settings.enabled:
+        return None
+    from ostinato.server.audit.auditor import Auditor  # noqa: PLC0415 - see above
+
+    return Auditor(settings, world, webhooks.call)
 
 
 _GONE = 499  # the code that is counted for a request whose client went away
@@ -283,6 +326,8 @@ def _refusal(request: Request, error: Exception) -> Response:
     if isinstance(error, StoreFailed):
         return error_response(ServiceUnavailable.of(str(error)), status_form(request))
     _logger.error("%s %s", request.method, request.path, exc_info=error)
+    if request.audit is not None:
+        request.audit.panic = str(error)
     return error_response(InternalError.of("the server made an error; its log says more"))
 
 

@@ -70,6 +70,7 @@ class Request:
         "path",
         "peer",
         "query_string",
+        "remote",
         "repeated",
         "route",
         "sent",
@@ -92,6 +93,7 @@ class Request:
         self.query_string = query_string
         self.headers: Mapping[str, str] = headers if headers is not None else {}
         self.peer: Peer | None = None  # whom the client's certificate names, if it showed one
+        self.remote = ""  # the address that it comes from; "" within the process
         self.repeated: Mapping[str, Sequence[str]] = {}  # all values of the headers that came more than once
         self.user: User | None = None  # set by access
         self.line: Turn | None = None  # of its flow, at the event loop; set once the user is known

@@ -18,6 +18,7 @@ from ostinato.server.access.authentication.settings import AuthenticationSetting
 from ostinato.server.access.authority import Authority
 from ostinato.server.access.kubeconfig import write_kubeconfig
 from ostinato.server.admission.settings import AdmissionSettings
+from ostinato.server.audit.settings import AuditSettings
 from ostinato.server.backends.addresses import AddressGuard
 from ostinato.server.bootstrap import KUBELET_CLIENT
 from ostinato.server.core import Server
@@ -57,6 +58,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     accept_data_loss: bool = False  # start with what can be read of a damaged store
     authentication: AuthenticationSettings = AuthenticationSettings()
     admission: AdmissionSettings = AdmissionSettings()
+    audit: AuditSettings = AuditSettings()
 
 
 class Standalone:
@@ -83,7 +85,7 @@ class Standalone:
             context = _context(authority, self._hosts, settings.authentication)
             self.core = self._server()
             self.core.nodes.remote = _remote_nodes(self._world, authority, self.core.guard)
-            self._http = HttpServer(self.core, context, self.core.turns)
+            self._http = HttpServer(self.core, context, self.core.turns, audited=self.core.auditor is not None)
             await self._http.bind(settings.host, settings.port)
             host = "127.0.0.1" if settings.host in _ANY else settings.host
             self.url = f"https://{f'[{host}]' if ':' in host else host}:{self._http.port}"
@@ -109,7 +111,13 @@ class Standalone:
     def _server(self) -> Server:
         settings, log = self._settings, self._log()
         try:
-            return Server(self._world, log, admission=settings.admission, authentication=_authentication(settings))
+            return Server(
+                self._world,
+                log,
+                admission=settings.admission,
+                authentication=_authentication(settings),
+                audit=settings.audit,
+            )
         except BaseException:
             log.close()
             raise

@@ -75,6 +75,9 @@ class Impersonation:
                 refusal = refusal or error
                 continue
             self._remember(user.name, way)
+            if request.audit is not None:
+                request.audit.impersonated = found
+                request.audit.constraint = way.verb if way.sort else ""
             return found
         raise refusal or InternalError.of("all impersonation modes failed")
 

@@ -1,13 +1,97 @@
-"""One request, as it is audited."""
+"""One request, as it is audited: what is collected of it while it is served."""
 
 from __future__ import annotations
 
+import logging
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from ostinato.server.audit.policy import LEVELS, Verdict
+
+if TYPE_CHECKING:
+    from ostinato.server.request import User
+    from ostinato.server.resources.resource import Resource
+
+METADATA: Final = LEVELS.index("Metadata")
+REQUEST: Final = LEVELS.index("Request")
+REQUEST_RESPONSE: Final = LEVELS.index("RequestResponse")
+_logger = logging.getLogger(__name__)
+
 
 class AuditRecord:
-    """What is collected of a request while it is served."""
+    """Bodies are kept encoded, or as values that nobody changes any more."""
 
-    def __init__(self) -> None:
+    __slots__ = (
+        "annotations",
+        "constraint",
+        "head",
+        "impersonated",
+        "long_running",
+        "object_ref",
+        "panic",
+        "received",
+        "request_object",
+        "sensitive",
+        "verdict",
+    )
+
+    def __init__(
+        self, verdict: Verdict, head: dict[str, Any], object_ref: dict[str, str] | None, received: str
+    ) -> None:
+        self.verdict = verdict
+        self.head = head  # what is known from the beginning: id, URI, verb, user, addresses
+        self.object_ref = object_ref
+        self.received = received
+        self.sensitive = False  # what it carries is masked
+        self.long_running = False
         self.annotations: dict[str, str] = {}
+        self.impersonated: User | None = None
+        self.constraint = ""  # the verb by which impersonation was allowed, if it is a constrained one
+        self.request_object: bytes | None = None
+        self.panic = ""  # why the server failed
 
     def annotate(self, key: str, value: str) -> None:
-        self.annotations.setdefault(key, value)
+        """Add an annotation. The first value of a key stays."""
+        if self.annotations.setdefault(key, value) != value:
+            _logger.warning("audit annotation is already set; new value ignored key=%s", key)
+
+    @property
+    def wants_request(self) -> bool:
+        return self.verdict.level >= REQUEST
+
+    @property
+    def wants_response(self) -> bool:
+        return self.verdict.level >= REQUEST_RESPONSE
+
+    def note_object(self, resource: Resource, obj: dict[str, Any]) -> None:
+        """The object that the client sent, defaulted; it is encoded here, before anybody changes it."""
+        reference, metadata = self.object_ref, obj.get("metadata") or {}
+        if reference is not None:
+            for field in ("namespace", "name", "uid", "resourceVersion"):
+                if not reference.get(field) and metadata.get(field):
+                    reference[field] = metadata[field]
+        if self.wants_request:
+            named = {"kind": resource.gvk.kind, "apiVersion": resource.gvk.api_version}
+            self.request_object = msgspec.json.encode({**named, **obj, **named})
+
+    def note_patch(self, data: bytes) -> None:
+        """A patch, which may be YAML; one that is neither JSON nor YAML is left out."""
+        if not self.wants_request:
+            return
+        try:
+            self.request_object = msgspec.json.encode(msgspec.json.decode(data))
+        except msgspec.DecodeError:
+            from ostinato.api.wire import DecodeError  # noqa: PLC0415 - where it is needed
+            from ostinato.api.wire.yaml import decode_yaml  # noqa: PLC0415
+
+            try:
+                self.request_object = msgspec.json.encode(decode_yaml(data))
+            except DecodeError:
+                _logger.info("audit: patch is neither JSON nor YAML; left out id=%s", self.head["auditID"])
+
+    def note_options(self, options: dict[str, Any]) -> None:
+        """The options of a delete, as kube-apiserver writes them."""
+        if self.wants_request:
+            named = {"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/__internal"}
+            self.request_object = msgspec.json.encode({**named, **options, **named})

@@ -52,6 +52,7 @@ class Connection(asyncio.BufferedProtocol):
         self._clock = owner.core.world.clock
         self._transport: asyncio.Transport = cast("asyncio.Transport", None)  # from connection_made on
         self._peer: Peer | None = None  # whom the client's certificate names
+        self._remote = ""  # the client's address
         self._buffer = b""  # what has come and belongs to no request yet
         self._scanned = 0  # of the buffer, that holds no end of a head
         self._head: Head | None = None  # of the request under way
@@ -76,6 +77,7 @@ class Connection(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
         self._peer = self._owner.peer_of(transport)
+        self._remote = str((transport.get_extra_info("peername") or ("",))[0])
         self._owner.opened(self)
 
     def get_buffer(self, sizehint: int) -> memoryview:
@@ -216,6 +218,8 @@ class Connection(asyncio.BufferedProtocol):
         except Malformed as error:
             self._refuse(error)
             return
+        if self._owner.audited and not head.headers.get("audit-id"):
+            head.headers = {**head.headers, "audit-id": self._core.world.ids.uid()}  # the answer names it, too
         self._head = head
         self.deadline = self._clock.monotonic() + REQUEST_SECONDS
         start, length = end + 4, head.length
@@ -233,6 +237,7 @@ class Connection(asyncio.BufferedProtocol):
             request = Request(head.method, head.path, head.query, head.headers, body=buffer[start:end])
         if self._peer is not None:
             request.peer = self._peer.at(self._clock.wall())
+        request.remote = self._remote
         request.repeated = head.repeated
         request.line = self._line
         answer = None if length or self._body is not None else self._core.at_once(request)

@@ -33,8 +33,14 @@ class Core(Protocol):
 class HttpServer:
     """Serves a core over HTTP/1.1, with TLS if there is a context for it."""
 
-    def __init__(self, core: Core, context: ssl.SSLContext | None, turns: Turns | None = None) -> None:
-        """`turns`: who runs next on the loop. Defaults to a scheduler of its own."""
+    def __init__(
+        self, core: Core, context: ssl.SSLContext | None, turns: Turns | None = None, *, audited: bool = False
+    ) -> None:
+        """`turns`: who runs next on the loop. Defaults to a scheduler of its own.
+
+        `audited`: every request is given the id under which it is audited, unless its client names one.
+        """
+        self.audited = audited
         self.core = core
         self.turns = turns or Turns(core.world.clock.monotonic)
         self.port = 0  # where it listens, once it does

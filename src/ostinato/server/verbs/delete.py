@@ -86,6 +86,8 @@ async def read_options(request: Request) -> DeleteOptions:
         options, _ = read_builtin(_OPTIONS, value)
     except (DecodeError, TypeMismatch, BadValue) as error:
         raise BadRequest.of(str(error)) from error
+    if request.audit is not None:
+        request.audit.note_options(options)
     return delete_options(request, options)
 
 

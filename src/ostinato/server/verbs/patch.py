@@ -62,6 +62,8 @@ async def patch(context: Context) -> Response:
     options = write_options(request, "PatchOptions")
     check_patch_options(kind, options)
     context.heavy = is_heavy(data)
+    if request.audit is not None:
+        request.audit.note_patch(data)
     if kind == APPLY_PATCH:
         return await apply(context, data, options, form)
     return await change_object(context, PatchChange(context, kind, data, options), options, form)

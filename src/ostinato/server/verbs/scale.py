@@ -85,6 +85,8 @@ async def patch_scale(context: Context) -> Response:
     data = await request.read()
     options = write_options(request, "PatchOptions")
     check_patch_options(kind, options)
+    if request.audit is not None:
+        request.audit.note_patch(data)
     of_view = _of_view(context, view)
     if kind == APPLY_PATCH:
         change: Change = ApplyChange(of_view, view.managers["scale"], data, options)

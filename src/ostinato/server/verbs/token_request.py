@@ -86,6 +86,7 @@ def _issues(authentication: Authentication, requests: Resource) -> Callable[[Con
             "nbf": now,
             "sub": f"system:serviceaccount:{context.route.namespace}:{context.route.name}",
         }
+        request.annotate("authentication.kubernetes.io/issued-credential-id", f"JTI={claims['jti']}")
         asked["status"] = {"token": tokens.sign(claims), "expirationTimestamp": write.timestamp(now + seconds)}
         return value_response(asked, form, 201)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+import msgspec
+
 from ostinato.server.admission.objects import forbidden
 from ostinato.server.admission.policies.matching import Attributes, Matcher
 from ostinato.server.admission.policies.policies import (
@@ -35,6 +37,8 @@ if TYPE_CHECKING:
 
 _CODES: Final = {"Forbidden": 403, "Unauthorized": 401, "RequestEntityTooLarge": 413}
 _LONGEST_MESSAGE: Final = 5 * 1024
+_LONGEST_ANNOTATION: Final = 10 * 1024
+_VALIDATION_FAILURE: Final = "validation.policy.admission.k8s.io/validation_failure"
 
 
 class _Validation(NamedTuple):
@@ -63,7 +67,8 @@ class _Compiled:
             for raw in spec.get("validations") or ()
         ]
         self.annotations = [
-            compiled_or_error(compiler.annotation, raw["valueExpression"]) for raw in spec.get("auditAnnotations") or ()
+            (raw["key"], compiled_or_error(compiler.annotation, raw["valueExpression"]))
+            for raw in spec.get("auditAnnotations") or ()
         ]
 
 
@@ -89,56 +94,89 @@ class ValidatingPolicies:
         context = attributes.context
         refusals: list[_Refusal] = []
         subject: Subject | None = None
+        collected: dict[str, _Annotations] = {}  # by policy
         for asked in self._policies.asked(attributes):
             if isinstance(asked, Failure):
                 if not ignores_failures(asked.policy):
                     refusals.append(_Refusal(asked.policy, asked.binding, asked.why))
                 continue
             subject = subject or Subject(attributes, self._matcher, self._authorizer)
-            for message, reason in _broken(subject, asked):
-                refusals += self._acted(context, asked, message, reason)
+            annotations = collected.setdefault(asked.policy["metadata"]["name"], {})
+            for broken in _broken(subject, asked, annotations):
+                refusals += self._acted(context, asked, broken)
+        if context.request.audited:
+            _publish(context, collected)
         if refusals:
             first = refusals[0]
             error = forbidden(context, attributes.obj, str(first))
             raise refused(error, first.reason, _CODES.get(first.reason, 422), [str(first)])
 
-    def _acted(self, context: Context, asked: Invocation[_Compiled], message: str, reason: str) -> list[_Refusal]:
+    def _acted(self, context: Context, asked: Invocation[_Compiled], broken: _Broken) -> list[_Refusal]:
         """What comes of a broken expression, by what the binding says to do."""
         actions = asked.binding["spec"].get("validationActions") or ()
+        policy, binding = asked.policy["metadata"]["name"], asked.binding["metadata"]["name"]
+        message = broken.message
+        if broken.place < 0:  # an annotation, which is no validation: only failurePolicy counts
+            return [_Refusal(asked.policy, asked.binding, message, broken.reason)]
+        if "Audit" in actions and context.request.audited:
+            failure = {"message": message, "policy": policy, "binding": binding, "expressionIndex": broken.place}
+            value = msgspec.json.encode([{**failure, "validationActions": actions}]).decode()
+            context.request.annotate(_VALIDATION_FAILURE, value)
         if "Warn" in actions:
-            policy, binding = asked.policy["metadata"]["name"], asked.binding["metadata"]["name"]
             context.request.warnings.append(
                 f"Validation failed for ValidatingAdmissionPolicy '{policy}' with binding '{binding}': {message}"
             )
-        return [_Refusal(asked.policy, asked.binding, message, reason)] if "Deny" in actions else []
+        return [_Refusal(asked.policy, asked.binding, message, broken.reason)] if "Deny" in actions else []
 
 
-def _broken(subject: Subject, asked: Invocation[_Compiled]) -> list[tuple[str, str]]:
-    """What a policy has against a write: messages with their reasons."""
+class _Broken(NamedTuple):
+    """An expression that does not hold; `place` is its index among the validations, -1 for an annotation's."""
+
+    message: str
+    reason: str
+    place: int
+
+
+_Annotations = dict[str, list[str]]  # values by key, each once
+
+
+def _publish(context: Context, collected: dict[str, _Annotations]) -> None:
+    for policy, found in collected.items():
+        for key, values in found.items():
+            context.request.annotate(f"{policy}/{key}", ", ".join(values))
+
+
+def _broken(subject: Subject, asked: Invocation[_Compiled], annotations: _Annotations) -> list[_Broken]:
+    """What a policy has against a write. Its annotations are added to those of other bindings."""
     compiled, ignores = asked.compiled, ignores_failures(asked.policy)
     try:
         if not subject.conditions(compiled, asked):
             return []
     except ConfigurationError as error:
-        return [] if ignores else [(str(error), "Invalid")]
+        return [] if ignores else [_Broken(str(error), "Invalid", 0)]
     evaluation = subject.evaluation(compiled, asked)
-    found: list[tuple[str, str]] = []
+    found: list[_Broken] = []
     try:
-        for validation in compiled.validations:
+        for i, validation in enumerate(compiled.validations):
             try:
                 holds = _value(evaluation, validation.expression)
             except CelError as error:
-                found += [] if ignores else [(str(error), "Invalid")]
+                found += [] if ignores else [_Broken(str(error), "Invalid", i)]
                 continue
             if holds is not True:
-                found.append((_message(evaluation, validation), validation.raw.get("reason") or "Invalid"))
-        for annotation in compiled.annotations:
+                reason = validation.raw.get("reason") or "Invalid"
+                found.append(_Broken(_message(evaluation, validation), reason, i))
+        for key, annotation in compiled.annotations:
             try:
-                _value(evaluation, annotation)
+                value = _value(evaluation, annotation)
             except CelError as error:
-                found += [] if ignores else [(str(error), "Invalid")]
+                found += [] if ignores else [_Broken(str(error), "Invalid", -1)]
+                continue
+            text = value.strip()[:_LONGEST_ANNOTATION] if isinstance(value, str) else ""
+            if text and text not in annotations.setdefault(key, []):
+                annotations[key].append(text)
     except OutOfBudgetError as error:
-        return [] if ignores else [(str(error), "Invalid")]
+        return [] if ignores else [_Broken(str(error), "Invalid", 0)]
     return found
 
 

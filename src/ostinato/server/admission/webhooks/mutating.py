@@ -24,7 +24,7 @@ from ostinato.api.wire import DecodeError, decode_json
 from ostinato.server import body
 from ostinato.server.admission.chain import Plugin
 from ostinato.server.admission.policies.matching import Attributes
-from ostinato.server.admission.webhooks.matching import Match, WebhookMatcher
+from ostinato.server.admission.webhooks.matching import Match, Webhook, WebhookMatcher
 from ostinato.server.admission.webhooks.review import FailedCall, Verdict, asked
 from ostinato.server.admission.webhooks.versions import converted, shown_as
 from ostinato.server.resources.strategy import Json
@@ -101,7 +101,7 @@ class MutatingWebhooks:
             _settle(attributes, owners)
 
     async def _round(self, attributes: Attributes, rounds: _Rounds) -> None:
-        for webhook in self._matcher.webhooks(attributes):
+        for i, webhook in enumerate(self._matcher.webhooks(attributes)):
             match = self._matcher.match(webhook, attributes)
             if match is None or rounds.skips(match):
                 continue
@@ -109,13 +109,18 @@ class MutatingWebhooks:
             if not self._matcher.holds(match, shown):
                 continue
             changed = False
+            note = _Note(attributes, webhook, f"round_{int(rounds.second)}_index_{i}")
             try:
                 verdict = await asked(self._ask, match, shown, mutating=True)
                 changed = await self._patched(match, attributes, shown.obj, verdict)
+                note.patch(verdict)
             except FailedCall as failure:
                 if not webhook.ignores_failures:
                     raise failure.refusal from None
+                note.failed_open()
                 _logger.warning("%s; its failure policy lets the request pass", failure)
+            finally:
+                note.called(changed=changed)
             rounds.note_asked(match, changed=changed)
 
     async def _patched(self, match: Match, attributes: Attributes, shown: Json | None, verdict: Verdict) -> bool:
@@ -138,6 +143,38 @@ class MutatingWebhooks:
         attributes.obj.clear()
         attributes.obj.update(new)
         return changed
+
+
+class _Note:
+    """What the audit event says of one call of a webhook."""
+
+    def __init__(self, attributes: Attributes, webhook: Webhook, call: str) -> None:
+        self._request = attributes.context.request
+        self._webhook = webhook
+        self._call = call
+
+    def called(self, *, changed: bool) -> None:
+        if self._request.audit is not None:
+            configuration, name = self._webhook.key
+            told = {"configuration": configuration, "webhook": name, "mutated": changed}
+            self._request.annotate(f"mutation.webhook.admission.k8s.io/{self._call}", _json(told))
+
+    def patch(self, verdict: Verdict) -> None:
+        """The patch, where bodies are written and it can hold no secret."""
+        audit = self._request.audit
+        if audit is None or not audit.wants_request or audit.sensitive or not verdict.patch:
+            return
+        configuration, name = self._webhook.key
+        told = {"configuration": configuration, "webhook": name, "patch": msgspec.Raw(verdict.patch)}
+        value = _json({**told, "patchType": "JSONPatch"})
+        self._request.annotate(f"patch.webhook.admission.k8s.io/{self._call}", value)
+
+    def failed_open(self) -> None:
+        self._request.annotate(f"failed-open.mutation.webhook.admission.k8s.io/{self._call}", self._webhook.name)
+
+
+def _json(value: Json) -> str:
+    return msgspec.json.encode(value).decode()
 
 
 def _operations(match: Match, verdict: Verdict) -> list[Json]:

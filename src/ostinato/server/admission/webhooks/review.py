@@ -69,6 +69,8 @@ async def asked(ask: Ask, match: Match, attributes: Attributes, *, mutating: boo
     if fault or response is None:
         raise FailedCall(webhook, f"received invalid webhook response: {fault}")
     context.request.warnings.extend(response.warnings)
+    for key, value in response.annotations.items():
+        context.request.annotate(f"{webhook.name}/{key}", value)
     if not response.allowed:
         raise _denied(webhook.name, response.status)
     if version == "v1beta1" and response.patch:
@@ -154,6 +156,7 @@ class _Response(NamedTuple):
     patch: bytes
     patch_type: str | None
     warnings: list[str]
+    annotations: dict[str, str]
 
     @classmethod
     def read(cls, review: Json) -> _Response | None:
@@ -168,7 +171,14 @@ class _Response(NamedTuple):
             _bytes(field(raw, "patch", str, _RESPONSE) or ""),
             field(raw, "patchType", str, _RESPONSE),
             _texts(field(raw, "warnings", list, _RESPONSE) or []),
+            _annotations(field(raw, "auditAnnotations", dict, _RESPONSE, "map[string]string") or {}),
         )
+
+
+def _annotations(values: Json) -> dict[str, str]:
+    for value in values.values():
+        field({"auditAnnotations": value}, "auditAnnotations", str, _RESPONSE)
+    return {key: value or "" for key, value in values.items()}
 
 
 def _texts(values: list[Any]) -> list[str]:

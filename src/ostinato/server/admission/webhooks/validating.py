@@ -33,17 +33,19 @@ class ValidatingWebhooks:
                 shown = await shown_as(match, attributes)
                 if self._matcher.holds(match, shown):
                     wanted.append((match, shown))
-        refusals = await asyncio.gather(*(self._asked(match, shown) for match, shown in wanted))
+        refusals = await asyncio.gather(*(self._asked(i, match, shown) for i, (match, shown) in enumerate(wanted)))
         for refusal in refusals:
             if refusal is not None:
                 raise refusal
 
-    async def _asked(self, match: Match, attributes: Attributes) -> APIError | None:
+    async def _asked(self, i: int, match: Match, attributes: Attributes) -> APIError | None:
         try:
             await asked(self._ask, match, attributes, mutating=False)
         except FailedCall as failure:
             if not match.webhook.ignores_failures:
                 return failure.refusal
+            key = f"failed-open.validating.webhook.admission.k8s.io/round_0_index_{i}"
+            attributes.context.request.annotate(key, match.webhook.name)
             _logger.warning("%s; its failure policy lets the request pass", failure)
         except APIError as refusal:
             return refusal

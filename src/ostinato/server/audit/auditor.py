@@ -1,0 +1,252 @@
+"""The auditor: what the server calls at each stage of a request.
+
+The policy is asked once a request's user is known, before impersonation and authorization; a request that is not to be
+audited carries no record, and costs nothing more.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import AsyncIterator, Awaitable, Callable
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from ostinato.api.errors import InternalError
+from ostinato.server.audit import policy
+from ostinato.server.audit.backends import Call, Delivery, LogBackend, WebhookBackend
+from ostinato.server.audit.event import event_of, user_info
+from ostinato.server.audit.masking import is_sensitive
+from ostinato.server.audit.record import AuditRecord
+from ostinato.server.audit.settings import AuditSettings
+from ostinato.server.request import Answer, Request, Response, Socket, Stream, Upgrade, User
+from ostinato.world import World
+
+if TYPE_CHECKING:
+    from ostinato.server.access.asked import Asked
+    from ostinato.server.route import Route
+
+_LONG_RUNNING: Final = frozenset({"attach", "exec", "log", "portforward", "proxy"})
+_LONGEST_AGENT: Final = 1024
+_TRUNCATED_AGENT: Final = "...TRUNCATED"
+_STATUSES: Final = frozenset({"create", "delete", "deletecollection"})  # verbs whose success may be a Status
+_STATUS: Final = ("status", "message", "reason", "details", "code")
+_CLOSED_EARLY: Final = {"status": "Success", "message": "Connection closed early", "code": 200}
+
+
+class Auditor:
+    """PolicyError or OSError if the policy or the log cannot be used."""
+
+    def __init__(self, settings: AuditSettings, world: World, call: Call) -> None:
+        assert settings.policy_file is not None
+        self._world = world
+        self._policy = policy.load(settings.policy_file)
+        self._deliveries: list[Delivery] = []
+        if settings.log is not None:
+            log = settings.log
+            self._deliveries.append(Delivery(LogBackend(log, world), log.mode, log.batching, world.clock))
+        if settings.webhook is not None:
+            hook = settings.webhook
+            backend = WebhookBackend(hook, world, call)
+            self._deliveries.append(Delivery(backend, hook.mode, hook.batching, world.clock))
+
+    async def received(self, request: Request, user: User, asked: Asked, route: Route | None) -> None:
+        """Begin the record of a request; InternalError if it must be written and cannot be."""
+        record = self._begin(request, user, asked, route)
+        if record is None:
+            return
+        if not await self._write(record, "RequestReceived", None, None):
+            raise InternalError.of("failed to store audit event")
+        request.audit = record
+
+    def unauthenticated(self, request: Request, asked: Asked, route: Route | None) -> None:
+        """Begin the record of a request from nobody knows whom: its refusal is all that is written."""
+        record = self._begin(request, None, asked, route)
+        if record is not None:
+            record.head["refused"] = True
+            request.audit = record
+
+    def decided(self, request: Request, reason: str, *, allowed: bool) -> None:
+        request.annotate("authorization.k8s.io/decision", "allow" if allowed else "forbid")
+        request.annotate("authorization.k8s.io/reason", reason)
+
+    async def answered(self, request: Request, answer: Answer) -> Answer:
+        """Write what became of a request; the answer, which says when it ends if it goes on."""
+        record = request.audit
+        assert record is not None
+        response = answer if isinstance(answer, Response) else None
+        status = _status_of(record, answer)
+        wanted = response if record.wants_response else None
+        if "refused" in record.head:
+            await self._write(record, "ResponseStarted", status, wanted)
+            return answer
+        if record.panic:
+            await self._write(record, "Panic", status, None)
+            return answer
+        if record.long_running:
+            await self._write(record, "ResponseStarted", status, wanted)
+        if isinstance(answer, Stream):
+            answer.chunks = _Ending(answer.chunks, lambda: self._write(record, "ResponseComplete", status, None))
+        elif isinstance(answer, Upgrade):
+            self._at_end(record, answer, status)
+        else:
+            await self._write(record, "ResponseComplete", status, wanted)
+        return answer
+
+    async def abandoned(self, record: AuditRecord) -> None:
+        """The client has gone before there was an answer."""
+        if record.long_running:
+            await self._write(record, "ResponseStarted", _CLOSED_EARLY, None)
+        await self._write(record, "ResponseComplete", _CLOSED_EARLY, None)
+
+    async def close(self) -> None:
+        """Write what waits to be written."""
+        for delivery in self._deliveries:
+            await delivery.close()
+
+    def _at_end(self, record: AuditRecord, answer: Upgrade, status: dict[str, Any]) -> None:
+        serve = answer.serve
+
+        async def audited(socket: Socket) -> None:
+            try:
+                await serve(socket)
+            finally:
+                await self._write(record, "ResponseComplete", status, None)
+
+        answer.serve = audited
+
+    async def _write(
+        self, record: AuditRecord, stage: str, status: dict[str, Any] | None, response: Response | None
+    ) -> bool:
+        """Hand an event to every backend; False if one must have it and has not."""
+        if stage in record.verdict.omitted_stages:
+            return True
+        at = record.received if stage == "RequestReceived" else self._now()
+        event = event_of(record, stage, at, status, response)
+        written = [await delivery.process(event) for delivery in self._deliveries]
+        return all(written)
+
+    def _now(self) -> str:
+        return micro_time(self._world.clock.wall())
+
+    def _begin(self, request: Request, user: User | None, asked: Asked, route: Route | None) -> AuditRecord | None:
+        verdict = self._policy.verdict(user, asked)
+        if not verdict.level:
+            return None
+        query = f"?{request.query_string}" if request.query_string else ""
+        agent = request.headers.get("user-agent", "")
+        head: dict[str, Any] = {
+            "auditID": request.headers.get("audit-id") or self._world.ids.uid(),
+            "requestURI": request.path + query,
+            "verb": asked.verb,
+            "user": user_info(user),
+            "sourceIPs": source_addresses(request),
+            "userAgent": agent[:_LONGEST_AGENT] + _TRUNCATED_AGENT if len(agent) > _LONGEST_AGENT else agent,
+        }
+        reference = None
+        if route is not None:
+            reference = {
+                "resource": asked.resource,
+                "namespace": asked.namespace,
+                "name": asked.name,
+                "apiGroup": asked.group,
+                "apiVersion": route.version,
+                "subresource": asked.subresource,
+            }
+        record = AuditRecord(verdict, head, reference, self._now())
+        record.sensitive = is_sensitive(asked.group, asked.resource, asked.subresource)
+        record.long_running = asked.verb == "watch" or asked.subresource in _LONG_RUNNING
+        return record
+
+
+class _Ending:
+    """Chunks of a stream, and what is done once when they end, however they do: even if nobody reads any."""
+
+    def __init__(self, chunks: AsyncIterator[bytes], end: Callable[[], Awaitable[bool]]) -> None:
+        self._chunks = chunks
+        self._end: Callable[[], Awaitable[bool]] | None = end
+
+    def __aiter__(self) -> _Ending:
+        return self
+
+    async def __anext__(self) -> bytes:
+        try:
+            return await anext(self._chunks)
+        except BaseException:
+            await self._ended()
+            raise
+
+    async def aclose(self) -> None:
+        close = getattr(self._chunks, "aclose", None)
+        if close is not None:
+            await close()
+        await self._ended()
+
+    async def _ended(self) -> None:
+        end, self._end = self._end, None
+        if end is not None:
+            await end()
+
+
+def micro_time(seconds: float) -> str:
+    """A moment as Kubernetes writes a MicroTime."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def source_addresses(request: Request) -> list[str]:
+    """Where a request comes from: what proxies say, then the address of the connection, which cannot be forged."""
+    found: list[str] = []
+    for part in request.headers.get("x-forwarded-for", "").split(","):
+        address = _address(part.strip())
+        if address:
+            found.append(address)
+    real = _address(request.headers.get("x-real-ip", ""))
+    if real and real not in found:
+        found.append(real)
+    remote = _address(request.remote)
+    if remote and (not found or found[-1] != remote):
+        found.append(remote)
+    return found
+
+
+def _address(text: str) -> str:
+    try:
+        address = ipaddress.ip_address(text.partition("%")[0])
+    except ValueError:
+        return ""
+    mapped = getattr(address, "ipv4_mapped", None)
+    return str(mapped or address)
+
+
+def _status_of(record: AuditRecord, answer: Answer) -> dict[str, Any]:
+    """The Status in an answer, if it is one, with its code."""
+    if record.panic:
+        why = f"APIServer panic'd: {record.panic}"
+        return {"status": "Failure", "message": why, "reason": "InternalError", "code": 500}
+    told: dict[str, Any] = {}
+    if isinstance(answer, Response) and (answer.status >= 400 or record.head["verb"] in _STATUSES):
+        value = _decoded(answer)
+        if value.get("kind") == "Status":
+            told = {field: value[field] for field in _STATUS if field in value}
+    return {**told, "code": answer.status}
+
+
+def _decoded(answer: Response) -> dict[str, Any]:
+    media = answer.content_type.partition(";")[0]
+    try:
+        if media == "application/json":
+            value = msgspec.json.decode(answer.body)
+        elif media == "application/vnd.kubernetes.protobuf":
+            from ostinato.api import protobuf  # noqa: PLC0415 - where it is needed
+
+            value = protobuf.decode(answer.body)
+        elif media == "application/yaml":
+            from ostinato.api.wire.yaml import decode_yaml  # noqa: PLC0415
+
+            value = decode_yaml(answer.body)
+        else:
+            return {}
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}

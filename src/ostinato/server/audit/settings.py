@@ -1,0 +1,65 @@
+"""What an operator decides about auditing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+if TYPE_CHECKING:
+    from ostinato.server.webhooks.target import Target
+
+Mode = Literal["batch", "blocking", "blocking-strict"]
+MODES: tuple[Mode, ...] = ("batch", "blocking", "blocking-strict")
+
+
+class Batching(msgspec.Struct, frozen=True, kw_only=True):
+    """How events are sent in mode `batch`. `qps`: batches a second, 0 for no limit."""
+
+    buffer_size: int = 10_000
+    max_size: int = 1
+    max_wait: float = 0.0
+    qps: float = 0.0
+    burst: int = 0
+
+
+class Truncation(msgspec.Struct, frozen=True, kw_only=True):
+    """Bytes; an event that is larger loses its objects, and is dropped if that does not help."""
+
+    max_event_size: int = 102_400
+    max_batch_size: int = 10_485_760
+
+
+class LogSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """0 means without limit, for sizes (megabytes), ages (days) and backups alike."""
+
+    path: str  # "-" is standard output
+    format: Literal["json", "legacy"] = "json"
+    mode: Mode = "blocking"
+    max_age: int = 366
+    max_backups: int = 100
+    max_size: int = 100
+    compress: bool = False
+    batching: Batching = Batching()
+    truncation: Truncation | None = None
+
+
+class WebhookSettings(msgspec.Struct, frozen=True, kw_only=True):
+    backend: Target
+    mode: Mode = "batch"
+    initial_backoff: float = 10.0
+    batching: Batching = Batching(max_size=400, max_wait=30.0, qps=10.0, burst=15)
+    truncation: Truncation | None = None
+
+
+class AuditSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Nothing is audited without a policy, and nothing without a backend."""
+
+    policy_file: Path | None = None
+    log: LogSettings | None = None
+    webhook: WebhookSettings | None = None
+
+    @property
+    def enabled(self) -> bool:
+        return self.policy_file is not None and (self.log is not None or self.webhook is not None)
