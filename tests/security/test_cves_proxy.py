@@ -325,6 +325,29 @@ def test_upgrades_pass_through_to_pods_byte_by_byte(
     assert there.late == [bytes(range(256))]
 
 
+def test_upgrades_pass_through_to_nodes_for_those_who_may_create(
+    attacker: Attacker, backends: Callable[..., Backend], tmp_path: Path
+) -> None:
+    """A WebSocket begins with a GET, but runs commands: the right to read nodes/proxy is not enough."""
+    kubelet = backends(SWITCH + b"first", context=tls(tmp_path))
+    node_at(attacker, HOST, kubelet.port)
+    said = tunnel(attacker, "/api/v1/nodes/evil/proxy/exec/ns/p/c", then=b"more")
+    assert said == SWITCH + b"firstmore"
+    roles = "/apis/rbac.authorization.k8s.io/v1"
+    rule = {"apiGroups": [""], "resources": ["nodes/proxy"], "verbs": ["get"]}
+    attacker.ask("POST", f"{roles}/clusterroles", {"metadata": {"name": "node-reader"}, "rules": [rule]})
+    reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "node-reader"}
+    subject = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "reader"}
+    binding = {"metadata": {"name": "node-reader"}, "roleRef": reference, "subjects": [subject]}
+    attacker.ask("POST", f"{roles}/clusterrolebindings", binding)
+    plain = attacker.ask("GET", "/api/v1/nodes/evil/proxy/x", headers={"Impersonate-User": "reader"})
+    assert plain.status != 403
+    before = len(kubelet.heads)
+    said = tunnel(attacker, "/api/v1/nodes/evil/proxy/exec/ns/p/c", UPGRADE + "Impersonate-User: reader\r\n")
+    assert status_of(said) == 403
+    assert len(kubelet.heads) == before
+
+
 @pytest.mark.parametrize(
     "answer",
     [

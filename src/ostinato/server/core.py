@@ -26,6 +26,7 @@ from ostinato.server.admission.plugins import plugins
 from ostinato.server.admission.settings import AdmissionSettings
 from ostinato.server.audit.settings import AuditSettings
 from ostinato.server.backends.addresses import AddressGuard
+from ostinato.server.backends.headers import IdentityHeaders
 from ostinato.server.bootstrap import bootstrap, rules_of
 from ostinato.server.dispatch import not_found, verb_of
 from ostinato.server.expiry import Expiry
@@ -44,7 +45,7 @@ from ostinato.server.store.index import Index, Log, StoreFailed
 from ostinato.server.verbs import pod_handlers, proxy
 from ostinato.server.verbs.context import Context
 from ostinato.server.verbs.get import get, get_at_once
-from ostinato.server.verbs.proxy import api_servers
+from ostinato.server.verbs.proxy import Passage, api_servers
 from ostinato.server.verbs.review import install_reviews
 from ostinato.server.verbs.token_request import install_tokens
 from ostinato.server.warning import warning_headers
@@ -93,7 +94,8 @@ class Server:
         self.nodes = Nodes()
         pod_handlers.install(self.registry, self.nodes, self.authorizer)
         self.guard = AddressGuard(lambda: api_servers(self.registry))
-        proxy.install(self.registry, self.nodes, self.guard, world)
+        identity = IdentityHeaders.of(authentication.front_proxy)
+        proxy.install(self.registry, self.nodes, Passage(self.guard, identity, self.authorizer), world)
         flow_schemas.install(self.registry, self.index, world)
         events = self.registry.get("", "v1", "events")
         assert events is not None

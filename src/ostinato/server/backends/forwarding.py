@@ -22,7 +22,7 @@ import msgspec
 from ostinato.api.errors import InternalError, ServiceUnavailable, Unknown
 from ostinato.api.quoting import quote
 from ostinato.server.backends.answer import Head, MalformedAnswer, body_of, read_head
-from ostinato.server.backends.headers import back, is_upgrade, onward
+from ostinato.server.backends.headers import IdentityHeaders, back, is_upgrade, onward
 from ostinato.server.backends.streams import ByteStream, PlainStream
 from ostinato.server.backends.tls_stream import TlsStream
 from ostinato.server.http.head import clean, first_lines
@@ -96,8 +96,13 @@ def check_node(stream: TlsStream, backend: Backend) -> None:
         raise ssl.SSLCertVerificationError(f"tls: certificate is for {found}, not for node {quote(backend.node)}")
 
 
-async def forward(request: Request, backend: Backend, path: str, clock: Clock) -> Answer:
-    """Ask a backend for a path, the end of the request's own; ServiceUnavailable if nobody answers there."""
+async def forward(
+    request: Request, backend: Backend, path: str, clock: Clock, identity: IdentityHeaders | None = None
+) -> Answer:
+    """Ask a backend for a path, the end of the request's own; ServiceUnavailable if nobody answers there.
+
+    `identity`: headers that do not go on. Defaults to those of a server without a front proxy.
+    """
     body = await request.read()
     upgrade = request.headers["upgrade"] if is_upgrade(request) else ""
     try:
@@ -107,7 +112,8 @@ async def forward(request: Request, backend: Backend, path: str, clock: Clock) -
             raise Unknown.of(f"error dialing backend: {error}") from None
         raise ServiceUnavailable.of(f"error trying to reach service: {error}") from None
     try:
-        await stream.write(_head(request, backend, path, len(body), upgrade) + body)
+        fields = _fields(request, backend, identity or IdentityHeaders(), upgrade)
+        await stream.write(_head(request, path, fields, len(body)) + body)
         head = await read_head(stream)
         if upgrade:
             return _upgraded(head, stream, upgrade, clock)
@@ -150,15 +156,18 @@ def _through(location: str, backend: Backend, before: str) -> str:
     return urlunsplit(("", "", before + path, query, fragment))
 
 
-def _head(request: Request, backend: Backend, path: str, size: int, upgrade: str) -> bytes:
-    target = clean(f"{path}?{request.query_string}" if request.query_string else path).replace(" ", "%20")
+def _fields(request: Request, backend: Backend, identity: IdentityHeaders, upgrade: str) -> list[tuple[str, str]]:
     host = request.headers.get("host") or _joined(backend.host, backend.port)
-    fields = [("host", host), *onward(request)]
-    fields = [(name, value) for name, value in fields if name != "x-forwarded-uri"]
+    fields = [("host", host), *(each for each in onward(request, identity) if each[0] != "x-forwarded-uri")]
     fields.append(("connection", "Upgrade" if upgrade else "close"))
     fields.append(("upgrade", upgrade) if upgrade else ("x-forwarded-uri", request.path))
+    return fields
+
+
+def _head(request: Request, path: str, fields: list[tuple[str, str]], size: int) -> bytes:
+    target = clean(f"{path}?{request.query_string}" if request.query_string else path).replace(" ", "%20")
     if size or request.method in ("POST", "PUT", "PATCH"):
-        fields.append(("content-length", str(size)))
+        fields = [*fields, ("content-length", str(size))]
     lines = [f"{request.method} {target} HTTP/1.1", *(f"{name}: {clean(value)}" for name, value in fields), "", ""]
     return "\r\n".join(lines).encode("latin-1", "replace")
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+import msgspec
+
+from ostinato.server.access.authentication.settings import FrontProxySettings
 from ostinato.server.backends.answer import Head
 from ostinato.server.request import Request
 
 TOKEN_PROTOCOL: Final = "base64url.bearer.authorization.k8s.io."  # noqa: S105 - how browsers pass a bearer token
-_CREDENTIALS: Final = frozenset({"authorization", "proxy-authorization"})
-_IDENTITIES: Final = ("impersonate-", "x-remote-")
 _OF_A_CONNECTION: Final = frozenset(
     {
         "connection",
@@ -42,16 +43,33 @@ _OF_THIS_SERVER: Final = frozenset(
 _PROTOCOLS: Final = "sec-websocket-protocol"
 
 
+class IdentityHeaders(msgspec.Struct, frozen=True):
+    """The headers that prove or say who the client is; names are lower case."""
+
+    names: frozenset[str] = frozenset({"authorization", "proxy-authorization"})
+    prefixes: tuple[str, ...] = ("impersonate-", "x-remote-")
+
+    @classmethod
+    def of(cls, proxy: FrontProxySettings | None) -> IdentityHeaders:
+        """With those in which a front proxy names its users."""
+        if proxy is None:
+            return cls()
+        names = (*proxy.username_headers, *proxy.uid_headers, *proxy.group_headers)
+        prefixes = tuple(each.lower() for each in proxy.extra_prefixes)
+        default = cls()
+        return cls(default.names | {name.lower() for name in names}, default.prefixes + prefixes)
+
+
 def is_upgrade(request: Request) -> bool:
     """Whether a client asks to speak another protocol on its connection."""
     return bool(request.headers.get("upgrade")) and "upgrade" in _words(request, "connection")
 
 
-def onward(request: Request) -> Iterator[tuple[str, str]]:
+def onward(request: Request, identity: IdentityHeaders) -> Iterator[tuple[str, str]]:
     """The headers of a request that go on, but for those that say how its body is sent."""
-    of_connection = _OF_A_CONNECTION | _words(request, "connection")
+    dropped = _OF_A_CONNECTION | _words(request, "connection") | identity.names | {"host"}
     for name, first in request.headers.items():
-        if name in of_connection or name in _CREDENTIALS or name.startswith(_IDENTITIES) or name == "host":
+        if name in dropped or name.startswith(identity.prefixes):
             continue
         for value in request.repeated.get(name, (first,)):
             kept = _without_token(value) if name == _PROTOCOLS else value

@@ -47,7 +47,7 @@ def connects(
         if what != "log":
             await context.admission.mutate(context, "CONNECT", options, None, None)
             await context.admission.validate(context, "CONNECT", options, None, None)
-            await _check_create(context, authorizer)
+            await check_create(context, authorizer)
         entry = context.collection.entries.get(context.key)
         if entry is None:
             raise NotFound.of(context.resource.group_resource, context.route.name)
@@ -72,7 +72,7 @@ def connects(
     return connect
 
 
-async def _check_create(context: Context, authorizer: Authorizer) -> None:
+async def check_create(context: Context, authorizer: Authorizer) -> None:
     """A WebSocket begins with a GET; what is done then takes the right to create, however it begins."""
     route, user = context.route, context.request.user
     if route.verb == "create" or user is None:

@@ -1,5 +1,7 @@
 """proxy: a request through the server to a Pod, to one of the Pods behind a Service, or to the agent of a node.
 
+An upgrade of a connection to a node takes the right to create: a WebSocket begins with a GET, but runs commands.
+
 What is asked is named `NAME`, `NAME:PORT` or `SCHEME:NAME:PORT`. Which addresses may be asked is said by
 `backends.addresses`; Pods of a node in this process may have the address of that node, loopback included. Admission is
 asked first, about the path alone, whether or not there is what is asked.
@@ -12,11 +14,14 @@ from typing import NamedTuple
 from urllib.parse import quote as quote_path
 from urllib.parse import unquote
 
+import msgspec
+
 from ostinato.api.errors import BadRequest, NotFound, ServiceUnavailable, Unknown
 from ostinato.api.quoting import quote
+from ostinato.server.access.authorization.authorizer import Authorizer
 from ostinato.server.backends.addresses import AddressError, AddressGuard
 from ostinato.server.backends.forwarding import Backend, forward, unverified
-from ostinato.server.backends.headers import is_upgrade
+from ostinato.server.backends.headers import IdentityHeaders, is_upgrade
 from ostinato.server.nodes import Nodes
 from ostinato.server.options import refuse_dry_run
 from ostinato.server.remote_nodes import AGENT_ADDRESSES
@@ -25,6 +30,7 @@ from ostinato.server.resources.registry import Registry
 from ostinato.server.resources.resource import Resource
 from ostinato.server.resources.strategy import Json
 from ostinato.server.verbs.context import Context
+from ostinato.server.verbs.pod_connect import check_create
 from ostinato.world import World
 
 _VERBS = ("get", "create", "update", "patch", "delete")
@@ -32,9 +38,17 @@ _PORTS = {"": 80, "http": 80, "https": 443}
 _KUBELET = 10250
 
 
-def install(registry: Registry, nodes: Nodes, guard: AddressGuard, world: World) -> None:
+class Passage(msgspec.Struct, frozen=True):
+    """What requests of clients pass on their way out: whom they may ask, and what is not for others to see."""
+
+    guard: AddressGuard
+    identity: IdentityHeaders
+    authorizer: Authorizer
+
+
+def install(registry: Registry, nodes: Nodes, passage: Passage, world: World) -> None:
     """Let Pods, Services and nodes be asked through the server."""
-    proxy = _Proxy(registry, nodes, guard, world)
+    proxy = _Proxy(registry, nodes, passage, world)
     for resource, answer in (
         (proxy.pods, proxy.to_pod),
         (proxy.services, proxy.to_service),
@@ -91,11 +105,12 @@ def _asked(context: Context) -> _Asked:
 
 
 class _Proxy:
-    def __init__(self, registry: Registry, nodes: Nodes, guard: AddressGuard, world: World) -> None:
+    def __init__(self, registry: Registry, nodes: Nodes, passage: Passage, world: World) -> None:
         self.pods, self.services, self.nodes = (_resource(registry, name) for name in ("pods", "services", "nodes"))
         self._endpoints = _resource(registry, "endpoints")
         self._agents = nodes
-        self._guard = guard
+        self._passage = passage
+        self._guard = passage.guard
         self._world = world
 
     async def to_pod(self, context: Context, asked: _Asked) -> Answer:
@@ -162,6 +177,8 @@ class _Proxy:
         node = _object(self.nodes, "", asked.name)
         if node is None:
             raise NotFound.of(self.nodes.group_resource, asked.name)
+        if is_upgrade(context.request):
+            await check_create(context, self._passage.authorizer)
         if self._agents.is_here(asked.name):
             path = _rest(context)
             if not path:
@@ -191,7 +208,7 @@ class _Proxy:
         path, request = _rest(context), context.request
         if not path and not is_upgrade(request):
             return _with_slash(request)
-        return await forward(request, backend, path or "/", self._world.clock)
+        return await forward(request, backend, path or "/", self._world.clock, self._passage.identity)
 
 
 def _rest(context: Context) -> str:

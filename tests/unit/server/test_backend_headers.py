@@ -1,0 +1,62 @@
+"""Which headers go on to a backend, and which come back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ostinato.server.access.authentication.settings import FrontProxySettings
+from ostinato.server.backends.answer import Head
+from ostinato.server.backends.headers import IdentityHeaders, back, is_upgrade, onward
+from ostinato.server.request import Request
+
+
+def request(**headers: str) -> Request:
+    return Request("GET", "/", headers={name.replace("_", "-"): value for name, value in headers.items()})
+
+
+def test_what_a_front_proxy_says_of_its_users_does_not_go_on() -> None:
+    proxy = FrontProxySettings(
+        authority=Path("ca.pem"),
+        username_headers=("X-Auth-User",),
+        uid_headers=("X-Auth-Uid",),
+        group_headers=("X-Auth-Groups",),
+        extra_prefixes=("X-Auth-Extra-",),
+    )
+    sent = request(
+        x_auth_user="a",
+        x_auth_uid="b",
+        x_auth_groups="c",
+        x_auth_extra_key="d",
+        x_auth_user_agent="e",
+        x_remote_user="f",
+    )
+    assert dict(onward(sent, IdentityHeaders.of(proxy))) == {"x-auth-user-agent": "e"}
+    assert set(dict(onward(sent, IdentityHeaders.of(None)))) > {"x-auth-user", "x-auth-groups"}
+
+
+def test_what_a_connection_names_as_its_own_does_not_go_on_in_either_direction() -> None:
+    sent = request(connection="close, X-Hop", x_hop="1", keep_alive="2", te="trailers", x_end="3", cookie="4")
+    assert dict(onward(sent, IdentityHeaders())) == {"x-end": "3", "cookie": "4"}
+    fields = [("Connection", "x-hop"), ("X-Hop", "1"), ("Set-Cookie", "a"), ("Set-Cookie", "b"), ("Trailer", "T")]
+    fields += [("Access-Control-Allow-Origin", "*"), ("Content-Type", "a/b"), ("Transfer-Encoding", "chunked")]
+    assert back(Head(200, fields, {})) == [("Set-Cookie", "a"), ("Set-Cookie", "b")]
+
+
+def test_headers_that_come_more_than_once_go_on_as_often() -> None:
+    sent = request(x="1", sec_websocket_protocol="base64url.bearer.authorization.k8s.io.AAA")
+    sent.repeated = {
+        "x": ["1", "2"],
+        "sec-websocket-protocol": [
+            "base64url.bearer.authorization.k8s.io.AAA",
+            "a, base64url.bearer.authorization.k8s.io.B",
+            "b",
+        ],
+    }
+    told = list(onward(sent, IdentityHeaders()))
+    assert told == [("x", "1"), ("x", "2"), ("sec-websocket-protocol", "a"), ("sec-websocket-protocol", "b")]
+
+
+def test_an_upgrade_is_one_only_if_the_connection_says_so() -> None:
+    assert is_upgrade(request(connection="keep-alive, Upgrade", upgrade="websocket"))
+    assert not is_upgrade(request(connection="keep-alive", upgrade="websocket"))
+    assert not is_upgrade(request(connection="Upgrade"))
