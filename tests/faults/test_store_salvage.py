@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ostinato.server.store.index import Write
+from ostinato.server.store.index import UnusableStore, Write
 from ostinato.server.store.log_sqlite import SQLiteLog
 from ostinato.server.store.sqlite.files import DamagedStore
 from ostinato.server.store.sqlite.replace import VERSION_JUMP
@@ -88,6 +88,44 @@ def test_a_write_ahead_log_without_its_database_is_read(path: Path, world: World
     assert salvaged(path, world) == expected()
 
 
+@pytest.mark.parametrize("offset", [3, 23, 71, 62])
+def test_a_damaged_header_of_the_database_costs_nothing(tmp_path: Path, world: World, offset: int) -> None:
+    (tmp_path / "a").mkdir()
+    path = killed(tmp_path / "a", world, checkpointed=150)
+    path.with_name("store.db-wal").unlink()
+    flip(path, offset, 1)
+    with pytest.raises(UnusableStore) as refused:
+        objects_of(path, world)
+    if isinstance(refused.value, DamagedStore):
+        assert salvaged(path, world) == expected()
+    else:
+        assert "is newer than this Ostinato reads" in str(refused.value)
+
+
+def test_an_object_whose_newest_version_is_damaged_is_recovered_in_an_older_one(
+    tmp_path: Path, world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "a").mkdir()
+    path = killed(tmp_path / "a", world, checkpointed=150)
+    with closing(SQLiteLog(path, world)) as log:
+        log.load()
+        for version in (500, 501):
+            log._append([Write("configmaps", "default/7", version, b"new" * 50, 24 if version == 500 else 500)])
+            log._append([Write("configmaps", f"default/more-{version}", version + 100, b"more")])
+        files = {name: path.with_name(name).read_bytes() for name in FILES}
+    for name, data in files.items():
+        path.with_name(name).write_bytes(data)
+    log_file = path.with_name("store.db-wal")
+    data = log_file.read_bytes()
+    at = 0
+    while (at := data.find(b"new" * 50, at)) >= 0:
+        flip(log_file, at, 0)
+        at += 1
+    found = objects_of(path, world, accept_data_loss=True)
+    assert found == expected() | {"default/more-500": b"more", "default/more-501": b"more"}
+    assert "object recovered in an older version; object='ConfigMap default/7 (resourceVersion 501)'" in caplog.text
+
+
 def test_a_lost_mark_is_made_again(path: Path, world: World) -> None:
     path.with_name("store.db-mark").unlink()
     assert objects_of(path, world, accept_data_loss=True) == expected()
@@ -130,7 +168,7 @@ def test_a_damaged_store_of_the_first_format_is_refused_and_can_be_salvaged(tmp_
         log.write_bytes(away.with_name("away.db-wal").read_bytes())
     written = log.read_bytes()
     flip(log, written.index(b'{"metadata":{"name":"3"}}'), 0)
-    with pytest.raises(DamagedStore, match=r"its write-ahead log store\.db-wal is, in the middle"):
+    with pytest.raises(DamagedStore, match=r"bad frame in the middle of its log store\.db-wal"):
         objects_of(path, world)
     flip(log, written.rindex(b'{"metadata":{"name":"3"}}'), 0)
     assert len(objects_of(path, world, accept_data_loss=True)) == 19

@@ -4,7 +4,7 @@ One table holds the newest version of every object, and, in a row without a key,
 batch of writes is one transaction, synced to the disk once (WAL, `synchronous=FULL`), in a thread of its own so that
 the event loop goes on. One process at a time uses the file; others may read it, which is how snapshots are made.
 
-Damage is found when the file is opened, not when it hurts: see `store/sqlite/check.py`.
+The file is checked for damage when it is opened: see `store/sqlite/check.py`.
 """
 
 from __future__ import annotations
@@ -128,7 +128,9 @@ class SQLiteLog:
             else:
                 self._transaction([*writes, last])
         except sqlite3.OperationalError as error:
-            raise NoSpace(str(error)) if is_full(self._path, error) else error from error
+            if is_full(self._path, error):
+                raise NoSpace(str(error)) from error
+            raise
         self._summary = summary
         self._advance_mark(last.version)
 

@@ -7,7 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 from ostinato.server.store.index import UnusableStore
-from ostinato.server.store.sqlite.contents import Contents, open_read_only, read
+from ostinato.server.store.sqlite.contents import Contents, NotOurs, open_read_only, read
 from ostinato.server.store.sqlite.files import DamagedStore, is_full, no_space, size_of, unusable, wal_of
 from ostinato.server.store.sqlite.mark import Mark, Reading
 from ostinato.server.store.sqlite.wal import holds_transactions, is_damaged
@@ -24,10 +24,14 @@ def check(path: Path, mark: Mark) -> Contents:
     except OSError as error:
         raise unusable(path, error) from error
     if is_damaged(wal):
-        raise DamagedStore(f"the store {path} is damaged: its write-ahead log {wal_of(path).name} is, in the middle")
+        raise DamagedStore(f"the store {path} is damaged: bad frame in the middle of its log {wal_of(path).name}")
     try:
         with closing(open_read_only(path)) as database:
             contents = read(database, path)
+    except NotOurs as error:
+        if reading is None:
+            raise
+        raise DamagedStore(f"the store {path} is damaged: it has a mark, but is not a store any more") from error
     except sqlite3.DatabaseError as error:
         raise (
             no_space(path) if is_full(path, error) else UnusableStore(f"cannot open the store {path}: {error}")

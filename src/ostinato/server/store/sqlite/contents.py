@@ -2,8 +2,8 @@
 
 - Each object is a row with a checksum over its collection, key, resourceVersion and data.
 - One more row, without a key, holds the last resourceVersion and a summary: how many objects there are, and the sum and
-  the sum of the squares of their resourceVersions. Each resourceVersion belongs to one write, so rows that are missing,
-  outdated or back from the dead change it. It costs two additions for each write.
+  the sum of the squares of their resourceVersions. Each resourceVersion belongs to one write, so it changes if rows are
+  missing, outdated, or there again after a deletion. It costs a few additions for each write.
 - Format 1 had neither checksums nor a summary; it is upgraded when it is opened.
 """
 
@@ -33,6 +33,10 @@ _LAST = "SELECT version, data, {} FROM object WHERE collection = '' AND key = ''
 _PUT_LAST = "INSERT OR REPLACE INTO object VALUES ('', '', ?, ?, ?)"
 
 Row = tuple[str, str, int, bytes]  # collection, key, version, data
+
+
+class NotOurs(UnusableStore):
+    """The file is not a database, or one of another program."""
 
 
 class Summary(NamedTuple):
@@ -107,7 +111,7 @@ def format_of(database: sqlite3.Connection, path: Path) -> int:
     (application,) = database.execute("PRAGMA application_id").fetchone()
     (tables,) = database.execute("SELECT count(*) FROM sqlite_schema").fetchone()
     if tables and application != APPLICATION:
-        raise UnusableStore(f"{path} is a database of another program; use another file")
+        raise NotOurs(f"{path} is a database of another program; use another file")
     if version > FORMAT:
         raise UnusableStore(
             f"{path}: format {version} is newer than this Ostinato reads ({FORMAT}); "
@@ -140,7 +144,7 @@ def read(database: sqlite3.Connection, path: Path) -> Contents:
         raise DamagedStore(f"the store {path} is damaged: {error}") from error
     except sqlite3.DatabaseError as error:
         if "not a database" in str(error):
-            raise
+            raise NotOurs(f"cannot open the store {path}: {error}") from error
         raise DamagedStore(f"the store {path} is damaged: {error}") from error
 
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from ostinato.server.store.sqlite.contents import FORMAT, Row, Summary, checksum_of, create, name_of
+from ostinato.server.store.sqlite.contents import Row, Summary, checksum_of, create, name_of
 from ostinato.server.store.sqlite.files import DamagedStore, size_of, wal_of
 from ostinato.server.store.sqlite.mark import Mark
 from ostinato.server.store.sqlite.replace import new_name, next_version, replace
@@ -28,14 +28,27 @@ _ROWS = "SELECT collection, key, version, data, {} FROM object NOT INDEXED ORDER
 _NAMED = 1000  # lost objects that are logged by name
 
 
-class Salvaged(NamedTuple):
+Key = tuple[str, str]  # collection, key
+
+
+class Reading(NamedTuple):
     """What one way to read the files gives."""
 
     whole: bool  # SQLite read all of it
     version: int
-    rows: dict[tuple[str, str], Row]
-    lost: dict[tuple[str, str], object]  # the resourceVersion of what is known to be missing, None if that is unknown
+    rows: dict[Key, Row]
+    lost: dict[Key, object]  # the resourceVersion of what is known to be missing, None if that is unknown
     expected: int | None  # how many objects there should be
+
+
+class Salvaged(NamedTuple):
+    """What all ways together give."""
+
+    version: int
+    rows: list[Row]
+    lost: dict[Key, object]
+    older: dict[Key, object]  # the resourceVersion that is missing of what is there in an older one
+    unknown: int  # how many more are missing, of which nothing is known
 
 
 def salvage(path: Path, mark: Mark, damage: DamagedStore, world: World) -> None:
@@ -44,7 +57,7 @@ def salvage(path: Path, mark: Mark, damage: DamagedStore, world: World) -> None:
     shutil.rmtree(scratch, ignore_errors=True)  # of an attempt that was killed
     scratch.mkdir(mode=0o700)
     try:
-        found = _best(path, scratch / "store")
+        found = _merge(_readings(path, scratch / "store"))
     finally:
         shutil.rmtree(scratch)
     acknowledged = 0 if mark.reading is None else mark.reading.version
@@ -52,7 +65,7 @@ def salvage(path: Path, mark: Mark, damage: DamagedStore, world: World) -> None:
     new = new_name(path)
     store = world.ids.token(16).hex()
     with closing(sqlite3.connect(new, isolation_level=None)) as database:
-        create(database, version, [found.rows[key] for key in sorted(found.rows)], store)
+        create(database, version, found.rows, store)
     kept = replace(path, mark, new, store, version, "damaged")
     _logger.warning(
         "data loss accepted: store rebuilt from what can be read; damage=%r kept=%s objects=%d "
@@ -64,39 +77,74 @@ def salvage(path: Path, mark: Mark, damage: DamagedStore, world: World) -> None:
         acknowledged,
         version + 1,
     )
-    for number, ((collection, key), lost_version) in enumerate(sorted(found.lost.items())):
+    _log_objects("object lost", found.lost)
+    _log_objects("object recovered in an older version", found.older)
+    if found.unknown > 0:
+        _logger.warning("objects lost whose names are unknown; count=%d", found.unknown)
+
+
+def _log_objects(message: str, objects: dict[Key, object]) -> None:
+    for number, ((collection, key), version) in enumerate(sorted(objects.items(), key=lambda item: item[0])):
         if number == _NAMED:
-            _logger.warning("further objects lost; count=%d", len(found.lost) - _NAMED)
+            _logger.warning("%s; further=%d", message, len(objects) - _NAMED)
             break
-        what = name_of(collection, key, "unknown" if lost_version is None else lost_version)
-        _logger.warning("object lost; object=%r", what)
-    unknown = 0 if found.expected is None else found.expected - len(found.rows) - len(found.lost)
-    if unknown > 0:
-        _logger.warning("objects lost whose names are unknown; count=%d", unknown)
+        name = name_of(collection, key, "unknown" if version is None else version)
+        _logger.warning("%s; object=%r", message, name)
 
 
-def _best(path: Path, scratch: Path) -> Salvaged:
-    """The way to read it that gives the most."""
-    found = Salvaged(whole=False, version=0, rows={}, lost={}, expected=None)
+def _merge(readings: list[Reading]) -> Salvaged:
+    """Of each object the newest version that any way gives.
+
+    Which objects there are, the first way says that read everything, as later ones know less of the write-ahead log; if
+    none did, all of them: some that were deleted can be there again.
+    """
+    rows: dict[Key, Row] = {}
+    lost: dict[Key, object] = {}
+    older: dict[Key, object] = {}
+    settled = False  # it is known which objects there are
+    for reading in readings:
+        for key, row in reading.rows.items():
+            if key in lost:
+                older[key] = lost.pop(key)
+                rows[key] = row
+            elif not settled:
+                rows.setdefault(key, row)
+        if not settled:
+            lost |= {key: version for key, version in reading.lost.items() if key not in rows and key not in lost}
+        settled = settled or reading.whole
+    version = max((reading.version for reading in readings), default=0)
+    expected = next((reading.expected for reading in readings if reading.expected is not None), 0)
+    unknown = max(0, expected - len(rows) - len(lost))
+    return Salvaged(version, [rows[key] for key in sorted(rows)], lost, older, unknown)
+
+
+def _readings(path: Path, scratch: Path) -> list[Reading]:
+    """The files read in each way there is, those first that know most."""
     wal = wal_of(path).read_bytes() if size_of(wal_of(path)) else b""
     if size_of(path) == 0 and not wal:
-        return found
+        return []
+    readings = []
     for log in (mended(wal), wal, b""):
         if log is None:
             continue
         for file in scratch.parent.iterdir():
             file.unlink()
-        shutil.copyfile(path, scratch) if path.exists() else scratch.touch()
+        scratch.write_bytes(_with_a_header(path.read_bytes()) if path.exists() else b"")
         if log:
             wal_of(scratch).write_bytes(log)
             if size_of(scratch) == 0:
                 _make_first_page(scratch, log)
-        other = _read(scratch)
-        if (other.whole, other.version, len(other.rows)) > (found.whole, found.version, len(found.rows)):
-            found = other
-        if found.whole and not found.lost:
+        readings.append(_read(scratch))
+        if readings[-1].whole and not readings[-1].lost:
             break
-    return found
+    return readings
+
+
+def _with_a_header(data: bytes) -> bytes:
+    """A database whose header says what is the same in all of ours."""
+    if len(data) < 100:
+        return data
+    return b"SQLite format 3\0" + data[16:18] + b"\x02\x02\0\x40\x20\x20" + data[24:]
 
 
 def _make_first_page(path: Path, log: bytes) -> None:
@@ -109,17 +157,17 @@ def _make_first_page(path: Path, log: bytes) -> None:
     path.write_bytes(path.with_name("first").read_bytes()[:page_size])
 
 
-def _read(path: Path) -> Salvaged:
-    rows: dict[tuple[str, str], Row] = {}
-    lost: dict[tuple[str, str], object] = {}
+def _read(path: Path) -> Reading:
+    rows: dict[Key, Row] = {}
+    lost: dict[Key, object] = {}
     version, expected, whole = 0, None, True
     with closing(sqlite3.connect(path, isolation_level=None)) as database:
         database.text_factory = lambda data: data.decode(errors="backslashreplace")
         try:
-            (form,) = database.execute("PRAGMA user_version").fetchone()
+            columns = [name for _, name, *_ in database.execute("PRAGMA table_info(object)")]
         except sqlite3.DatabaseError:
-            form, whole = 0, False
-        query = _ROWS.format("checksum" if form == FORMAT else "NULL")
+            columns, whole = [], False
+        query = _ROWS.format("checksum" if "checksum" in columns else "NULL")
         for direction in ("ASC", "DESC"):
             try:
                 for *row, stored in database.execute(f"{query} {direction}"):
@@ -144,7 +192,7 @@ def _read(path: Path) -> Salvaged:
             whole, keys = False, []
     lost |= {key: None for key in keys if key[0] and key not in rows and key not in lost}
     lost = {key: number for key, number in lost.items() if key[0] and key not in rows}
-    return Salvaged(whole, version, rows, lost, expected)
+    return Reading(whole, version, rows, lost, expected)
 
 
 def _is_good(row: list[object], stored: object) -> bool:
