@@ -291,6 +291,7 @@ def test_credentials_do_not_reach_a_backend(attacker: Attacker, pod: str, backen
     head = plain.heads[0].decode().lower()
     names = {line.partition(":")[0] for line in head.split("\r\n")[1:] if line}
     assert {"cookie", "x-mine"} <= names
+    assert "x-forwarded-for: 127.0.0.1\r\n" in head
     assert not [name for name in names if name.startswith(("impersonate", "x-remote", "authorization", "proxy-auth"))]
     assert "hidden" not in head
     assert attacker.server.token not in head

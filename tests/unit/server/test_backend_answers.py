@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ostinato.server.backends.answer import Head, MalformedAnswer, body_of, read_head
 
@@ -158,3 +160,19 @@ def test_a_connection_is_used_again_only_if_the_end_of_the_answer_is_certain(dat
 def test_nothing_at_all_is_an_end() -> None:
     with pytest.raises(ConnectionError, match=r"^EOF$"):
         read(b"")
+
+
+PIECES = (
+    *(b"HTTP/1.1", b"HTTP/1.0", b" ", b"200", b"101", b"100", b"204", b"OK", b"\r\n", b"\r\n\r\n", b"\n", b"\r", b": "),
+    *(b"Content-Length", b"Transfer-Encoding", b"chunked", b"Connection", b"close", b"2", b"0", b"ok", b";", b"\x00"),
+)
+
+
+@given(st.lists(st.sampled_from(PIECES) | st.binary(max_size=4), max_size=40))
+def test_whatever_comes_is_read_or_refused_as_a_broken_connection(pieces: list[bytes]) -> None:
+    for data in (b"".join(pieces), OK + b"".join(pieces)):
+        try:
+            _, body, rest = read(data)
+        except ConnectionError:
+            continue
+        assert len(body) + len(rest) <= len(data)

@@ -62,12 +62,10 @@ class AddressGuard:
             found = []
         if not found:
             raise AddressError(f"lookup {host}: no such host")
-        for each in found:
-            self.check(each, port, local=local)
-        return list(found)
+        return [self.check(each, port, local=local) for each in found]
 
-    def check(self, address: str, port: int, *, local: bool = False) -> None:
-        """`AddressError` unless an address may be asked; names are none."""
+    def check(self, address: str, port: int, *, local: bool = False) -> str:
+        """An address in its usual notation, to dial; `AddressError` if it must not be asked, or is a name."""
         parsed = _parsed(address)
         if parsed is None or not (is_global_unicast(parsed) or (local and parsed.is_loopback)):
             raise AddressError("address not allowed")
@@ -75,6 +73,7 @@ class AddressGuard:
             raise AddressError("address not allowed")
         if any(port == each_port and parsed == _parsed(each) for each, each_port in self._servers()):
             raise AddressError("address not allowed")
+        return str(parsed)
 
 
 def is_global_unicast(address: IPv4Address | IPv6Address) -> bool:

@@ -33,6 +33,7 @@ _PATIENCE: Final = 30.0  # seconds to connect
 _REFUSAL_PATIENCE: Final = 10.0  # seconds for the body of an answer that refuses an upgrade
 _PIECE: Final = 1 << 16
 _BODILESS: Final = frozenset({204, 304})
+_FORWARDED: Final = ("x-forwarded-for", "x-forwarded-uri")  # which this server adds to or sets
 _BROKEN: Final = "net/http: HTTP/1.x transport connection broken"
 
 
@@ -158,10 +159,16 @@ def _through(location: str, backend: Backend, before: str) -> str:
 
 def _fields(request: Request, backend: Backend, identity: IdentityHeaders, upgrade: str) -> list[tuple[str, str]]:
     host = request.headers.get("host") or _joined(backend.host, backend.port)
-    fields = [("host", host), *(each for each in onward(request, identity) if each[0] != "x-forwarded-uri")]
+    fields = [("host", host), *(each for each in onward(request, identity) if each[0] not in _FORWARDED)]
+    if addresses := [*_values(request, "x-forwarded-for"), *([request.remote] if request.remote else [])]:
+        fields.append(("x-forwarded-for", ", ".join(addresses)))
     fields.append(("connection", "Upgrade" if upgrade else "close"))
     fields.append(("upgrade", upgrade) if upgrade else ("x-forwarded-uri", request.path))
     return fields
+
+
+def _values(request: Request, name: str) -> Sequence[str]:
+    return request.repeated.get(name) or [value for value in (request.headers.get(name),) if value]
 
 
 def _head(request: Request, path: str, fields: list[tuple[str, str]], size: int) -> bytes:

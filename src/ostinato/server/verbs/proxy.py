@@ -121,12 +121,11 @@ class _Proxy:
         declared = (port["containerPort"] for each in containers for port in (each.get("ports") or ())[:1])
         port = asked.port or str(next(declared, _PORTS[asked.scheme]))
         address = ((pod.get("status") or {}).get("podIPs") or [{}])[0].get("ip", "")
-        self._check(address, port, pod)
-        return await self._forward(context, asked.scheme, address, port)
+        return await self._forward(context, asked.scheme, self._checked(address, port, pod), port)
 
-    def _check(self, address: str, port: str, pod: Json) -> None:
+    def _checked(self, address: str, port: str, pod: Json) -> str:
         try:
-            self._guard.check(address, int(port) if port.isdecimal() else 0, local=self._is_here(pod, address))
+            return self._guard.check(address, int(port) if port.isdecimal() else 0, local=self._is_here(pod, address))
         except AddressError as error:
             raise BadRequest.of(str(error)) from None
 
@@ -158,8 +157,7 @@ class _Proxy:
         if not places:
             raise ServiceUnavailable.of(f"no endpoints available for service {quote(context.route.name)}")
         address, number, pod = places[self._world.rng.randrange(len(places))]
-        self._check(address, str(number), pod)
-        return await self._forward(context, asked.scheme, address, str(number))
+        return await self._forward(context, asked.scheme, self._checked(address, str(number), pod), str(number))
 
     def _places(self, endpoints: Json, namespace: str, port: str) -> Iterator[tuple[str, int, Json]]:
         """Where a port is served; only by Pods that have the address that they are said to have."""
