@@ -6,7 +6,6 @@ import os
 import platform
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,14 +14,20 @@ import msgspec
 import ostinato
 from ostinato.kinds.core_v1 import Container, Pod
 from ostinato.plane.node.runtimes import Mount, ProcessOptions, StartError
-from ostinato.plane.node.runtimes.process.security import contexts, identity, sysctls_of
+from ostinato.plane.node.runtimes.process.security import (
+    DEFAULT_CAPABILITIES,
+    contexts,
+    identity,
+    node_capabilities,
+    sysctls_of,
+)
 from ostinato.plane.node.runtimes.process.template import LIVE_DIRECTORIES, LIVE_FILES
 from ostinato.plane.node.volumes.subpaths import SubPathError, open_subpath
 
 HOME: Final = "/home/container"  # HOME, and the working directory of containers that name none
 SYSTEM: Final = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/gnu/store")
 _NEW_CGROUP, _NEW_UTS, _NEW_IPC, _NEW_USER, _NEW_MOUNT = 0x02000000, 0x04000000, 0x08000000, 0x10000000, 0x00020000
-_SYS_ADMIN: Final = 21  # the number of the capability
+_NEEDED: Final = frozenset({"SYS_ADMIN", "SYS_CHROOT", *DEFAULT_CAPABILITIES})
 _OLDEST_KERNEL: Final = (5, 12)  # it has mount_setattr
 USERS: Final = 65536  # ids of a Pod with a user namespace of its own
 
@@ -49,10 +54,8 @@ def obstacle() -> str:
     release = tuple(int(each) for each in platform.release().split("-")[0].split(".")[:2] if each.isdigit())
     if release < _OLDEST_KERNEL:
         return f"Linux {platform.release()} is older than 5.12"
-    with suppress(OSError, ValueError):
-        for line in Path("/proc/self/status").read_text().splitlines():
-            if line.startswith("CapEff:") and not int(line.split()[1], 16) >> _SYS_ADMIN & 1:
-                return "the node lacks the capability SYS_ADMIN"
+    if missing := sorted(_NEEDED - node_capabilities()):
+        return f"the node lacks the capability {missing[0]}"
     return ""
 
 
@@ -99,6 +102,7 @@ def plan_of(pod: Pod, container: Container, sources: Sources, sharing: Sharing) 
         "pod": sharing.pod if joins else None,
         "of_pod": of_pod,
         "users": None if sharing.users is None else [sharing.users, USERS],
+        "first_id": sharing.users or 0,
         "privileged": bool(own.privileged),
         "unmasked": own.proc_mount == "Unmasked",
         "read_only": bool(own.read_only_root_filesystem),

@@ -36,8 +36,8 @@ class Limits(msgspec.Struct, frozen=True):
     memory_events: list[str]
 
 
-def limits_of(container: Container, container_id: str) -> Limits:
-    """Make what limits a container."""
+def limits_of(container: Container, name: str) -> Limits:
+    """Make what limits a container; `name`: of its control groups."""
     asked: Mapping[str, Quantity] = {} if container.resources is None else container.resources.limits
     wished: Mapping[str, Quantity] = {} if container.resources is None else container.resources.requests
     shares = max(wished["cpu"].milli_value() * 1024 // 1000 if "cpu" in wished else 0, _FEWEST_SHARES)
@@ -55,7 +55,7 @@ def limits_of(container: Container, container_id: str) -> Limits:
             settings["cpu.max"] = f"{max(milli * _PERIOD // 1000, 1000)} {_PERIOD}"
         with suppress(OSError):
             _enable(parent)
-            group = _group(parent / _NAME, container_id, settings)
+            group = _group(parent / _NAME, name, settings)
             groups.append(str(group))
             events.append(str(group / "memory.events"))
     else:
@@ -67,7 +67,7 @@ def limits_of(container: Container, container_id: str) -> Limits:
             wanted["cpu"] |= {"cpu.cfs_period_us": str(_PERIOD), "cpu.cfs_quota_us": quota}
         for controller, values in wanted.items():
             with suppress(OSError):
-                group = _group(_below(_ROOT / controller, own.get(controller, "/")) / _NAME, container_id, values)
+                group = _group(_below(_ROOT / controller, own.get(controller, "/")) / _NAME, name, values)
                 groups.append(str(group))
                 if controller == "memory":
                     events.append(str(group / "memory.oom_control"))
@@ -110,6 +110,8 @@ def _group(parent: Path, name: str, settings: Mapping[str, str]) -> Path:
     if not (group / "cgroup.procs").exists():
         group.rmdir()
         raise FileNotFoundError(f"{parent} is no control group")
+    if not os.access(group / "cgroup.procs", os.W_OK):
+        raise PermissionError(f"{group} is another user's")
     for setting, value in settings.items():
         with suppress(FileNotFoundError, PermissionError):
             (group / setting).write_text(value)

@@ -121,9 +121,8 @@ class ProcessRuntime:
         if launch.attempt:
             await self._remove_root(self._directory_of(pod, container.name, launch.attempt - 1))
         make_directory(directory)
-        container_id = _id(pod, container.name, launch.attempt)
         try:
-            self._write(launch, directory, container_id, settings)
+            self._write(launch, directory, settings)
         except StartError:
             self._places.leave(directory)
             shutil.rmtree(directory)
@@ -191,7 +190,7 @@ class ProcessRuntime:
             write_file(own, str(isolation.first_free_range(taken)).encode())
         return int(own.read_text())
 
-    def _write(self, launch: Launch, directory: Path, container_id: str, settings: Mapping[str, Any]) -> None:
+    def _write(self, launch: Launch, directory: Path, settings: Mapping[str, Any]) -> None:
         """What its keeper is to do."""
         container, sharing = launch.container, settings["sharing"]
         mounts = list(launch.mounts)
@@ -209,11 +208,12 @@ class ProcessRuntime:
             home = isolation.HOME
             self._make_shared_memory(launch.pod)
             for name in ("root", "layer"):
-                (directory / name).mkdir(mode=0o755)
+                (directory / name).mkdir()
+                (directory / name).chmod(0o755)  # whatever the umask
             sources = isolation.Sources(directory, self._templates.current, self._visible, self._options.hidden)
             plan = isolation.plan_of(launch.pod, container, sources, sharing)
             binds = isolation.binds_of(mounts)
-        limits = limits_of(container, container_id)
+        limits = limits_of(container, _group_of(directory))
         own = {"PATH": os.environ.get("PATH", _PATH), "HOME": home, "HOSTNAME": isolation.hostname_of(launch.pod)}
         content: dict[str, Any] = {
             "command": [*launch.command, *launch.arguments],
@@ -258,7 +258,7 @@ class ProcessRuntime:
 
     def resize(self, pod: Pod, container: Container, attempt: int) -> None:
         """Control groups have new limits at once; those of processes stay as they were when they began."""
-        limits_of(container, _id(pod, container.name, attempt))
+        limits_of(container, _group_of(self._directory_of(pod, container.name, attempt)))
 
     # What was there before
 
@@ -383,6 +383,11 @@ def _state_of(directory: Path) -> State | None:
         return msgspec.json.decode((directory / "state.json").read_bytes(), type=State)
     except (FileNotFoundError, msgspec.DecodeError):
         return None
+
+
+def _group_of(directory: Path) -> str:
+    """The name of a container's control groups: no other node on this machine has the same, whatever its Pods."""
+    return hashlib.sha256(os.fsencode(directory)).hexdigest()
 
 
 def _remove_groups(directory: Path) -> None:

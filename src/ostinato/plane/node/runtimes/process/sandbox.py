@@ -17,7 +17,7 @@ SECURITY: Final[dict[str, Any]] = {
     "user": _NOBODY,
     "group": _NOBODY,
     "groups": [],
-    "capabilities": [],
+    "capabilities": 0,
     "no_new_privileges": True,
     "seccomp": None,
 }

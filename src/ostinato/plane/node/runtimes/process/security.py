@@ -10,6 +10,9 @@ import os
 import platform
 import re
 from collections.abc import Iterator
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
 from typing import Any, Final
 
 import msgspec
@@ -29,16 +32,16 @@ from ostinato.plane.node.runtimes.process.seccomp import default_filter
 DEFAULT_CAPABILITIES: Final = frozenset(
     {"CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "NET_BIND_SERVICE", "SETGID", "SETPCAP", "SETUID"}
 )
-ALL_CAPABILITIES: Final = frozenset(
-    {
-        *("CHOWN", "DAC_OVERRIDE", "DAC_READ_SEARCH", "FOWNER", "FSETID", "KILL", "SETGID", "SETUID", "SETPCAP"),
-        *("LINUX_IMMUTABLE", "NET_BIND_SERVICE", "NET_BROADCAST", "NET_ADMIN", "NET_RAW", "IPC_LOCK", "IPC_OWNER"),
-        *("SYS_MODULE", "SYS_RAWIO", "SYS_CHROOT", "SYS_PTRACE", "SYS_PACCT", "SYS_ADMIN", "SYS_BOOT", "SYS_NICE"),
-        *("SYS_RESOURCE", "SYS_TIME", "SYS_TTY_CONFIG", "MKNOD", "LEASE", "AUDIT_WRITE", "AUDIT_CONTROL", "SETFCAP"),
-        *("MAC_OVERRIDE", "MAC_ADMIN", "SYSLOG", "WAKE_ALARM", "BLOCK_SUSPEND", "AUDIT_READ", "PERFMON", "BPF"),
-        "CHECKPOINT_RESTORE",
-    }
+# In the order of their numbers.
+_CAPABILITIES: Final = (
+    *("CHOWN", "DAC_OVERRIDE", "DAC_READ_SEARCH", "FOWNER", "FSETID", "KILL", "SETGID", "SETUID", "SETPCAP"),
+    *("LINUX_IMMUTABLE", "NET_BIND_SERVICE", "NET_BROADCAST", "NET_ADMIN", "NET_RAW", "IPC_LOCK", "IPC_OWNER"),
+    *("SYS_MODULE", "SYS_RAWIO", "SYS_CHROOT", "SYS_PTRACE", "SYS_PACCT", "SYS_ADMIN", "SYS_BOOT", "SYS_NICE"),
+    *("SYS_RESOURCE", "SYS_TIME", "SYS_TTY_CONFIG", "MKNOD", "LEASE", "AUDIT_WRITE", "AUDIT_CONTROL", "SETFCAP"),
+    *("MAC_OVERRIDE", "MAC_ADMIN", "SYSLOG", "WAKE_ALARM", "BLOCK_SUSPEND", "AUDIT_READ", "PERFMON", "BPF"),
+    "CHECKPOINT_RESTORE",
 )
+ALL_CAPABILITIES: Final = frozenset(_CAPABILITIES)
 _IPC_SYSCTLS: Final = re.compile(r"kernel\.(shm.*|msg.*|sem)|fs\.mqueue\..*")
 _AS_ROOT: Final = "container has runAsNonRoot and image will run as root"
 _FIXES: Final = "use the runtime containerd, or start the node with --insecure-processes to run it without"
@@ -53,7 +56,7 @@ class Security(msgspec.Struct, frozen=True, kw_only=True):
     user: int | None
     group: int | None
     groups: list[int] | None
-    capabilities: list[str] | None
+    capabilities: int | None
     no_new_privileges: bool
     seccomp: str | None
 
@@ -67,7 +70,7 @@ def security_of(pod: Pod, container: Container, *, isolated: bool, insecure: boo
             raise StartError("CreateContainerConfigError", f"{field}: {why}; {fix}")
     own, whole = contexts(pod, container)
     privileged = bool(own.privileged)
-    granted = ALL_CAPABILITIES if privileged else _capabilities(own)
+    granted = (ALL_CAPABILITIES if privileged else _capabilities(own)) & node_capabilities()
     profile = None if privileged else own.seccomp_profile or whole.seccomp_profile
     program = default_filter(granted) if profile is not None and profile.type == "RuntimeDefault" else None
     drops = own.capabilities is not None and bool(own.capabilities.drop)
@@ -77,7 +80,7 @@ def security_of(pod: Pod, container: Container, *, isolated: bool, insecure: boo
         user=user if isolated else None,
         group=group if isolated else None,
         groups=groups if isolated else None,
-        capabilities=sorted(granted) if isolated else None,
+        capabilities=sum(1 << _CAPABILITIES.index(each) for each in granted) if isolated else None,
         # Without root, a filter needs it; and capabilities, of which there are none, stay out of reach by it.
         no_new_privileges=restricted or (not isolated and (program is not None or drops)),
         seccomp=None if program is None else program.hex(),
@@ -134,9 +137,11 @@ def refusals(pod: Pod, container: Container, *, isolated: bool) -> Iterator[tupl
             yield f"{field}.seccompProfile", "the process runtime has no profiles but RuntimeDefault and Unconfined"
         if profile is not None and profile.type == "RuntimeDefault" and default_filter(()) is None:
             yield f"{field}.seccompProfile", f"the process runtime has no filter for {platform.machine()}"
-    unknown = _unknown_capabilities(own)
-    if unknown:
-        yield f"{mine}.capabilities.add", f"unknown capability {unknown[0]}"
+    for name in sorted(_added(own) - {"ALL"}):
+        if name not in ALL_CAPABILITIES:
+            yield f"{mine}.capabilities.add", f"unknown capability {name}"
+        elif isolated and name not in node_capabilities():
+            yield f"{mine}.capabilities.add", f"the node itself lacks the capability {name}"
     for each in whole.sysctls:
         if pod.spec.host_ipc or not isolated or not _IPC_SYSCTLS.fullmatch(each.name):
             yield f"{shared}.sysctls[{each.name}]", "containers share this setting of the machine"
@@ -190,9 +195,19 @@ def _capabilities(own: SecurityContext) -> frozenset[str]:
     return (base | (add & ALL_CAPABILITIES)) - (drop - {"ALL"})
 
 
-def _unknown_capabilities(own: SecurityContext) -> list[str]:
-    added = _names([] if own.capabilities is None else own.capabilities.add)
-    return sorted(added - ALL_CAPABILITIES - {"ALL"})
+def _added(own: SecurityContext) -> frozenset[str]:
+    return _names([] if own.capabilities is None else own.capabilities.add)
+
+
+@cache
+def node_capabilities() -> frozenset[str]:
+    """Those that this process has; it can give no other. All, where that cannot be known."""
+    with suppress(OSError, ValueError):
+        for line in Path("/proc/self/status").read_text().splitlines():
+            if line.startswith("CapPrm:"):
+                mask = int(line.split()[1], 16)
+                return frozenset(name for number, name in enumerate(_CAPABILITIES) if mask >> number & 1)
+    return ALL_CAPABILITIES
 
 
 def _names(given: list[str]) -> frozenset[str]:

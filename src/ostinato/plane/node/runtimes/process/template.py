@@ -71,7 +71,8 @@ class Templates:
         for name in _DIRECTORIES:
             _make(part / name)
         for name, mode in _MODES.items():
-            (part / name).chmod(mode)
+            if not any(path.startswith(f"/{name}/") for path in self._visible):  # else every user needs the way there
+                (part / name).chmod(mode)
         (part / "var" / "run").symlink_to("../run")
         for pattern in _FILES:
             for path in glob.glob(f"/etc/{pattern}", recursive=True):

@@ -127,6 +127,9 @@ def _become(
                 kernel.join(plan["users"], kernel.NEW_USER, "hostUsers")
         else:
             kernel.join(first, plan["join"], "the container's namespaces")
+        if plan["users"] is not None:
+            os.setresgid(0, 0, 0)
+            os.setresuid(0, 0, 0)  # of the namespace
     if streams is None:
         _open_terminal(report, isolated=plan is not None, owner=launch["security"]["user"])
     privileges.drop(launch["security"])

@@ -89,6 +89,11 @@ class Keeper:
         _write("exit.json", ended)
         os._exit(0)
 
+    def fail(self, error: Exception) -> None:
+        """Tell of an error that is a defect of this program, or of the machine."""
+        if self.agent is not None:
+            self._reply({"error": f"the keeper failed: {type(error).__name__}: {error}"})
+
     def _reply(self, what: dict[str, Any]) -> None:
         assert self.agent is not None, "it is answered once"
         text = json.dumps({"directory": self.directory} | what)
@@ -135,6 +140,8 @@ class Keeper:
         Processes that are started from now on are in a namespace of their own, in that of another keeper's container
         (`processes` names its directory), or in the machine's. This process itself stays where it is.
         """
+        if plan["users"] is not None:
+            plan["users"] = users.namespace(*plan["users"])
         if plan["processes"] == "own":
             kernel.unshare(kernel.NEW_PID, "process namespace")
         elif plan["processes"] != "host":
@@ -143,8 +150,6 @@ class Keeper:
             os.close(first)
         if plan["pod"] is not None:
             plan["pod"] = _first_process(plan["pod"])
-        if plan["users"] is not None:
-            plan["users"] = users.namespace(*plan["users"])
 
     def _heed_signals(self) -> socket.socket:
         waking, woken = socket.socketpair()

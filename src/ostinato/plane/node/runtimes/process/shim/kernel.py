@@ -133,6 +133,12 @@ def leave_session_keyring() -> None:
         _syscall(number, _JOIN_SESSION_KEYRING, None)  # a kernel without keyrings has none to share
 
 
+def own_new_files_as(identity: int) -> None:
+    """Have files that are made from now on belong to a user and group of this number."""
+    _libc.setfsgid(identity)
+    _libc.setfsuid(identity)
+
+
 # Namespaces
 
 

@@ -14,6 +14,7 @@ import os
 import signal
 import socket
 import sys
+from typing import NoReturn
 
 from shim import kernel  # type: ignore[import-not-found]
 from shim.keeper import Keeper  # type: ignore[import-not-found]
@@ -31,7 +32,15 @@ def main() -> None:
     lines = agent.makefile("rb")
     while line := lines.readline():
         if os.fork() == 0:
-            try:
-                Keeper(os.fsdecode(line.rstrip(b"\n")), agent).keep()
-            finally:
-                os._exit(1)
+            _keep(os.fsdecode(line.rstrip(b"\n")), agent)
+
+
+def _keep(directory: str, agent: socket.socket) -> NoReturn:
+    try:
+        keeper = Keeper(directory, agent)
+        try:
+            keeper.keep()
+        except Exception as error:  # noqa: BLE001 - told to the agent, who would wait
+            keeper.fail(error)
+    finally:
+        os._exit(1)

@@ -3,8 +3,8 @@
 A launch's `security` says it:
 
 - `user`, `group`, `groups`: ids; None is whatever this process has.
-- `capabilities`: the names (without "CAP_") of those that a process of root has, and that no program can exceed; None
-  where this process cannot change them.
+- `capabilities`: a bit for each that a process of root has, and that no program can exceed; None where this process
+  cannot change them.
 - `no_new_privileges`: programs with setuid or file capabilities give nothing.
 - `seccomp`: a filter in classic BPF, in hex; None for none.
 """
@@ -16,15 +16,6 @@ from typing import Any
 
 from shim import kernel  # type: ignore[import-not-found]
 
-# In the order of their numbers.
-CAPABILITIES = (
-    *("CHOWN", "DAC_OVERRIDE", "DAC_READ_SEARCH", "FOWNER", "FSETID", "KILL", "SETGID", "SETUID", "SETPCAP"),
-    *("LINUX_IMMUTABLE", "NET_BIND_SERVICE", "NET_BROADCAST", "NET_ADMIN", "NET_RAW", "IPC_LOCK", "IPC_OWNER"),
-    *("SYS_MODULE", "SYS_RAWIO", "SYS_CHROOT", "SYS_PTRACE", "SYS_PACCT", "SYS_ADMIN", "SYS_BOOT", "SYS_NICE"),
-    *("SYS_RESOURCE", "SYS_TIME", "SYS_TTY_CONFIG", "MKNOD", "LEASE", "AUDIT_WRITE", "AUDIT_CONTROL", "SETFCAP"),
-    *("MAC_OVERRIDE", "MAC_ADMIN", "SYSLOG", "WAKE_ALARM", "BLOCK_SUSPEND", "AUDIT_READ", "PERFMON", "BPF"),
-    "CHECKPOINT_RESTORE",
-)
 _LAST = 63
 
 
@@ -38,11 +29,9 @@ def drop(security: dict[str, Any]) -> None:
             bytes.fromhex(filtered)
         )  # now: without no_new_privs it takes a capability that is about to go
     granted = security["capabilities"]
-    mask = 0
     if granted is not None:
-        mask = sum(1 << number for number, name in enumerate(CAPABILITIES) if name in granted)
         for number in range(_LAST + 1):
-            if not mask >> number & 1:
+            if not granted >> number & 1:
                 kernel.drop_from_bound(number)
     if security["groups"] is not None:
         os.setgroups(security["groups"])
@@ -51,6 +40,6 @@ def drop(security: dict[str, Any]) -> None:
     if security["user"] is not None:
         os.setresuid(*[security["user"]] * 3)  # for others than root, this leaves no capability
     if granted is not None:
-        kernel.set_capabilities(mask if os.geteuid() == 0 else 0)
+        kernel.set_capabilities(granted if os.geteuid() == 0 else 0)
     if security["no_new_privileges"] and filtered is not None:
         kernel.install_filter(bytes.fromhex(filtered))

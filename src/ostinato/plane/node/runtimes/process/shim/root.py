@@ -7,6 +7,7 @@ machine is there: neither the node's state, nor other Pods' files, nor home dire
 
 - Sources are copied as mounts before the root is exchanged, volumes by descriptor. Targets are resolved after it, so no
   link leads out of the container's root.
+- With a user namespace, mounts map ids: what this makes belongs to the container's root.
 - Device files work nowhere but in /dev, unless the container is privileged.
 """
 
@@ -52,6 +53,7 @@ def enter(plan: dict[str, Any], binds: list[tuple[str, str, str, bool]]) -> None
     _mount_root(plan, no_devices)
     os.chdir(plan["root"])
     kernel.pivot_here()
+    kernel.own_new_files_as(plan["first_id"])
     for path, content in copied.items():
         with open(path, "wb") as file:
             file.write(content)
@@ -62,12 +64,15 @@ def enter(plan: dict[str, Any], binds: list[tuple[str, str, str, bool]]) -> None
             kernel.mount("tmpfs", path, kernel.READ_ONLY | _INERT, "size=0")
     kernel.mount("proc", "/proc", _INERT)
     _attach(system, "/sys")
-    _fill_dev(devices, device_links, shared_memory)
+    _fill_dev(devices, device_links, shared_memory, plan["first_id"])
     if not privileged and not plan["unmasked"]:
         _mask()
     _make_home(plan)
     for target, tree in volumes:
         _attach(tree, target)
+    with suppress(OSError):  # if it is not there, changing to it says why
+        os.makedirs(plan["directory"], exist_ok=True)
+    kernel.own_new_files_as(0)
     if plan["hostname"] is not None:
         kernel.set_host_name(plan["hostname"])
     for name, value in plan["sysctls"].items():
@@ -76,8 +81,6 @@ def enter(plan: dict[str, Any], binds: list[tuple[str, str, str, bool]]) -> None
         for path in _READ_ONLY:
             if os.path.exists(path):
                 _attach(_tree(path, kernel.READ_ONLY | _INERT), path, own=True)
-    with suppress(OSError):  # if it is not there, changing to it says why
-        os.makedirs(plan["directory"], exist_ok=True)
     if plan["read_only"]:
         here = os.open("/", os.O_PATH | os.O_CLOEXEC)
         kernel.set_attributes(here, kernel.READ_ONLY, "readOnlyRootFilesystem", recursive=False)
@@ -189,8 +192,8 @@ def _mask() -> None:
             _attach(_tree("/dev/null", kernel.NO_SUID | kernel.NO_EXEC), path, own=True)
 
 
-def _fill_dev(devices: dict[str, int], links: dict[str, str], shared_memory: int) -> None:
-    kernel.mount("tmpfs", "/dev", _INERT, "mode=755,size=1m")
+def _fill_dev(devices: dict[str, int], links: dict[str, str], shared_memory: int, owner: int) -> None:
+    kernel.mount("tmpfs", "/dev", _INERT, f"mode=755,size=1m,uid={owner},gid={owner}")
     for name, tree in devices.items():
         _attach(tree, f"/dev/{name}")
     for name, to in links.items():
@@ -206,8 +209,10 @@ def _fill_dev(devices: dict[str, int], links: dict[str, str], shared_memory: int
 def _make_home(plan: dict[str, Any]) -> None:
     user, group = plan["owner"]
     os.makedirs(plan["home"], exist_ok=True)
-    os.chown(plan["home"], user, group)
+    kernel.own_new_files_as(0)  # which gives the right to change owners, too
+    os.chown(plan["home"], plan["first_id"] + user, plan["first_id"] + group)
     os.chmod(plan["home"], 0o700)
+    kernel.own_new_files_as(plan["first_id"])
 
 
 def _set(name: str, value: str) -> None:
