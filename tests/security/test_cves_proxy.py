@@ -6,7 +6,9 @@ Backends listen on an address of this machine that is not loopback: a real Pod's
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
+import re
 import socket
 import ssl
 import threading
@@ -34,6 +36,7 @@ class Backend:
     """Answers each connection with the same bytes, and keeps all that it is sent."""
 
     def __init__(self, answer: bytes, host: str = HOST, context: ssl.SSLContext | None = None) -> None:
+        """A backend that switches protocols sends back what it is sent then."""
         self.answer = answer
         self.heads: list[bytes] = []
         self.late: list[bytes] = []  # what came after the answer, until the end of each connection
@@ -67,8 +70,8 @@ class Backend:
                 late = b""
                 while data := connection.recv(65536):
                     late += data
-                    if self.answer.startswith(SWITCH):
-                        connection.sendall(data)  # an echo
+                    if self.answer.startswith(b"HTTP/1.1 101"):
+                        connection.sendall(data)
                 self.late.append(late)
         except OSError:
             plain.close()
@@ -119,8 +122,11 @@ def node_at(attacker: Attacker, host: str, port: int, kind: str = "InternalIP") 
     assert answer.status == 200, answer.body
 
 
-def tunnel(attacker: Attacker, path: str, more: str = UPGRADE, then: bytes = b"") -> bytes:
-    """All that the server sends on a connection that asks for an upgrade, and then sends something else."""
+def tunnel(attacker: Attacker, path: str, more: str = UPGRADE, then: bytes = b"", ends: bytes = b"") -> bytes:
+    """What the server sends on a connection that asks for an upgrade, and then sends something else.
+
+    All until it says how much that is, or until it `ends` in some way.
+    """
     with attacker.connect() as connection:
         token = f"Authorization: Bearer {attacker.server.token}\r\n"
         connection.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\n{token}{more}\r\n".encode())
@@ -130,13 +136,16 @@ def tunnel(attacker: Attacker, path: str, more: str = UPGRADE, then: bytes = b""
             assert data, said
             said += data
         if then:
-            connection.sendall(then)
-        connection.settimeout(0.5)
-        try:
-            while data := connection.recv(65536):
-                said += data
-        except (TimeoutError, OSError):
-            pass
+            with contextlib.suppress(OSError):
+                connection.sendall(then)
+        head, _, body = said.partition(b"\r\n\r\n")
+        length = re.search(rb"(?i)\r\ncontent-length: (\d+)", head)
+        while not (said.endswith(ends) if ends else length is not None and len(body) >= int(length[1])):
+            data = connection.recv(65536)
+            if not data:
+                break
+            said += data
+            body += data
         return said
 
 
@@ -169,8 +178,9 @@ def test_cve_2018_1002105_the_server_never_speaks_for_itself_in_a_tunnel(
 ) -> None:
     """An upgrade that succeeds is a tunnel to the backend alone: bytes go both ways, and no credentials with them."""
     echoing = backends(SWITCH + b"first")
-    said = tunnel(attacker, f"{PODS}/{pod}:{echoing.port}/proxy/x", then=b"GET /api/v1/secrets HTTP/1.1\r\n\r\n")
-    assert said == SWITCH + b"firstGET /api/v1/secrets HTTP/1.1\r\n\r\n"
+    more = b"GET /api/v1/secrets HTTP/1.1\r\n\r\n"
+    said = tunnel(attacker, f"{PODS}/{pod}:{echoing.port}/proxy/x", then=more, ends=b"first" + more)
+    assert said == SWITCH + b"first" + more
     assert attacker.server.token.encode() not in echoing.heads[0]
 
 
@@ -226,6 +236,11 @@ def test_cve_2022_3294_a_node_at_the_address_of_the_api_server_is_refused(attack
             assert answer.json["message"] in ("address not allowed", f"lookup {host}: no such host")
     node_at(attacker, "10.0.0.1", 443)  # the cluster IP of the Service `kubernetes`
     answer = attacker.ask("GET", "/api/v1/nodes/evil/proxy/api/v1/secrets")
+    assert (answer.status, answer.json["message"]) == (400, "address not allowed")
+
+
+def test_cve_2022_3294_a_pod_at_the_address_of_the_api_server_is_refused(attacker: Attacker, pod: str) -> None:
+    answer = attacker.ask("GET", f"{PODS}/https:{pod}:{attacker.port}/proxy/api/v1/secrets")
     assert (answer.status, answer.json["message"]) == (400, "address not allowed")
 
 
@@ -320,10 +335,10 @@ def test_upgrades_pass_through_to_pods_byte_by_byte(
     answer = b"HTTP/1.1 101 Switching Protocols\r\n" + fields.encode() + b"\x00\xff"
     there = backends(answer)
     more = UPGRADE.replace("websocket", protocol)
-    said = tunnel(attacker, f"{PODS}/{pod}:{there.port}/proxy/x", more=more, then=bytes(range(256)))
-    assert said == answer
-    assert there.ended.acquire(timeout=30)
-    assert there.late == [bytes(range(256))]
+    sent = bytes(range(256))
+    said = tunnel(attacker, f"{PODS}/{pod}:{there.port}/proxy/x", more=more, then=sent, ends=sent)
+    assert said == answer + sent
+    assert there.ended.acquire(timeout=30)  # both connections end with one of them
 
 
 def test_upgrades_pass_through_to_nodes_for_those_who_may_create(
@@ -332,7 +347,7 @@ def test_upgrades_pass_through_to_nodes_for_those_who_may_create(
     """A WebSocket begins with a GET, but runs commands: the right to read nodes/proxy is not enough."""
     kubelet = backends(SWITCH + b"first", context=tls(tmp_path))
     node_at(attacker, HOST, kubelet.port)
-    said = tunnel(attacker, "/api/v1/nodes/evil/proxy/exec/ns/p/c", then=b"more")
+    said = tunnel(attacker, "/api/v1/nodes/evil/proxy/exec/ns/p/c", then=b"more", ends=b"firstmore")
     assert said == SWITCH + b"firstmore"
     roles = "/apis/rbac.authorization.k8s.io/v1"
     rule = {"apiGroups": [""], "resources": ["nodes/proxy"], "verbs": ["get"]}
