@@ -306,6 +306,9 @@ def _add_controllers(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--ca-certificate", metavar="FILE", help="of the cluster's authority, for kube-root-ca.crt")
     parser.add_argument("--ca-key", metavar="FILE", help="of the same, to sign certificates for nodes")
     parser.add_argument("--volumes", metavar="DIR", help="directory in which volumes for claims are made")
+    parser.add_argument(
+        "--service-account-private-key-file", metavar="PEM", help="signs the tokens that Secrets are filled with"
+    )
     _add_without(parser, "leave out a controller; may be given several times")
 
 

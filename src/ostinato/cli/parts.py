@@ -45,7 +45,10 @@ def _add_controllers(manager: Manager, options: argparse.Namespace) -> None:
         return Path(text).absolute() if text else None
 
     chosen = Options(
-        ca_certificate=path(options.ca_certificate), ca_key=path(options.ca_key), volumes=path(options.volumes)
+        ca_certificate=path(options.ca_certificate),
+        ca_key=path(options.ca_key),
+        volumes=path(options.volumes),
+        account_key=path(options.service_account_private_key_file),
     )
     try:
         add_controllers(manager, chosen, without=options.without)

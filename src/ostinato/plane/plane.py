@@ -124,6 +124,7 @@ class Plane:
         options = Options(
             ca_certificate=state / "ca.crt",
             ca_key=state / "ca.key",
+            account_key=settings.server.authentication.accounts.signing_key or state / "sa.key",
             volumes=state / "volumes" if settings.nodes else None,
         )
         add_controllers(manager, options, without=settings.without - {SCHEDULER, services.SERVICES})

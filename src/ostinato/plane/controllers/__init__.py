@@ -34,6 +34,7 @@ CONTROLLERS: Final = {
     "garbage-collector-controller": "garbage",
     "horizontal-pod-autoscaler-controller": "autoscaler",
     "job-controller": "job",
+    "legacy-serviceaccount-token-cleaner-controller": "tokens.legacy_cleaner",
     "namespace-controller": "namespace",
     "node-lifecycle-controller": "node_lifecycle",
     "persistentvolume-binder-controller": "volume_binder",
@@ -45,6 +46,7 @@ CONTROLLERS: Final = {
     "resourcequota-controller": "quota",
     "root-ca-certificate-publisher-controller": "root_ca",
     "serviceaccount-controller": "service_account",
+    "serviceaccount-token-controller": "tokens.account_secrets",
     "statefulset-controller": "statefulset",
     "taint-eviction-controller": "taint_eviction",
     "token-cleaner-controller": "tokens.token_cleaner",
@@ -60,11 +62,14 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     - `ca_certificate`, `ca_key`: of the authority that signs certificates for nodes, and that `kube-root-ca.crt` tells
       of. Default to none: nothing is signed or told.
     - `volumes`: directory in which volumes for claims are made on this machine. Defaults to none: none are made.
+    - `account_key`: private key of service account tokens, which is made if it is missing. Defaults to none: Secrets
+      get no tokens.
     """
 
     ca_certificate: Path | None = None
     ca_key: Path | None = None
     volumes: Path | None = None
+    account_key: Path | None = None
 
 
 def unheard(_warning: str) -> None:

@@ -1,0 +1,124 @@
+"""Long-lived tokens of service accounts: fills Secrets of type kubernetes.io/service-account-token.
+
+- A Secret that names a service account in an annotation gets its token, the cluster's certificate and the namespace.
+- When the service account is deleted, or replaced by another of its name, its Secrets are deleted.
+- When a Secret is deleted, its service account lists it no longer.
+
+Without the key that the API server verifies tokens with, nothing is filled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from ostinato.api.errors import Conflict, NotFound
+from ostinato.api.gvk import NamespacedName
+from ostinato.cache import Deleted, Event, Settings
+from ostinato.controller import Context, Request, Surroundings
+from ostinato.kinds.core_v1 import Secret, ServiceAccount
+from ostinato.manager import Manager
+from ostinato.plane.controllers import Options
+from ostinato.server.access.authentication.keys import AccountKeys
+from ostinato.server.access.authentication.legacy_tokens import LEGACY_ISSUER
+from ostinato.world import World
+
+NAME: Final = "serviceaccount-token-controller"
+TYPE: Final = "kubernetes.io/service-account-token"
+ACCOUNT: Final = "kubernetes.io/service-account.name"
+ACCOUNT_UID: Final = "kubernetes.io/service-account.uid"
+SECRETS: Final = Settings(fields={"type": TYPE})
+"""The Secrets with tokens of service accounts, for a cache."""
+_CLAIM: Final = "kubernetes.io/serviceaccount/"
+
+
+def add_to(manager: Manager, options: Options) -> None:
+    if options.account_key is None:
+        return
+    (
+        manager.build(NAME)
+        .watch_for(Secret, settings=SECRETS)
+        .watches(ServiceAccount, map_to=_secrets_of, predicates=[_is_gone])
+        .complete(AccountSecrets(options.account_key, options.ca_certificate))
+    )
+
+
+def _is_gone(event: Event) -> bool:
+    return isinstance(event, Deleted)
+
+
+async def _secrets_of(account: ServiceAccount, surroundings: Surroundings) -> Iterable[NamespacedName]:
+    """The Secrets of a service account."""
+    meta = account.metadata
+    found = await surroundings.client.live.list(Secret, namespace=meta.namespace, fields={"type": TYPE})
+    return [
+        NamespacedName(each.metadata.namespace, each.metadata.name)
+        for each in found
+        if each.metadata.annotations.get(ACCOUNT) == meta.name
+    ]
+
+
+class AccountSecrets:
+    """`key`: that of service account tokens; `authority`: the cluster's certificate, in PEM."""
+
+    def __init__(self, key: Path, authority: Path | None) -> None:
+        self._key = key
+        self._authority = authority
+        self._keys: AccountKeys | None = None
+
+    async def reconcile(self, request: Request, ctx: Context) -> None:
+        secret = await ctx.client.live.get(Secret, request, missing=None)
+        if secret is None:
+            await self._unlist(request, ctx)
+            return
+        name = secret.metadata.annotations.get(ACCOUNT, "")
+        if secret.type != TYPE or not name or secret.metadata.deletion_timestamp is not None:
+            return
+        account = await ctx.client.live.get(ServiceAccount, NamespacedName(request.namespace, name), missing=None)
+        uid = secret.metadata.annotations.get(ACCOUNT_UID, "")
+        try:
+            if account is None or (uid and uid != account.metadata.uid):
+                await ctx.client.delete(secret, missing_ok=True)
+            elif self._fill(secret, account, ctx.world):
+                await ctx.client.update(secret)
+        except (Conflict, NotFound):  # it has changed, which is an event of its own
+            return
+
+    def _fill(self, secret: Secret, account: ServiceAccount, world: World) -> bool:
+        """Whether something was missing."""
+        wanted = dict(secret.data)
+        if self._authority is not None:
+            wanted["ca.crt"] = self._authority.read_bytes()
+        wanted.setdefault("namespace", secret.metadata.namespace.encode())
+        if not wanted.get("token"):
+            wanted["token"] = self._token(secret, account, world)
+        if wanted == secret.data:
+            return False
+        secret.data = wanted
+        secret.metadata.annotations |= {ACCOUNT: account.metadata.name, ACCOUNT_UID: account.metadata.uid}
+        return True
+
+    def _token(self, secret: Secret, account: ServiceAccount, world: World) -> bytes:
+        if self._keys is None:
+            self._keys = AccountKeys(world, signing=None, kept=self._key, verifying=())
+        namespace, name = secret.metadata.namespace, account.metadata.name
+        claims = {
+            "iss": LEGACY_ISSUER,
+            f"{_CLAIM}namespace": namespace,
+            f"{_CLAIM}secret.name": secret.metadata.name,
+            f"{_CLAIM}service-account.name": name,
+            f"{_CLAIM}service-account.uid": account.metadata.uid,
+            "sub": f"system:serviceaccount:{namespace}:{name}",
+        }
+        return self._keys.signing.sign(msgspec.json.encode(claims)).encode()
+
+    async def _unlist(self, request: Request, ctx: Context) -> None:
+        """Take a Secret that is gone from the lists of service accounts."""
+        for account in await ctx.client.live.list(ServiceAccount, namespace=request.namespace):
+            left = [each for each in account.secrets if each.name != request.name]
+            if len(left) != len(account.secrets):
+                account.secrets = left
+                await ctx.client.update(account)
