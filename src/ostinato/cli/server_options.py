@@ -10,7 +10,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ostinato.cli import audit_options, authentication_options
+from ostinato.cli import audit_options, authentication_options, authorization_options
 from ostinato.cli.failure import Failure
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     _add_serving(parser.add_argument_group("serving"))
     _add_storage(parser.add_argument_group("storage"))
     authentication_options.add_to(parser.add_argument_group("authentication"))
+    authorization_options.add_to(parser.add_argument_group("authorization"))
     _add_admission(parser.add_argument_group("admission"))
     audit_options.add_to(parser.add_argument_group("audit"))
 
@@ -38,6 +39,7 @@ def settings(options: argparse.Namespace) -> Settings:
         store=_store(options),
         accept_data_loss=options.accept_data_loss,
         authentication=authentication_options.settings(options),
+        authorization=authorization_options.settings(options),
         admission=_admission(options),
         audit=audit_options.settings(options),
     )

@@ -20,6 +20,7 @@ class Purpose(NamedTuple):
     name: str = ""  # appears in the user agent
     deadline: Deadline | None = None
     metrics: ClientMetrics | None = None
+    identity: str = ""  # as whom, of those that a manager has; "" is the manager itself
 
 
 Connect = Callable[[Purpose], Transport]

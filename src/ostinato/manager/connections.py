@@ -1,7 +1,9 @@
 """Connections: the clients, caches and events of a manager.
 
 There are two clients on the same caches. That of the leader is fenced: it writes only while its process leads. The
-other is for what runs on every replica, and for the caches themselves. Without leader election they are one.
+other is for what runs on every replica, and for the caches themselves. Without leader election they are one. Where the
+parts of a manager have identities of their own, each of these has such clients: what is watched is read with the
+manager's rights, everything else goes to the server in the name of the part.
 """
 
 from __future__ import annotations
@@ -64,18 +66,36 @@ class Connections:
         self._connect = connect
         self._world = world
         self._identity = identity
+        self._fence = fence
+        self._unwatched = caches.unwatched
+        self._others: dict[tuple[str, bool], CachedClient] = {}  # by identity, and whether it is a leader's
         self.live = self._client(traced(connect(Purpose(metrics=self.tallies))))
         self._clients = [self.live]
         measured = self._measured(caches)
         self.informers = Informers(self.live, settings=measured.settings, defaults=measured.defaults)
         self.everybodys = CachedClient(self.live, self.informers, unwatched=caches.unwatched)
-        self.leaders = self.everybodys
-        if fence is not None:
-            transport = connect(Purpose(deadline=fence.deadline, metrics=self.tallies))
-            fenced = self._client(FencedTransport(traced(transport), fence))
-            self._clients.append(fenced)
-            self.leaders = CachedClient(fenced, self.informers, unwatched=caches.unwatched)
+        self.leaders = self.everybodys if fence is None else self._cached("", leads=True)
         self.events = Events(self.live, world)
+
+    def client_of(self, identity: str, *, leads: bool) -> CachedClient:
+        """The client of a part that has an identity of its own; "" is the manager's."""
+        if not identity:
+            return self.leaders if leads else self.everybodys
+        leads = leads and self._fence is not None
+        found = self._others.get((identity, leads))
+        if found is None:
+            found = self._others[identity, leads] = self._cached(identity, leads=leads)
+        return found
+
+    def _cached(self, identity: str, *, leads: bool) -> CachedClient:
+        if not leads or self._fence is None:
+            transport = traced(self._connect(Purpose(metrics=self.tallies, identity=identity)))
+        else:
+            purpose = Purpose(deadline=self._fence.deadline, metrics=self.tallies, identity=identity)
+            transport = FencedTransport(traced(self._connect(purpose)), self._fence)
+        client = self._client(transport)
+        self._clients.append(client)
+        return CachedClient(client, self.informers, unwatched=self._unwatched)
 
     def client_for(self, purpose: str) -> Client:
         """A client for one purpose, which its user closes; that for an election is made and used in its thread."""

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from functools import cached_property
 from inspect import isroutine
 from typing import Any, Final, Self
@@ -74,6 +75,7 @@ class Manager:
         warn: WarningHandler | None = None,
         logger: logging.Logger | None = None,
         connect: Connect | None = None,
+        identities: Callable[[str], str] | None = None,
         world: World | None = None,
     ) -> None:
         """
@@ -89,6 +91,8 @@ class Manager:
         - `warn`: told what the server warns of. Defaults to the log, each text once.
         - `logger`: the parts log to its children, each under its own name. Defaults to "ostinato".
         - `connect`: how to reach the server, in place of HTTP.
+        - `identities`: by the name of what is added, as whom it writes; `connect` gets that as the identity of its
+          purpose. Defaults to one identity for all.
 
         A program that loads files may decide otherwise (`hosting`).
         """
@@ -110,6 +114,7 @@ class Manager:
         self.metrics = Registry()
         self._config = choices.config
         self._connect = choices.connect
+        self._identities = identities
         self._field_manager = field_manager
         self._warn = warn
         self._logger = logger or logging.getLogger("ostinato")
@@ -146,6 +151,10 @@ class Manager:
     def client(self) -> CachedClient:
         """Reads from caches, writes to the server. Under leader election it writes only while this process leads."""
         return self._connections.leaders
+
+    def client_as(self, identity: str) -> CachedClient:
+        """The same for who has an identity of its own, on every replica; see `identities`."""
+        return self._connections.client_of(identity, leads=False)
 
     @property
     def informers(self) -> Informers:
@@ -316,8 +325,9 @@ class Manager:
     def _surroundings(self, runnable: Runnable) -> Surroundings:
         connections = self._connections
         leads = needs_leader_election(runnable, self._controllers)
+        identity = "" if self._identities is None else self._identities(runnable.name)
         return Surroundings(
-            client=connections.leaders if leads else connections.everybodys,
+            client=connections.client_of(identity, leads=leads),
             informers=connections.informers,
             world=self._apart(),
             metrics=self.metrics,

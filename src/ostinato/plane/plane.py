@@ -5,8 +5,10 @@
     ...                        # plane.kubeconfig is for clients; plane.connect for managers in this process
     await plane.stop()
 
-Its parts talk to the API server alone, though without HTTP. They share one manager, and with it one cache a kind. What
-they do between two starts is in the store: a plane that starts again goes on where the last one stopped.
+Its parts talk to the API server alone, though without HTTP. They share one manager, and with it one cache a kind, that
+`system:kube-controller-manager` fills; everything else each part, and each node, asks in its own name (`identities`),
+with the rights that every cluster gives it, and with a few more (`roles`). What they do between two starts is in the
+store: a plane that starts again goes on where the last one stopped.
 """
 
 from __future__ import annotations
@@ -17,14 +19,15 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from ostinato.client.client import Client
 from ostinato.client.transport.protocol import Transport
 from ostinato.manager import Manager, Purpose
-from ostinato.plane import scheduler, services
+from ostinato.plane import identities, roles, scheduler, services
 from ostinato.plane.controllers import CONTROLLERS, FIELD_MANAGER, Options, add_controllers, unheard
 from ostinato.plane.node import fleet
 from ostinato.plane.node.runtimes import ProcessOptions, hiding
 from ostinato.server.standalone import Settings, Standalone
-from ostinato.server.transport import InProcessTransport
+from ostinato.server.transport import ADMINISTRATOR, InProcessTransport
 from ostinato.world import World
 
 if TYPE_CHECKING:  # what it needs is an extra
@@ -81,9 +84,14 @@ class Plane:
         return self._server.kubeconfig
 
     def connect(self, purpose: Purpose) -> Transport:
-        """How a manager in this process reaches the API server."""
+        """How a manager in this process reaches the API server: as whom it says, or as an administrator."""
         assert self._server.core is not None, "the plane has been started"
-        return InProcessTransport(self._server.core, user_agent=purpose.name, deadline=purpose.deadline)
+        user = identities.as_user(purpose.identity) if purpose.identity else ADMINISTRATOR
+        return InProcessTransport(self._server.core, user=user, user_agent=purpose.name, deadline=purpose.deadline)
+
+    def _connect_part(self, purpose: Purpose) -> Transport:
+        """How the parts of the plane do: what has no identity of its own is the controller manager's."""
+        return self.connect(purpose._replace(identity=purpose.identity or identities.MANAGER))
 
     async def start(self) -> None:
         """When this returns, the API server answers, and the parts are starting.
@@ -94,8 +102,10 @@ class Plane:
         if settings.nodes and settings.runtime == "containerd":
             self._containerd = await fleet.find_containerd(self._world, settings.containerd)
         await self._server.start()
+        await self._grant()
         manager = self._manager = Manager(
-            connect=self.connect,
+            connect=self._connect_part,
+            identities=identities.of_runnable,
             field_manager=FIELD_MANAGER,
             core_events=True,
             warn=unheard,
@@ -103,6 +113,12 @@ class Plane:
         )
         self._add_parts(manager)
         self._serving = asyncio.get_running_loop().create_task(manager.serve())
+
+    async def _grant(self) -> None:
+        """Give the parts the rights that they need beyond those which every cluster gives them."""
+        client = Client(self.connect(Purpose()), world=self._world, field_manager=FIELD_MANAGER)
+        await roles.ensure(client)
+        await client.close()
 
     async def failed(self) -> None:
         """Wait until a part fails, and raise its error; return when the plane is stopped."""

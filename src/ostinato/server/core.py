@@ -18,7 +18,7 @@ from ostinato.server.access.asked import asked_by
 from ostinato.server.access.authentication.assembly import Authentication
 from ostinato.server.access.authentication.settings import AuthenticationSettings
 from ostinato.server.access.authorization.authorizer import MASTERS, AuthorizationFailed, refuse
-from ostinato.server.access.authorization.modes import AuthorizationSettings, make_authorizer
+from ostinato.server.access.authorization.modes import Authorization, AuthorizationSettings
 from ostinato.server.access.impersonate import Impersonation, impersonates
 from ostinato.server.admission import Admission
 from ostinato.server.admission.materials import Materials
@@ -84,7 +84,8 @@ class Server:
         self.webhooks = Webhooks(world.clock, self.registry)
         self.authentication = Authentication(authentication, self.registry, world, self.webhooks, self.handle)
         self.authenticator = self.authentication.authenticator
-        self.authorizer = make_authorizer(self.registry, authorization, partial(rules_of, "system:node"))
+        self._authorization = Authorization(self.registry, world, authorization, partial(rules_of, "system:node"))
+        self.authorizer = self._authorization.authorizer
         self._impersonation = Impersonation(self.authorizer)
         self.health = Health(self._store_fault)
         self.metrics = Metrics()
@@ -122,6 +123,7 @@ class Server:
         await self._settle_definitions()
         self._expiry.start()
         self.authentication.start()
+        self._authorization.start()
         self.index.forget()  # nobody has seen anything yet that a watch could go on from
 
     def serve_usage(self) -> None:
@@ -298,6 +300,7 @@ class Server:
         self.health.stop()
         self.authentication.close()
         self._expiry.close()
+        await self._authorization.close()
         self.webhooks.close()
         self.lane.close()
         await self.index.close()

@@ -16,6 +16,7 @@ import msgspec
 from ostinato.server.access.authentication.published import publish
 from ostinato.server.access.authentication.settings import AuthenticationSettings, AuthenticationSettingsError
 from ostinato.server.access.authority import Authority
+from ostinato.server.access.authorization.modes import AuthorizationSettings
 from ostinato.server.access.kubeconfig import write_kubeconfig
 from ostinato.server.admission.settings import AdmissionSettings
 from ostinato.server.audit.settings import AuditSettings
@@ -57,6 +58,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     store: str = ""  # "sqlite:PATH", "memory"; "": a file in the state directory
     accept_data_loss: bool = False  # start with what can be read of a damaged store
     authentication: AuthenticationSettings = AuthenticationSettings()
+    authorization: AuthorizationSettings = AuthorizationSettings()
     admission: AdmissionSettings = AdmissionSettings()
     audit: AuditSettings = AuditSettings()
 
@@ -117,6 +119,7 @@ class Standalone:
                 admission=settings.admission,
                 authentication=_authentication(settings),
                 audit=settings.audit,
+                authorization=settings.authorization,
             )
         except BaseException:
             log.close()

@@ -24,10 +24,11 @@ from ostinato.client import Client, MergePatch
 from ostinato.kinds.core_v1 import ServiceAccount
 from ostinato.manager import Manager
 from ostinato.manager.connecting import Connect, Purpose
+from ostinato.plane import identities, roles
 from ostinato.plane.controllers import CONTROLLERS, FIELD_MANAGER, Options, add_controllers
 from ostinato.server.core import Server
 from ostinato.server.store.log_memory import MemoryLog
-from ostinato.server.transport import InProcessTransport
+from ostinato.server.transport import ADMINISTRATOR, InProcessTransport
 from ostinato.world import Simulation, World
 
 T = TypeVar("T")
@@ -47,10 +48,11 @@ class Stage:
         """Of the store: it grows with every write."""
         return self._server.index.version
 
-    def run(self, add: Callable[[Manager], object], field_manager: str = FIELD_MANAGER) -> Manager:
-        """Start a manager with what is added to it."""
+    def run(self, add: Callable[[Manager], object], field_manager: str = FIELD_MANAGER, identity: str = "") -> Manager:
+        """Start a manager with what is added to it. `identity`: its own; parts of the plane have theirs."""
         manager = Manager(
-            connect=self.connect,
+            connect=lambda purpose: self.connect(purpose._replace(identity=purpose.identity or identity)),
+            identities=_identity,
             field_manager=field_manager,
             core_events=True,
             world=self.world,
@@ -115,11 +117,24 @@ def in_simulation(seed: int, act: Act) -> None:
         server = Server(world, MemoryLog())
         await server.start()
         try:
-            await act(world, server, lambda purpose: InProcessTransport(server, deadline=purpose.deadline))
+            await act(world, server, lambda purpose: _transport(server, purpose))
         finally:
             await server.close()
 
     world.run(whole())
+
+
+def _identity(name: str) -> str:
+    """Of a part of the plane; what tests play themselves is the manager's."""
+    try:
+        return identities.of_runnable(name)
+    except KeyError:
+        return ""
+
+
+def _transport(server: Server, purpose: Purpose) -> InProcessTransport:
+    user = identities.as_user(purpose.identity) if purpose.identity else ADMINISTRATOR
+    return InProcessTransport(server, user=user, deadline=purpose.deadline)
 
 
 theatre: Callable[[int, Act], None] = in_simulation  # where plays are given; tests may choose another
@@ -130,11 +145,12 @@ def on_stage(play: Callable[[Stage], Awaitable[None]], *controllers: str, seed: 
 
     async def act(world: World, server: Server, connect: Connect) -> None:
         stage = Stage(world, server, connect)
+        await roles.ensure(stage.client)
         if "serviceaccount-controller" not in controllers:  # without one, no Pod is let in
             await stage.client.create(ServiceAccount(metadata=ObjectMeta(name="default")))
         if controllers:
             without = set(CONTROLLERS) - set(controllers)
-            stage.run(lambda manager: add_controllers(manager, Options(), without=without))
+            stage.run(lambda manager: add_controllers(manager, Options(), without=without), identity=identities.MANAGER)
         try:
             async with world.clock.timeout(_DAY):
                 await play(stage)

@@ -18,6 +18,7 @@ from ostinato.api.errors import Conflict, NotFound
 from ostinato.api.gvk import NamespacedName
 from ostinato.api.time import Time
 from ostinato.cache import Event, Updated
+from ostinato.cache.client import CachedClient
 from ostinato.cache.store.resource_versions import reached
 from ostinato.client.patching import StrategicMergePatch
 from ostinato.controller import Channel, Context, Request, Result
@@ -34,6 +35,9 @@ from ostinato.plane.node.supplies import Larder, Supplies
 NodeOf = Callable[[NamespacedName], str]
 """The name of the node that a Pod of the cache is bound to, "" if none."""
 
+ClientOf = Callable[[str], CachedClient]
+"""The client with which a node asks, in its own name."""
+
 
 class Host(msgspec.Struct, frozen=True, eq=False):
     """A node of this process. `larder` and `room` are those of a node with real containers."""
@@ -48,8 +52,9 @@ class Host(msgspec.Struct, frozen=True, eq=False):
 class PodAgent:
     """A reconciler: brings Pods to life, and to their end."""
 
-    def __init__(self, hosts: Mapping[str, Host], node_of: NodeOf) -> None:
+    def __init__(self, hosts: Mapping[str, Host], node_of: NodeOf, client_of: ClientOf) -> None:
         self._hosts = hosts
+        self._client_of = client_of
         self._node_of = node_of
         self._lives: dict[NamespacedName, PodLife] = {}
         self._supplies: dict[str, Supplies] = {}  # by node
@@ -109,7 +114,7 @@ class PodAgent:
             return None
         if life is None:
             if _is_over(pod):
-                await self._go(pod, ctx)
+                await self._go(pod)
                 return None
             if (rejected := self._rejection(pod, host)) is not None:
                 await self._reject(pod, rejected, ctx)
@@ -124,7 +129,7 @@ class PodAgent:
         except NotFound:
             return None  # it is gone; the cache will tell
         if life.is_over and pod.metadata.deletion_timestamp is not None:
-            await self._go(pod, ctx)
+            await self._go(pod)
             return None
         waits = [each for each in (after, await life.tend()) if each is not None]
         if not host.runtime.tells:
@@ -167,7 +172,7 @@ class PodAgent:
         }
         change = StrategicMergePatch({"metadata": {"uid": pod.metadata.uid}, "status": status})
         with suppress(NotFound):
-            await ctx.client.patch(Pod, pod.metadata, change, subresource="status")
+            await self._client_of(pod.spec.node_name or "").patch(Pod, pod.metadata, change, subresource="status")
 
     def _forget(self, pod: Pod) -> None:
         supplies = self._supplies.get(pod.spec.node_name or "")
@@ -178,7 +183,7 @@ class PodAgent:
         if host.larder is None:
             return None
         if host.name not in self._supplies:
-            self._supplies[host.name] = Supplies(host.larder, ctx.client.live, ctx.world)
+            self._supplies[host.name] = Supplies(host.larder, self._client_of(host.name).live, ctx.world)
         return self._supplies[host.name]
 
     async def _reconcile_static(self, request: Request, ctx: Context) -> Result | None:
@@ -188,7 +193,7 @@ class PodAgent:
             if life.is_over:
                 del self._lives[request]
                 self._forget(life.pod)
-                await remove_mirror(life.pod, ctx.client.live)
+                await remove_mirror(life.pod, self._client_of(life.pod.spec.node_name or "").live)
                 self.news.put(request)
             return None
         if static is None:
@@ -196,7 +201,8 @@ class PodAgent:
             return None
         if life is None:
             life = await self._begin(request, static, self._hosts[static.spec.node_name or ""], ctx)
-        mirror = await mirror_of(static, ctx.client.live, str(life.known.started_at))
+        client = self._client_of(static.spec.node_name or "").live
+        mirror = await mirror_of(static, client, str(life.known.started_at))
         life.see(msgspec.structs.replace(static, status=mirror.status))
         after = life.step()
         if life.is_busy:
@@ -232,16 +238,17 @@ class PodAgent:
         if not changes:
             return
         change = StrategicMergePatch({"metadata": {"uid": shown.metadata.uid}, "status": changes})
-        written = await ctx.client.patch(Pod, shown.metadata, change, subresource="status")
+        client = self._client_of(pod.spec.node_name or "")
+        written = await client.patch(Pod, shown.metadata, change, subresource="status")
         life.see(written if shown is pod else msgspec.structs.replace(pod, status=written.status))
 
-    async def _go(self, pod: Pod, ctx: Context) -> None:
+    async def _go(self, pod: Pod) -> None:
         """What is over and deleted leaves the server."""
         if pod.metadata.deletion_timestamp is None:
             return
         self._lives.pop(NamespacedName(pod.metadata.namespace, pod.metadata.name), None)
         try:
-            await ctx.client.delete(pod, grace_period=0)
+            await self._client_of(pod.spec.node_name or "").delete(pod, grace_period=0)
         except (NotFound, Conflict):
             return
         finally:

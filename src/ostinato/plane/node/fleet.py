@@ -13,9 +13,10 @@ from ostinato.api.quantity import Quantity
 from ostinato.controller import ChannelSource, ForEvent
 from ostinato.kinds.core_v1 import Pod
 from ostinato.manager import Manager
+from ostinato.plane.identities import of_node
 from ostinato.plane.indexes import NODE_NAME, keep
 from ostinato.plane.node.admission import Room
-from ostinato.plane.node.agent import Host, PodAgent
+from ostinato.plane.node.agent import ClientOf, Host, PodAgent
 from ostinato.plane.node.endpoint import NodeEndpoint
 from ostinato.plane.node.heartbeat import Heartbeat
 from ostinato.plane.node.local import address, this_machine
@@ -97,23 +98,29 @@ def join(
 ) -> Endpoint:
     """Have this machine as a node, whose agent listens as is said; without containerd its containers are processes."""
     make = _processes(manager.world, processes) if containerd is None else _containers(manager.world, containerd)
-    return _add_local(manager, [name], make, state, at)[name]
+    return _add_local(manager, [name], make, state, at, lambda _: manager.client)[name]
 
 
 def _add_local(
-    manager: Manager, names: Sequence[str], make: Make, state: Path, at: At | None = None
+    manager: Manager,
+    names: Sequence[str],
+    make: Make,
+    state: Path,
+    at: At | None = None,
+    client_of: ClientOf | None = None,
 ) -> dict[str, Endpoint]:
     state = state.resolve()  # containers run in directories of their own, from where a relative path leads elsewhere
     for each in (state, state / "logs"):
         make_directory(each)
     machines, hosts = [], {}
-    sweep = Sweep(state / "logs")
+    client_of = client_of or _own_clients(manager)
+    sweep = Sweep(state / "logs", client_of)
     for name in names:
         machine, host = _local(name, make, state, sweep, at or At(address()))
         machines.append(machine)
         hosts[name] = host
     manager.add(sweep)
-    return add_hosts(manager, machines, hosts, logs=state / "logs")
+    return add_hosts(manager, machines, hosts, state / "logs", client_of)
 
 
 def _simulated(world: World, names: Sequence[str]) -> tuple[list[Machine], dict[str, Host]]:
@@ -154,17 +161,30 @@ def _local(name: str, make: Make, state: Path, sweep: Sweep, at: At) -> tuple[Ma
     return machine, Host(name, machine.address, runtime, larder, room)
 
 
+def _own_clients(manager: Manager) -> ClientOf:
+    """Clients with which each node of a manager asks in its own name."""
+    return lambda name: manager.client_as(of_node(name))
+
+
 def add_hosts(
-    manager: Manager, machines: Sequence[Machine], hosts: Mapping[str, Host], logs: Path | None
+    manager: Manager,
+    machines: Sequence[Machine],
+    hosts: Mapping[str, Host],
+    logs: Path | None,
+    client_of: ClientOf | None = None,
 ) -> dict[str, Endpoint]:
+    """Have these nodes. What all of them watch is read once, by the manager; what is written, and what is read for a
+    single Pod, each asks for in its own name, unless `client_of` says otherwise.
+    """
+    client_of = client_of or _own_clients(manager)
     informer = manager.informers.of(PodState)
     keep(informer, NODE_NAME)
 
     def bound_to(key: NamespacedName) -> str:
         return next(iter(informer.store.values_of(NODE_NAME.name, key)), "")
 
-    agent = PodAgent(hosts, bound_to)
-    manager.add(Heartbeat(machines))
+    agent = PodAgent(hosts, bound_to, client_of)
+    manager.add(Heartbeat(machines, client_of))
     (
         manager.build("kubelet")
         .watches(Pod, handler=ForEvent(agent.keys))

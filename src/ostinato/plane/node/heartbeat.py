@@ -21,6 +21,7 @@ from ostinato.client.transport.protocol import TransportError
 from ostinato.controller import Surroundings
 from ostinato.kinds.coordination_v1 import Lease
 from ostinato.kinds.core_v1 import Node
+from ostinato.plane.node.agent import ClientOf
 from ostinato.plane.node.machine import LEASES, Machine, lease_of, node_of, status_of
 from ostinato.world import Clock
 
@@ -35,44 +36,46 @@ class Heartbeat:
     name = "node-heartbeat"
     needs_leader_election = False
 
-    def __init__(self, machines: Sequence[Machine]) -> None:
+    def __init__(self, machines: Sequence[Machine], client_of: ClientOf) -> None:
+        """`client_of`: with which a node asks, in its own name."""
         self._machines = machines
+        self._client_of = client_of
 
     async def run(self, surroundings: Surroundings) -> None:
-        client, clock = surroundings.client.live, surroundings.world.clock
+        clock = surroundings.world.clock
         limit = asyncio.Semaphore(_AT_ONCE)
 
         async def join(machine: Machine) -> None:
             async with limit:
-                await _register(machine, client, clock)
+                await _register(machine, self._client_of(machine.name).live, clock)
 
         await asyncio.gather(*(join(machine) for machine in self._machines))
         surroundings.logger.info("%d nodes have joined", len(self._machines))
         pause = RENEW_EVERY / max(len(self._machines), 1)
         async with asyncio.TaskGroup() as group:
             for lane in range(min(_AT_ONCE, len(self._machines))):
-                group.create_task(_beat(self._machines[lane::_AT_ONCE], surroundings, lane * pause))
+                group.create_task(self._beat(self._machines[lane::_AT_ONCE], surroundings, lane * pause))
 
-
-async def _beat(machines: Sequence[Machine], surroundings: Surroundings, offset: float) -> None:
-    """Renew the leases of some nodes, one after the other, for ever."""
-    client, clock = surroundings.client, surroundings.world.clock
-    told = {machine.name: clock.monotonic() for machine in machines}
-    pause = RENEW_EVERY / len(machines)
-    began, turns = clock.monotonic() + offset, 0
-    while True:
-        for machine in machines:
-            turns += 1
-            await clock.sleep(began + turns * pause - clock.monotonic())
-            try:
-                await _renew(machine, client.live, clock)
-                node = await client.get(Node, machine.name, missing=None)
-                is_given_up = node is not None and _is_given_up(node)
-                if is_given_up or clock.monotonic() - told[machine.name] >= STATUS_EVERY:
-                    await _register(machine, client.live, clock)
-                    told[machine.name] = clock.monotonic()
-            except (APIError, TransportError) as error:
-                surroundings.logger.warning("node %s: its heartbeat failed: %s", machine.name, error)
+    async def _beat(self, machines: Sequence[Machine], surroundings: Surroundings, offset: float) -> None:
+        """Renew the leases of some nodes, one after the other, for ever."""
+        clock = surroundings.world.clock
+        told = {machine.name: clock.monotonic() for machine in machines}
+        pause = RENEW_EVERY / len(machines)
+        began, turns = clock.monotonic() + offset, 0
+        while True:
+            for machine in machines:
+                turns += 1
+                await clock.sleep(began + turns * pause - clock.monotonic())
+                try:
+                    client = self._client_of(machine.name)
+                    await _renew(machine, client.live, clock)
+                    node = await client.get(Node, machine.name, missing=None)
+                    is_given_up = node is not None and _is_given_up(node)
+                    if is_given_up or clock.monotonic() - told[machine.name] >= STATUS_EVERY:
+                        await _register(machine, client.live, clock)
+                        told[machine.name] = clock.monotonic()
+                except (APIError, TransportError) as error:
+                    surroundings.logger.warning("node %s: its heartbeat failed: %s", machine.name, error)
 
 
 def _is_given_up(node: Node) -> bool:

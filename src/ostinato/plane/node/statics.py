@@ -114,7 +114,7 @@ def _parsed(path: Path, node: str) -> Pod:
 async def mirror_of(static: Pod, client: Client, seen: str) -> Pod:
     """The mirror of a Pod, made where there is none, or another's. A `NotFound` while its node is not known."""
     known = static.metadata
-    found = await client.get(Pod, known.name, namespace=known.namespace, missing=None)
+    found = await _shown(static, client)
     if found is not None:
         if found.metadata.annotations.get(MIRROR) == known.uid and found.metadata.deletion_timestamp is None:
             return found
@@ -128,10 +128,17 @@ async def mirror_of(static: Pod, client: Client, seen: str) -> Pod:
 
 
 async def remove_mirror(static: Pod, client: Client) -> None:
-    known = static.metadata
-    found = await client.get(Pod, known.name, namespace=known.namespace, missing=None)
+    found = await _shown(static, client)
     if found is not None and MIRROR in found.metadata.annotations:
         await client.delete(found, grace_period=0, missing_ok=True)
+
+
+async def _shown(static: Pod, client: Client) -> Pod | None:
+    """The Pod that the server has in its place. A node may ask for Pods of its own alone, which one that is missing is
+    not: so it looks for it among them.
+    """
+    selector = {"metadata.name": static.metadata.name, "spec.nodeName": static.spec.node_name or ""}
+    return next(iter([*await client.list(Pod, namespace=static.metadata.namespace, fields=selector)]), None)
 
 
 def as_run(pod: Pod) -> Pod:

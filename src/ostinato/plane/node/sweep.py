@@ -10,6 +10,7 @@ from ostinato.api.errors import APIError
 from ostinato.client.transport.protocol import TransportError
 from ostinato.controller import Surroundings
 from ostinato.kinds.core_v1 import Pod
+from ostinato.plane.node.agent import ClientOf
 from ostinato.plane.node.statics import uids_in
 from ostinato.plane.node.volumes.trees import remove_tree
 
@@ -30,8 +31,10 @@ class Sweep:
     name = "node-sweep"
     needs_leader_election = False
 
-    def __init__(self, logs: Path) -> None:
+    def __init__(self, logs: Path, client_of: ClientOf) -> None:
+        """`client_of`: with which a node asks, in its own name."""
         self._logs = logs
+        self._client_of = client_of
         self._nodes: dict[str, tuple[Path, Leftovers]] = {}
 
     def add(self, node: str, directory: Path, leftovers: Leftovers) -> None:
@@ -58,8 +61,11 @@ class Sweep:
         """The uids of all Pods of these nodes."""
         while True:
             try:
-                pods = surroundings.client.live.list(Pod)
-                return {pod.metadata.uid async for pod in pods if pod.spec.node_name in self._nodes}
+                return {
+                    pod.metadata.uid
+                    for node in self._nodes
+                    async for pod in self._client_of(node).live.list(Pod, fields={"spec.nodeName": node})
+                }
             except (APIError, TransportError) as error:
                 surroundings.logger.warning("the nodes' Pods cannot be listed yet: %s", error)
                 await surroundings.world.clock.sleep(5)

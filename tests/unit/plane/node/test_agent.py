@@ -571,7 +571,7 @@ def test_who_asks_for_a_pod_is_told_what_the_agent_wrote_last_though_the_cache_h
         metadata = ObjectMeta(name="p", namespace="default", uid=uid, resource_version=version)
         return msgspec.structs.replace(pod(), metadata=metadata)
 
-    agent = PodAgent({}, lambda _: "")
+    agent = PodAgent({}, lambda _: "", lambda _: pytest.fail("nothing is asked"))
     life: Any = SimpleNamespace(pod=seen("10"), is_at_rest=False)
     agent._lives[NamespacedName("default", "p")] = life
     assert agent.latest(seen("9")) is life.pod

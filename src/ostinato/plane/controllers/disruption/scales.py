@@ -7,11 +7,12 @@ a ReplicaSet that a Deployment manages count for the Deployment; kinds that are 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Final, Protocol
 
 import msgspec
 
-from ostinato.api.errors import NotFound
+from ostinato.api.errors import Forbidden, NotFound
 from ostinato.api.gvk import GroupVersion, NamespacedName
 from ostinato.api.meta import OwnerReference
 from ostinato.api.object import Object
@@ -120,8 +121,9 @@ async def _asked(client: CachedClient, reference: OwnerReference, namespace: str
     try:
         scale = await client.live.scale.get(view, key)
     except NotFound:
-        if await client.live.get(MetadataOf(view), key, missing=None) is None:
-            return None
+        with suppress(Forbidden):  # whether it exists may be none of a controller's business; its scale is
+            if await client.live.get(MetadataOf(view), key, missing=None) is None:
+                return None
         raise ScaleError(f"{info.gvr.group_resource} does not implement the scale subresource") from None
     if scale.metadata.uid != reference.uid:
         return None

@@ -15,14 +15,17 @@ from ostinato.server import body
 from ostinato.server.admission.objects import forbidden
 from ostinato.server.admission.policies.matching import Attributes, Matcher
 from ostinato.server.admission.policies.policies import (
+    Answers,
     ConfigurationError,
     Failure,
     Invocation,
     Policies,
     Subject,
+    UnansweredError,
     compiled_or_error,
     ignores_failures,
     refused,
+    waited,
 )
 from ostinato.server.resources.policy_expressions import (
     Compiler,
@@ -77,11 +80,14 @@ class MutatingPolicies:
         self._authorizer = authorizer
         self._policies = Policies(kinds, self._matcher, registry, _Compiled)
 
-    def ask(self, attributes: Attributes, *, again: bool = False) -> None:
+    async def ask(self, attributes: Attributes, *, again: bool = False) -> None:
         """Let policies change the object of a write in place; raise an APIError if one cannot.
 
         `again`: somebody else has changed it since, and only those are asked who want to know of that.
         """
+        await waited(self._authorizer, lambda answers: self._ask(attributes, answers, again=again))
+
+    def _ask(self, attributes: Attributes, answers: Answers, *, again: bool) -> None:
         context, obj = attributes.context, attributes.obj
         if obj is None:
             return
@@ -91,19 +97,26 @@ class MutatingPolicies:
         faults = [_Fault(one.policy, one.binding, one.why) for one in asked if isinstance(one, Failure)]
         invocations = [one for one in asked if isinstance(one, Invocation) and (one.compiled.again or not again)]
         before = copy.deepcopy(obj)
-        for invocation in invocations:
-            faults += self._invoke(attributes, obj, invocation)
-        if obj != before and not again:  # whoever wants it is asked once more, those too who made the change
+        try:
             for invocation in invocations:
-                if invocation.compiled.again:
-                    faults += self._invoke(attributes, obj, invocation)
+                faults += self._invoke(attributes, obj, invocation, answers)
+            if obj != before and not again:  # whoever wants it is asked once more, those too who made the change
+                for invocation in invocations:
+                    if invocation.compiled.again:
+                        faults += self._invoke(attributes, obj, invocation, answers)
+        except UnansweredError:  # all begins anew, with the answer
+            obj.clear()
+            obj.update(before)
+            raise
         faults = [fault for fault in faults if not ignores_failures(fault.policy)]
         if faults:
             _refuse(context, obj, faults)
 
-    def _invoke(self, attributes: Attributes, obj: Json, asked: Invocation[_Compiled]) -> list[_Fault]:
+    def _invoke(
+        self, attributes: Attributes, obj: Json, asked: Invocation[_Compiled], answers: Answers
+    ) -> list[_Fault]:
         """Ask a policy, which changes the object in place."""
-        subject = Subject(attributes, self._matcher, self._authorizer)
+        subject = Subject(attributes, self._matcher, self._authorizer, answers)
         faults: list[_Fault] = []
         try:
             if not subject.conditions(asked.compiled, asked):

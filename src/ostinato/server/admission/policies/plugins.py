@@ -28,13 +28,13 @@ class MutatingPolicy(Plugin):
 
     async def mutate(self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any) -> None:
         if not _none(self._parts[1]) and not exempt(context):
-            self._loaded().ask(Attributes(context, operation, obj, old, options))
+            await self._loaded().ask(Attributes(context, operation, obj, old, options))
 
     async def mutate_again(
         self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any
     ) -> None:
         if not _none(self._parts[1]) and not exempt(context):
-            self._loaded().ask(Attributes(context, operation, obj, old, options), again=True)
+            await self._loaded().ask(Attributes(context, operation, obj, old, options), again=True)
 
     def _loaded(self) -> MutatingPolicies:
         if self._policies is None:
@@ -59,7 +59,7 @@ class ValidatingPolicy(Plugin):
             from ostinato.server.admission.policies.validating import ValidatingPolicies  # noqa: PLC0415 - see above
 
             self._policies = ValidatingPolicies(*self._parts)
-        self._policies.ask(Attributes(context, operation, obj, old, options))
+        await self._policies.ask(Attributes(context, operation, obj, old, options))
 
 
 def _none(kinds: tuple[Kind, Kind]) -> bool:

@@ -14,6 +14,7 @@ import msgspec
 from ostinato.api.gvk import GroupVersion, GroupVersionResource
 from ostinato.api.labels import from_label_selector
 from ostinato.server.access.asked import Asked, field_terms, label_requirements
+from ostinato.server.access.authorization.decision import Decision
 from ostinato.server.admission.policies.matching import Attributes, Matcher
 from ostinato.server.request import User
 from ostinato.server.resources.policy_expressions import Evaluation, ExpressionError, OutOfBudgetError
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from ostinato.server.resources.resource import Resource
 
 P = TypeVar("P")
+T = TypeVar("T")
 PER_REQUEST: Final = 10_000_000  # what the expressions of a policy may cost for one write
 _FOR_CONDITIONS: Final = 2_500_000
 
@@ -141,14 +143,40 @@ def _name(obj: Json) -> str:
     return name
 
 
-class Subject:
-    """A write as the expressions of policies see it."""
+class UnansweredError(Exception):
+    """An expression asks the authorizer what cannot be answered without waiting."""
 
-    def __init__(self, attributes: Attributes, matcher: Matcher, authorizer: access.Authorizer) -> None:
+    def __init__(self, user: User, asked: Asked) -> None:
+        super().__init__("an expression waits for an authorization webhook")
+        self.user = user
+        self.asked = asked
+
+
+Answers = dict[tuple[str, Asked], Decision]
+"""What authorizers said that had to be waited for, by the name of the user."""
+
+
+async def waited(authorizer: access.Authorizer, evaluate: Callable[[Answers], T]) -> T:
+    """Evaluate what may ask the authorizer: anew, with the answer, for each question that has to be waited for."""
+    answers: Answers = {}
+    while True:
+        try:
+            return evaluate(answers)
+        except UnansweredError as question:
+            decision = await authorizer.decide(question.user, question.asked)
+            answers[question.user.name, question.asked] = decision
+
+
+class Subject:
+    """A write as the expressions of policies see it. `answers`: see `waited`."""
+
+    def __init__(
+        self, attributes: Attributes, matcher: Matcher, authorizer: access.Authorizer, answers: Answers
+    ) -> None:
         self._attributes = attributes
         self._namespace = matcher.namespace(attributes)
         user = attributes.context.request.user
-        self._authorizer = Authorizer(lambda question: _answer(authorizer, user, question))
+        self._authorizer = Authorizer(lambda question: _answer(authorizer, user, question, answers))
 
     def evaluation(self, compiled: Any, invocation: Invocation[Any], budget: int = PER_REQUEST) -> Evaluation:
         """The values for the expressions of a policy that is asked."""
@@ -240,7 +268,7 @@ def _as(obj: Json | None, attributes: Attributes, resource: GroupVersionResource
     return {**obj, "apiVersion": f"{resource.group}/{resource.version}" if resource.group else resource.version}
 
 
-def _answer(authorizer: access.Authorizer, user: User | None, question: Question) -> Answer:
+def _answer(authorizer: access.Authorizer, user: User | None, question: Question, answers: Answers) -> Answer:
     """What the server's authorizer says, of who makes the request or of a service account."""
     if question.service_account is not None:
         namespace, name = question.service_account
@@ -260,8 +288,9 @@ def _answer(authorizer: access.Authorizer, user: User | None, question: Question
             field_selector=field_terms(question.field_selector),
             label_selector=label_requirements(question.label_selector),
         )
-    decision = authorizer.decide_now(user, asked)
-    assert decision is not None, "RBAC waits for no one"
+    decision = answers.get((user.name, asked)) or authorizer.decide_now(user, asked)
+    if decision is None:
+        raise UnansweredError(user, asked)
     return Answer(decision.allowed, decision.reason, decision.error)
 
 

@@ -9,6 +9,7 @@ import msgspec
 from ostinato.server.admission.objects import forbidden
 from ostinato.server.admission.policies.matching import Attributes, Matcher
 from ostinato.server.admission.policies.policies import (
+    Answers,
     ConfigurationError,
     Failure,
     Invocation,
@@ -17,6 +18,7 @@ from ostinato.server.admission.policies.policies import (
     compiled_or_error,
     ignores_failures,
     refused,
+    waited,
 )
 from ostinato.server.resources.policy_expressions import (
     Compiler,
@@ -89,8 +91,18 @@ class ValidatingPolicies:
         self._authorizer = authorizer
         self._policies = Policies(kinds, self._matcher, registry, _Compiled)
 
-    def ask(self, attributes: Attributes) -> None:
+    async def ask(self, attributes: Attributes) -> None:
         """Raise an APIError if a policy refuses a write."""
+        warnings = attributes.context.request.warnings
+        count = len(warnings)
+
+        def evaluate(answers: Answers) -> None:
+            del warnings[count:]  # those of an evaluation that had to be given up
+            self._ask(attributes, answers)
+
+        await waited(self._authorizer, evaluate)
+
+    def _ask(self, attributes: Attributes, answers: Answers) -> None:
         context = attributes.context
         refusals: list[_Refusal] = []
         subject: Subject | None = None
@@ -100,7 +112,7 @@ class ValidatingPolicies:
                 if not ignores_failures(asked.policy):
                     refusals.append(_Refusal(asked.policy, asked.binding, asked.why))
                 continue
-            subject = subject or Subject(attributes, self._matcher, self._authorizer)
+            subject = subject or Subject(attributes, self._matcher, self._authorizer, answers)
             annotations = collected.setdefault(asked.policy["metadata"]["name"], {})
             for broken in _broken(subject, asked, annotations):
                 refusals += self._acted(context, asked, broken)

@@ -12,10 +12,12 @@ from ostinato.api.errors import Forbidden
 from ostinato.api.gvk import GroupVersionKind, GroupVersionResource
 from ostinato.server.admission.policies.matching import Attributes, Matcher, rule_matches
 from ostinato.server.admission.policies.policies import (
+    Answers,
     ConfigurationError,
     Invocation,
     Subject,
     compiled_or_error,
+    waited,
 )
 from ostinato.server.resources.policy_expressions import Compiler, ExpressionError, named
 from ostinato.server.resources.strategy import Json
@@ -122,12 +124,15 @@ class WebhookMatcher:
             ]
         return found
 
-    def holds(self, match: Match, attributes: Attributes) -> bool:
+    async def holds(self, match: Match, attributes: Attributes) -> bool:
         """Whether the conditions of a webhook hold for a write as it is shown to it; Forbidden if nobody can tell."""
-        webhook, gvr = match.webhook, match.resource.gvr
-        if not webhook.conditions:
+        if not match.webhook.conditions:
             return True
-        subject = Subject(attributes, self._matcher, self._authorizer)
+        return await waited(self._authorizer, lambda answers: self._hold(match, attributes, answers))
+
+    def _hold(self, match: Match, attributes: Attributes, answers: Answers) -> bool:
+        webhook, gvr = match.webhook, match.resource.gvr
+        subject = Subject(attributes, self._matcher, self._authorizer, answers)
         asked: Invocation[Webhook] = Invocation({}, webhook, {}, gvr, None)
         try:
             return subject.conditions(webhook, asked)

@@ -106,7 +106,7 @@ class MutatingWebhooks:
             if match is None or rounds.skips(match):
                 continue
             shown = await shown_as(match, attributes)
-            if not self._matcher.holds(match, shown):
+            if not await self._matcher.holds(match, shown):
                 continue
             changed = False
             note = _Note(attributes, webhook, f"round_{int(rounds.second)}_index_{i}")

@@ -31,7 +31,7 @@ class ValidatingWebhooks:
             match = self._matcher.match(webhook, attributes)
             if match is not None:
                 shown = await shown_as(match, attributes)
-                if self._matcher.holds(match, shown):
+                if await self._matcher.holds(match, shown):
                     wanted.append((match, shown))
         refusals = await asyncio.gather(*(self._asked(i, match, shown) for i, (match, shown) in enumerate(wanted)))
         for refusal in refusals:

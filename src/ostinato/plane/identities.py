@@ -1,0 +1,85 @@
+"""As whom the parts of a plane ask its API server: each in its own name, with the rights that Kubernetes gives to it.
+
+Controllers are service accounts of kube-system, as in a kube-controller-manager that was told to use such credentials;
+what all of them watch is read by `system:kube-controller-manager`. Nodes are `system:node:NAME`.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+MANAGER: Final = "system:kube-controller-manager"
+SCHEDULER: Final = "system:kube-scheduler"
+PROXY: Final = "system:kube-proxy"
+
+_ACCOUNT: Final = "system:serviceaccount:kube-system:"
+_NODE: Final = "system:node:"
+
+# By the name of a runnable, the service account of kube-system that it is.
+_ACCOUNTS: Final = {
+    "bootstrap-signer-controller": "bootstrap-signer",
+    "clusterrole-aggregation-controller": "clusterrole-aggregation-controller",
+    "cronjob-controller": "cronjob-controller",
+    "csrapproving-controller": "certificate-controller",
+    "csrcleaner-controller": "certificate-controller",
+    "csrsigning-controller": "certificate-controller",
+    "daemonset-controller": "daemon-set-controller",
+    "default-storage-class": "default-storage-class",
+    "deployment-controller": "deployment-controller",
+    "disruption-controller": "disruption-controller",
+    "endpoint-controller": "endpoint-controller",
+    "endpoint-slice-controller": "endpointslice-controller",
+    "endpoint-slice-mirroring-controller": "endpointslicemirroring-controller",
+    "ephemeral_volume": "ephemeral-volume-controller",
+    "garbage-collector-controller": "generic-garbage-collector",
+    "horizontal-pod-autoscaler": "horizontal-pod-autoscaler",
+    "job-controller": "job-controller",
+    "namespace-controller": "namespace-controller",
+    "node-controller": "node-controller",
+    "persistentvolume-controller": "persistent-volume-binder",
+    "persistentvolume-releaser": "persistent-volume-binder",
+    "pod-garbage-collector-controller": "pod-garbage-collector",
+    "pv-protection-controller": "pv-protection-controller",
+    "pvc-protection-controller": "pvc-protection-controller",
+    "replicaset-controller": "replicaset-controller",
+    "replication-controller": "replication-controller",
+    "resourcequota-controller": "resourcequota-controller",
+    "root-ca-certificate-publisher-controller": "root-ca-cert-publisher",
+    "serviceaccount-controller": "service-account-controller",
+    "stale-disruption-controller": "disruption-controller",
+    "statefulset-controller": "statefulset-controller",
+    "taint-eviction-controller": "node-controller",
+    "token-cleaner-controller": "token-cleaner",
+    "ttl-after-finished-controller": "ttl-after-finished-controller",
+    "validatingadmissionpolicy-status-controller": "validatingadmissionpolicy-status-controller",
+}
+_OTHERS: Final = {"scheduler": SCHEDULER, "services": PROXY, "service-proxy": PROXY}
+# What is not asked for itself: the agent of nodes asks in the name of each of them.
+_AGENT: Final = frozenset({"kubelet", "node-heartbeat", "node-sweep"})
+
+
+def of_runnable(name: str) -> str:
+    """The user that a part of a plane is; "" for that of the manager. KeyError for what is no part."""
+    if name in _OTHERS:
+        return _OTHERS[name]
+    if name in _AGENT or name.startswith("static-pods-"):
+        return ""
+    return f"{_ACCOUNT}{_ACCOUNTS[name]}"
+
+
+def of_node(name: str) -> str:
+    """The user that a node is."""
+    return f"{_NODE}{name}"
+
+
+def as_user(identity: str) -> tuple[str, tuple[str, ...]]:
+    """Name and groups of such a user, as a client certificate would have them."""
+    return identity, _groups_of(identity)
+
+
+def _groups_of(user: str) -> tuple[str, ...]:
+    if user.startswith(_NODE):
+        return ("system:nodes",)
+    if user.startswith(_ACCOUNT):
+        return ("system:serviceaccounts", "system:serviceaccounts:kube-system")
+    return ()

@@ -1,0 +1,239 @@
+"""The webhook authorizer: asks another server, by SubjectAccessReviews, over HTTPS.
+
+- Decisions are kept for a while, those that allow for longer than others. Questions that are very long are not kept.
+- Of several equal questions at one time one is asked.
+- A server that fails is asked again a few times; then the request is refused, or left to the next mode, as configured.
+- Redirects are not followed. Nothing of a review is logged.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from ostinato.api.errors import from_response
+from ostinato.client.config import in_cluster
+from ostinato.client.config.config import Config
+from ostinato.client.transport.protocol import Request, Transport, TransportError
+from ostinato.server.access.asked import Asked
+from ostinato.server.access.authorization.configuration import ConfigurationError, Configured
+from ostinato.server.access.authorization.decision import NO_OPINION, Decision, Granted
+from ostinato.server.request import User
+from ostinato.world import World
+
+if TYPE_CHECKING:
+    from ostinato.server.access.authorization.conditions import Conditions
+
+Json = dict[str, Any]
+
+_MOST_KEPT: Final = 8192  # decisions
+_LONGEST_KEPT: Final = 10_000  # characters of what a client chooses in a question
+_RETRIES: Final = 4
+_FIRST_WAIT: Final = 0.5
+_GROWS: Final = 1.5
+_RETRIED: Final = frozenset({429, 500, 502, 503, 504})
+_logger = logging.getLogger(__name__)
+
+
+class WebhookFailed(Exception):  # noqa: N818
+    """The webhook gave no decision; the message says why."""
+
+
+class WebhookAuthorizer:
+    """A mode."""
+
+    def __init__(self, world: World, configured: Configured, transport: Transport | None = None) -> None:
+        """`transport`: the way to the server, in place of what the kubeconfig says. ConfigurationError if that cannot
+        be read.
+        """
+        assert configured.webhook is not None
+        self._name = configured.name
+        self._settings = configured.webhook
+        self._clock = world.clock
+        self._transport = transport or _transport(world, configured)
+        self._conditions: Conditions | None = None
+        if self._settings.conditions:
+            from ostinato.server.access.authorization.conditions import Conditions  # noqa: PLC0415 - loads CEL
+
+            self._conditions = Conditions(self._settings.conditions)
+        self._kept: OrderedDict[bytes, tuple[float, Decision]] = OrderedDict()  # with when they end
+        self._asking: dict[bytes, asyncio.Task[Decision]] = {}
+
+    def decide_now(self, user: User, asked: Asked) -> Decision | None:
+        spec = _spec(user, asked)
+        skipped = self._skipped(spec)
+        return self._known(msgspec.json.encode(spec)) if skipped is None else skipped
+
+    async def decide(self, user: User, asked: Asked) -> Decision:
+        spec = _spec(user, asked)
+        skipped = self._skipped(spec)
+        if skipped is not None:
+            return skipped
+        key = msgspec.json.encode(spec)
+        known = self._known(key)
+        if known is not None:
+            return known
+        task = self._asking.get(key)
+        if task is None:
+            task = asyncio.get_running_loop().create_task(self._asked(key, keeps=_length(asked) < _LONGEST_KEPT))
+            self._asking[key] = task
+            task.add_done_callback(lambda _: self._asking.pop(key, None))
+        return await asyncio.shield(task)  # others may wait for it, too
+
+    def granted(self, user: User, namespace: str) -> Granted:
+        return Granted([], incomplete=True, error="webhook authorizer does not support user rule resolution")
+
+    async def close(self) -> None:
+        await self._transport.close()
+
+    def _skipped(self, spec: Json) -> Decision | None:
+        """The decision about what the webhook is not asked about; None if it is."""
+        if self._conditions is None:
+            return None
+        from ostinato.server.access.authorization.conditions import ConditionError  # noqa: PLC0415
+
+        try:
+            return None if self._conditions.hold(_complete(spec)) else NO_OPINION
+        except ConditionError as error:
+            return self._failed(str(error))
+
+    def _known(self, key: bytes) -> Decision | None:
+        kept = self._kept.get(key)
+        if kept is None:
+            return None
+        if kept[0] <= self._clock.monotonic():
+            del self._kept[key]
+            return None
+        self._kept.move_to_end(key)
+        return kept[1]
+
+    async def _asked(self, key: bytes, *, keeps: bool) -> Decision:
+        try:
+            async with self._clock.timeout(self._settings.timeout):
+                status = await self._status(key)
+        except TimeoutError:
+            return self._failed(f"no answer within {self._settings.timeout:g} seconds")
+        except (WebhookFailed, TransportError) as error:
+            return self._failed(str(error))
+        decision = _decision(status)
+        ttl = self._settings.authorized_ttl if status.get("allowed") else self._settings.unauthorized_ttl
+        if keeps and ttl:
+            self._kept[key] = (self._clock.monotonic() + ttl, decision)
+            if len(self._kept) > _MOST_KEPT:
+                self._kept.popitem(last=False)
+        return decision
+
+    async def _status(self, spec: bytes) -> Json:
+        version = f"authorization.k8s.io/{self._settings.version}"
+        review = {"kind": "SubjectAccessReview", "apiVersion": version, "metadata": {}, "spec": msgspec.Raw(spec)}
+        body = msgspec.json.encode(review)
+        headers = (("Content-Type", "application/json"), ("Accept", "application/json"))
+        wait = _FIRST_WAIT
+        for attempt in range(_RETRIES + 1):
+            async with await self._transport.request(Request("POST", "", headers=headers, body=body)) as answer:
+                status, data = answer.status, await answer.read()
+            if status not in _RETRIED or attempt == _RETRIES:
+                break
+            await self._clock.sleep(wait)
+            wait *= _GROWS
+        if not 200 <= status <= 206:
+            raise WebhookFailed(str(from_response(status, data, verb="POST")))
+        try:
+            told = msgspec.json.decode(data)
+        except msgspec.DecodeError as error:
+            raise WebhookFailed(f"the answer cannot be read: {error}") from None
+        if not isinstance(told, dict) or not isinstance(told.get("status"), dict):
+            raise WebhookFailed("the answer has no status")
+        found: Json = told["status"]
+        return found
+
+    def _failed(self, why: str) -> Decision:
+        _logger.warning("authorization webhook failed webhook=%s error=%s", self._name, why)
+        return Decision(allowed=False, denied=self._settings.denies_on_failure, error=why)
+
+
+def _transport(world: World, configured: Configured) -> Transport:
+    from ostinato.client.http.transport import HttpTransport  # noqa: PLC0415 - loads only where it is needed
+
+    assert configured.webhook is not None
+    path = configured.webhook.kubeconfig
+    try:
+        config = in_cluster.config(os.environ) if path is None else Config.load(path=path)
+        return HttpTransport(config, world)
+    except Exception as error:
+        raise ConfigurationError(f"authorization webhook {configured.name}: {error}") from error
+
+
+def _spec(user: User, asked: Asked) -> Json:
+    """What a review asks: fields that are empty are left out, as in the API."""
+    spec: Json = {}
+    if asked.path is not None:
+        spec["nonResourceAttributes"] = _set(path=asked.path, verb=asked.verb)
+    else:
+        fields = [
+            {"key": each.field, "operator": "NotIn" if each.negated else "In", "values": [each.value]}
+            for each in asked.field_selector
+        ]
+        labels = [
+            {"key": each.key, "operator": _OPERATORS[each.operator.name], **_set(values=list(each.values))}
+            for each in asked.label_selector
+            if each.operator.name in _OPERATORS
+        ]
+        spec["resourceAttributes"] = _set(
+            namespace=asked.namespace,
+            verb=asked.verb,
+            group=asked.group,
+            version=asked.version,
+            resource=asked.resource,
+            subresource=asked.subresource,
+            name=asked.name,
+            fieldSelector=_set(requirements=fields),
+            labelSelector=_set(requirements=labels),
+        )
+    extra = {key: list(values) for key, values in user.extra.items()}
+    return spec | _set(user=user.name, groups=list(user.groups), extra=extra, uid=user.uid)
+
+
+_OPERATORS: Final = {
+    "EQUALS": "In",
+    "DOUBLE_EQUALS": "In",
+    "IN": "In",
+    "NOT_EQUALS": "NotIn",
+    "NOT_IN": "NotIn",
+    "EXISTS": "Exists",
+    "DOES_NOT_EXIST": "DoesNotExist",
+}
+
+
+def _complete(spec: Json) -> Json:
+    """A spec as conditions see it: every text is there."""
+    made: Json = {"user": "", "groups": [], "uid": "", "extra": {}} | spec
+    if "resourceAttributes" in spec:
+        parts = ("namespace", "verb", "group", "version", "resource", "subresource", "name")
+        made["resourceAttributes"] = dict.fromkeys(parts, "") | spec["resourceAttributes"]
+    else:
+        made["nonResourceAttributes"] = {"verb": "", "path": ""} | spec["nonResourceAttributes"]
+    return made
+
+
+def _set(**fields: Any) -> Json:
+    return {name: value for name, value in fields.items() if value}
+
+
+def _length(asked: Asked) -> int:
+    return sum(map(len, (asked.namespace, asked.verb, asked.group, asked.resource, asked.subresource, asked.name))) + (
+        len(asked.path or "") + len(asked.version)
+    )
+
+
+def _decision(status: Json) -> Decision:
+    allowed, denied, reason = bool(status.get("allowed")), bool(status.get("denied")), str(status.get("reason") or "")
+    if allowed and denied:
+        error = "webhook subject access review returned both allow and deny response"
+        return Decision(allowed=False, reason=reason, denied=True, error=error)
+    return Decision(allowed=allowed, reason=reason, denied=denied)
