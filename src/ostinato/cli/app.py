@@ -45,6 +45,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_up(commands.add_parser("up", help="run a whole control plane", description=_UP))
     _add_apiserver(commands.add_parser("apiserver", help="run an API server alone", description=_APISERVER))
     _add_snapshot(commands.add_parser("snapshot", help="save and restore stored objects", description=_SNAPSHOT))
+    _add_user(commands.add_parser("user", help="write kubeconfigs for users", description=_USER))
     _add_controllers(commands.add_parser("controllers", help="run the plane's controllers", description=_CONTROLLERS))
     _add_scheduler(commands.add_parser("scheduler", help="run the plane's scheduler", description=_SCHEDULER))
     _add_node(commands.add_parser("node", help="join this machine to a cluster as a node", description=_NODE))
@@ -288,6 +289,48 @@ def _snapshot(options: argparse.Namespace) -> int:
     from ostinato.cli import snapshot  # noqa: PLC0415 - as above
 
     snapshot.run(options)
+    return 0
+
+
+# ostinato user
+
+_USER = """Write kubeconfigs for users of a server, with client certificates that its authority signs. The server may be
+running or not. A certificate is valid until it ends: it cannot be revoked."""
+
+
+def _add_user(parser: argparse.ArgumentParser) -> None:
+    actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
+    add = actions.add_parser("add", help="write a kubeconfig for a user")
+    add.set_defaults(command=_user, prog=add.prog)
+    add.add_argument("name", metavar="NAME", help="of the user, as RBAC names it")
+    add.add_argument(
+        "--group", metavar="GROUP", action="append", default=[], help="that the user is in; may be given several times"
+    )
+    add.add_argument("--out", metavar="FILE", help="kubeconfig to write (default: NAME.kubeconfig)")
+    add.add_argument(
+        "--expires",
+        metavar="DURATION",
+        default="365d",
+        help="how long the certificate is valid, for example 30d or 8h (default: %(default)s)",
+    )
+    add.add_argument("--server", metavar="URL", help="of the server (default: that of admin.kubeconfig)")
+    add.add_argument(
+        "--allow-system",
+        action="store_true",
+        help="allow names and groups of Kubernetes itself, which begin with system:; system:masters may do everything",
+    )
+    add.add_argument(
+        "--state",
+        metavar="DIR",
+        help="state directory of the server (default: ostinato in $XDG_STATE_HOME or ~/.local/state)",
+    )
+
+
+def _user(options: argparse.Namespace) -> int:
+    _need_server()
+    from ostinato.cli import user  # noqa: PLC0415 - as above
+
+    user.add(options)
     return 0
 
 

@@ -46,6 +46,14 @@ class Pair(NamedTuple):
     key: Path
 
 
+class KeyAndCertificate(NamedTuple):
+    """In PEM, and when the certificate ends."""
+
+    certificate: bytes
+    key: bytes
+    ends: datetime
+
+
 class _Note(msgspec.Struct):
     """What a certificate says, so that it need not be parsed to know whether it still serves."""
 
@@ -122,6 +130,31 @@ class Authority:
     def client(self, name: str, user: str, groups: list[str]) -> Pair:
         """A certificate that says who a client is."""
         return self._pair(name, [], common_name=user, organisations=groups)
+
+    def user(self, name: str, groups: list[str], lives: timedelta) -> KeyAndCertificate:
+        """A certificate for a user, and its key, of which nothing is kept here. It ends with the authority's."""
+        from cryptography import x509  # noqa: PLC0415
+        from cryptography.hazmat.primitives import hashes, serialization  # noqa: PLC0415
+        from cryptography.x509.oid import ExtendedKeyUsageOID  # noqa: PLC0415
+
+        issuer = x509.load_pem_x509_certificate(self.certificate)
+        now, key, signer = self._world.clock.now(), _new_key(), self._key()
+        ends = min(now + lives, issuer.not_valid_after_utc)
+        attributes = [x509.NameAttribute(x509.NameOID.ORGANIZATION_NAME, value) for value in groups]
+        attributes.append(x509.NameAttribute(x509.NameOID.COMMON_NAME, name))
+        builder = self._builder(x509.Name(attributes), issuer.subject, key, now - _BACKDATED, ends)
+        identifier = x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key())
+        builder = (
+            builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+            .add_extension(_usage(signs_certificates=False), critical=True)
+            .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH]), critical=False)
+            .add_extension(identifier, critical=False)
+        )
+        private = key.private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        )
+        certificate = builder.sign(signer, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
+        return KeyAndCertificate(certificate, private, ends)
 
     def _pair(self, name: str, hosts: list[str], *, common_name: str, organisations: list[str] | None = None) -> Pair:
         pair = Pair(self._directory / f"{name}.crt", self._directory / f"{name}.key")
