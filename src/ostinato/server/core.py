@@ -301,11 +301,11 @@ class Server:
         self.authentication.close()
         self._expiry.close()
         await self._authorization.close()
-        self.webhooks.close()
         self.lane.close()
         await self.index.close()
         if self.auditor is not None:
-            await self.auditor.close()
+            await self.auditor.close()  # after the watches, whose end is an event
+        self.webhooks.close()
 
 
 def _auditor(settings: AuditSettings, world: World, webhooks: Webhooks) -> Auditor | None:

@@ -140,13 +140,17 @@ class Delivery:
         self._waiting: deque[tuple[Event, asyncio.Future[bool] | None]] = deque()
         self._more = asyncio.Event()  # something waits, or the end has come
         self._task: asyncio.Task[None] | None = None
-        self._closing = False
+        self._closing = False  # the last events are being written
+        self._closed = False
         self._dropped = 0  # events since the last reminder
         self._remind_at = 0.0
         self._tokens, self._since = float(batching.burst), clock.monotonic()
 
     async def process(self, event: Event) -> bool:
         """Take an event; whether it may be relied on. Only `blocking-strict` says no."""
+        if self._closed:
+            _logger.error("audit event after the end; lost backend=%s", self._backend.name)
+            return self._mode != "blocking-strict"
         if self._task is None:
             self._start()
         if self._mode == "batch":
@@ -167,6 +171,7 @@ class Delivery:
         self._more.set()
         if self._task is not None:
             await asyncio.gather(self._task, return_exceptions=True)
+        self._closed = True
         await self._backend.close()
 
     def _drop(self) -> None:
@@ -180,6 +185,8 @@ class Delivery:
             self._dropped = 0
 
     def _start(self) -> None:
+        if self._closed:
+            return
         self._task = asyncio.get_running_loop().create_task(self._run(), name=f"audit {self._backend.name}")
         self._task.add_done_callback(self._ended)
 

@@ -198,3 +198,15 @@ def test_events_that_are_too_large_lose_their_objects_or_are_dropped(caplog: pyt
     with caplog.at_level(logging.ERROR):
         _run(test)
     assert "too large after truncating; dropped" in caplog.text
+
+
+def test_an_event_after_the_end_is_reported_and_nobody_waits_for_it(caplog: pytest.LogCaptureFixture) -> None:
+    async def test(world: Simulation) -> None:
+        delivery = Delivery(Kept(), "blocking-strict", Batching(), world.clock)
+        assert await delivery.process(_event(1))
+        await delivery.close()
+        assert not await delivery.process(_event(2))
+
+    with caplog.at_level(logging.ERROR):
+        _run(test)
+    assert "audit event after the end; lost backend=kept" in caplog.text

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ostinato.api.errors import NotFound
+from ostinato.api import names
+from ostinato.api.errors import Invalid, NotFound
+from ostinato.api.field_errors import FieldError, Path
 from ostinato.api.gvk import GroupResource
 from ostinato.server import body
 from ostinato.server.admission.chain import Plugin
-from ostinato.server.admission.objects import Kind
+from ostinato.server.admission.objects import Kind, forbidden
 from ostinato.server.resources.strategy import Json
 from ostinato.server.store import index
 from ostinato.server.verbs import write
@@ -44,6 +46,10 @@ class NamespaceAutoProvision(Plugin):
         name, resource = context.route.namespace, self._namespaces.resource
         if self._namespaces.collection.newest(name) is not None:
             return
+        wrong = names.name_is_dns_label(name)
+        if wrong:
+            fault = FieldError.invalid(Path("metadata", "name"), name, "; ".join(wrong))
+            raise forbidden(context, obj, Invalid.of(resource.gvk.group_kind, name, [fault]))
         now = write.now(context.world.clock)
         sent = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
         namespace = resource.managers[""].update(None, body.shaped(resource, sent), _MANAGER, now)

@@ -3,7 +3,7 @@
 - It is asked about new and changed Pods, and about the containers that `ephemeralcontainers` brings (CVE-2023-2727).
 - Answers are kept: `allowTTL` for those that allow, `denyTTL` for those that deny.
 - A backend that fails is asked up to five times, `retryBackoff` apart and growing. When it cannot be asked at all,
-  `defaultAllow` decides; what is let in so carries the annotation `alpha.image-policy.k8s.io/failed-open`.
+  `defaultAllow` decides; the audit event of what is let in so says `failed-open`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 Call = Callable[[Target, bytes, int], Awaitable[bytes]]
 
 _KIND = GroupVersionKind("imagepolicy.k8s.io", "v1alpha1", "ImageReview")
-_FAILED_OPEN = "alpha.image-policy.k8s.io/failed-open"
 _AUDIT = "imagepolicywebhook.image-policy.k8s.io/"
 _SECONDS = 30  # that one call may take
 _ATTEMPTS, _FACTOR, _JITTER = 5, 1.5, 0.2
@@ -90,8 +89,6 @@ class ImagePolicyWebhook(Plugin):
             raise forbidden(context, pod, error) from None
         _logger.warning("image policy backend failed; pod admitted because defaultAllow is set error=%s", error)
         context.request.annotate(_AUDIT + "failed-open", "true")
-        metadata = pod["metadata"]
-        metadata["annotations"] = {**(metadata.get("annotations") or {}), _FAILED_OPEN: "true"}
 
     async def _verdict(self, review: bytes) -> _Verdict:
         now = self._world.clock.monotonic()

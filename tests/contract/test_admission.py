@@ -1,0 +1,28 @@
+"""The API server answers as a kube-apiserver with the same admission plugins does: the share may only grow."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.conftest import started_apiserver
+from tests.contract import conversations
+from tests.contract.admission_servers import HERE, groups, options
+from tests.contract.counts import best_of_two, hold
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.mark.parametrize("group", sorted(groups()))
+def test_the_server_answers_as_recorded(group: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    cases = conversations.scenarios(group, HERE)
+    with options(group, tmp_path) as wanted, started_apiserver(tmp_path, wanted) as apiserver:
+        server = conversations.Server(apiserver.url, apiserver.token, str(apiserver.ca))
+
+        def check(i: int) -> tuple[int, str]:
+            return conversations.check(server, *cases[i])
+
+        results = best_of_two(f"admission/{group}", [check(i) for i in range(len(cases))], check)
+    hold(request, f"admission/{group}", results, sum(len(expected) for _, expected in cases))
