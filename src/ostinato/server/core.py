@@ -94,7 +94,7 @@ class Server:
         self.auditor = _auditor(audit, world, self.webhooks)
         self.nodes = Nodes()
         pod_handlers.install(self.registry, self.nodes, self.authorizer)
-        self.guard = AddressGuard(lambda: api_servers(self.registry))
+        self.guard = AddressGuard(lambda: api_servers(self.registry), world.clock)
         identity = IdentityHeaders.of(authentication.front_proxy)
         proxy.install(self.registry, self.nodes, Passage(self.guard, identity, self.authorizer), world)
         flow_schemas.install(self.registry, self.index, world)

@@ -10,6 +10,7 @@ import pytest
 from tests.unit.server.asking import Api, asking
 
 from ostinato.server.backends.addresses import AddressError, AddressGuard, look_up
+from ostinato.world import World
 
 NODES = "/api/v1/nodes"
 
@@ -27,7 +28,7 @@ class Names:
 
 
 def guard(*answers: Sequence[str]) -> AddressGuard:
-    return AddressGuard(lambda: [("203.0.113.1", 6443), ("10.0.0.1", 443)], Names(*answers))
+    return AddressGuard(lambda: [("203.0.113.1", 6443), ("10.0.0.1", 443)], World.real().clock, Names(*answers))
 
 
 @pytest.mark.parametrize(
@@ -50,12 +51,12 @@ def guard(*answers: Sequence[str]) -> AddressGuard:
 )
 def test_cve_2020_8562_addresses_that_are_not_of_one_other_machine_are_refused(host: str) -> None:
     with pytest.raises(AddressError, match=r"address not allowed|no such host"):
-        asyncio.run(AddressGuard(list, look_up).resolve(host, 10250))
+        asyncio.run(AddressGuard(list, World.real().clock, look_up).resolve(host, 10250))
 
 
 @pytest.mark.parametrize("host", ["203.0.113.9", "10.1.2.3", "192.168.0.7", "2001:db8::1", "fd00::1"])
 def test_addresses_of_other_machines_are_allowed_private_ones_too(host: str) -> None:
-    assert asyncio.run(AddressGuard(list, look_up).resolve(host, 10250)) == [host]
+    assert asyncio.run(AddressGuard(list, World.real().clock, look_up).resolve(host, 10250)) == [host]
 
 
 def test_every_address_of_a_name_is_checked() -> None:
@@ -120,3 +121,16 @@ async def test_a_name_that_nobody_has_is_told_as_such(api: Api) -> None:
     await api.merge(f"{NODES}/n/status", {"status": {"addresses": [{"type": "Hostname", "address": "x.test"}]}})
     answer = await api.get(f"{NODES}/n/proxy/")
     assert (answer.code, answer.message) == (400, "lookup x.test: no such host")
+
+
+@asking
+async def test_a_name_server_that_does_not_answer_is_not_waited_for_long(api: Api) -> None:
+    async def silent(host: str) -> Sequence[str]:
+        await asyncio.get_running_loop().create_future()
+        raise AssertionError
+
+    api.server.guard._lookup = silent
+    await api.post(NODES, {"metadata": {"name": "n"}})
+    await api.merge(f"{NODES}/n/status", {"status": {"addresses": [{"type": "Hostname", "address": "x.test"}]}})
+    answers = await asyncio.gather(*(api.get(f"{NODES}/n/proxy/") for _ in range(20)))
+    assert {answer.message for answer in answers} == {"lookup x.test: i/o timeout"}

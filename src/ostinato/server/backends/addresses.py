@@ -18,12 +18,16 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Final
 
+from ostinato.world import Clock
+
 Lookup = Callable[[str], Awaitable[Sequence[str]]]
 """The addresses that a name has now; an OSError if it has none."""
 
 Places = Callable[[], Iterable[tuple[str, int]]]
 """Addresses and ports."""
 
+_LOOKUP_PATIENCE: Final = 10.0  # seconds
+_MOST_LOOKUPS: Final = 4  # at once: a name server that does not answer must not take the threads of all others
 _BROADCAST: Final = IPv4Address("255.255.255.255")
 
 
@@ -41,10 +45,12 @@ async def look_up(host: str) -> list[str]:
 class AddressGuard:
     """Of one API server."""
 
-    def __init__(self, servers: Places, lookup: Lookup = look_up) -> None:
+    def __init__(self, servers: Places, clock: Clock, lookup: Lookup = look_up) -> None:
         """`servers`: where the cluster's API servers are reached, as its objects say."""
         self._servers = servers
+        self._clock = clock
         self._lookup = lookup
+        self._turns = asyncio.Semaphore(_MOST_LOOKUPS)
         self._ports: set[int] = set()
 
     def serve(self, port: int) -> None:
@@ -56,13 +62,20 @@ class AddressGuard:
 
         `local`: addresses of this machine alone (loopback) may be asked too, for what is known to be on it.
         """
+        found = [host] if _parsed(host) is not None else await self._found(host)
+        return [self.check(each, port, local=local) for each in found]
+
+    async def _found(self, host: str) -> Sequence[str]:
         try:
-            found = await self._lookup(host)
+            async with self._clock.timeout(_LOOKUP_PATIENCE), self._turns:
+                found = await self._lookup(host)
+        except TimeoutError:
+            raise AddressError(f"lookup {host}: i/o timeout") from None
         except (OSError, UnicodeError):
             found = []
         if not found:
             raise AddressError(f"lookup {host}: no such host")
-        return [self.check(each, port, local=local) for each in found]
+        return found
 
     def check(self, address: str, port: int, *, local: bool = False) -> str:
         """An address in its usual notation, to dial; `AddressError` if it must not be asked, or is a name."""
