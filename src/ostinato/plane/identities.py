@@ -58,11 +58,15 @@ _OTHERS: Final = {"scheduler": SCHEDULER, "services": PROXY, "service-proxy": PR
 _AGENT: Final = frozenset({"kubelet", "node-heartbeat", "node-sweep"})
 
 
+# What reads and writes Secrets of all namespaces, as the manager itself may.
+_MANAGERS_OWN: Final = frozenset({"legacy-serviceaccount-token-cleaner-controller", "serviceaccount-token-controller"})
+
+
 def of_runnable(name: str) -> str:
     """The user that a part of a plane is; "" for that of the manager. KeyError for what is no part."""
     if name in _OTHERS:
         return _OTHERS[name]
-    if name in _AGENT or name.startswith("static-pods-"):
+    if name in _AGENT or name in _MANAGERS_OWN or name.startswith("static-pods-"):
         return ""
     return f"{_ACCOUNT}{_ACCOUNTS[name]}"
 

@@ -13,7 +13,6 @@ from typing import Any, Final
 
 from ostinato.api.errors import Conflict, NotFound
 from ostinato.api.gvk import NamespacedName
-from ostinato.client import MergePatch
 from ostinato.controller import Context, Request, Result
 from ostinato.kinds.core_v1 import ConfigMap, Pod, Secret, ServiceAccount
 from ostinato.manager import Manager
@@ -73,8 +72,8 @@ class LegacyCleaner:
         meta = secret.metadata
         since = _date(meta.labels.get(INVALID_SINCE, ""))
         if since is None:
-            change = {"metadata": {"uid": meta.uid, "labels": {INVALID_SINCE: now.date().isoformat()}}}
-            await ctx.client.patch(Secret, NamespacedName(meta.namespace, meta.name), MergePatch(change))
+            meta.labels[INVALID_SINCE] = now.date().isoformat()
+            await ctx.client.update(secret)
         elif since < (now - _PERIOD).date():
             await ctx.client.delete(secret, resource_version=meta.resource_version or "", missing_ok=True)
 
