@@ -506,7 +506,7 @@ def test_an_idle_connection_is_closed_after_a_while() -> None:
     @play(echo)
     async def _(stage: Stage) -> None:
         connection, wire = stage.connect()
-        await stage.world.clock.sleep(80)
+        await stage.world.clock.sleep(30)
         connection.data_received(b"GET / HTTP/1.1\r\n" + HEAD)
         await stage.world.clock.sleep(80)
         assert not wire.closed

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from ostinato.api.errors import RequestEntityTooLarge, Timeout, Unknown
 from ostinato.server.http import websocket
+from ostinato.server.http.closed import CLOSED
 from ostinato.server.http.head import CONTINUE, LAST_CHUNK, chunk, first_lines, refusal
 from ostinato.server.http.parser import MOST_HEAD, Body, Head, Malformed, parse_head
 from ostinato.server.http.upgraded import Upgraded, switching
@@ -38,6 +39,7 @@ CLOSING_SECONDS = 600.0  # for the client of a WebSocket to read what is on its 
 
 _HEAD_END = b"\r\n\r\n"
 _WITHOUT_BODY = frozenset({204, 304})
+_UNAUTHENTICATED = "system:unauthenticated"
 _logger = logging.getLogger(__name__)
 
 
@@ -50,9 +52,10 @@ class Connection(asyncio.BufferedProtocol):
         self._queued = False  # what has come waits for its turn
         self._loop = asyncio.get_running_loop()
         self._clock = owner.core.world.clock
-        self._transport: asyncio.Transport = cast("asyncio.Transport", None)  # from connection_made on
+        self._transport: asyncio.Transport = CLOSED  # its own from connection_made to connection_lost
         self._peer: Peer | None = None  # whom the client's certificate names
-        self._remote = ""  # the client's address
+        self.address = ""  # the client's
+        self._stranger = True  # the client has not authenticated on this connection yet
         self._buffer = b""  # what has come and belongs to no request yet
         self._scanned = 0  # of the buffer, that holds no end of a head
         self._head: Head | None = None  # of the request under way
@@ -70,14 +73,14 @@ class Connection(asyncio.BufferedProtocol):
         self._lost = False
         self._ended_by_client = False  # the client has sent all that it will
         self._expired = False
-        self.deadline = self._clock.monotonic() + IDLE_SECONDS  # when `expire` is called
+        self.deadline = self._clock.monotonic() + HEAD_SECONDS  # when `expire` is called
 
     # What the transport calls
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
         self._peer = self._owner.peer_of(transport)
-        self._remote = str((transport.get_extra_info("peername") or ("",))[0])
+        self.address = str((transport.get_extra_info("peername") or ("",))[0])
         self._owner.opened(self)
 
     def get_buffer(self, sizehint: int) -> memoryview:
@@ -108,6 +111,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._lost = self._over = True
+        self._transport, self._upgraded = CLOSED, None
         self._owner.closed(self)
         if self._writable is not None and not self._writable.done():
             self._writable.set_result(None)
@@ -148,6 +152,13 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.close()
         elif self._streaming:
             self._task.cancel()
+
+    def leave(self) -> None:
+        """Make room for others: end now, or with the request under way."""
+        if self._task is None:
+            self._transport.abort()
+        else:
+            self._over = True
 
     def abort(self) -> None:
         self._transport.abort()
@@ -237,12 +248,14 @@ class Connection(asyncio.BufferedProtocol):
             request = Request(head.method, head.path, head.query, head.headers, body=buffer[start:end])
         if self._peer is not None:
             request.peer = self._peer.at(self._clock.wall())
-        request.remote = self._remote
+        request.remote = self.address
         request.repeated = head.repeated
         request.line = self._line
         answer = None if length or self._body is not None else self._core.at_once(request)
         if answer is not None:
             self._line = request.line
+            if self._stranger:
+                self._recognize(request, answer)
             if self._write_short(head, answer):
                 self._next()
                 return
@@ -303,6 +316,8 @@ class Connection(asyncio.BufferedProtocol):
         """Answer a request, to which there may be an answer already."""
         try:
             answer = answer or await self._core.handle(request)
+            if self._stranger:
+                self._recognize(request, answer)
             if isinstance(answer, Response):
                 if not self._write_short(head, answer):
                     await self._write(head, answer)
@@ -328,6 +343,13 @@ class Connection(asyncio.BufferedProtocol):
             self._line = request.line
             self._streaming = self._patient = False
             self._done()
+
+    def _recognize(self, request: Request, answer: Answer) -> None:
+        """A client that has authenticated may keep its connection."""
+        user = request.user
+        if answer.status < 400 if user is None else _UNAUTHENTICATED not in user.groups:
+            self._stranger = False
+            self._owner.recognized(self)
 
     def _done(self) -> None:
         """The request under way is answered: go on with the next, or end."""

@@ -10,6 +10,7 @@ from ostinato.server.flow.turns import Turns
 from ostinato.server.http.client_certificates import RequestingContext, peer_of
 from ostinato.server.http.connection import Connection
 from ostinato.server.http.head import clean, date_line
+from ostinato.server.http.listener import MOST_STRANGERS, Crowd, Listener
 from ostinato.server.request import Answer, Peer, Request, Response
 from ostinato.world import Timer, World
 
@@ -51,8 +52,9 @@ class HttpServer:
         self._ssl = context
         self._audit_prefix = core.world.ids.uid()[:24].encode()  # of every answer's id; a number follows
         self._answered = 0
-        self._listener: asyncio.Server | None = None
+        self._listener: Listener | None = None
         self._connections: set[Connection] = set()
+        self._strangers: Crowd[Connection] = Crowd(MOST_STRANGERS, Connection.leave)  # who have not authenticated
         self._sweeper: Timer | None = None
         self._emptied: asyncio.Event | None = None
 
@@ -63,21 +65,13 @@ class HttpServer:
 
     async def bind(self, host: str, port: int) -> None:
         """Take a port, on which nobody is heard before `listen`."""
-        self._listener = await asyncio.get_running_loop().create_server(
-            lambda: Connection(self),
-            host,
-            port,
-            ssl=self._ssl,
-            backlog=1024,
-            ssl_handshake_timeout=10.0 if self.encrypted else None,
-            ssl_shutdown_timeout=1.0 if self.encrypted else None,
-            start_serving=False,
-        )
-        self.port = self._listener.sockets[0].getsockname()[1]
+        listener = Listener(lambda: Connection(self), self._ssl, self.core.world.clock)
+        await listener.bind(host, port)
+        self._listener, self.port = listener, listener.port
 
     async def listen(self) -> None:
         assert self._listener is not None, "listens before it has a port"
-        await self._listener.start_serving()
+        self._listener.listen()
         self._sweep()
 
     async def stop(self) -> None:
@@ -101,9 +95,15 @@ class HttpServer:
 
     def opened(self, connection: Connection) -> None:
         self._connections.add(connection)
+        self._strangers.add(connection.address, connection)
+
+    def recognized(self, connection: Connection) -> None:
+        """Its client has authenticated."""
+        self._strangers.discard(connection.address, connection)
 
     def closed(self, connection: Connection) -> None:
         self._connections.discard(connection)
+        self._strangers.discard(connection.address, connection)
         if self._emptied is not None and not self._connections:
             self._emptied.set()
 

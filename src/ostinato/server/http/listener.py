@@ -1,0 +1,170 @@
+"""The listener: accepts connections, and bounds what strangers can hold of the server.
+
+- Connections are accepted here and not by the loop, so that a handshake counts from its first byte.
+- At most `MOST_HANDSHAKES` are under way, and at most `MOST_STRANGERS` connections are open of clients that have not
+  authenticated on them. When one more comes, the oldest of the address that has the most is closed: whoever opens many
+  loses their own, and a client that goes on to authenticate is out of reach within milliseconds.
+- A handshake that takes longer than `HANDSHAKE_SECONDS` is ended.
+- Without descriptors to accept with, the listener pauses for a second instead of spinning.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import logging
+import socket
+import ssl
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+from ostinato.world import Clock, Timer
+
+MOST_HANDSHAKES = 256  # about 50 kB each
+MOST_STRANGERS = 1024
+HANDSHAKE_SECONDS = 10.0
+SHUTDOWN_SECONDS = 1.0  # for the client to end TLS in order
+PAUSE_SECONDS = 1.0
+BACKLOG = 1024
+
+_ACCEPTED_AT_ONCE = 64  # before others get a turn
+_EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+_logger = logging.getLogger(__name__)
+T = TypeVar("T")
+
+
+class Crowd(Generic[T]):
+    """A bounded number of things, each of an address; one too many costs the largest address its oldest."""
+
+    def __init__(self, most: int, drop: Callable[[T], None]) -> None:
+        self._most = most
+        self._drop = drop
+        self._count = 0
+        self._of: dict[str, dict[T, None]] = {}  # by address, oldest first
+
+    def __len__(self) -> int:
+        return self._count
+
+    def add(self, address: str, one: T) -> None:
+        self._of.setdefault(address, {})[one] = None
+        self._count += 1
+        if self._count > self._most:
+            largest = max(self._of, key=lambda each: len(self._of[each]))
+            oldest = next(iter(self._of[largest]))
+            self.discard(largest, oldest)
+            self._drop(oldest)
+
+    def discard(self, address: str, one: T) -> None:
+        """It is over, or does not count any more."""
+        found = self._of.get(address)
+        if found is None or one not in found:
+            return
+        del found[one]
+        self._count -= 1
+        if not found:
+            del self._of[address]
+
+
+class Listener:
+    """Sockets that listen. `make` gives the protocol of a connection."""
+
+    def __init__(self, make: Callable[[], asyncio.BaseProtocol], context: ssl.SSLContext | None, clock: Clock) -> None:
+        self._make = make
+        self._context = context
+        self._clock = clock
+        self._loop = asyncio.get_running_loop()
+        self._sockets: list[socket.socket] = []
+        self._accepted: set[asyncio.Task[None]] = set()  # connections whose handshake is under way
+        self._handshakes: Crowd[asyncio.Task[None]] = Crowd(MOST_HANDSHAKES, _cancel)
+        self._pause: Timer | None = None
+
+    @property
+    def port(self) -> int:
+        port: int = self._sockets[0].getsockname()[1]
+        return port
+
+    async def bind(self, host: str, port: int) -> None:
+        """Take a port at each address of a host; OSError if that cannot be. Port 0 is any that is free."""
+        flags, kind = socket.AI_PASSIVE, socket.SOCK_STREAM
+        found = await self._loop.getaddrinfo(host or None, port, type=kind, flags=flags)
+        try:
+            for family, kind, protocol, _, address in dict.fromkeys(found):
+                one = socket.socket(family, kind, protocol)
+                self._sockets.append(one)
+                one.settimeout(0)
+                one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                if family == socket.AF_INET6:
+                    one.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+                one.bind((address[0], port or (self.port if len(self._sockets) > 1 else 0), *address[2:]))
+        except OSError:
+            self.close()
+            raise
+
+    def listen(self) -> None:
+        for each in self._sockets:
+            each.listen(BACKLOG)
+        self._resume()
+
+    def close(self) -> None:
+        """Accept no more; end the handshakes that are under way."""
+        if self._pause is not None:
+            self._pause.cancel()
+        for each in self._sockets:
+            if each.fileno() >= 0:
+                self._loop.remove_reader(each.fileno())
+                each.close()
+        for task in self._accepted:
+            task.cancel()
+
+    def _resume(self) -> None:
+        self._pause = None
+        for each in self._sockets:
+            self._loop.add_reader(each.fileno(), self._accept, each)
+
+    def _accept(self, listening: socket.socket) -> None:
+        for _ in range(_ACCEPTED_AT_ONCE):
+            try:
+                accepted, address = listening.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError as error:
+                if error.errno not in _EXHAUSTED:
+                    raise
+                _logger.error("cannot accept connections error=%s retry=%gs", error.strerror, PAUSE_SECONDS)
+                for each in self._sockets:
+                    self._loop.remove_reader(each.fileno())
+                self._pause = self._clock.timer(PAUSE_SECONDS, self._resume)
+                return
+            accepted.settimeout(0)
+            task = self._loop.create_task(self._begin(accepted), name="handshake")
+            self._accepted.add(task)
+            self._handshakes.add(address[0], task)
+            task.add_done_callback(lambda done, at=address[0]: self._begun(at, done))  # type: ignore[misc]
+
+    async def _begin(self, accepted: socket.socket) -> None:
+        """A connection is its protocol's once it is secure. One that never is ends without a word."""
+        try:
+            with contextlib.suppress(OSError, TimeoutError):  # SSLError is one
+                await self._loop.connect_accepted_socket(
+                    self._make,
+                    accepted,
+                    ssl=self._context,
+                    ssl_handshake_timeout=HANDSHAKE_SECONDS if self._context is not None else None,
+                    ssl_shutdown_timeout=SHUTDOWN_SECONDS if self._context is not None else None,
+                )
+                return
+        except asyncio.CancelledError:
+            accepted.close()
+            raise
+        accepted.close()
+
+    def _begun(self, address: str, task: asyncio.Task[None]) -> None:
+        self._accepted.discard(task)
+        self._handshakes.discard(address, task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            _logger.error("connection failed error=%s", error, exc_info=error)
+
+
+def _cancel(task: asyncio.Task[None]) -> None:
+    task.cancel()
