@@ -88,10 +88,10 @@ class Server:
         self.authorizer = self._authorization.authorizer
         self._impersonation = Impersonation(self.authorizer)
         self.health = Health(self._store_fault)
-        self.metrics = Metrics()
+        self.auditor = _auditor(audit, world, self.webhooks)
+        self.metrics = Metrics(None if self.auditor is None else self.auditor.counters.lines)
         self.publisher = Publisher(self.registry, self.health, self.metrics, Issuer(self.authentication), world.clock)
         self.admission = Admission(plugins(Materials(world, self.registry, self.authorizer, self.webhooks, admission)))
-        self.auditor = _auditor(audit, world, self.webhooks)
         self.nodes = Nodes()
         pod_handlers.install(self.registry, self.nodes, self.authorizer)
         self.guard = AddressGuard(lambda: api_servers(self.registry), world.clock)

@@ -16,6 +16,7 @@ import msgspec
 from ostinato.api.errors import InternalError
 from ostinato.server.audit import policy
 from ostinato.server.audit.backends import Call, Delivery, LogBackend, WebhookBackend
+from ostinato.server.audit.counters import AuditCounters
 from ostinato.server.audit.event import event_of, user_info
 from ostinato.server.audit.masking import is_sensitive
 from ostinato.server.audit.record import AuditRecord
@@ -36,20 +37,23 @@ _CLOSED_EARLY: Final = {"status": "Success", "message": "Connection closed early
 
 
 class Auditor:
-    """PolicyError or OSError if the policy or the log cannot be used."""
+    """PolicyError or StateError if the policy or the log cannot be used."""
 
     def __init__(self, settings: AuditSettings, world: World, call: Call) -> None:
         assert settings.policy_file is not None
         self._world = world
         self._policy = policy.load(settings.policy_file)
+        self.counters = AuditCounters()
         self._deliveries: list[Delivery] = []
         if settings.log is not None:
             log = settings.log
-            self._deliveries.append(Delivery(LogBackend(log, world), log.mode, log.batching, world.clock))
+            self._deliveries.append(
+                Delivery(LogBackend(log, world), log.mode, log.batching, world.clock, self.counters)
+            )
         if settings.webhook is not None:
             hook = settings.webhook
             backend = WebhookBackend(hook, world, call)
-            self._deliveries.append(Delivery(backend, hook.mode, hook.batching, world.clock))
+            self._deliveries.append(Delivery(backend, hook.mode, hook.batching, world.clock, self.counters))
 
     async def received(self, request: Request, user: User, asked: Asked, route: Route | None) -> None:
         """Begin the record of a request; InternalError if it must be written and cannot be."""
@@ -57,6 +61,7 @@ class Auditor:
         if record is None:
             return
         if not await self._write(record, "RequestReceived", None, None):
+            self.counters.rejected += 1
             raise InternalError.of("failed to store audit event")
         request.audit = record
 
@@ -123,6 +128,7 @@ class Auditor:
         if stage in record.verdict.omitted_stages:
             return True
         at = record.received if stage == "RequestReceived" else self._now()
+        self.counters.events += 1
         event = event_of(record, stage, at, status, response)
         written = [await delivery.process(event) for delivery in self._deliveries]
         return all(written)
@@ -132,6 +138,7 @@ class Auditor:
 
     def _begin(self, request: Request, user: User | None, asked: Asked, route: Route | None) -> AuditRecord | None:
         verdict = self._policy.verdict(user, asked)
+        self.counters.levels[verdict.level] += 1
         if not verdict.level:
             return None
         query = f"?{request.query_string}" if request.query_string else ""

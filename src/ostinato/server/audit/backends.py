@@ -16,9 +16,11 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
+from ostinato.server.audit.counters import AuditCounters
 from ostinato.server.audit.event import Event, encoded, legacy_line
 from ostinato.server.audit.log_file import LogFile, StandardOutput
 from ostinato.server.audit.settings import Batching, LogSettings, Mode, Truncation, WebhookSettings
+from ostinato.server.state import StateError
 from ostinato.server.webhooks.target import CallError, Target
 from ostinato.world import Clock, World
 
@@ -60,10 +62,15 @@ class LogBackend:
     name = "log"
 
     def __init__(self, settings: LogSettings, world: World) -> None:
-        """OSError if the file cannot be opened."""
+        """StateError if the file cannot be opened."""
         self._settings = settings
         self._executor = world.executor
-        self._file = StandardOutput() if settings.path == "-" else LogFile(settings, world.clock)
+        try:
+            self._file = StandardOutput() if settings.path == "-" else LogFile(settings, world.clock)
+        except OSError as error:
+            why = (error.strerror or str(error)).lower()
+            told = f"cannot write the audit log {settings.path}: {why}"
+            raise StateError(f"{told}: give another path, or create its directory") from None
 
     async def send(self, events: Sequence[Event]) -> None:
         await self._executor.run(self._write, events)
@@ -132,11 +139,12 @@ def _batches(texts: list[bytes], truncation: Truncation | None) -> list[list[byt
 class Delivery:
     """A backend in a mode: `process` events, then `close` it."""
 
-    def __init__(self, backend: Backend, mode: Mode, batching: Batching, clock: Clock) -> None:
+    def __init__(self, backend: Backend, mode: Mode, batching: Batching, clock: Clock, counters: AuditCounters) -> None:
         self._backend = backend
         self._mode = mode
         self._batching = batching
         self._clock = clock
+        self._counters = counters
         self._waiting: deque[tuple[Event, asyncio.Future[bool] | None]] = deque()
         self._more = asyncio.Event()  # something waits, or the end has come
         self._task: asyncio.Task[None] | None = None
@@ -149,6 +157,7 @@ class Delivery:
     async def process(self, event: Event) -> bool:
         """Take an event; whether it may be relied on. Only `blocking-strict` says no."""
         if self._closed:
+            self._counters.errors[self._backend.name] += 1
             _logger.error("audit event after the end; lost backend=%s", self._backend.name)
             return self._mode != "blocking-strict"
         if self._task is None:
@@ -176,6 +185,7 @@ class Delivery:
 
     def _drop(self) -> None:
         self._dropped += 1
+        self._counters.errors[self._backend.name] += 1
         now = self._clock.monotonic()
         if now >= self._remind_at:
             self._remind_at = now + _REMINDER
@@ -219,6 +229,7 @@ class Delivery:
             await self._backend.send(events)
         except Exception as error:  # noqa: BLE001 - whatever it is, the next events are tried
             name = self._backend.name
+            self._counters.errors[name] += len(events)
             _logger.error("audit backend failed; events lost backend=%s events=%d error=%s", name, len(events), error)
             return False
         return True

@@ -7,7 +7,7 @@ becomes a label, never what a client made up: the number of series is bounded by
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from ostinato.server.resources.resource import Resource
 from ostinato.server.route import Route
@@ -45,7 +45,9 @@ class _Series:
 class Metrics:
     """The counters of one server."""
 
-    def __init__(self) -> None:
+    def __init__(self, more: Callable[[], Iterator[str]] | None = None) -> None:
+        """`more`: lines of what else is counted."""
+        self._more = more
         self._requests: dict[_What, _Series] = {}
         self._inflight = {"mutating": 0, "readOnly": 0}
 
@@ -88,6 +90,8 @@ class Metrics:
         for what, series in self._requests.items():
             yield from _histogram(name, _labels(what), series)
         yield from _stored(resources)
+        if self._more is not None:
+            yield from self._more()
         yield from _head("kubernetes_build_info", "gauge", "The version that is served.")
         yield f'kubernetes_build_info{{git_version="{version}"}} 1'
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from ostinato.server.audit.backends import Delivery, WebhookBackend
+from ostinato.server.audit.counters import AuditCounters
 from ostinato.server.audit.event import Event
 from ostinato.server.audit.settings import Batching, Truncation, WebhookSettings
 from ostinato.server.webhooks.client import HttpRefusal
@@ -65,7 +66,7 @@ def _run(test: Callable[[Simulation], Coroutine[Any, Any, None]]) -> None:
 def test_a_batch_is_sent_when_it_is_full_or_old() -> None:
     async def test(world: Simulation) -> None:
         kept = Kept()
-        delivery = Delivery(kept, "batch", Batching(max_size=2, max_wait=30.0), world.clock)
+        delivery = Delivery(kept, "batch", Batching(max_size=2, max_wait=30.0), world.clock, AuditCounters())
         for number in range(3):
             assert await delivery.process(_event(number))
         await world.clock.sleep(1)
@@ -80,7 +81,7 @@ def test_a_batch_is_sent_when_it_is_full_or_old() -> None:
 def test_batches_are_throttled() -> None:
     async def test(world: Simulation) -> None:
         kept = Kept()
-        delivery = Delivery(kept, "batch", Batching(max_size=1, qps=1.0, burst=2), world.clock)
+        delivery = Delivery(kept, "batch", Batching(max_size=1, qps=1.0, burst=2), world.clock, AuditCounters())
         for number in range(5):
             await delivery.process(_event(number))
         await world.clock.sleep(0.5)
@@ -95,11 +96,13 @@ def test_batches_are_throttled() -> None:
 
 def test_a_full_buffer_drops_events_and_says_so(caplog: pytest.LogCaptureFixture) -> None:
     async def test(world: Simulation) -> None:
-        kept = Kept()
-        delivery = Delivery(kept, "batch", Batching(buffer_size=3, max_size=10, max_wait=30.0), world.clock)
+        kept, counters = Kept(), AuditCounters()
+        batching = Batching(buffer_size=3, max_size=10, max_wait=30.0)
+        delivery = Delivery(kept, "batch", batching, world.clock, counters)
         assert [await delivery.process(_event(number)) for number in range(5)] == [True] * 5
         await delivery.close()
         assert kept.batches == [["0", "1", "2"]]
+        assert counters.errors["kept"] == 2
 
     with caplog.at_level(logging.ERROR):
         _run(test)
@@ -109,7 +112,7 @@ def test_a_full_buffer_drops_events_and_says_so(caplog: pytest.LogCaptureFixture
 def test_requests_that_wait_together_are_written_together() -> None:
     async def test(world: Simulation) -> None:
         kept = Kept()
-        delivery = Delivery(kept, "blocking", Batching(), world.clock)
+        delivery = Delivery(kept, "blocking", Batching(), world.clock, AuditCounters())
         assert all(await asyncio.gather(*(delivery.process(_event(number)) for number in range(10))))
         assert sum(map(len, kept.batches)) == 10
         assert len(kept.batches) < 10
@@ -121,7 +124,7 @@ def test_requests_that_wait_together_are_written_together() -> None:
 def test_a_writer_that_ends_is_reported_and_started_anew(caplog: pytest.LogCaptureFixture) -> None:
     async def test(world: Simulation) -> None:
         kept = Kept()
-        delivery = Delivery(kept, "batch", Batching(), world.clock)
+        delivery = Delivery(kept, "batch", Batching(), world.clock, AuditCounters())
         kept.fails = RuntimeError("unexpected")
         await delivery.process(_event(1))
         await world.clock.sleep(1)
@@ -202,7 +205,7 @@ def test_events_that_are_too_large_lose_their_objects_or_are_dropped(caplog: pyt
 
 def test_an_event_after_the_end_is_reported_and_nobody_waits_for_it(caplog: pytest.LogCaptureFixture) -> None:
     async def test(world: Simulation) -> None:
-        delivery = Delivery(Kept(), "blocking-strict", Batching(), world.clock)
+        delivery = Delivery(Kept(), "blocking-strict", Batching(), world.clock, AuditCounters())
         assert await delivery.process(_event(1))
         await delivery.close()
         assert not await delivery.process(_event(2))

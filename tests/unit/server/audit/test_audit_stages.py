@@ -12,7 +12,8 @@ import pytest
 from tests.unit.server.audit.auditing import Scene, audited
 
 from ostinato.server.audit import log_file
-from ostinato.server.request import Request, Stream
+from ostinato.server.request import Request, Response, Stream
+from ostinato.server.state import StateError
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 
@@ -151,3 +152,25 @@ def test_a_full_disk_refuses_requests_in_mode_blocking_strict(
         audited(tmp_path, test, mode=mode)
     assert "audit backend failed; events lost" in caplog.text
     assert "No space left" in caplog.text
+
+
+def test_events_are_counted(tmp_path: Path) -> None:
+    lines: list[str] = []
+
+    async def test(scene: Scene) -> None:
+        await scene.get(MAPS)
+        answer = await scene.server.handle(Request("GET", "/metrics", "", {"authorization": "Bearer admin"}))
+        assert isinstance(answer, Response)
+        lines.extend(answer.body.decode().splitlines())
+
+    audited(tmp_path, test)
+    assert "apiserver_audit_event_total 3" in lines
+    assert 'apiserver_audit_level_total{level="RequestResponse"} 2' in lines
+    assert "apiserver_audit_requests_rejected_total 0" in lines
+
+
+def test_a_log_that_cannot_be_written_is_refused_at_the_start(tmp_path: Path) -> None:
+    async def test(scene: Scene) -> None: ...
+
+    with pytest.raises(StateError, match=r"cannot write the audit log .*: is a directory"):
+        audited(tmp_path, test, path=str(tmp_path))
