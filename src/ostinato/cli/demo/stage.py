@@ -64,7 +64,8 @@ def web(replicas: int, image: str) -> Deployment:
     """What is applied: containers of nothing but a shell."""
     variables = [EnvVar(name="IMAGE", value=image), EnvVar(name="PLAY", value=str(os.getpid()))]
     container = Container(name="main", image=image, command=["sh", "-c", _SCRIPT], env=variables)
-    pod = PodSpec(containers=[container], termination_grace_period_seconds=2)
+    # The machine's process ids, for the play kills one of them, and containers look after the play's.
+    pod = PodSpec(containers=[container], termination_grace_period_seconds=2, host_pid=True)
     return Deployment(
         metadata=ObjectMeta(name=WEB),
         spec=DeploymentSpec(

@@ -17,7 +17,7 @@ import pytest
 from ostinato.api.meta import ObjectMeta
 from ostinato.api.quantity import Quantity
 from ostinato.kinds.core_v1 import Container, Pod, PodSpec, ResourceRequirements
-from ostinato.plane.node.runtimes import ExecError, Launch, Mount, StartError
+from ostinato.plane.node.runtimes import ExecError, Launch, Mount, ProcessOptions, StartError
 from ostinato.plane.node.runtimes.process import ProcessRuntime, isolation, limits, runtime
 from ostinato.plane.node.runtimes.process.container import MARK, ProcessContainer
 from ostinato.world import World
@@ -34,7 +34,8 @@ class Bench:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.world = World.real()
-        self.runtime = ProcessRuntime(self.world, directory / "node", "192.0.2.7")
+        options = ProcessOptions(insecure=not ISOLATED)  # as root without namespaces, nothing would run
+        self.runtime = ProcessRuntime(self.world, directory / "node", "192.0.2.7", options)
         self.changed = asyncio.Event()
         self.runtime.listen(lambda _: self.changed.set())
 
@@ -440,5 +441,24 @@ def test_usage_is_that_of_all_processes_of_a_container(tmp_path: Path) -> None:
                 seen = usage.cpu
                 await bench.world.clock.sleep(0.02)
         assert usage.memory > 0
+
+    with_bench(tmp_path, play)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="who is not root runs containers as itself")
+def test_as_root_without_namespaces_nothing_runs_unless_the_node_is_insecure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(isolation, "obstacle", lambda: "the node lacks the capability SYS_ADMIN")
+
+    async def play(bench: Bench) -> None:
+        secure = ProcessRuntime(bench.world, bench.directory / "secure", "192.0.2.7")
+        with pytest.raises(StartError, match=r"lacks the capability SYS_ADMIN; .* --insecure-processes") as caught:
+            await secure.start(bench.launch("true"))
+        assert caught.value.reason == "CreateContainerError"
+        bench.runtime = ProcessRuntime(bench.world, bench.directory / "node", "", ProcessOptions(insecure=True))
+        container = await bench.start("sh", "-c", "pwd")
+        assert await bench.end_of(container) == 0
+        assert bench.log()[0].endswith("/pods/u1/containers/c/work")
 
     with_bench(tmp_path, play)

@@ -163,9 +163,16 @@ class ProcessRuntime:
                 home = await self._sandbox(pod, users)
         if spec.share_process_namespace and home is not None:
             processes = str(home)
-        elif processes == "own" and targets.get(container.name):
-            processes = str(self._running(pod, targets[container.name] or "").directory)
+        elif processes == "own" and (target := targets.get(container.name)):
+            processes = str(self._target(pod, target))
         return Sharing(processes=processes, pod=None if home is None else str(home), users=users)
+
+    def _target(self, pod: Pod, name: str) -> Path:
+        """The directory of the container whose processes an ephemeral one is to see."""
+        try:
+            return self._running(pod, name).directory
+        except ExecError as error:
+            raise StartError("CreateContainerError", f"targetContainerName: {error}") from None
 
     async def _sandbox(self, pod: Pod, users: int | None) -> Path:
         """The directory of the Pod's sandbox, which runs."""

@@ -10,6 +10,7 @@ Whoever started the launcher may end; the launcher ends with it, and keepers sta
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import socket
@@ -28,6 +29,8 @@ def main() -> None:
         kernel.run_read_only([sys.executable, "-I", "-S", sys.argv[0], _AGAIN])
     os.umask(0o077)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # keepers are on their own
+    gc.disable()
+    gc.freeze()  # what keepers share with this process stays shared
     agent = socket.socket(fileno=0)
     lines = agent.makefile("rb")
     while line := lines.readline():
