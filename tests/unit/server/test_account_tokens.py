@@ -58,6 +58,16 @@ async def test_a_token_that_was_changed_or_is_for_others_is_nobodys(api: Api) ->
 
 
 @asking
+async def test_a_jwt_with_an_extra_equals_sign_is_refused(api: Api) -> None:
+    await api.post(ACCOUNTS, {"metadata": {"name": "robot"}})
+    text = (await token(api)).body["status"]["token"]
+    for changed in (f"{text}=", f"{text}==", text.replace(".", "=.", 1), text.replace(".", "=.", 2)):
+        assert await why(api, changed) == "invalid bearer token"
+        me = await api.post("/apis/authentication.k8s.io/v1/selfsubjectreviews", {}, authorization=f"Bearer {changed}")
+        assert me.code == 401
+
+
+@asking
 async def test_a_token_ends_with_its_time(api: Api) -> None:
     await api.post(ACCOUNTS, {"metadata": {"name": "robot"}})
     text = (await token(api, expirationSeconds=600)).body["status"]["token"]

@@ -110,6 +110,7 @@ class SigningKey:
 
     def sign(self, claims: bytes) -> str:
         """A token with these claims."""
+        from cryptography.exceptions import UnsupportedAlgorithm  # noqa: PLC0415
         from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa, utils  # noqa: PLC0415
 
         algorithm = self.public.algorithm
@@ -119,7 +120,11 @@ class SigningKey:
             signature = self._key.sign(signed, padding.PKCS1v15(), _hash(algorithm))
         else:
             size = _CURVES[self._key.curve.name][2]
-            numbers = utils.decode_dss_signature(self._key.sign(signed, ec.ECDSA(_hash(algorithm))))
+            try:  # RFC 6979: the same token for the same claims, which simulations rely on
+                made = self._key.sign(signed, ec.ECDSA(_hash(algorithm), deterministic_signing=True))
+            except UnsupportedAlgorithm:  # OpenSSL before 3.2
+                made = self._key.sign(signed, ec.ECDSA(_hash(algorithm)))
+            numbers = utils.decode_dss_signature(made)
             signature = b"".join(number.to_bytes(size, "big") for number in numbers)
         return (signed + b"." + jwt.encode(signature)).decode()
 

@@ -89,6 +89,10 @@ class KeySet:
                 self.fault = str(error)
                 _logger.warning("cannot initialize issuer; trying again issuer=%s error=%s", self._issuer, error)
                 await self._clock.sleep(_PAUSE)
+            except Exception as error:  # the next attempt may succeed; this task must not end silently
+                self.fault = f"oidc: authenticator for issuer {quote(self._issuer)}: {type(error).__name__}"
+                _logger.exception("cannot initialize issuer; trying again issuer=%s", self._issuer)
+                await self._clock.sleep(_PAUSE)
         try:
             await self._refreshed()
         except KeysUnavailable as error:
