@@ -107,14 +107,23 @@ def test_a_request_goes_on_with_its_body_and_without_credentials() -> None:
 
 @pytest.mark.parametrize(
     ("location", "shown"),
-    [("/there", "/x/proxy/there"), ("there", "there"), ("http://else/where", "http://else/where")],
+    [
+        ("/there", "/x/proxy/there"),
+        ("/there/?a=b#c", "/x/proxy/there/?a=b#c"),
+        ("there", "there"),
+        ("http://else/where", "http://else/where"),
+        ("//else/where", "//else/where"),
+        ("http://me/there", "http://me/x/proxy/there"),  # the host that the client asked
+        ("/x/proxy/there", "/x/proxy/there"),  # a backend that knows where it is reached
+    ],
 )
 def test_a_redirection_leads_through_the_server_again(location: str, shown: str) -> None:
     def answer(request: bytes) -> bytes:
         return f"HTTP/1.1 302 Found\r\nLocation: {location}\r\nContent-Length: 0\r\n\r\n".encode()
 
     async def test(place: Backend) -> None:
-        told = await forward(Request("GET", "/x/proxy/here"), place, "/here", World.real().clock)
+        request = Request("GET", "/x/proxy/here", headers={"host": "me"})
+        told = await forward(request, place, "/here", World.real().clock)
         assert await _body(told) == b""
         assert dict(told.headers)["Location"] == shown
 

@@ -136,9 +136,9 @@ def _answer(request: Request, head: Head, stream: ByteStream, backend: Backend, 
     kind = head.headers.get("content-type", "")
     headers = back(head)
     if "location" in head.headers:
-        before = request.path.removesuffix(path)
         headers = [
-            (name, _through(value, backend, before) if name.lower() == "location" else value) for name, value in headers
+            (name, _through(value, backend, request, path) if name.lower() == "location" else value)
+            for name, value in headers
         ]
     if head.status in _BODILESS or request.method == "HEAD":
         stream.close()
@@ -146,15 +146,18 @@ def _answer(request: Request, head: Head, stream: ByteStream, backend: Backend, 
     return Stream(head.status, _body(stream, head), kind, headers, patient=True, length=head.length)
 
 
-def _through(location: str, backend: Backend, before: str) -> str:
+def _through(location: str, backend: Backend, request: Request, path: str) -> str:
     """Where a redirection leads, for the client: on the same host, through this server again."""
     try:
-        _, host, path, query, fragment = urlsplit(location)
+        scheme, host, target, query, fragment = urlsplit(location)
     except ValueError as error:
         raise InternalError.of(f"error trying to parse Location header: parse {quote(location)}: {error}") from None
-    if host not in ("", _joined(backend.host, backend.port)) or not path.startswith("/"):
+    asked, before = request.headers.get("host", ""), request.path.removesuffix(path)
+    if host not in ("", asked, _joined(backend.host, backend.port)) or not target.startswith("/"):
         return location
-    return urlunsplit(("", "", before + path, query, fragment))
+    if host != asked or not host:
+        scheme, host = "", ""
+    return urlunsplit((scheme, host, target if target.startswith(before) else before + target, query, fragment))
 
 
 def _fields(request: Request, backend: Backend, identity: IdentityHeaders, upgrade: str) -> list[tuple[str, str]]:
