@@ -49,6 +49,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_controllers(commands.add_parser("controllers", help="run the plane's controllers", description=_CONTROLLERS))
     _add_scheduler(commands.add_parser("scheduler", help="run the plane's scheduler", description=_SCHEDULER))
     _add_node(commands.add_parser("node", help="join this machine to a cluster as a node", description=_NODE))
+    _add_token(commands.add_parser("token", help="create tokens with which nodes join", description=_TOKENS))
     return parser
 
 
@@ -385,6 +386,15 @@ def _add_node(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(command=_node, prog=parser.prog)
     parser.add_argument("--kubeconfig", metavar="FILE", help="which cluster (default: as kubectl finds it)")
     parser.add_argument("--context", metavar="NAME", help="which context of the kubeconfig (default: its current one)")
+    parser.add_argument("--server", metavar="URL", default="", help="which cluster, to join by a bootstrap token")
+    parser.add_argument("--token", metavar="TOKEN", default="", help="the bootstrap token; see `ostinato token create`")
+    parser.add_argument(
+        "--ca-cert-hash",
+        metavar="sha256:HEX",
+        action="append",
+        default=[],
+        help="of the public key of the cluster's certificate authority, by which the cluster is known",
+    )
     parser.add_argument("--name", default="", help="of the node (default: that of this machine)")
     parser.add_argument(
         "--runtime", metavar="NAME", default="process", help="process or containerd (default: %(default)s)"
@@ -407,4 +417,30 @@ def _node(options: argparse.Namespace) -> int:
     from ostinato.cli import node as command  # noqa: PLC0415
 
     command.node(options)
+    return 0
+
+
+# ostinato token
+
+_TOKENS = """Create a bootstrap token, with which a machine joins the cluster as a node (`ostinato node --token`)."""
+
+
+def _add_token(parser: argparse.ArgumentParser) -> None:
+    actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
+    create = actions.add_parser("create", help="create a token and print it")
+    create.set_defaults(command=_token, prog=create.prog)
+    create.add_argument("--kubeconfig", metavar="FILE", help="which cluster (default: as kubectl finds it)")
+    create.add_argument("--context", metavar="NAME", help="which context of the kubeconfig (default: its current one)")
+    create.add_argument(
+        "--ttl", metavar="DURATION", default="24h", help="how long it is valid; 0 is for ever (default: %(default)s)"
+    )
+    create.add_argument(
+        "--print-join-command", action="store_true", help="print the command that joins, in place of the token"
+    )
+
+
+def _token(options: argparse.Namespace) -> int:
+    from ostinato.cli import token as command  # noqa: PLC0415
+
+    command.create(options)
     return 0

@@ -34,6 +34,7 @@ _ACCOUNTS: Final = {
     "garbage-collector-controller": "generic-garbage-collector",
     "horizontal-pod-autoscaler": "horizontal-pod-autoscaler",
     "job-controller": "job-controller",
+    "legacy-serviceaccount-token-cleaner-controller": "legacy-service-account-token-cleaner",
     "namespace-controller": "namespace-controller",
     "node-controller": "node-controller",
     "persistentvolume-controller": "persistent-volume-binder",
@@ -56,17 +57,14 @@ _ACCOUNTS: Final = {
 _OTHERS: Final = {"scheduler": SCHEDULER, "services": PROXY, "service-proxy": PROXY}
 # What is not asked for itself: the agent of nodes asks in the name of each of them.
 _AGENT: Final = frozenset({"kubelet", "node-heartbeat", "node-sweep"})
-
-
-# What reads and writes Secrets of all namespaces, as the manager itself may.
-_MANAGERS_OWN: Final = frozenset({"legacy-serviceaccount-token-cleaner-controller", "serviceaccount-token-controller"})
+_OF_MANAGER: Final = frozenset({"serviceaccount-token-controller"})  # as in kube-controller-manager
 
 
 def of_runnable(name: str) -> str:
     """The user that a part of a plane is; "" for that of the manager. KeyError for what is no part."""
     if name in _OTHERS:
         return _OTHERS[name]
-    if name in _AGENT or name in _MANAGERS_OWN or name.startswith("static-pods-"):
+    if name in _AGENT or name in _OF_MANAGER or name.startswith("static-pods-"):
         return ""
     return f"{_ACCOUNT}{_ACCOUNTS[name]}"
 

@@ -22,7 +22,7 @@ import msgspec
 from ostinato.client.client import Client
 from ostinato.client.transport.protocol import Transport
 from ostinato.manager import Manager, Purpose
-from ostinato.plane import identities, roles, scheduler, services
+from ostinato.plane import identities, joining, roles, scheduler, services
 from ostinato.plane.controllers import CONTROLLERS, FIELD_MANAGER, Options, add_controllers, unheard
 from ostinato.plane.node import fleet
 from ostinato.plane.node.runtimes import ProcessOptions, hiding
@@ -118,6 +118,7 @@ class Plane:
         """Give the parts the rights that they need beyond those which every cluster gives them."""
         client = Client(self.connect(Purpose()), world=self._world, field_manager=FIELD_MANAGER)
         await roles.ensure(client)
+        await joining.ensure(client, self.url, (self._settings.server.state / "ca.crt").read_bytes())
         await client.close()
 
     async def failed(self) -> None:

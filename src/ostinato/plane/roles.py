@@ -38,6 +38,7 @@ RULES: Final[dict[str, list[PolicyRule]]] = {
             resource_names=["kubernetes.io/kubelet-serving"],
             verbs=["approve"],
         ),
+        PolicyRule(api_groups=[""], resources=["nodes"], verbs=["get"]),
     ],
     "cronjob-controller": [_patch("batch", "cronjobs/status")],
     "daemon-set-controller": [_patch("apps", "daemonsets/status")],
@@ -51,6 +52,11 @@ RULES: Final[dict[str, list[PolicyRule]]] = {
     "endpointslicemirroring-controller": [_patch("discovery.k8s.io", "endpointslices")],
     "horizontal-pod-autoscaler": [_patch("autoscaling", "horizontalpodautoscalers/status"), _patch("*", "*/scale")],
     "job-controller": [_patch("batch", "jobs/status")],
+    # Read from the server before a Secret is deleted, where Kubernetes reads from the caches that controllers share.
+    "legacy-service-account-token-cleaner": [
+        PolicyRule(api_groups=[""], resources=["secrets", "serviceaccounts"], verbs=["get"]),
+        PolicyRule(api_groups=[""], resources=["pods"], verbs=["list"]),
+    ],
     "persistent-volume-binder": [
         _patch("", "persistentvolumes", "persistentvolumes/status"),
         _patch("", "persistentvolumeclaims", "persistentvolumeclaims/status"),

@@ -60,6 +60,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     authentication: AuthenticationSettings = AuthenticationSettings()
     authorization: AuthorizationSettings = AuthorizationSettings()
     admission: AdmissionSettings = AdmissionSettings()
+    verifies_nodes: bool = True  # that agents show a serving certificate of the cluster's authority
     audit: AuditSettings = AuditSettings()
 
 
@@ -86,7 +87,9 @@ class Standalone:
             authority = Authority(self._world, settings.state)
             context = _context(authority, self._hosts, settings.authentication)
             self.core = self._server()
-            self.core.nodes.remote = _remote_nodes(self._world, authority, self.core.guard)
+            self.core.nodes.remote = _remote_nodes(
+                self._world, authority, self.core.guard, verifies=settings.verifies_nodes
+            )
             self._http = HttpServer(self.core, context, self.core.turns, audited=self.core.auditor is not None)
             await self._http.bind(settings.host, settings.port)
             host = "127.0.0.1" if settings.host in _ANY else settings.host
@@ -201,7 +204,7 @@ def _address(host: str) -> str:
         return "127.0.0.1"
 
 
-def _remote_nodes(world: World, authority: Authority, guard: AddressGuard) -> Remote:
+def _remote_nodes(world: World, authority: Authority, guard: AddressGuard, *, verifies: bool) -> Remote:
     """The way to agents on other machines.
 
     The server shows them a certificate that is worth nothing but their own API (`KUBELET_CLIENT`): an address in a
@@ -211,8 +214,11 @@ def _remote_nodes(world: World, authority: Authority, guard: AddressGuard) -> Re
     def context() -> ssl.SSLContext:
         pair = authority.client("apiserver-kubelet-client", KUBELET_CLIENT, [])
         made = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        made.check_hostname = False
-        made.verify_mode = ssl.CERT_NONE  # see `remote_nodes`
+        made.check_hostname = False  # a node is known by its name, wherever it listens: see `forwarding.check_node`
+        if verifies:
+            made.load_verify_locations(authority.files.certificate)
+        else:
+            made.verify_mode = ssl.CERT_NONE
         made.load_cert_chain(pair.certificate, pair.key)
         return made
 

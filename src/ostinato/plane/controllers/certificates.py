@@ -1,7 +1,8 @@
 """Certificate signing requests: approves those of nodes, signs what is approved, and clears away what is old.
 
 - A node that asks for its own client certificate is approved if it may ask for it (a SubjectAccessReview says so).
-  All other requests are for people to approve.
+- A node that asks for its serving certificate itself, for no other names and addresses than those of its Node, is
+  approved too; kube-controller-manager leaves that to others. All other requests are for people to approve.
 - What is approved is signed with the cluster's authority, if its key is here, for the signers of Kubernetes; a request
   that does not keep to the rules of its signer has failed, and a condition says why.
 - Requests are deleted an hour after they were signed, denied or failed, and a day after nobody decided on them.
@@ -20,6 +21,7 @@ from ostinato.client.patching import MergePatch
 from ostinato.controller import Context, Request, Result
 from ostinato.kinds.authorization_v1 import ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec
 from ostinato.kinds.certificates_v1 import CertificateSigningRequest, CertificateSigningRequestCondition
+from ostinato.kinds.core_v1 import Node
 from ostinato.manager import Manager
 from ostinato.plane.controllers import Options
 from ostinato.world import World
@@ -51,6 +53,8 @@ class Approver:
         asked = await ctx.client.get(CertificateSigningRequest, request, missing=None)
         if asked is None or asked.status.certificate or _has(asked, "Approved") or _has(asked, "Denied"):
             return
+        if asked.spec.signer_name == _NODE_SERVING:
+            await self._serving(asked, ctx)
         if asked.spec.signer_name != _NODE_CLIENT:
             return
         parsed = _parse(asked)
@@ -66,6 +70,24 @@ class Approver:
                 now = Time.of(ctx.world.clock.now())
                 await _add_condition(asked, "Approved", "AutoApproved", message, now, "approval", ctx)
                 return
+
+    async def _serving(self, asked: CertificateSigningRequest, ctx: Context) -> None:
+        """Approve what a node asks for itself, for what its Node says of it."""
+        parsed = _parse(asked)
+        if parsed is None or _node_serving(parsed, set(asked.spec.usages)):
+            return
+        user = asked.spec.username or ""
+        if _common_name(parsed) != user or "system:nodes" not in asked.spec.groups:
+            return
+        node = await ctx.client.get(Node, user.removeprefix("system:node:"), missing=None)
+        if node is None:
+            return
+        own = {node.metadata.name, *(each.address for each in node.status.addresses)}
+        names = _names_by_kind(parsed)
+        if all(str(each.value) in own for each in (*names["DNS"], *names["IP"])):
+            now = Time.of(ctx.world.clock.now())
+            message = "Auto approving kubelet serving certificate for the addresses of its Node."
+            await _add_condition(asked, "Approved", "AutoApproved", message, now, "approval", ctx)
 
     async def _may(self, asked: CertificateSigningRequest, subresource: str, ctx: Context) -> bool:
         attributes = ResourceAttributes(

@@ -29,6 +29,7 @@ class NodeServer:
         self._node = node
         self._delegation = Delegation(node, client, world.clock)
         self._http: HttpServer | None = None
+        self._context: ssl.SSLContext | None = None
 
     @property
     def port(self) -> int:
@@ -37,13 +38,13 @@ class NodeServer:
         return self._http.port
 
     async def start(self, host: str, port: int, directory: Path, authority: str | None) -> None:
-        """Listen; an OSError if that cannot be.
+        """Listen; an OSError if that cannot be. Until it is told to `show` another, its certificate is self-signed.
 
         `directory` keeps the node's own certificate. `authority`: the certificates that clients' must be signed by, as
         PEM; without them only tokens tell who somebody is.
         """
         own = Authority(self.world, directory).server("kubelet", [self._node, "localhost", "127.0.0.1"])
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context = self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.load_cert_chain(own.certificate, own.key)
         if authority is not None:
@@ -52,6 +53,11 @@ class NodeServer:
         context.set_alpn_protocols(["http/1.1"])
         self._http = HttpServer(self, context)
         await self._http.start(host, port)
+
+    def show(self, certificate: Path) -> None:
+        """Show another certificate, with its key in the same file, on connections from now on."""
+        assert self._context is not None, "it has been started"
+        self._context.load_cert_chain(certificate)
 
     async def stop(self) -> None:
         if self._http is not None:

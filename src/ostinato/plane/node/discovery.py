@@ -1,0 +1,58 @@
+"""How a node finds out whom to believe: the authority of the cluster that it joins, known by the hash of its key.
+
+The server is asked for the public ConfigMap kube-public/cluster-info, by a connection that is not believed yet; the
+authority in it is believed if its hash is the one that the operator gave. Everything after goes over verified TLS.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from ostinato.api.errors import APIError
+from ostinato.api.wire.yaml import decode_yaml
+from ostinato.client.client import Client
+from ostinato.client.config.config import Config, Tls
+from ostinato.client.config.secret import Secret
+from ostinato.client.http.transport import HttpTransport
+from ostinato.client.transport.protocol import TransportError
+from ostinato.kinds.core_v1 import ConfigMap
+from ostinato.plane.joining import CLUSTER_INFO, PUBLIC, authority_hash
+from ostinato.world import World
+
+_TIMEOUT: Final = 30.0
+
+
+class DiscoveryError(Exception):
+    """The cluster cannot be found, or is not the one that was named; the message says which."""
+
+
+async def discovered(world: World, server: str, token: str, hashes: Sequence[str]) -> Config:
+    """The configuration of who shows a bootstrap token to a server whose authority has one of these hashes."""
+    anonymous = Config(server=server, tls=Tls(insecure=True), source=server, timeout=_TIMEOUT)
+    unverified = Client(HttpTransport(anonymous, world), world=world)
+    try:
+        info = await unverified.get(ConfigMap, CLUSTER_INFO, namespace=PUBLIC)
+    except (APIError, TransportError) as error:
+        raise DiscoveryError(f"{server}: cannot read ConfigMap {PUBLIC}/{CLUSTER_INFO}: {error}") from error
+    finally:
+        await unverified.close()
+    authority = _authority(info, server)
+    found = authority_hash(authority)
+    if found not in hashes:
+        raise DiscoveryError(
+            f"{server}: its certificate authority has the hash {found}, not {' or '.join(hashes)}; this is not the "
+            "cluster that --ca-cert-hash names"
+        )
+    return replace(Config(server=server, source=server), tls=Tls(ca_data=authority), token=Secret(token))
+
+
+def _authority(info: ConfigMap, server: str) -> bytes:
+    try:
+        kubeconfig = decode_yaml(info.data["kubeconfig"])
+        return base64.b64decode(kubeconfig["clusters"][0]["cluster"]["certificate-authority-data"], validate=True)
+    except (KeyError, IndexError, TypeError, ValueError, binascii.Error) as error:
+        raise DiscoveryError(f"{server}: ConfigMap {PUBLIC}/{CLUSTER_INFO} names no authority: {error}") from error
