@@ -15,6 +15,7 @@ from ostinato.cli.failure import Failure
 
 if TYPE_CHECKING:
     from ostinato.server.admission.settings import AdmissionSettings
+    from ostinato.server.flow.control import FlowSettings
     from ostinato.server.standalone import Settings
 
 
@@ -25,6 +26,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     authorization_options.add_to(parser.add_argument_group("authorization"))
     _add_admission(parser.add_argument_group("admission"))
     audit_options.add_to(parser.add_argument_group("audit"))
+    _add_flow(parser.add_argument_group("priority and fairness"))
 
 
 def settings(options: argparse.Namespace) -> Settings:
@@ -42,6 +44,7 @@ def settings(options: argparse.Namespace) -> Settings:
         authorization=authorization_options.settings(options),
         admission=_admission(options),
         audit=audit_options.settings(options),
+        flow=_flow(options),
     )
 
 
@@ -105,6 +108,47 @@ def _store(options: argparse.Namespace) -> str:
     if store == "sqlite:":
         raise Failure("--store sqlite: names no file: want sqlite:PATH")
     return store
+
+
+# Priority and fairness
+
+
+def _add_flow(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--enable-priority-and-fairness",
+        metavar="true|false",
+        default="true",
+        help="queue requests by FlowSchemas and priority levels; false limits their number alone (default: %(default)s)",
+    )
+    group.add_argument(
+        "--max-requests-inflight",
+        metavar="N",
+        type=int,
+        default=400,
+        help="seats for requests under way; together with the next one they are divided among the priority levels "
+        "(default: %(default)s)",
+    )
+    group.add_argument(
+        "--max-mutating-requests-inflight",
+        metavar="N",
+        type=int,
+        default=200,
+        help="further seats; without priority and fairness, those of requests that write (default: %(default)s)",
+    )
+
+
+def _flow(options: argparse.Namespace) -> FlowSettings:
+    from ostinato.server.flow.control import FlowSettings  # noqa: PLC0415 - `ostinato --help` loads no server
+
+    most, mutating = options.max_requests_inflight, options.max_mutating_requests_inflight
+    if options.enable_priority_and_fairness not in ("true", "false"):
+        raise Failure(f"--enable-priority-and-fairness {options.enable_priority_and_fairness}: want true or false")
+    enabled = options.enable_priority_and_fairness == "true"
+    if min(most, mutating) < 0:
+        raise Failure("--max-requests-inflight and --max-mutating-requests-inflight: want 0 or more")
+    if enabled and most + mutating == 0:
+        raise Failure("--max-requests-inflight and --max-mutating-requests-inflight: their sum has to be positive")
+    return FlowSettings(enabled=enabled, most=most, most_mutating=mutating)
 
 
 # Admission

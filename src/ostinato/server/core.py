@@ -30,7 +30,11 @@ from ostinato.server.backends.headers import IdentityHeaders
 from ostinato.server.bootstrap import bootstrap, rules_of
 from ostinato.server.dispatch import not_found, verb_of
 from ostinato.server.expiry import Expiry
+from ostinato.server.flow.control import LONG_RUNNING, FlowControl, FlowSettings, TooManyRequests
+from ostinato.server.flow.flow import Flow
 from ostinato.server.flow.heavy import HeavyLane
+from ostinato.server.flow.queue_set import Seated
+from ostinato.server.flow.report import FlowReport
 from ostinato.server.flow.turns import Turns
 from ostinato.server.negotiate import status_form
 from ostinato.server.nodes import Nodes
@@ -58,7 +62,6 @@ if TYPE_CHECKING:
 EVENTS_LIVE = 3600.0  # seconds for which an Event is kept
 LONGEST = 60.0  # seconds for which a request may take that is no stream
 
-_LONG_RUNNING = frozenset({"attach", "exec", "log", "portforward", "proxy"})
 _READING = frozenset({"get", "list", "watch"})
 _logger = logging.getLogger(__name__)
 
@@ -75,6 +78,7 @@ class Server:
         authentication: AuthenticationSettings = AuthenticationSettings(),  # noqa: B008 - as above
         authorization: AuthorizationSettings = AuthorizationSettings(),  # noqa: B008 - as above
         audit: AuditSettings = AuditSettings(),  # noqa: B008 - as above
+        flow: FlowSettings = FlowSettings(),  # noqa: B008 - as above
     ) -> None:
         self.world = world
         self.turns = Turns(world.clock.monotonic)
@@ -90,14 +94,16 @@ class Server:
         self.health = Health(self._store_fault)
         self.auditor = _auditor(audit, world, self.webhooks)
         self.metrics = Metrics(None if self.auditor is None else self.auditor.counters.lines)
-        self.publisher = Publisher(self.registry, self.health, self.metrics, Issuer(self.authentication), world.clock)
+        self.flow = FlowControl(world, self.registry, self.turns, flow, self.metrics.inflight)
+        report, issuer = FlowReport(self.flow, world.clock), Issuer(self.authentication)
+        self.publisher = Publisher(self.registry, self.health, self.metrics, issuer, report, world.clock)
         self.admission = Admission(plugins(Materials(world, self.registry, self.authorizer, self.webhooks, admission)))
         self.nodes = Nodes()
         pod_handlers.install(self.registry, self.nodes, self.authorizer)
         self.guard = AddressGuard(lambda: api_servers(self.registry), world.clock)
         identity = IdentityHeaders.of(authentication.front_proxy)
         proxy.install(self.registry, self.nodes, Passage(self.guard, identity, self.authorizer), world)
-        flow_schemas.install(self.registry, self.index, world)
+        flow_schemas.install(self.registry, self.index, world, self.flow.reload)
         events = self.registry.get("", "v1", "events")
         assert events is not None
         assert events.collection is not None
@@ -122,6 +128,7 @@ class Server:
         await bootstrap(self.world, self.index, self.registry, address, port, **about)
         await self._settle_definitions()
         self._expiry.start()
+        self.flow.start()
         self.authentication.start()
         self._authorization.start()
         self.index.forget()  # nobody has seen anything yet that a watch could go on from
@@ -138,7 +145,6 @@ class Server:
         """
         if request.method != "GET" or request.query_string or self.auditor is not None:
             return None
-        began = self.world.clock.monotonic()
         route = parse("GET", request.path, watch=False)
         if route is None or route.verb != "get":
             return None
@@ -156,9 +162,12 @@ class Server:
             answer = get_at_once(self._context(request, route, resource))
         except Exception:  # noqa: BLE001 - `handle` tells it
             return None
-        if answer is None:
+        flow = request.flow
+        if answer is None or flow is None or not self.flow.is_open(flow):
             return None
-        self.metrics.count(request.method, route, answer.status, self.world.clock.monotonic() - began)
+        flow.count.dispatched += 1
+        answer.headers = flow.headers
+        self.metrics.count(request.method, route, answer.status, self.world.clock.monotonic() - self.turns.began)
         return answer
 
     async def handle(self, request: Request) -> Answer:
@@ -166,6 +175,7 @@ class Server:
         began = self.world.clock.monotonic()
         self.metrics.begin(request.method)
         code = _GONE
+        seated: Seated | Flow | None = None
         try:
             known = request.line
             route = parse(request.method, request.path, watch=_watches(request))
@@ -176,6 +186,12 @@ class Server:
                 await self._enter(request, route)
             if request.line is not None and known is not request.line and not self.turns.may_run(request.line):
                 await self.world.clock.sleep(0)  # now that it is known whose turn it is
+            if route is None or route.subresource not in LONG_RUNNING:
+                seated = self.flow.enter(request, route)
+                if isinstance(seated, Seated) and seated.gate is not None:
+                    await self.flow.wait(seated, seconds)
+            else:
+                request.flow = None  # it is not limited
             if route is None:
                 answer: Answer = self.publisher.answer(request)
             elif seconds is None:
@@ -187,11 +203,15 @@ class Server:
             answer = _refusal(request, error)
             code = answer.status
         finally:
+            if seated is not None:
+                self.flow.leave(seated)
             self.metrics.end(request.method, request.route, code, self.world.clock.monotonic() - began)
             if code == _GONE and self.auditor is not None and request.audit is not None:
                 await self.auditor.abandoned(request.audit)
+        if request.flow is not None:
+            answer = answer.with_headers(request.flow.headers)
         if request.warnings:
-            answer.headers = [*answer.headers, *warning_headers(request.warnings)]
+            answer = answer.with_headers(warning_headers(request.warnings))
         if self.auditor is not None and request.audit is not None:
             return await self.auditor.answered(request, answer)
         return answer
@@ -239,7 +259,7 @@ class Server:
         user = self.authenticator.authenticate_now(request)
         if user is None:
             return False
-        request.line = self.turns.queue.line("all", 1, user.name)
+        self.flow.classify(request, user, route)
         if MASTERS not in user.groups:
             asked = asked_by(request, route)
             decision = self.authorizer.decide_now(user, asked)
@@ -257,7 +277,7 @@ class Server:
         if impersonates(request.headers):
             user = await self._impersonation.user(request, user, asked)
         request.user = user
-        request.line = self.turns.queue.line("all", 1, user.name)
+        self.flow.classify(request, user, route)
         if MASTERS not in user.groups:
             await self.authorizer.check(user, asked)
 
@@ -273,7 +293,7 @@ class Server:
         if impersonates(request.headers):
             user = await self._impersonation.user(request, user, asked)
         request.user = user
-        request.line = self.turns.queue.line("all", 1, user.name)
+        self.flow.classify(request, user, route)
         decision = await self.authorizer.decide(user, asked)
         auditor.decided(request, decision.reason, allowed=decision.allowed)
         if not decision.allowed:
@@ -302,6 +322,7 @@ class Server:
         self._expiry.close()
         await self._authorization.close()
         self.lane.close()
+        self.flow.close()
         await self.index.close()
         if self.auditor is not None:
             await self.auditor.close()  # after the watches, whose end is an event
@@ -325,6 +346,8 @@ def _refusal(request: Request, error: Exception) -> Response:
     """The answer that tells an error."""
     if isinstance(error, APIError):
         return error_response(error, status_form(request))
+    if isinstance(error, TooManyRequests):
+        return error.answer()
     if isinstance(error, AuthorizationFailed):
         target = f"{request.path}?{request.query_string}" if request.query_string else request.path
         return text_response(500, f"Internal Server Error: {quote(target)}: {error}\n")
@@ -346,7 +369,7 @@ def _watches(request: Request) -> bool:
 def _deadline(request: Request, route: Route | None) -> float | None:
     """The seconds that a client gives its request, which is no stream; BadRequest if it says nonsense."""
     text = request.parameter("timeout")
-    if not text or (route is not None and (route.verb == "watch" or route.subresource in _LONG_RUNNING)):
+    if not text or (route is not None and (route.verb == "watch" or route.subresource in LONG_RUNNING)):
         return None
     try:
         seconds = Duration.parse(text).seconds

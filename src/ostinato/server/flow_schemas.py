@@ -5,6 +5,7 @@ They say so after every write of a FlowSchema or of a priority level, before the
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 
 from ostinato.api.quoting import quote
@@ -19,12 +20,13 @@ GROUP = "flowcontrol.apiserver.k8s.io"
 _MANAGER = "api-priority-and-fairness-config-consumer-v1"
 
 
-def install(registry: Registry, index: Index, world: World) -> None:
-    """Let the FlowSchemas of a server tell."""
+def install(registry: Registry, index: Index, world: World, changed: Callable[[], None]) -> None:
+    """Let the FlowSchemas of a server tell. `changed` is called when there are others, or other levels."""
     schemas, levels = (_resource(registry, name) for name in ("flowschemas", "prioritylevelconfigurations"))
 
     async def settle() -> None:
         assert schemas.collection is not None
+        changed()
         for entry in list(schemas.collection.entries.values()):
             with suppress(Conflict):  # who changed it meanwhile settles it
                 await _tell(schemas, levels, entry, index, world)

@@ -14,6 +14,7 @@ from ostinato.api.errors import RequestEntityTooLarge
 
 if TYPE_CHECKING:
     from ostinato.server.audit.record import AuditRecord
+    from ostinato.server.flow.flow import Flow
     from ostinato.server.flow.turns import Turn
     from ostinato.server.route import Route
 
@@ -64,6 +65,7 @@ class Request:
         "_body",
         "_read",
         "audit",
+        "flow",
         "headers",
         "line",
         "method",
@@ -96,7 +98,8 @@ class Request:
         self.remote = ""  # the address that it comes from; "" within the process
         self.repeated: Mapping[str, Sequence[str]] = {}  # all values of the headers that came more than once
         self.user: User | None = None  # set by access
-        self.line: Turn | None = None  # of its flow, at the event loop; set once the user is known
+        self.flow: Flow | None = None  # set once the user is known
+        self.line: Turn | None = None  # of its flow, at the event loop
         self.route: Route | None = None  # once it is known to ask for something that there is
         self.sent: Any = None  # the object in the body, as the client wrote it
         self.warnings: list[str] = []  # what does not stop the request, but its client should know
@@ -174,6 +177,13 @@ class Response:
         self.headers = headers
         self._size = -1  # not counted yet
 
+    def with_headers(self, headers: Sequence[tuple[str, str]]) -> Response:
+        """The same answer with more headers. This one is not changed: it may be given to others, too."""
+        together = (*self.headers, *headers) if self.headers else headers
+        made = Response(self.status, self.parts, self.content_type, together, self.between)
+        made._size = self._size
+        return made
+
     @property
     def body(self) -> bytes:
         return self.parts[0] if len(self.parts) == 1 else self.between.join(self.parts)
@@ -220,6 +230,11 @@ class Stream:
         self.patient = patient
         self.length = length
 
+    def with_headers(self, headers: Sequence[tuple[str, str]]) -> Stream:
+        """This answer with more headers."""
+        self.headers = [*self.headers, *headers]
+        return self
+
 
 class Socket(Protocol):
     """A connection that goes both ways: messages of a WebSocket, or bytes in pieces of any size."""
@@ -260,6 +275,11 @@ class Upgrade:
         self.status = status
         self.content_type = ""
         self.headers: Sequence[tuple[str, str]] = ()
+
+    def with_headers(self, headers: Sequence[tuple[str, str]]) -> Upgrade:
+        """This answer with more headers."""
+        self.headers = [*self.headers, *headers]
+        return self
 
     @property
     def has_messages(self) -> bool:

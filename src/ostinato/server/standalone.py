@@ -23,6 +23,7 @@ from ostinato.server.audit.settings import AuditSettings
 from ostinato.server.backends.addresses import AddressGuard
 from ostinato.server.bootstrap import KUBELET_CLIENT
 from ostinato.server.core import Server
+from ostinato.server.flow.control import FlowSettings
 from ostinato.server.http import HttpServer
 from ostinato.server.http.client_certificates import RequestingContext, certificates_of
 from ostinato.server.nodes import Remote
@@ -62,6 +63,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     admission: AdmissionSettings = AdmissionSettings()
     verifies_nodes: bool = True  # that agents show a serving certificate of the cluster's authority
     audit: AuditSettings = AuditSettings()
+    flow: FlowSettings = FlowSettings()
 
 
 class Standalone:
@@ -122,6 +124,7 @@ class Standalone:
                 admission=settings.admission,
                 authentication=_authentication(settings),
                 audit=settings.audit,
+                flow=settings.flow,
                 authorization=settings.authorization,
             )
         except BaseException:

@@ -175,7 +175,7 @@ class Connection(asyncio.BufferedProtocol):
             if len(self._buffer) > READ_AHEAD:
                 self._balance()
             return
-        began = turns.clock()
+        turns.began = began = turns.clock()
         self._advance()
         turns.charge(self._line, turns.clock() - began)
 
@@ -232,7 +232,7 @@ class Connection(asyncio.BufferedProtocol):
         if self._owner.audited and not head.headers.get("audit-id"):
             head.headers = {**head.headers, "audit-id": self._core.world.ids.uid()}  # the answer names it, too
         self._head = head
-        self.deadline = self._clock.monotonic() + REQUEST_SECONDS
+        self.deadline = self._turns.began + REQUEST_SECONDS
         start, length = end + 4, head.length
         if head.chunked or start + length > len(buffer):
             self._buffer = buffer[start:]

@@ -13,18 +13,21 @@ _UNCACHED = b"Cache-Control: no-cache, private\r\n"
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 LAST_CHUNK = b"0\r\n\r\n"
 
-_lines: dict[tuple[int, str], bytes] = {}  # what answers of a status and content type begin with; there are few
+# What answers begin with, by status, content type and headers; those of most answers are one of a few tuples.
+_lines: dict[tuple[int, str, Sequence[tuple[str, str]]], bytes] = {}
+_MOST_LINES = 1024
 
 
 def first_lines(status: int, content_type: str, headers: Sequence[tuple[str, str]] = ()) -> bytes:
     """The status line, the content type, the headers of an answer, and one about caching unless it brings that."""
-    if headers:
+    if type(headers) is not tuple:
         return _status_lines(status, content_type) + _fields(headers)
-    found = _lines.get((status, content_type))
+    found = _lines.get((status, content_type, headers))
     if found is None:
-        found = _status_lines(status, content_type) + _UNCACHED
-        if len(_lines) < 256:
-            _lines[status, content_type] = found
+        found = _status_lines(status, content_type) + _fields(headers)
+        if len(_lines) >= _MOST_LINES:
+            _lines.clear()
+        _lines[status, content_type, headers] = found
     return found
 
 

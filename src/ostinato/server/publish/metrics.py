@@ -51,6 +51,10 @@ class Metrics:
         self._requests: dict[_What, _Series] = {}
         self._inflight = {"mutating": 0, "readOnly": 0}
 
+    def inflight(self, reading: bool) -> int:
+        """How many requests are under way."""
+        return self._inflight["readOnly" if reading else "mutating"]
+
     def begin(self, method: str) -> None:
         self._inflight["readOnly" if method in _READING else "mutating"] += 1
 

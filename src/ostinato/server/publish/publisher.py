@@ -12,6 +12,7 @@ from urllib.parse import unquote
 import msgspec
 
 from ostinato.server.dispatch import not_allowed, not_found
+from ostinato.server.flow.report import FlowReport
 from ostinato.server.negotiate import JSON, YAML, Form, document_form
 from ostinato.server.present import encode, value_response
 from ostinato.server.publish import issuer, metrics
@@ -36,8 +37,11 @@ _PATHS = (*("/api", "/apis", "/apis/", "/metrics", "/openapi/v2", "/openapi/v3",
 class Publisher:
     """What the server tells about itself."""
 
-    def __init__(self, registry: Registry, health: Health, counted: Metrics, signer: Issuer, clock: Clock) -> None:
+    def __init__(
+        self, registry: Registry, health: Health, counted: Metrics, signer: Issuer, flow: FlowReport, clock: Clock
+    ) -> None:
         self._registry = registry
+        self._flow = flow
         self._health = health
         self._metrics = counted
         self._issuer = signer
@@ -64,6 +68,8 @@ class Publisher:
             return self._root
         if path == "/metrics":
             return self._counted
+        if (page := self._flow.page(path)) is not None:
+            return page
         if path == issuer.CONFIGURATION and self._issuer.is_published:
             return lambda request: self._issuer.configuration(request) if _only_get(request) else None
         if path == issuer.KEYS and self._issuer.is_published:
@@ -97,7 +103,8 @@ class Publisher:
         return Response(200, msgspec.json.format(msgspec.json.encode({"paths": sorted(paths)}), indent=2))
 
     def _counted(self, request: Request) -> Response:
-        return Response(200, self._metrics.text(self._registry, GIT_VERSION).encode(), metrics.CONTENT_TYPE)
+        text = self._metrics.text(self._registry, GIT_VERSION) + self._flow.metrics()
+        return Response(200, text.encode(), metrics.CONTENT_TYPE)
 
     def _described(self, path: str, request: Request) -> Response | None:
         if self._openapi is None:

@@ -98,6 +98,13 @@ class Hub:
             self._scopes.setdefault(scope, {})[subscription] = None
         return subscription
 
+    def interested(self, scope: str, key: str) -> int:
+        """How many would be asked about a write of a key in a scope."""
+        scopes = self._scopes
+        if len(scopes) == 1:
+            return len(scopes[""])
+        return sum(len(scopes[each]) for each in dict.fromkeys(("", scope, key)) if each in scopes)
+
     def leave(self, subscription: Subscription) -> None:
         scope = self._scopes.get(subscription.scope)
         if scope is not None:
@@ -127,4 +134,6 @@ class Hub:
                 subscription.close()
 
     def __len__(self) -> int:
+        if len(self._scopes) == 1:
+            return len(self._scopes[""])
         return sum(map(len, self._scopes.values()))

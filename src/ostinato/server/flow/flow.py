@@ -1,0 +1,54 @@
+"""Flows: the requests that a FlowSchema's rules and its distinguisher make one tenant."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from typing import TYPE_CHECKING
+
+from ostinato.server.flow.schemas import FlowSchema
+from ostinato.server.flow.turns import Turn
+
+if TYPE_CHECKING:
+    from ostinato.server.flow.levels import Level
+
+BOUNDS = (0.0, 0.005, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 15.0, 30.0)
+
+
+class Count:
+    """What is counted of the requests of a FlowSchema in a priority level."""
+
+    __slots__ = ("buckets", "dispatched", "executing", "rejected", "seats", "seconds", "waiting")
+
+    def __init__(self) -> None:
+        self.dispatched = self.executing = self.seats = self.waiting = 0
+        self.rejected: dict[str, int] = {}  # by reason
+        self.buckets = [0] * (len(BOUNDS) + 1)  # of the time that those waited who had to
+        self.seconds = 0.0
+
+    def reject(self, reason: str) -> None:
+        self.rejected[reason] = self.rejected.get(reason, 0) + 1
+
+    def waited(self, seconds: float) -> None:
+        """A request has left its queue."""
+        self.buckets[bisect_left(BOUNDS, seconds)] += 1
+        self.seconds += seconds
+
+
+class Flow:
+    """A tenant: what it matched, and the queues it was dealt."""
+
+    __slots__ = ("count", "distinguisher", "hand", "headers", "level", "line", "schema")
+
+    def __init__(
+        self, schema: FlowSchema, level: Level, distinguisher: str, hand: list[int], line: Turn, count: Count
+    ) -> None:
+        self.schema = schema
+        self.level = level
+        self.distinguisher = distinguisher
+        self.hand = hand  # the numbers of its queues; empty if the level has none
+        self.line = line  # at the event loop
+        self.count = count  # shared by all flows of the schema
+        self.headers = (
+            ("X-Kubernetes-Pf-Flowschema-Uid", schema.uid),
+            ("X-Kubernetes-Pf-Prioritylevel-Uid", level.uid),
+        )

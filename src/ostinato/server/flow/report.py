@@ -1,0 +1,208 @@
+"""What flow control tells of itself: metrics, and pages for debugging, in kube-apiserver's names and columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from datetime import UTC, datetime
+
+from ostinato.server.flow.control import FlowControl
+from ostinato.server.flow.flow import BOUNDS, Count
+from ostinato.server.flow.levels import Level
+from ostinato.server.flow.queue_set import Seated
+from ostinato.server.options import boolean
+from ostinato.server.request import Request, Response, text_response
+from ostinato.server.route import parse
+from ostinato.world import Clock
+
+_PAGES = "/debug/api_priority_and_fairness/"
+_PREFIX = "apiserver_flowcontrol_"
+_NARROWEST = 8  # characters of a column
+
+
+class FlowReport:
+    def __init__(self, control: FlowControl, clock: Clock) -> None:
+        self._control = control
+        self._clock = clock
+
+    def page(self, path: str) -> Callable[[Request], Response] | None:
+        """What answers a path, if it is one of these."""
+        match path.removeprefix(_PAGES) if path.startswith(_PAGES) else "":
+            case "dump_priority_levels":
+                return lambda _: _table(self._levels())
+            case "dump_queues":
+                return lambda _: _table(self._queues())
+            case "dump_requests":
+                return lambda request: _table(self._requests(details=bool(request.parameter("includeRequestDetails"))))
+        return None
+
+    @property
+    def _in_order(self) -> list[Level]:
+        return [level for _, level in sorted(self._control.levels.by_name.items())]
+
+    def _levels(self) -> Iterator[list[object]]:
+        yield [
+            "PriorityLevelName",
+            "ActiveQueues",
+            "IsIdle",
+            "IsQuiescing",
+            "WaitingRequests",
+            "ExecutingRequests",
+            "DispatchedRequests",
+            "RejectedRequests",
+            "TimedoutRequests",
+            "CancelledRequests",
+        ]
+        for level in self._in_order:
+            found = level.set
+            active = sum(bool(queue.waiting) for queue in found.queues)
+            counts = found.waiting, found.executing, _dispatched(level), found.rejected
+            yield [level.name, active, found.idle, level.removed, *counts, found.timed_out, found.cancelled]
+
+    def _queues(self) -> Iterator[list[object]]:
+        yield [
+            "PriorityLevelName",
+            "Index",
+            "PendingRequests",
+            "ExecutingRequests",
+            "SeatsInUse",
+            "NextDispatchR",
+            "InitialSeatsSum",
+            "MaxSeatsSum",
+            "TotalWorkSum",
+        ]
+        for level in self._in_order:
+            for queue in level.set.queues:
+                initial = sum(each.estimate.initial for each in queue.waiting)
+                most = sum(each.estimate.seats for each in queue.waiting)
+                counts = len(queue.waiting), queue.executing, queue.seats
+                yield [level.name, queue.index, *counts, f"{queue.start:.8f}ss", initial, most, f"{queue.work:.8f}ss"]
+
+    def _requests(self, *, details: bool) -> Iterator[list[object]]:
+        heads = [
+            "PriorityLevelName",
+            "FlowSchemaName",
+            "QueueIndex",
+            "RequestIndexInQueue",
+            "FlowDistingsher",
+            "ArriveTime",
+            "InitialSeats",
+            "FinalSeats",
+            "AdditionalLatency",
+            "StartTime",
+        ]
+        more = ["UserName", "Verb", "APIPath", "Namespace", "Name", "APIVersion", "Resource", "SubResource"]
+        yield [*heads, *more] if details else list(heads)
+        for level in self._in_order:
+            for queue in level.set.queues:
+                for i, seated in enumerate(queue.waiting):
+                    yield self._request(level, seated, (queue.index, i), details=details)
+            for seated in level.set.seated:
+                index = -1 if seated.queue is None else seated.queue.index
+                yield self._request(level, seated, (index, -1), details=details)
+
+    def _request(self, level: Level, seated: Seated, place: tuple[int, int], *, details: bool) -> list[object]:
+        flow, estimate = seated.flow, seated.estimate
+        started = "0001-01-01T00:00:00Z" if seated.started < 0 else self._time(seated.started)
+        latency = f"{estimate.seconds * 1000:g}ms" if estimate.seconds else "0s"
+        row: list[object] = [level.name, flow.schema.name, *place, flow.distinguisher, self._time(seated.arrived)]
+        row += [estimate.initial, estimate.final, latency, started]
+        if details:
+            row += _details(seated)
+        return row
+
+    def _time(self, monotonic: float) -> str:
+        moment = self._clock.wall() - (self._clock.monotonic() - monotonic)
+        return datetime.fromtimestamp(moment, UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+    # Metrics
+
+    def metrics(self) -> str:
+        """In the text form of Prometheus."""
+        return "".join(f"{line}\n" for line in self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        levels = self._in_order
+        gauges: Iterable[tuple[str, str, Callable[[Level], float]]] = (
+            ("nominal_limit_seats", "Nominal seats of each priority level.", lambda level: level.nominal),
+            ("lower_limit_seats", "Seats that a level does not lend.", lambda level: level.least),
+            ("upper_limit_seats", "Seats that a level may have with what it borrows.", lambda level: level.most),
+            ("current_limit_seats", "Seats of a level now.", lambda level: level.current),
+            ("current_r", "Seat-seconds that each queue could have had.", lambda level: level.set.r),
+            (
+                "demand_seats_high_watermark",
+                "Most seats that could have been used.",
+                lambda level: level.set.demand.highest,
+            ),
+            ("demand_seats_average", "Seats that could have been used.", lambda level: level.set.demand.average),
+            ("demand_seats_stdev", "Deviation of that.", lambda level: level.set.demand.deviation),
+            ("demand_seats_smoothed", "Smoothed demand for seats.", lambda level: level.set.demand.smoothed),
+        )
+        for name, text, value in gauges:
+            yield from _head(name, "gauge", text)
+            yield from (f'{_PREFIX}{name}{{priority_level="{level.name}"}} {value(level):g}' for level in levels)
+        counts = [(level, schema, count) for level in levels for schema, count in sorted(level.counts.items())]
+        numbers: Iterable[tuple[str, str, str, Callable[[Count], float]]] = (
+            ("dispatched_requests_total", "counter", "Requests that had a seat.", lambda count: count.dispatched),
+            ("current_executing_requests", "gauge", "Requests that have a seat.", lambda count: count.executing),
+            ("current_executing_seats", "gauge", "Seats that are taken.", lambda count: count.seats),
+            ("current_inqueue_requests", "gauge", "Requests that wait for a seat.", lambda count: count.waiting),
+        )
+        for name, kind, text, of in numbers:
+            yield from _head(name, kind, text)
+            yield from (f"{_PREFIX}{name}{{{_labels(level, schema)}}} {of(count):g}" for level, schema, count in counts)
+        yield from _head("rejected_requests_total", "counter", "Requests that found no seat.")
+        for level, schema, count in counts:
+            for reason, number in sorted(count.rejected.items()):
+                yield f'{_PREFIX}rejected_requests_total{{{_labels(level, schema)},reason="{reason}"}} {number}'
+        yield from _head("request_wait_duration_seconds", "histogram", "The time that requests waited for a seat.")
+        for level, schema, count in counts:
+            if not level.exempt:
+                yield from _waits(f'execute="true",{_labels(level, schema)}', count)
+
+
+def _dispatched(level: Level) -> int:
+    return sum(count.dispatched for count in level.counts.values())
+
+
+def _labels(level: Level, schema: str) -> str:
+    return f'flow_schema="{schema}",priority_level="{level.name}"'
+
+
+def _head(name: str, kind: str, text: str) -> Iterator[str]:
+    yield f"# HELP {_PREFIX}{name} {text}"
+    yield f"# TYPE {_PREFIX}{name} {kind}"
+
+
+def _waits(labels: str, count: Count) -> Iterator[str]:
+    """Those that did not have to wait are counted as dispatched alone."""
+    name = f"{_PREFIX}request_wait_duration_seconds"
+    total = count.dispatched - sum(count.buckets)
+    for bound, number in zip((*BOUNDS, float("inf")), count.buckets, strict=True):
+        total += number
+        yield f'{name}_bucket{{{labels},le="{"+Inf" if bound == float("inf") else f"{bound:g}"}"}} {total}'
+    yield f"{name}_sum{{{labels}}} {count.seconds}"
+    yield f"{name}_count{{{labels}}} {total}"
+
+
+def _details(seated: Seated) -> list[object]:
+    request = seated.request
+    assert request is not None
+    user = "" if request.user is None else request.user.name
+    route = parse(request.method, request.path, watch=boolean(request.parameter("watch") or "0"))
+    if route is None:
+        return [user, request.method.lower(), request.path, "", "", "", "", ""]
+    version = f"{route.group}/{route.version}" if route.group else route.version
+    about = route.namespace, route.name, version, route.resource, route.subresource
+    return [user, route.verb, request.path, *about]
+
+
+def _table(rows: Iterator[list[object]]) -> Response:
+    """Rows as columns, as Go's tabwriter makes them."""
+    texts = [[str(cell).lower() if isinstance(cell, bool) else str(cell) for cell in row] for row in rows]
+    widths = [max(_NARROWEST, *(len(row[i]) + 2 for row in texts)) for i in range(len(texts[0]) - 1)]
+    lines = [
+        "".join(f"{cell},".ljust(width) for cell, width in zip(row, widths, strict=False)) + row[-1] for row in texts
+    ]
+    answer = text_response(200, "".join(f"{line}\n" for line in lines))
+    answer.headers = ()
+    return answer
