@@ -118,7 +118,7 @@ def _add_flow(group: argparse._ArgumentGroup) -> None:
         "--enable-priority-and-fairness",
         metavar="true|false",
         default="true",
-        help="queue requests by FlowSchemas and priority levels; false limits their number alone (default: %(default)s)",
+        help="queue requests by FlowSchemas and priority levels; false: limit their number only (default: %(default)s)",
     )
     group.add_argument(
         "--max-requests-inflight",

@@ -208,7 +208,7 @@ class Server:
             self.metrics.end(request.method, request.route, code, self.world.clock.monotonic() - began)
             if code == _GONE and self.auditor is not None and request.audit is not None:
                 await self.auditor.abandoned(request.audit)
-        if request.flow is not None:
+        if request.flow is not None and request.flow.headers:
             answer = answer.with_headers(request.flow.headers)
         if request.warnings:
             answer = answer.with_headers(warning_headers(request.warnings))

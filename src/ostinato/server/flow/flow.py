@@ -48,7 +48,5 @@ class Flow:
         self.hand = hand  # the numbers of its queues; empty if the level has none
         self.line = line  # at the event loop
         self.count = count  # shared by all flows of the schema
-        self.headers = (
-            ("X-Kubernetes-Pf-Flowschema-Uid", schema.uid),
-            ("X-Kubernetes-Pf-Prioritylevel-Uid", level.uid),
-        )
+        named = ("X-Kubernetes-Pf-Flowschema-Uid", schema.uid), ("X-Kubernetes-Pf-Prioritylevel-Uid", level.uid)
+        self.headers = tuple(each for each in named if each[1])  # of answers; what is imagined has no uid
