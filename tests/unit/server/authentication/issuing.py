@@ -56,6 +56,7 @@ class HttpsIssuer:
     """Serves discovery and keys for any path: `https://127.0.0.1:PORT/anything` is an issuer.
 
     - `answers`: by path, instead of what it would serve: (status, headers, body).
+    - `reviews`: the same by the token that a posted TokenReview asks about.
     - `stalled`: it accepts connections and never answers.
     - `asked`: the paths that it was asked for.
     """
@@ -67,6 +68,7 @@ class HttpsIssuer:
         self.authority = self._authority.files.certificate
         self.keys: list[Key] = [Key("one")]
         self.answers: dict[str, tuple[int, Json, bytes]] = {}
+        self.reviews: dict[str, tuple[int, Json, bytes]] = {}
         self.stalled = False
         self.asked: list[str] = []
         self.bodies: list[Json] = []
@@ -107,7 +109,9 @@ class HttpsIssuer:
                 self.bodies.append(json.loads(sent))
             if self.stalled:
                 await asyncio.get_running_loop().create_future()
-            status, headers, body = self.answers.get(path.partition("?")[0]) or self._document(path)
+            token = json.loads(sent)["spec"]["token"] if sent else ""
+            chosen = self.reviews.get(token) or self.answers.get(path.partition("?")[0])
+            status, headers, body = chosen or self._document(path)
             lines = [f"HTTP/1.1 {status} X", f"Content-Length: {len(body)}", "Connection: close"]
             lines += [f"{name}: {value}" for name, value in {"Content-Type": "application/json", **headers}.items()]
             writer.write("\r\n".join([*lines, "", ""]).encode() + body)
