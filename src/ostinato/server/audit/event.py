@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from ostinato.api.quoting import quote
 from ostinato.server.audit.masking import MASK, masked, masked_status
 from ostinato.server.audit.policy import LEVELS
 from ostinato.server.audit.record import AuditRecord
@@ -180,7 +181,7 @@ def legacy_line(event: Event) -> str:
         "uri": event.head["requestURI"],
         "response": "<deferred>" if event.status is None else str(event.status.get("code", 0)),
     }
-    told = " ".join(f"{name}={msgspec.json.encode(value).decode()}" for name, value in shown.items())
+    told = " ".join(f"{name}={quote(value)}" for name, value in shown.items())
     return f"{event.received} AUDIT: {told}"
 
 
