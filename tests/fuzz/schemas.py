@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 import ssl
 import subprocess
 import sys
@@ -21,7 +20,6 @@ import urllib.request
 from pathlib import Path
 
 _TOKEN = "fuzz"
-_COUNT = re.compile(r"([0-9]+) generated|([0-9]+) test cases?|Test cases?:\s*([0-9]+)")
 
 
 def main() -> None:
@@ -45,7 +43,7 @@ def _run(directory: Path, options: argparse.Namespace) -> int:
         url = next(word for word in server.stdout.readline().split() if word.startswith("https://"))
         try:
             for path in options.paths or _documents(url):
-                print(path, _ask(f"{url}/openapi/v3/{path}", url, options), flush=True)
+                print(path, _ask(f"{url}/openapi/v3/{path}", url, options, directory), flush=True)
             alive = server.poll() is None
         finally:
             server.terminate()
@@ -62,12 +60,12 @@ def _documents(url: str) -> list[str]:
         return sorted(path for path in json.load(answer)["paths"] if path.count("/") > 0)
 
 
-def _ask(document: str, url: str, options: argparse.Namespace) -> str:
+def _ask(document: str, url: str, options: argparse.Namespace, directory: Path) -> str:
     command = [options.schemathesis, "run", document, "--url", url, "--tls-verify", "false"]
     command += ["-H", f"Authorization: Bearer {_TOKEN}", "--checks", "not_a_server_error", "--mode", "all"]
     command += ["--max-examples", str(options.examples), "--seed", str(options.seed), "--request-timeout", "5"]
     command += ["--phases", "fuzzing", "--exclude-path-regex", "/watch/|/proxy|/exec|/attach|/portforward|/log"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=directory)
     said = [line.strip() for line in done.stdout.splitlines() if "test case" in line.lower() or "generated" in line]
     return " ".join(said[-2:]) or done.stdout[-300:] + done.stderr[-300:]
 
