@@ -749,6 +749,44 @@ def test_a_user_namespace_gives_ids_that_are_nobodys_on_the_machine(tmp_path: Pa
 # Commands
 
 
+def test_a_command_on_its_way_in_cannot_be_caught_with_the_nodes_rights(tmp_path: Path) -> None:
+    """CVE-2016-9962: a container that may trace reached the machine's root through a process that was about to join."""
+
+    async def play(yard: Yard) -> None:
+        pod = yard.pod(security={"capabilities": {"add": ["SYS_PTRACE"]}})
+        attack = f"""
+            import os
+            allowed, seen = None, 0
+            while True:
+                for pid in os.listdir("/proc"):
+                    if not pid.isdigit():
+                        continue
+                    try:
+                        if os.path.exists(f"/proc/{{pid}}/root{tmp_path}/node"):
+                            print("the machine's root", flush=True)
+                        with open(f"/proc/{{pid}}/status") as file:
+                            has = next(line.split()[1] for line in file if line.startswith("CapPrm"))
+                    except OSError:
+                        continue
+                    allowed = allowed or has
+                    if int(has, 16) & ~int(allowed, 16):
+                        print("more capabilities", has, flush=True)
+                    if pid != "1" and not seen:
+                        seen = 1
+                        print("a command", flush=True)
+        """
+        script = textwrap.dedent(attack)
+        await yard.start(pod, sys.executable, "-I", "-S", "-c", script)
+        for _ in range(30):
+            assert await yard.exec(pod, "sleep", "0.01") == (0, "")
+        said = yard.log_of(pod).read_text()
+        assert "a command" in said
+        assert "the machine's root" not in said
+        assert "more capabilities" not in said
+
+    in_yard(tmp_path, play)
+
+
 def test_a_command_that_hides_does_not_outlive_the_container(tmp_path: Path) -> None:
     async def play(yard: Yard) -> None:
         pod = yard.pod()

@@ -10,6 +10,7 @@ import select
 import signal
 import socket
 import termios
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, NoReturn
 
@@ -21,13 +22,17 @@ _HEEDED = (
     signal.SIGHUP,
 )
 _UNLOCK, _NUMBER = 0x40045431, 0x80045430  # TIOCSPTLCK and TIOCGPTN, of a terminal's own side
+_GO = b"g"  # what the keeper sends to a process that is its child
 _LONGEST = 2000  # bytes of an error
+
+Streams = tuple[int, int, int] | None
 
 
 class Child:
     """A process that is being started: what it reports before it becomes the program, and its terminal.
 
-    `report` becomes readable when the program has begun, which leaves it empty, or when that failed.
+    - `pid` is 0 if it failed before there was a process.
+    - `report` becomes readable when the program has begun, which leaves it empty, or when that failed.
     """
 
     def __init__(self, pid: int, report: socket.socket) -> None:
@@ -49,39 +54,51 @@ class Child:
         return text.strip(b"\0").decode(errors="replace"), terminal
 
 
-def start(launch: dict[str, Any], streams: tuple[int, int, int] | None) -> Child:
+def start(launch: dict[str, Any], streams: Streams) -> Child:
     """Fork the container's first process. Without `streams`, it gets a terminal."""
-    return _fork(launch, streams, launch["command"], {}, None)
-
-
-def join(launch: dict[str, Any], streams: tuple[int, int, int] | None, command: list[str], first: int | None) -> Child:
-    """Fork a command that runs in a container; `first`: the pidfd of its first process, if it is isolated.
-
-    It has the container's namespaces, control groups, root, user, groups, capabilities, filter and variables.
-    """
-    return _fork(launch, streams, command, {"TERM": "xterm"} if streams is None else {}, first)
-
-
-def _fork(
-    launch: dict[str, Any],
-    streams: tuple[int, int, int] | None,
-    command: list[str],
-    variables: dict[str, str],
-    first: int | None,
-) -> Child:
     ours, theirs = socket.socketpair()
     pid = os.fork()
-    if pid != 0:
-        theirs.close()
-        return Child(pid, ours)
-    try:
+    if pid == 0:
         ours.close()
-        _become(launch, streams, command, variables, first, theirs)
+        _report_failure(theirs, lambda: _become(launch, streams, launch["command"], theirs))
+    theirs.close()
+    with suppress(OSError):  # it may have failed already
+        ours.sendall(_GO)
+    return Child(pid, ours)
+
+
+def join(launch: dict[str, Any], streams: Streams, command: list[str], first: int | None) -> Child:
+    """Fork a command that runs in a container; `first`: the pidfd of its first process, if it is isolated.
+
+    It has the container's namespaces, control groups, root, user, groups, capabilities, filter and variables. To the
+    processes of the container it appears only when it has all of that: a process outside of their sight enters first,
+    gives up what they must not get hold of, and then forks the command (CVE-2016-9962).
+    """
+    ours, theirs = socket.socketpair()
+    told, telling = os.pipe()
+    helper = os.fork()
+    if helper == 0:
+        ours.close()
+        os.close(told)
+        _report_failure(theirs, lambda: _become_beside(launch, streams, command, first, theirs, telling))
+    theirs.close()
+    os.close(telling)
+    with open(told, "rb") as file:
+        pid = file.read()
+    os.waitpid(helper, 0)  # so that the command is a child of this process now
+    with suppress(OSError):
+        ours.sendall(_GO)
+    return Child(int(pid or 0), ours)
+
+
+def _report_failure(to: socket.socket, become: Callable[[], NoReturn]) -> NoReturn:
+    try:
+        become()
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
-        _report(theirs, f"{where}{error.strerror or error}")
+        _report(to, f"{where}{error.strerror or error}")
     except Exception as error:  # noqa: BLE001 - reported to whoever asked for the start
-        _report(theirs, str(error))
+        _report(to, str(error))
     finally:
         os._exit(_FAILED)
 
@@ -91,24 +108,52 @@ def _report(to: socket.socket, text: str) -> None:
         to.sendall(text.encode(errors="replace")[:_LONGEST])
 
 
-def _become(
+def _become(launch: dict[str, Any], streams: Streams, command: list[str], report: socket.socket) -> NoReturn:
+    plan = launch["isolation"]
+    _forget_the_keeper(launch, [report.fileno(), *(streams or ()), *_of(plan)])
+    if plan is not None:
+        if plan["pod"] is not None:
+            kernel.join(plan["pod"], plan["of_pod"], "the Pod's namespaces")
+        root.enter(plan, launch["binds"])
+        if plan["users"] is not None:
+            kernel.join(plan["users"], kernel.NEW_USER, "hostUsers")
+            _be_root_of_namespace()
+    privileges.drop(launch["security"])
+    _run(launch, streams, command, report)
+
+
+def _become_beside(
     launch: dict[str, Any],
-    streams: tuple[int, int, int] | None,
+    streams: Streams,
     command: list[str],
-    variables: dict[str, str],
     first: int | None,
     report: socket.socket,
+    telling: int,
 ) -> NoReturn:
+    plan = launch["isolation"]
+    held = [report.fileno(), telling, *(streams or ()), *([] if first is None else [first])]
+    _forget_the_keeper(launch, held)
+    if plan is not None and first is not None:
+        kernel.join(first, plan["join"] | kernel.NEW_PID, "the container's namespaces")
+        if plan["users"] is not None:
+            _be_root_of_namespace()
+    privileges.drop(launch["security"])
+    pid = os.fork()
+    if pid != 0:
+        os.write(telling, str(pid).encode())
+        os._exit(0)
+    os.close(telling)
+    _run(launch, streams, command, report)
+
+
+def _forget_the_keeper(launch: dict[str, Any], held: list[int]) -> None:
+    """Have nothing of the keeper but some descriptors, and be in the container's control groups."""
     signal.set_wakeup_fd(-1)
     for each in _HEEDED:
         signal.signal(each, signal.SIG_DFL)
     if launch["reaps"]:
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps the orphans that it becomes the parent of
-    kernel.hide_from_debuggers()
-    os.setsid()
-    for number, stream in enumerate(streams or ()):
-        os.dup2(stream, number)
-    kernel.close_all_but([report.fileno(), *([] if first is None else [first]), *_of(launch)])
+    kernel.close_all_but(held)
     os.umask(0o022)
     for path in launch["groups"]:
         with open(f"{path}/cgroup.procs", "w") as file:
@@ -116,36 +161,39 @@ def _become(
     for name, amount in launch["limits"].items():
         with suppress(ValueError, OSError):
             resource.setrlimit(getattr(resource, name), (amount, amount))
-    plan = launch["isolation"]
-    if plan is not None:
+    if launch["isolation"] is not None:
         kernel.leave_session_keyring()
-        if first is None:
-            if plan["pod"] is not None:
-                kernel.join(plan["pod"], plan["of_pod"], "the Pod's namespaces")
-            root.enter(plan, launch["binds"])
-            if plan["users"] is not None:
-                kernel.join(plan["users"], kernel.NEW_USER, "hostUsers")
-        else:
-            kernel.join(first, plan["join"], "the container's namespaces")
-        if plan["users"] is not None:
-            os.setresgid(0, 0, 0)
-            os.setresuid(0, 0, 0)  # of the namespace
-    if streams is None:
-        _open_terminal(report, isolated=plan is not None, owner=launch["security"]["user"])
-    privileges.drop(launch["security"])
-    _die_with_parent(report)
-    _change_directory(launch["directory"])  # as its user, in its root
-    kernel.close_all_but([report.fileno()])
-    _execute(command, {**variables, **launch["environment"]})
 
 
-def _of(launch: dict[str, Any]) -> list[int]:
-    """Descriptors that a launch refers to."""
-    plan = launch["isolation"]
+def _be_root_of_namespace() -> None:
+    os.setresgid(0, 0, 0)
+    os.setresuid(0, 0, 0)
+
+
+def _of(plan: dict[str, Any] | None) -> list[int]:
+    """Descriptors that a plan refers to."""
     return [] if plan is None else [each for each in (plan["users"], plan["pod"]) if each is not None]
 
 
-def _open_terminal(report: socket.socket, *, isolated: bool, owner: int | None) -> None:
+def _run(launch: dict[str, Any], streams: Streams, command: list[str], report: socket.socket) -> NoReturn:
+    """Execute the program, in the container and with its rights."""
+    os.setsid()
+    environment = dict(launch["environment"])
+    if streams is None:
+        _open_terminal(report, isolated=launch["isolation"] is not None)
+        environment.setdefault("TERM", "xterm")
+    else:
+        for number, stream in enumerate(streams):
+            os.dup2(stream, number)
+    if report.recv(1) != _GO:  # the keeper is gone
+        os._exit(_FAILED)
+    _die_with_parent(report)
+    _change_directory(launch["directory"])
+    kernel.close_all_but([report.fileno()])
+    _execute(command, environment)
+
+
+def _open_terminal(report: socket.socket, *, isolated: bool) -> None:
     """Make a terminal that has a name in the container, hand its other side to the keeper, and use it."""
     if isolated:
         mine = os.open("/dev/pts/ptmx", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
@@ -153,8 +201,6 @@ def _open_terminal(report: socket.socket, *, isolated: bool, owner: int | None) 
         number = array.array("I", [0])
         fcntl.ioctl(mine, _NUMBER, number)
         theirs = os.open(f"/dev/pts/{number[0]}", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
-        if owner is not None:
-            os.fchown(theirs, owner, -1)
     else:
         mine, theirs = os.openpty()
     socket.send_fds(report, [b"\0"], [mine])

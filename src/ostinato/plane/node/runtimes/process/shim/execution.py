@@ -173,7 +173,7 @@ class _Client:
             )
 
     def kill(self) -> None:
-        if self.child is not None:
+        if self.child is not None and self.child.pid:
             for end in (os.killpg, os.kill):
                 with suppress(ProcessLookupError, PermissionError):
                     end(self.child.pid, signal.SIGKILL)

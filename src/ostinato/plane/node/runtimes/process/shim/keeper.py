@@ -65,6 +65,7 @@ class Keeper:
             os._exit(0)
         with open("launch.json", "rb") as file:
             self.launch: dict[str, Any] = json.load(file)
+        kernel.hide_from_debuggers()
         kernel.become_subreaper()
         kernel.set_name("ostinato-shim")
         waking = self._heed_signals()
@@ -122,6 +123,8 @@ class Keeper:
             self.stdin = stdin
         child = container.start(launch, streams)
         self.pid = child.pid
+        if plan is not None:
+            _return_to_own_processes()
         for each in streams or ():
             os.close(each)
         if plan is not None:
@@ -272,6 +275,13 @@ class Keeper:
         for path in self.launch["groups"]:
             while not _removed(path) and time.monotonic() < until:
                 time.sleep(0.01)  # the last of its processes are still on their way out
+
+
+def _return_to_own_processes() -> None:
+    """Have processes that are started from now on in the namespace of this one."""
+    own = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
+    kernel.join(own, kernel.NEW_PID, "process namespace")
+    os.close(own)
 
 
 def _first_process(directory: str) -> int:

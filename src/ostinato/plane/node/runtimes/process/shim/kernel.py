@@ -97,7 +97,7 @@ def set_name(name: str) -> None:
 
 
 def hide_from_debuggers() -> None:
-    """Let no other process of the container read or trace this one until it executes another program."""
+    """Let no other process without the capability read or trace this one and those that it forks."""
     prctl(_DUMPABLE, 0)
 
 
