@@ -56,11 +56,14 @@ class Child:
 
 def start(launch: dict[str, Any], streams: Streams) -> Child:
     """Fork the container's first process. Without `streams`, it gets a terminal."""
+    plan = launch["isolation"]
+    if plan is not None and plan["peer"] is not None:  # it is not alone among the processes that it is to see
+        return _fork_beside(launch, streams, launch["command"], _of(plan), lambda: _enter_new(launch))
     ours, theirs = socket.socketpair()
     pid = os.fork()
     if pid == 0:
         ours.close()
-        _report_failure(theirs, lambda: _become(launch, streams, launch["command"], theirs))
+        _report_failure(theirs, lambda: _become(launch, streams, theirs))
     theirs.close()
     with suppress(OSError):  # it may have failed already
         ours.sendall(_GO)
@@ -70,9 +73,19 @@ def start(launch: dict[str, Any], streams: Streams) -> Child:
 def join(launch: dict[str, Any], streams: Streams, command: list[str], first: int | None) -> Child:
     """Fork a command that runs in a container; `first`: the pidfd of its first process, if it is isolated.
 
-    It has the container's namespaces, control groups, root, user, groups, capabilities, filter and variables. To the
-    processes of the container it appears only when it has all of that: a process outside of their sight enters first,
-    gives up what they must not get hold of, and then forks the command (CVE-2016-9962).
+    It has the container's namespaces, control groups, root, user, groups, capabilities, filter and variables.
+    """
+    held = [] if first is None else [first]
+    return _fork_beside(launch, streams, command, held, lambda: _enter_existing(launch, first))
+
+
+def _fork_beside(
+    launch: dict[str, Any], streams: Streams, command: list[str], held: list[int], enter: Callable[[], None]
+) -> Child:
+    """Fork a process among others of a container, to which it appears only when it has no more rights than they.
+
+    A process outside of their sight enters first, gives up what they must not get hold of, and then forks it
+    (CVE-2016-9962).
     """
     ours, theirs = socket.socketpair()
     told, telling = os.pipe()
@@ -80,12 +93,13 @@ def join(launch: dict[str, Any], streams: Streams, command: list[str], first: in
     if helper == 0:
         ours.close()
         os.close(told)
-        _report_failure(theirs, lambda: _become_beside(launch, streams, command, first, theirs, telling))
+        held = [*held, theirs.fileno(), telling, *(streams or ())]
+        _report_failure(theirs, lambda: _become_beside(launch, streams, command, theirs, telling, (held, enter)))
     theirs.close()
     os.close(telling)
     with open(told, "rb") as file:
         pid = file.read()
-    os.waitpid(helper, 0)  # so that the command is a child of this process now
+    os.waitpid(helper, 0)  # so that the process is a child of this one now
     with suppress(OSError):
         ours.sendall(_GO)
     return Child(int(pid or 0), ours)
@@ -108,35 +122,24 @@ def _report(to: socket.socket, text: str) -> None:
         to.sendall(text.encode(errors="replace")[:_LONGEST])
 
 
-def _become(launch: dict[str, Any], streams: Streams, command: list[str], report: socket.socket) -> NoReturn:
-    plan = launch["isolation"]
-    _forget_the_keeper(launch, [report.fileno(), *(streams or ()), *_of(plan)])
-    if plan is not None:
-        if plan["pod"] is not None:
-            kernel.join(plan["pod"], plan["of_pod"], "the Pod's namespaces")
-        root.enter(plan, launch["binds"])
-        if plan["users"] is not None:
-            kernel.join(plan["users"], kernel.NEW_USER, "hostUsers")
-            _be_root_of_namespace()
+def _become(launch: dict[str, Any], streams: Streams, report: socket.socket) -> NoReturn:
+    _forget_the_keeper(launch, [report.fileno(), *(streams or ()), *_of(launch["isolation"])])
+    _enter_new(launch)
     privileges.drop(launch["security"])
-    _run(launch, streams, command, report)
+    _run(launch, streams, launch["command"], report)
 
 
 def _become_beside(
     launch: dict[str, Any],
     streams: Streams,
     command: list[str],
-    first: int | None,
     report: socket.socket,
     telling: int,
+    how: tuple[list[int], Callable[[], None]],
 ) -> NoReturn:
-    plan = launch["isolation"]
-    held = [report.fileno(), telling, *(streams or ()), *([] if first is None else [first])]
+    held, enter = how
     _forget_the_keeper(launch, held)
-    if plan is not None and first is not None:
-        kernel.join(first, plan["join"] | kernel.NEW_PID, "the container's namespaces")
-        if plan["users"] is not None:
-            _be_root_of_namespace()
+    enter()
     privileges.drop(launch["security"])
     pid = os.fork()
     if pid != 0:
@@ -144,6 +147,42 @@ def _become_beside(
         os._exit(0)
     os.close(telling)
     _run(launch, streams, command, report)
+
+
+def _enter_new(launch: dict[str, Any]) -> None:
+    """Make the container's namespaces and root, and enter them."""
+    plan = launch["isolation"]
+    if plan is None:
+        return
+    processes = None if plan["peer"] is None else _processes_of(plan["peer"])
+    if plan["pod"] is not None:
+        kernel.join(plan["pod"], plan["of_pod"], "the Pod's namespaces")
+    root.enter(plan, launch["binds"], processes)
+    if plan["peer"] is not None:
+        kernel.join(plan["peer"], kernel.NEW_PID, "process namespace")
+    if plan["users"] is not None:
+        kernel.join(plan["users"], kernel.NEW_USER, "hostUsers")
+        _be_root_of_namespace()
+
+
+def _enter_existing(launch: dict[str, Any], first: int | None) -> None:
+    """Enter those of a container that runs."""
+    plan = launch["isolation"]
+    if plan is None or first is None:
+        return
+    kernel.join(first, plan["join"] | kernel.NEW_PID, "the container's namespaces")
+    if plan["users"] is not None:
+        _be_root_of_namespace()
+
+
+def _processes_of(peer: int) -> int:
+    """A copy of another container's /proc: only a process of its namespace could mount one anew."""
+    own = os.open("/proc/self/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
+    kernel.join(peer, kernel.NEW_MOUNT, "process namespace")
+    tree: int = kernel.clone_tree("/proc", recursive=False)
+    kernel.join(own, kernel.NEW_MOUNT, "process namespace")
+    os.close(own)
+    return tree
 
 
 def _forget_the_keeper(launch: dict[str, Any], held: list[int]) -> None:
@@ -172,7 +211,7 @@ def _be_root_of_namespace() -> None:
 
 def _of(plan: dict[str, Any] | None) -> list[int]:
     """Descriptors that a plan refers to."""
-    return [] if plan is None else [each for each in (plan["users"], plan["pod"]) if each is not None]
+    return [] if plan is None else [each for each in (plan["users"], plan["pod"], plan["peer"]) if each is not None]
 
 
 def _run(launch: dict[str, Any], streams: Streams, command: list[str], report: socket.socket) -> NoReturn:

@@ -140,17 +140,14 @@ class Keeper:
     def _prepare(self, plan: dict[str, Any]) -> None:
         """Make or find the namespaces that outlast a single process.
 
-        Processes that are started from now on are in a namespace of their own, in that of another keeper's container
-        (`processes` names its directory), or in the machine's. This process itself stays where it is.
+        `processes`: the next process that is started is in a namespace of its own ("own"), or of the machine ("host");
+        else it names the directory of another container, `peer`, whose namespace it is to be in.
         """
         if plan["users"] is not None:
             plan["users"] = users.namespace(*plan["users"])
         if plan["processes"] == "own":
             kernel.unshare(kernel.NEW_PID, "process namespace")
-        elif plan["processes"] != "host":
-            first = _first_process(plan["processes"])
-            kernel.join(first, kernel.NEW_PID, "process namespace")
-            os.close(first)
+        plan["peer"] = None if plan["processes"] in ("own", "host") else _first_process(plan["processes"])
         if plan["pod"] is not None:
             plan["pod"] = _first_process(plan["pod"])
 

@@ -35,10 +35,11 @@ _SAFE = kernel.NO_SUID | kernel.NO_DEVICES
 _INERT = _SAFE | kernel.NO_EXEC
 
 
-def enter(plan: dict[str, Any], binds: list[tuple[str, str, str, bool]]) -> None:
+def enter(plan: dict[str, Any], binds: list[tuple[str, str, str, bool]], processes: int | None) -> None:
     """Have this process, and those that it starts, see the container's root alone.
 
-    `binds`: volume, subPath, target, and whether it is read-only. An `OSError` names what could not be mounted.
+    `binds`: volume, subPath, target, and whether it is read-only; `processes`: what to mount at /proc, if not that of
+    this process's namespace. An `OSError` names what could not be mounted.
     """
     privileged, users = plan["privileged"], plan["users"]
     no_devices = 0 if privileged else kernel.NO_DEVICES
@@ -62,7 +63,11 @@ def enter(plan: dict[str, Any], binds: list[tuple[str, str, str, bool]]) -> None
     for path in plan["hidden"]:
         if os.path.isdir(path):
             kernel.mount("tmpfs", path, kernel.READ_ONLY | _INERT, "size=0")
-    kernel.mount("proc", "/proc", _INERT)
+    if processes is None:
+        kernel.mount("proc", "/proc", _INERT)
+    else:
+        kernel.set_attributes(processes, _INERT, "/proc", recursive=False)
+        _attach(processes, "/proc", own=True)
     _attach(system, "/sys")
     _fill_dev(devices, device_links, shared_memory, plan["first_id"])
     if not privileged and not plan["unmasked"]:
