@@ -1,6 +1,6 @@
 """The audit log: a file that is rotated, or standard output.
 
-- Files are created with mode 0600 and appended to.
+- Files are created with mode 0600 and appended to; half a line that a killed server left is ended first.
 - A file that would grow beyond `max_size` megabytes is renamed to NAME-TIME.EXT, as lumberjack names backups, and a new
   one is begun. Backups beyond `max_backups`, or older than `max_age` days, are removed; `compress` gzips them.
 - `write` blocks: it is called in a worker, never on the event loop.
@@ -51,6 +51,8 @@ class LogFile:
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
         self._descriptor = os.open(self._path, flags, 0o600)
         self._size = os.fstat(self._descriptor).st_size
+        if self._size and not _ends_with_line(self._path):  # a server died while it wrote
+            self._size += os.write(self._descriptor, b"\n")
 
     def write(self, data: bytes) -> None:
         """Append lines, rotating before those that do not fit. OSError if they are not all written."""
@@ -110,6 +112,12 @@ class LogFile:
             written = datetime.strptime(stamp, _TIME).replace(tzinfo=UTC)
             if (most and i >= most) or (oldest is not None and written < oldest):
                 path.unlink(missing_ok=True)
+
+
+def _ends_with_line(path: Path) -> bool:
+    with path.open("rb") as file:
+        file.seek(-1, os.SEEK_END)
+        return file.read(1) == b"\n"
 
 
 def _compress(path: Path) -> None:

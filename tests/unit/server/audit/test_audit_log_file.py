@@ -78,3 +78,11 @@ def test_what_is_there_is_appended_to(tmp_path: Path) -> None:
     log.write(b"after\n")
     log.close()
     assert (tmp_path / "audit.log").read_bytes() == b"before\nafter\n"
+
+
+def test_half_a_line_of_a_killed_server_does_not_spoil_the_next(tmp_path: Path) -> None:
+    (tmp_path / "audit.log").write_bytes(b'{"whole":1}\n{"half')
+    log = LogFile(LogSettings(path=str(tmp_path / "audit.log")), cast("Clock", Calendar()))
+    log.write(b'{"next":1}\n')
+    log.close()
+    assert (tmp_path / "audit.log").read_bytes().splitlines() == [b'{"whole":1}', b'{"half', b'{"next":1}']
