@@ -48,6 +48,7 @@ MIXES = (
     "regular-expression",
     "cel",
     "handshake",
+    "fresh",
 )
 FLOOD, VICTIM = "fairness-flood", "fairness-victim"
 SMALL, LARGE = 2000, 100  # objects of the flooding tenant: of 1 kB, of 1 MB
@@ -183,7 +184,7 @@ class Load:
 
 
 def row(load: Load, side: Side, mix: str, connections: int, seconds: float) -> tuple[float, str]:
-    fresh = mix == "handshake"
+    fresh = mix == "fresh"
     quiet = load.probe(side, seconds / 2, fresh=fresh)
     flooded: dict[str, Any] = {}
     with load.flood(side, mix, connections, flooded):

@@ -132,7 +132,7 @@ func work(worker int) func(turn int) request {
 		return func(int) request { return request{"POST", widgets, "application/json", "", body} }
 	}
 	switch *mix {
-	case "get", "handshake":
+	case "get", "handshake", "fresh":
 		return func(int) request { return request{"GET", maps + "/small", "", "", nil} }
 	case "list":
 		return func(int) request { return request{"GET", maps + "?labelSelector=size%3Dsmall", "", "", nil} }
@@ -202,7 +202,7 @@ func flood(roots *x509.CertPool) Result {
 		group.Add(1)
 		go func() {
 			defer group.Done()
-			c, next := client(roots, *mix == "handshake"), work(worker)
+			c, next := client(roots, *mix == "handshake" || *mix == "fresh"), work(worker)
 			for turn := 0; !over.Load(); turn++ {
 				r := next(turn)
 				sent := time.Now()

@@ -17,6 +17,7 @@ from tests.unit.server.test_http_connection import HEAD, Stage, echo, play
 from tests.unit.server.test_http_standalone import client
 from tests.unit.server.test_http_standalone import play as serve
 
+from ostinato.server.flow.turns import Turns
 from ostinato.server.http import listener, server
 from ostinato.server.http.connection import Connection
 from ostinato.server.http.listener import Crowd, Listener
@@ -126,7 +127,7 @@ def test_without_descriptors_the_listener_pauses_and_goes_on(caplog: pytest.LogC
 
     async def main() -> None:
         world = World.real(workers=1)
-        made = Listener(asyncio.Protocol, None, world.clock)
+        made = Listener(asyncio.Protocol, None, world.clock, Turns(world.clock.monotonic))
         await made.bind("127.0.0.1", 0)
         made.listen()
         with caplog.at_level(logging.ERROR):
@@ -145,11 +146,13 @@ def test_without_descriptors_the_listener_pauses_and_goes_on(caplog: pytest.LogC
 def test_a_port_that_is_taken_is_an_error() -> None:
     async def main() -> None:
         world = World.real(workers=1)
-        one = Listener(asyncio.Protocol, None, world.clock)
+        one = Listener(asyncio.Protocol, None, world.clock, Turns(world.clock.monotonic))
         await one.bind("127.0.0.1", 0)
         one.listen()
         with pytest.raises(OSError, match="ddress already in use"):
-            await Listener(asyncio.Protocol, None, world.clock).bind("127.0.0.1", one.port)
+            await Listener(asyncio.Protocol, None, world.clock, Turns(world.clock.monotonic)).bind(
+                "127.0.0.1", one.port
+            )
         one.close()
         world.executor.close()
 

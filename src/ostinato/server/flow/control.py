@@ -159,7 +159,9 @@ class FlowControl:
     def is_open(self, flow: Flow) -> bool:
         """Whether a request for one object would have a seat at once."""
         found = flow.level.set
-        return found.exempt or (not found.waiting and found.seats < found.limit) or not self._settings.enabled
+        if found.exempt or (not found.waiting and found.seats < found.limit) or not self._settings.enabled:
+            return True
+        return not flow.line.seated and found.seats < 2 * found.limit
 
     def enter(self, request: Request, route: Route | None) -> Seated | Flow | None:
         """Take seats for a request, or a place in a queue; None if none are needed. TooManyRequests if there are none.

@@ -7,6 +7,10 @@ Fair queuing for server requests, as in kube-apiserver:
   a virtual start: the `R` at which its next request begins. The queue whose next request would end first goes first.
 - Work is estimated when a request is dispatched and corrected when it has ended.
 - A request that is first and needs more seats than there are keeps the others waiting, so that it gets them.
+
+One thing is not as in kube-apiserver: a flow that has no seat gets one although all are taken, for one request, until
+twice as many are taken as there are. Otherwise it would wait for the end of requests that hold their seats for long,
+because turns on the event loop (`turns`) are given to all of them.
 """
 
 from __future__ import annotations
@@ -98,8 +102,9 @@ class QueueSet:
 
     def take_one(self, flow: Flow, now: float) -> bool:
         """Take one seat for a request if it is free and nobody waits: most requests need no more bookkeeping."""
-        if not self.exempt and (self.waiting or self.seats >= self.limit):
+        if not self.exempt and (self.waiting or self.seats >= self.limit) and not self._has_first(flow, 1):
             return False
+        flow.line.seated += 1
         self.seats += 1
         self.brief += 1
         count = flow.count
@@ -113,6 +118,7 @@ class QueueSet:
         """Give back what `take_one` took."""
         self.seats -= 1
         self.brief -= 1
+        flow.line.seated -= 1
         flow.count.executing -= 1
         flow.count.seats -= 1
         if self.waiting:
@@ -123,8 +129,9 @@ class QueueSet:
         """Take seats for a request, or a place in a queue (it has a `gate` then); None if there is no room."""
         now = self._sync()
         seated = Seated(flow, estimate, request, now, self.r)
-        if self.exempt or not flow.hand:
-            if not self._fits(estimate.seats):
+        first = self._has_first(flow, estimate.seats)
+        if self.exempt or first or not flow.hand:
+            if not first and not self._fits(estimate.seats):
                 self.rejected += 1
                 flow.count.reject("concurrency-limit")
                 return None
@@ -173,6 +180,7 @@ class QueueSet:
         now = self._sync()
         estimate, queue = seated.estimate, seated.queue
         self.seated.discard(seated)
+        seated.flow.line.seated -= 1
         seated.flow.count.executing -= 1
         if queue is not None:
             queue.executing -= 1
@@ -188,6 +196,10 @@ class QueueSet:
 
     # Seats
 
+    def _has_first(self, flow: Flow, seats: int) -> bool:
+        """Whether a request is the only one of its flow, and may have seats beyond the limit."""
+        return not flow.line.seated and self.seats + seats <= 2 * self.limit
+
     def _fits(self, seats: int) -> bool:
         if self.exempt:
             return True
@@ -198,6 +210,7 @@ class QueueSet:
     def _take(self, seated: Seated, now: float) -> None:
         seats = seated.estimate.seats
         seated.started = now
+        seated.flow.line.seated += 1
         self.seated.add(seated)
         self.seats += seats
         seated.flow.count.executing += 1

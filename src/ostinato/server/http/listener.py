@@ -4,6 +4,8 @@
 - At most `MOST_HANDSHAKES` are under way, and at most `MOST_STRANGERS` connections are open of clients that have not
   authenticated on them. When one more comes, the oldest of the address that has the most is closed: whoever opens many
   loses their own, and a client that goes on to authenticate is out of reach within milliseconds.
+- A handshake begins when its first bytes are there and it is its turn: they take turns with requests, and with those of
+  other addresses, because each takes about a millisecond of the event loop.
 - A handshake that takes longer than `HANDSHAKE_SECONDS` is ended.
 - Without descriptors to accept with, the listener pauses for a second instead of spinning.
 """
@@ -19,15 +21,18 @@ import ssl
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
+from ostinato.server.flow.turns import Turns
 from ostinato.world import Clock, Timer
 
 MOST_HANDSHAKES = 256  # about 50 kB each
 MOST_STRANGERS = 1024
 HANDSHAKE_SECONDS = 10.0
+HANDSHAKE_COST = 0.001  # seconds of the event loop that one takes, about
 SHUTDOWN_SECONDS = 1.0  # for the client to end TLS in order
 PAUSE_SECONDS = 1.0
 BACKLOG = 1024
 
+_SHARES = 50  # of the event loop, for handshakes
 _ACCEPTED_AT_ONCE = 64  # before others get a turn
 _EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 _logger = logging.getLogger(__name__)
@@ -69,9 +74,16 @@ class Crowd(Generic[T]):
 class Listener:
     """Sockets that listen. `make` gives the protocol of a connection."""
 
-    def __init__(self, make: Callable[[], asyncio.BaseProtocol], context: ssl.SSLContext | None, clock: Clock) -> None:
+    def __init__(
+        self,
+        make: Callable[[], asyncio.BaseProtocol],
+        context: ssl.SSLContext | None,
+        clock: Clock,
+        turns: Turns,
+    ) -> None:
         self._make = make
         self._context = context
+        self._turns = turns
         self._clock = clock
         self._loop = asyncio.get_running_loop()
         self._sockets: list[socket.socket] = []
@@ -137,15 +149,18 @@ class Listener:
                 self._pause = self._clock.timer(PAUSE_SECONDS, self._resume)
                 return
             accepted.settimeout(0)
-            task = self._loop.create_task(self._begin(accepted), name="handshake")
+            task = self._loop.create_task(self._begin(accepted, address[0]), name="handshake")
             self._accepted.add(task)
             self._handshakes.add(address[0], task)
             task.add_done_callback(lambda done, at=address[0]: self._begun(at, done))  # type: ignore[misc]
 
-    async def _begin(self, accepted: socket.socket) -> None:
+    async def _begin(self, accepted: socket.socket, address: str) -> None:
         """A connection is its protocol's once it is secure. One that never is ends without a word."""
         try:
             with contextlib.suppress(OSError, TimeoutError):  # SSLError is one
+                if self._context is not None:
+                    async with self._clock.timeout(HANDSHAKE_SECONDS):
+                        await self._take_turn(accepted, address)
                 await self._loop.connect_accepted_socket(
                     self._make,
                     accepted,
@@ -159,11 +174,30 @@ class Listener:
             raise
         accepted.close()
 
+    async def _take_turn(self, accepted: socket.socket, address: str) -> None:
+        """Wait for the first bytes of a client, and until it may have a handshake."""
+        there: asyncio.Future[None] = self._loop.create_future()
+        self._loop.add_reader(accepted.fileno(), _resolve, there)
+        try:
+            await there
+        finally:
+            self._loop.remove_reader(accepted.fileno())
+        line = self._turns.queue.line("tls", _SHARES, address)
+        line.begins = HANDSHAKE_COST
+        if self._turns.busy and not self._turns.may_run(line):
+            await self._turns.gate(line)
+        self._turns.charge(line, HANDSHAKE_COST)
+
     def _begun(self, address: str, task: asyncio.Task[None]) -> None:
         self._accepted.discard(task)
         self._handshakes.discard(address, task)
         if not task.cancelled() and (error := task.exception()) is not None:
             _logger.error("connection failed error=%s", error, exc_info=error)
+
+
+def _resolve(there: asyncio.Future[None]) -> None:
+    if not there.done():
+        there.set_result(None)
 
 
 def _cancel(task: asyncio.Task[None]) -> None:

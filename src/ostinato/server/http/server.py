@@ -65,7 +65,7 @@ class HttpServer:
 
     async def bind(self, host: str, port: int) -> None:
         """Take a port, on which nobody is heard before `listen`."""
-        listener = Listener(lambda: Connection(self), self._ssl, self.core.world.clock)
+        listener = Listener(lambda: Connection(self), self._ssl, self.core.world.clock, self.turns)
         await listener.bind(host, port)
         self._listener, self.port = listener, listener.port
 
