@@ -16,7 +16,7 @@ from ostinato.api.errors import AlreadyExists
 from ostinato.api.owners import set_controller_reference
 from ostinato.cache.informers import Settings
 from ostinato.client import Config
-from ostinato.controller.controller import Controller
+from ostinato.controllers.controller import Controller
 from ostinato.kinds.core_v1 import ConfigMap
 from ostinato.manager import CacheOptions
 

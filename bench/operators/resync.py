@@ -17,7 +17,7 @@ from bench.operators.ostinato_operator import apply as reconcile
 from ostinato.api.meta import ObjectMeta
 from ostinato.client import Client
 from ostinato.client.transport.protocol import Request
-from ostinato.controller import Builder, ControllerOptions
+from ostinato.controllers import Builder, ControllerOptions
 from ostinato.kinds.core_v1 import ConfigMap
 from ostinato.manager import Manager
 from ostinato.server.core import Server

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ostinato.api.struct import Struct
     from ostinato.cache import CachedClient, Informers
     from ostinato.client import Client
-    from ostinato.controller import Context, Request, Result, TerminalError, controller
+    from ostinato.controllers import Context, Request, Result, TerminalError, controller
     from ostinato.manager import Manager
 
 __all__ = [
@@ -58,7 +58,7 @@ _HOME = {
     "Client": "client",
     "Column": "api.markers",
     "Conflict": "api.errors",
-    "Context": "controller",
+    "Context": "controllers",
     "CustomResource": "api.object",
     "Ge": "api.markers",
     "GroupVersionKind": "api.gvk",
@@ -72,20 +72,19 @@ _HOME = {
     "ObjectMeta": "api.meta",
     "Pattern": "api.markers",
     "Quantity": "api.quantity",
-    "Request": "controller",
-    "Result": "controller",
+    "Request": "controllers",
+    "Result": "controllers",
     "Rule": "api.markers",
     "Struct": "api.struct",
-    "TerminalError": "controller",
-    "controller": "",  # the package itself, which is the decorator as well
+    "TerminalError": "controllers",
+    "controller": "controllers",
 }
 
 
 def __getattr__(name: str) -> object:
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    home = _HOME[name]
-    value = getattr(import_module(f"{__name__}.{home}"), name) if home else import_module(f"{__name__}.{name}")
+    value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
     globals()[name] = value
     return value
 

@@ -14,7 +14,7 @@ from ostinato.api.meta import Condition
 from ostinato.api.owners import is_controlled_by
 from ostinato.cache import CachedClient, Informers
 from ostinato.client import Client, exists
-from ostinato.controller import Context, Surroundings, controller
+from ostinato.controllers import Context, Surroundings, controller
 from ostinato.crd import crd_of
 from ostinato.kinds.apiextensions_v1 import CustomResourceDefinition
 from ostinato.kinds.core_v1 import ConfigMap

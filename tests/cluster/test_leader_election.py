@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ostinato import ObjectMeta
 from ostinato.client import Client, Config
-from ostinato.controller import Surroundings, Task
+from ostinato.controllers import Surroundings, Task
 from ostinato.kinds.coordination_v1 import Lease
 from ostinato.kinds.core_v1 import ConfigMap, Event
 from ostinato.manager import LeaderElection, Manager

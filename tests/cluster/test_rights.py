@@ -16,7 +16,7 @@ from tests.cluster.test_run import OSTINATO, on
 
 BOXES = """
 from ostinato import CustomResource, Manager, ObjectMeta, Request, Struct, controller
-from ostinato.controller import Watch
+from ostinato.controllers import Watch
 from ostinato.kinds.core_v1 import ConfigMap, Secret
 
 

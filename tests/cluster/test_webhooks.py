@@ -24,7 +24,7 @@ from ostinato.api.object import CustomResource
 from ostinato.api.struct import Struct
 from ostinato.cache import CachedClient, Informers
 from ostinato.client import Client, Config, HttpTransport, Unstructured, exists
-from ostinato.controller import Surroundings, controller
+from ostinato.controllers import Surroundings, controller
 from ostinato.crd import crd_of
 from ostinato.kinds.apiextensions_v1 import CustomResourceDefinition
 from ostinato.kinds.core_v1 import (

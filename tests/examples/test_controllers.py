@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.unit.controller.stage import Stage, staged_with
+from tests.unit.controllers.stage import Stage, staged_with
 
 from ostinato.api.meta import ObjectMeta
 from ostinato.api.owners import is_controlled_by

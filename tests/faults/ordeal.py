@@ -26,8 +26,8 @@ from ostinato.api.struct import Struct
 from ostinato.cache.store.indexes import OWNER
 from ostinato.client import Client
 from ostinato.client.transport.protocol import ConnectionLost, Deadline, Request, Unreachable
-from ostinato.controller import Context, Result, Watch, controller
-from ostinato.controller import Request as Key
+from ostinato.controllers import Context, Result, Watch, controller
+from ostinato.controllers import Request as Key
 from ostinato.crd import crd_of
 from ostinato.kinds.core_v1 import ConfigMap
 from ostinato.manager import LeaderElection, LeadershipLost, Manager, Purpose, ShutdownTimedOut

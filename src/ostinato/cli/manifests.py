@@ -22,8 +22,8 @@ from ostinato.cli.judging import judge
 from ostinato.cli.loading import find, load
 from ostinato.cli.program import Program, controllers_of, definitions_of, kinds_followed, program_of
 from ostinato.client.views import view_of
-from ostinato.controller.controller import Controller
-from ostinato.controller.decorator import ControllerFunction
+from ostinato.controllers.controller import Controller
+from ostinato.controllers.decorator import ControllerFunction
 from ostinato.crd import (
     Access,
     access_of,

@@ -16,10 +16,10 @@ from ostinato.api.gvk import GroupKind
 from ostinato.api.markers import Foreign, markers_on
 from ostinato.api.object import CustomResource, KindInfo, Object
 from ostinato.cli.failure import Failure
-from ostinato.controller.builder import Builder
-from ostinato.controller.controller import Controller
-from ostinato.controller.decorator import ControllerFunction
-from ostinato.controller.sources.kind import KindSource
+from ostinato.controllers.builder import Builder
+from ostinato.controllers.controller import Controller
+from ostinato.controllers.decorator import ControllerFunction
+from ostinato.controllers.sources.kind import KindSource
 from ostinato.crd import SchemaError, crd_of
 from ostinato.crd.schema.models import is_model
 from ostinato.manager.hosting import Host, hosting

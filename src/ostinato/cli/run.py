@@ -23,7 +23,7 @@ from ostinato.cli.program import Program, definitions_of, program_of
 from ostinato.cli.telling import TOLD, check_addresses, told
 from ostinato.client.config.config import Config
 from ostinato.client.config.error import NoConfig
-from ostinato.controller.trace import shorten
+from ostinato.controllers.trace import shorten
 from ostinato.manager import configure_logging, serve_together
 from ostinato.manager.election.settings import LeaderElection
 from ostinato.manager.hosting import Choices, Host

@@ -11,7 +11,7 @@ from ostinato.cache.syncing import SyncError
 from ostinato.cli.failure import Failure
 from ostinato.client import TransportError
 from ostinato.client.config.error import ConfigError
-from ostinato.controller.controller import ControllerError
+from ostinato.controllers.controller import ControllerError
 from ostinato.manager import LeadershipLost, ShutdownTimedOut
 from ostinato.manager.endpoints import parse_address
 from ostinato.webhook.certificates.certificate import CertificateError

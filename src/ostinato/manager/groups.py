@@ -23,8 +23,8 @@ import logging
 from collections.abc import Callable, Coroutine
 from typing import Any, Final, Protocol, TypeGuard, runtime_checkable
 
-from ostinato.controller.options import ControllerOptions
-from ostinato.controller.runnable import CoolsDown, Runnable, Surroundings, WarmsUp
+from ostinato.controllers.options import ControllerOptions
+from ostinato.controllers.runnable import CoolsDown, Runnable, Surroundings, WarmsUp
 from ostinato.manager.group import Group, Job
 from ostinato.world import Clock
 from ostinato.world.insisting import insist

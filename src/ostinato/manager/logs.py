@@ -1,7 +1,7 @@
 """Logs: lines for people, or JSON for machines, that say on their own which reconcile they belong to.
 
-    2026-01-31T12:00:00.123Z INFO  ostinato.controller scaled  controller=widgets object=default/a reconcile=5f0c...
-    {"ts":"2026-01-31T12:00:00.123Z","level":"info","logger":"ostinato.controller","msg":"scaled","controller":"widgets",...}
+    2026-01-31T12:00:00.123Z INFO  ostinato.controllers scaled  controller=widgets object=default/a reconcile=5f0c...
+    {"ts":"2026-01-31T12:00:00.123Z","level":"info","logger":"ostinato.controllers","msg":"scaled","controller":"widgets",...}
 
 Whatever is logged while a reconcile runs, by libraries too, is marked with its controller, object and id: nobody has to
 pass a logger around. `logger.info("scaled", extra={"replicas": 3})` adds fields of one's own.
@@ -17,7 +17,7 @@ from typing import Any, Final, Literal, TextIO
 
 import msgspec
 
-from ostinato.controller.current import current_reconcile
+from ostinato.controllers.current import current_reconcile
 
 Style = Literal["text", "json"]
 

@@ -34,9 +34,9 @@ from ostinato.client.arguments import told
 from ostinato.client.client import Client
 from ostinato.client.config.config import Config
 from ostinato.client.transport.exchange import WarningHandler
-from ostinato.controller.builder import Builder
-from ostinato.controller.options import ControllerOptions
-from ostinato.controller.runnable import Recorder, Runnable, Surroundings
+from ostinato.controllers.builder import Builder
+from ostinato.controllers.options import ControllerOptions
+from ostinato.controllers.runnable import Recorder, Runnable, Surroundings
 from ostinato.manager.connecting import Connect, over_http
 from ostinato.manager.connections import CacheOptions, Connections, Identity
 from ostinato.manager.election.announcing import Announcer

@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import Any
 
 from ostinato.client.transport.protocol import Request, Response, Transport, WebSocket
-from ostinato.controller.runnable import Span, no_span
+from ostinato.controllers.runnable import Span, no_span
 
 
 def spans() -> Span:

@@ -26,8 +26,8 @@ from ostinato.cache.events import Deleted, Event, Updated
 from ostinato.cache.readable import Readable
 from ostinato.cache.store.entry import Entry
 from ostinato.client.views import View
-from ostinato.controller.runnable import Surroundings
-from ostinato.controller.sources.handlers import Handler, Keys
+from ostinato.controllers.runnable import Surroundings
+from ostinato.controllers.sources.handlers import Handler, Keys
 from ostinato.plane.claims import CONTROLLED
 
 O = TypeVar("O", bound=Object)  # noqa: E741

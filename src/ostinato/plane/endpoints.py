@@ -20,9 +20,9 @@ from ostinato.api.object import Object
 from ostinato.api.struct import Struct
 from ostinato.cache import Entry, Event, Updated
 from ostinato.client.views import View
-from ostinato.controller.context import Context
-from ostinato.controller.runnable import Surroundings
-from ostinato.controller.sources.handlers import Handler, Keys
+from ostinato.controllers.context import Context
+from ostinato.controllers.runnable import Surroundings
+from ostinato.controllers.sources.handlers import Handler, Keys
 from ostinato.kinds.core_v1 import Endpoints, ObjectReference, Service, ServicePort
 from ostinato.kinds.discovery_v1 import EndpointSlice
 from ostinato.plane.claimants import Selectors

@@ -6,7 +6,7 @@ from ostinato.api.errors import NAMESPACE_TERMINATING, APIError, Conflict, NotFo
 from ostinato.api.gvk import NamespacedName
 from ostinato.api.object import Object
 from ostinato.client.transport.protocol import TransportError
-from ostinato.controller import Context
+from ostinato.controllers import Context
 from ostinato.kinds.core_v1 import Pod
 from ostinato.plane.pods import PodState
 

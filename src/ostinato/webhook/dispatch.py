@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from ostinato.controller.trace import shorten
+from ostinato.controllers.trace import shorten
 from ostinato.webhook.admission import HookFailed, admit
 from ostinato.webhook.answer import Answer, errored, review
 from ostinato.webhook.conversion import CONVERT, ConversionFailed, Conversions, failed_review

@@ -15,7 +15,7 @@ from typing import Any
 from ostinato.api import names
 from ostinato.api.gvk import NamespacedName
 from ostinato.api.object import kind_of
-from ostinato.controller.runnable import Surroundings
+from ostinato.controllers.runnable import Surroundings
 from ostinato.webhook.certificates.bundles import CaBundles, Place
 from ostinato.webhook.certificates.certificate import CertificateSource
 from ostinato.webhook.certificates.files import CertificateFiles

@@ -164,7 +164,7 @@ def test_one_namespace_needs_roles_in_it(place: Path, capsys: pytest.CaptureFixt
 SCOPED = """
 from ostinato import CustomResource, Manager, controller
 from ostinato.cache import Settings
-from ostinato.controller import Watch
+from ostinato.controllers import Watch
 from ostinato.kinds.core_v1 import ConfigMap, Secret
 from ostinato.manager import CacheOptions
 

@@ -17,7 +17,7 @@ from ostinato.manager.hosting import Choices, Host
 KINDS = """
 from ostinato import CustomResource, Manager, Struct, controller
 from ostinato.api.markers import Foreign, Stored, marked
-from ostinato.controller import Builder
+from ostinato.controllers import Builder
 from ostinato.kinds.core_v1 import ConfigMap
 from ostinato.webhook import UrlEndpoint, Webhooks, converter, validator
 

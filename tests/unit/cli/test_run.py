@@ -21,7 +21,7 @@ from ostinato.cli.app import run
 from ostinato.cli.failure import Failure
 from ostinato.cli.preflight import prepare
 from ostinato.client import Unstructured
-from ostinato.controller import Builder, controller
+from ostinato.controllers import Builder, controller
 from ostinato.crd import crd_of
 from ostinato.kinds.core_v1 import ConfigMap, Node
 from ostinato.manager import CacheOptions, Manager

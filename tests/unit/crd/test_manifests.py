@@ -16,7 +16,7 @@ from tests.unit.server.asking import Api, asking
 from ostinato.api.gvk import NamespacedName
 from ostinato.api.wire.yaml import decode_yaml_documents
 from ostinato.client import MetadataOf, Unstructured
-from ostinato.controller import controller
+from ostinato.controllers import controller
 from ostinato.crd import (
     Access,
     access_of,

@@ -14,7 +14,7 @@ from ostinato.api.meta import ObjectMeta
 from ostinato.cache.client import CachedClient
 from ostinato.cache.informers import Informers, Settings
 from ostinato.client import Client
-from ostinato.controller import Context, ControllerOptions, Request, Result, controller
+from ostinato.controllers import Context, ControllerOptions, Request, Result, controller
 from ostinato.kinds.core_v1 import ConfigMap, Namespace, Secret
 from ostinato.manager import CacheOptions, Manager, Purpose
 from ostinato.manager.logs import JsonFormatter, ReconcileFilter

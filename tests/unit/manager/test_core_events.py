@@ -233,7 +233,7 @@ def test_what_is_remembered_is_bounded() -> None:
 
 @staged
 async def test_a_manager_says_in_which_group_events_are_written(stage: Stage) -> None:
-    from ostinato.controller import Surroundings, Task
+    from ostinato.controllers import Surroundings, Task
     from ostinato.manager import Manager, Purpose
 
     def connect(purpose: Purpose) -> Any:

@@ -10,7 +10,7 @@ import pytest
 
 from ostinato.cache import Settings
 from ostinato.client.config.config import Config
-from ostinato.controller import Context, Request, Surroundings, controller
+from ostinato.controllers import Context, Request, Surroundings, controller
 from ostinato.kinds.core_v1 import ConfigMap, Secret
 from ostinato.manager import Manager
 

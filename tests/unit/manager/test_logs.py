@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ostinato.api.gvk import GroupVersionKind, NamespacedName
-from ostinato.controller.current import Reconcile, running
+from ostinato.controllers.current import Reconcile, running
 from ostinato.manager import tracing
 from ostinato.manager.logs import ReconcileFilter, Style, configure_logging
 

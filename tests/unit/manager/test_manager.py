@@ -15,7 +15,7 @@ from ostinato.api.object import kind_of
 from ostinato.cache.informers import Informers
 from ostinato.client import Client
 from ostinato.client.transport.protocol import ConnectionLost, DeadlinePassed, Request, Unreachable
-from ostinato.controller import (
+from ostinato.controllers import (
     Context,
     ControllerError,
     ControllerOptions,

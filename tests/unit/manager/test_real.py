@@ -20,7 +20,7 @@ import pytest
 from ostinato.client import Client
 from ostinato.client.config.config import Config
 from ostinato.client.transport.protocol import Request
-from ostinato.controller.runnable import Surroundings, Task
+from ostinato.controllers.runnable import Surroundings, Task
 from ostinato.kinds.coordination_v1 import Lease
 from ostinato.manager import LeaderElection, Manager, run, serve_together
 from ostinato.manager.election.election import Election
@@ -251,7 +251,7 @@ def test_a_manager_speaks_http_to_the_server_of_its_configuration() -> None:
 
 PROGRAM = """
     import asyncio
-    from ostinato.controller.runnable import Task
+    from ostinato.controllers.runnable import Task
     from ostinato.manager import Manager
 
     class Transport:

@@ -7,12 +7,12 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import pytest
-from tests.unit.controller.stage import Light, lightly
+from tests.unit.controllers.stage import Light, lightly
 from tests.unit.manager.stage import Stage, staged
 
 from ostinato.api.errors import Conflict
 from ostinato.api.gvk import GroupResource
-from ostinato.controller import Channel, Request, Result, TerminalError
+from ostinato.controllers import Channel, Request, Result, TerminalError
 from ostinato.kinds.core_v1 import ConfigMap
 from ostinato.manager import Manager, tracing
 from ostinato.world import Simulation

@@ -13,7 +13,7 @@ from typing import Any
 
 from tests.unit.plane.stage import Stage
 
-from ostinato.controller import Context, Request
+from ostinato.controllers import Context, Request
 from ostinato.kinds.core_v1 import Pod
 
 MOMENT = 0.2

@@ -7,7 +7,7 @@ from tests.unit.plane.stage import Stage, on_stage
 from ostinato.api.codec import from_dict
 from ostinato.api.owners import controller_reference_to
 from ostinato.client import MergePatch
-from ostinato.controller import Request
+from ostinato.controllers import Request
 from ostinato.kinds.apps_v1 import StatefulSet
 from ostinato.kinds.core_v1 import Pod
 from ostinato.plane.claimants import ForClaimants

@@ -10,7 +10,7 @@ from ostinato.api.codec import ObjectError, from_dict
 from ostinato.api.labels import from_set
 from ostinato.cache import CachedClient
 from ostinato.client import MergePatch
-from ostinato.controller import Context, Request
+from ostinato.controllers import Context, Request
 from ostinato.kinds.apps_v1 import ControllerRevision, DaemonSet
 from ostinato.manager import Manager
 from ostinato.plane.claims import index_controllers

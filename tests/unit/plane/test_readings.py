@@ -7,7 +7,7 @@ from ostinato.api.labels import from_set
 from ostinato.api.owners import controller_reference_to
 from ostinato.cache.store.entry import Entry
 from ostinato.client import MergePatch
-from ostinato.controller import Context, Request
+from ostinato.controllers import Context, Request
 from ostinato.kinds.core_v1 import ConfigMap
 from ostinato.manager import Manager
 from ostinato.plane.claims import claimed, index_controllers

@@ -23,7 +23,7 @@ from tests.unit.webhook.samples import Widget, admission_review, widget
 from ostinato.api.errors import ServiceUnavailable, Unauthorized
 from ostinato.cache import CachedClient, Informers
 from ostinato.client import Client, ConnectionLost, Unstructured
-from ostinato.controller.runnable import Families, Surroundings
+from ostinato.controllers.runnable import Families, Surroundings
 from ostinato.server.core import Server
 from ostinato.server.store.log_memory import MemoryLog
 from ostinato.server.transport import InProcessTransport

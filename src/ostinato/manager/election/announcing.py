@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from ostinato.controller.runnable import Recorder
+from ostinato.controllers.runnable import Recorder
 from ostinato.kinds.coordination_v1 import Lease
 
 _logger = logging.getLogger("ostinato.manager")

@@ -13,7 +13,7 @@ from ostinato.api.meta import ObjectMeta
 from ostinato.api.object import Object, kind_of
 from ostinato.api.time import MicroTime, Time
 from ostinato.client.arguments import told
-from ostinato.controller.runnable import EventOptions, Subject
+from ostinato.controllers.runnable import EventOptions, Subject
 from ostinato.kinds import core_v1, events_v1
 from ostinato.kinds.core_v1 import EventSource, ObjectReference
 from ostinato.manager.events.books import Known

@@ -14,7 +14,7 @@ from typing import Final
 from ostinato.cache.informers import Informers
 from ostinato.cache.metrics import OBJECTS, PROCESSING_LATENCY, QUEUED_ITEMS, STORE_VERSION, Gauge
 from ostinato.client.transport import metrics as client
-from ostinato.controller.runnable import Families
+from ostinato.controllers.runnable import Families
 from ostinato.manager.metrics import exposition
 from ostinato.queue import Family, Sample
 from ostinato.queue.metrics import Histogram

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ostinato.api.codec import to_dict
 from ostinato.api.time import Time
 from ostinato.client.patching import MergePatch
-from ostinato.controller import Context, Request, Result
+from ostinato.controllers import Context, Request, Result
 from ostinato.kinds.authorization_v1 import ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec
 from ostinato.kinds.certificates_v1 import CertificateSigningRequest, CertificateSigningRequestCondition
 from ostinato.kinds.core_v1 import Node

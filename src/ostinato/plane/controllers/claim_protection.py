@@ -8,7 +8,7 @@ from typing import Final
 from ostinato.api.gvk import NamespacedName
 from ostinato.cache import Entry, Event, by
 from ostinato.cache.store.indexes import IndexBy
-from ostinato.controller import Context, ForEvent, Request
+from ostinato.controllers import Context, ForEvent, Request
 from ostinato.kinds.core_v1 import PersistentVolumeClaim, Pod
 from ostinato.manager import Manager
 from ostinato.plane.controllers import Options

@@ -25,7 +25,7 @@ from ostinato.api.object import kind_of
 from ostinato.api.owners import controller_reference_to, is_controlled_by
 from ostinato.api.quoting import quote
 from ostinato.api.time import Time
-from ostinato.controller import Context, Request, Result
+from ostinato.controllers import Context, Request, Result
 from ostinato.kinds.batch_v1 import CronJob, Job
 from ostinato.kinds.core_v1 import ObjectReference
 from ostinato.manager import Manager

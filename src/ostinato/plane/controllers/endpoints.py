@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from ostinato.api.meta import ObjectMeta
-from ostinato.controller import Context, ForObject, Request
+from ostinato.controllers import Context, ForObject, Request
 from ostinato.kinds.core_v1 import EndpointAddress, EndpointPort, Endpoints, EndpointSubset, Service
 from ostinato.manager import Manager
 from ostinato.plane.controllers import Options

@@ -18,7 +18,7 @@ from ostinato.api.codec import to_dict
 from ostinato.api.meta import ObjectMeta
 from ostinato.api.owners import controller_reference_to
 from ostinato.client.patching import MergePatch
-from ostinato.controller import Context, ForEvent, Request
+from ostinato.controllers import Context, ForEvent, Request
 from ostinato.kinds.core_v1 import Node, Service
 from ostinato.kinds.discovery_v1 import Endpoint, EndpointConditions, EndpointPort, EndpointSlice
 from ostinato.manager import Manager

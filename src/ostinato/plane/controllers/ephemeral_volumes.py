@@ -14,7 +14,7 @@ from ostinato.api.gvk import NamespacedName
 from ostinato.api.meta import ObjectMeta
 from ostinato.api.owners import controller_reference_to, is_controlled_by
 from ostinato.cache import Deleted, Event, Updated
-from ostinato.controller import Context, ForEvent, Request
+from ostinato.controllers import Context, ForEvent, Request
 from ostinato.kinds.core_v1 import PersistentVolumeClaim, PersistentVolumeClaimTemplate, Pod
 from ostinato.manager import Manager
 from ostinato.plane.controllers import Options

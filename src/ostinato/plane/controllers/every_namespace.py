@@ -9,7 +9,7 @@ from ostinato.api.errors import NAMESPACE_TERMINATING, AlreadyExists, Forbidden,
 from ostinato.api.gvk import NamespacedName
 from ostinato.api.object import Object
 from ostinato.cache import Added, Event, Settings
-from ostinato.controller import Context, ForEvent, Request
+from ostinato.controllers import Context, ForEvent, Request
 from ostinato.kinds.core_v1 import Namespace
 from ostinato.manager import Manager
 

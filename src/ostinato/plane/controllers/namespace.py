@@ -23,7 +23,7 @@ from ostinato.cache import CachedClient, Event, Updated
 from ostinato.client.discovery.discovery import ApiResource, Catalogue
 from ostinato.client.transport.protocol import TransportError
 from ostinato.client.views import MetadataOf, PartialObjectMetadata, Unstructured
-from ostinato.controller import Context, Request, Result
+from ostinato.controllers import Context, Request, Result
 from ostinato.kinds.core_v1 import Namespace
 from ostinato.manager import Manager
 from ostinato.plane.controllers import Options

@@ -23,7 +23,7 @@ from ostinato.api.gvk import NamespacedName
 from ostinato.api.time import Time
 from ostinato.cache import Deleted, Event, Settings
 from ostinato.client.patching import MergePatch, StrategicMergePatch
-from ostinato.controller import Context, ForEvent, Request, Result
+from ostinato.controllers import Context, ForEvent, Request, Result
 from ostinato.kinds.coordination_v1 import Lease
 from ostinato.kinds.core_v1 import Node, NodeCondition, Pod, Taint
 from ostinato.manager import Manager

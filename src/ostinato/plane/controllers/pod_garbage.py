@@ -19,7 +19,7 @@ from ostinato.api.gvk import NamespacedName
 from ostinato.cache import Entry, Informers
 from ostinato.client.patching import StrategicMergePatch
 from ostinato.client.views import MetadataOf
-from ostinato.controller import Context, ForEvent, Result, StartupSource
+from ostinato.controllers import Context, ForEvent, Result, StartupSource
 from ostinato.kinds.core_v1 import Node
 from ostinato.manager import Manager
 from ostinato.plane.controllers import Options

@@ -13,7 +13,7 @@ from ostinato.api.codec import to_dict
 from ostinato.api.gvk import GroupVersion, GroupVersionKind, GroupVersionResource
 from ostinato.client.discovery.discovery import Catalogue
 from ostinato.client.views import Unstructured
-from ostinato.controller import Context, Request
+from ostinato.controllers import Context, Request
 from ostinato.kinds.admissionregistration_v1 import ValidatingAdmissionPolicy
 from ostinato.manager import Manager
 from ostinato.plane.controllers import Options

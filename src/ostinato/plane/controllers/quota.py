@@ -20,7 +20,7 @@ from ostinato.cache import Added, CachedClient, Deleted, Entry, Event, Informer,
 from ostinato.client.discovery.mapping import AmbiguousResource, NoSuchResource
 from ostinato.client.patching import MergePatch
 from ostinato.client.views import MetadataOf, Unstructured
-from ostinato.controller import Context, ForEvent, Request, Result
+from ostinato.controllers import Context, ForEvent, Request, Result
 from ostinato.kinds.apps_v1 import DaemonSet, Deployment, ReplicaSet, StatefulSet
 from ostinato.kinds.batch_v1 import CronJob, Job
 from ostinato.kinds.core_v1 import (

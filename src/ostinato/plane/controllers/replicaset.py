@@ -24,7 +24,7 @@ from ostinato.api.owners import controller_of
 from ostinato.api.time import Time
 from ostinato.cache import CachedClient, Entry
 from ostinato.client.transport.protocol import TransportError
-from ostinato.controller import Context, Result
+from ostinato.controllers import Context, Result
 from ostinato.kinds.apps_v1 import ReplicaSet, ReplicaSetCondition, ReplicaSetStatus
 from ostinato.kinds.core_v1 import ReplicationController, ReplicationControllerStatus
 from ostinato.manager import Manager

@@ -16,7 +16,7 @@ from ostinato.api.labels import Selector
 from ostinato.api.object import Object
 from ostinato.api.time import Time
 from ostinato.cache import Deleted, Entry, Event, Updated
-from ostinato.controller.sources.handlers import Keys
+from ostinato.controllers.sources.handlers import Keys
 from ostinato.plane.claimants import ForClaimants
 
 O = TypeVar("O", bound=Object)  # noqa: E741

@@ -13,7 +13,7 @@ from ostinato.api.gvk import NamespacedName
 from ostinato.api.labels import SelectorError
 from ostinato.cache import Event, Informer
 from ostinato.client.patching import MergePatch
-from ostinato.controller import Context, ForEvent, Request
+from ostinato.controllers import Context, ForEvent, Request
 from ostinato.kinds.rbac_v1 import ClusterRole, PolicyRule
 from ostinato.manager import Manager
 from ostinato.plane.claimants import selector_of

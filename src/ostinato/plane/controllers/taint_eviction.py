@@ -17,7 +17,7 @@ from ostinato.api.gvk import NamespacedName
 from ostinato.api.time import Time
 from ostinato.cache import Deleted, Event, Informer
 from ostinato.client.patching import StrategicMergePatch
-from ostinato.controller import Context, ForEvent, Request, Result
+from ostinato.controllers import Context, ForEvent, Request, Result
 from ostinato.kinds.core_v1 import Node, Pod, Taint, Toleration
 from ostinato.manager import Manager
 from ostinato.plane.controllers import Options

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Final
 
-from ostinato.controller import Context, Request, Result
+from ostinato.controllers import Context, Request, Result
 from ostinato.kinds.batch_v1 import Job
 from ostinato.manager import Manager
 from ostinato.plane.controllers import Options

@@ -21,8 +21,8 @@ from ostinato.api.quantity import Quantity
 from ostinato.api.time import Time
 from ostinato.cache import Entry, Event, Informer, by
 from ostinato.client.patching import MergePatch
-from ostinato.controller import Context, ForEvent, Request
-from ostinato.controller.runnable import Surroundings, Task
+from ostinato.controllers import Context, ForEvent, Request
+from ostinato.controllers.runnable import Surroundings, Task
 from ostinato.kinds.core_v1 import (
     HostPathVolumeSource,
     ObjectReference,

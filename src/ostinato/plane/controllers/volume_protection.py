@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ostinato.controller import Context, Request
+from ostinato.controllers import Context, Request
 from ostinato.kinds.core_v1 import PersistentVolume
 from ostinato.manager import Manager
 from ostinato.plane.controllers import Options

@@ -21,7 +21,7 @@ from ostinato.cache import Event, Updated
 from ostinato.cache.client import CachedClient
 from ostinato.cache.store.resource_versions import reached
 from ostinato.client.patching import StrategicMergePatch
-from ostinato.controller import Channel, Context, Request, Result
+from ostinato.controllers import Channel, Context, Request, Result
 from ostinato.kinds.core_v1 import Pod, PodStatus
 from ostinato.plane.node.admission import Rejection, Room, rejection_of
 from ostinato.plane.node.handling import Quarters

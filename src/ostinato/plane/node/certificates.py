@@ -23,7 +23,7 @@ from ostinato.client.client import Client
 from ostinato.client.config.config import Config, Tls
 from ostinato.client.http.transport import HttpTransport
 from ostinato.client.transport.protocol import TransportError
-from ostinato.controller import Surroundings
+from ostinato.controllers import Surroundings
 from ostinato.kinds.certificates_v1 import CertificateSigningRequest, CertificateSigningRequestSpec
 from ostinato.kinds.core_v1 import Node
 from ostinato.server.state import write_private

@@ -10,7 +10,7 @@ import msgspec
 
 from ostinato.api.gvk import NamespacedName
 from ostinato.api.quantity import Quantity
-from ostinato.controller import ChannelSource, ForEvent
+from ostinato.controllers import ChannelSource, ForEvent
 from ostinato.kinds.core_v1 import Pod
 from ostinato.manager import Manager
 from ostinato.plane.identities import of_node

@@ -18,7 +18,7 @@ from ostinato.api.time import MicroTime, Time
 from ostinato.client.client import Client
 from ostinato.client.patching import MergePatch, StrategicMergePatch
 from ostinato.client.transport.protocol import TransportError
-from ostinato.controller import Surroundings
+from ostinato.controllers import Surroundings
 from ostinato.kinds.coordination_v1 import Lease
 from ostinato.kinds.core_v1 import Node
 from ostinato.plane.node.agent import ClientOf

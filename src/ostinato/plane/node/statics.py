@@ -18,7 +18,7 @@ from ostinato.api.gvk import NamespacedName
 from ostinato.api.owners import reference_to
 from ostinato.api.wire.yaml import decode_yaml
 from ostinato.client.client import Client
-from ostinato.controller import Surroundings
+from ostinato.controllers import Surroundings
 from ostinato.kinds.core_v1 import Node, Pod
 
 MIRROR: Final = "kubernetes.io/config.mirror"

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from ostinato.api.errors import APIError
 from ostinato.client.transport.protocol import TransportError
-from ostinato.controller import Surroundings
+from ostinato.controllers import Surroundings
 from ostinato.kinds.core_v1 import Pod
 from ostinato.plane.node.agent import ClientOf
 from ostinato.plane.node.statics import uids_in

@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, ClassVar, Final
 
-from ostinato.controller.runnable import Surroundings
+from ostinato.controllers.runnable import Surroundings
 from ostinato.plane.scheduler.events import NODE, POD, Action, Hint
 from ostinato.plane.scheduler.nodes import NodeInfo
 from ostinato.plane.scheduler.objects import Objects

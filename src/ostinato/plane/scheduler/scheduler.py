@@ -16,7 +16,7 @@ from typing import Any, Final
 from ostinato.api.errors import APIError
 from ostinato.cache.informer import Registration
 from ostinato.client.transport.protocol import TransportError
-from ostinato.controller.runnable import Recorder, Surroundings
+from ostinato.controllers.runnable import Recorder, Surroundings
 from ostinato.kinds.core_v1 import Node, PersistentVolume, PersistentVolumeClaim, Service
 from ostinato.kinds.storage_v1 import StorageClass
 from ostinato.plane.pods import PodState

@@ -19,7 +19,7 @@ from typing import Final
 
 from ostinato.api.gvk import NamespacedName
 from ostinato.cache import Event, Updated
-from ostinato.controller import Context, ForEvent, Request
+from ostinato.controllers import Context, ForEvent, Request
 from ostinato.kinds.core_v1 import Service
 from ostinato.kinds.discovery_v1 import EndpointSlice
 from ostinato.manager import Manager

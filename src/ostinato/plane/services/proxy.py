@@ -18,7 +18,7 @@ from typing import Final
 import msgspec
 
 from ostinato.api.gvk import NamespacedName
-from ostinato.controller import Surroundings
+from ostinato.controllers import Surroundings
 from ostinato.plane.services.balancer import Balancer
 from ostinato.plane.services.netlink import Address
 from ostinato.plane.services.network import Network, Taken, Unavailable

@@ -11,7 +11,7 @@ from ostinato.api.meta import ObjectMeta
 from ostinato.client import MergePatch, StrategicMergePatch
 from ostinato.client.transport.protocol import Request as Asked
 from ostinato.client.transport.protocol import Response, Transport
-from ostinato.controller import Context, Request, Result
+from ostinato.controllers import Context, Request, Result
 from ostinato.kinds.coordination_v1 import Lease
 from ostinato.kinds.core_v1 import Container, Node, Pod, PodReadinessGate, PodSpec
 from ostinato.plane.node import fleet

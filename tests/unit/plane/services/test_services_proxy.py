@@ -14,7 +14,7 @@ from typing import Any, TypeVar, cast
 import pytest
 
 from ostinato.api.gvk import NamespacedName
-from ostinato.controller import Surroundings
+from ostinato.controllers import Surroundings
 from ostinato.plane.services import proxy as module
 from ostinato.plane.services import udp
 from ostinato.plane.services.netlink import Address

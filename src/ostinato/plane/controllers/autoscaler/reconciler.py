@@ -17,7 +17,7 @@ from ostinato.api.labels import Selector, SelectorError, parse
 from ostinato.client.discovery.mapping import NoSuchResource
 from ostinato.client.transport.protocol import TransportError
 from ostinato.client.views import Unstructured
-from ostinato.controller import Context, Request, Result
+from ostinato.controllers import Context, Request, Result
 from ostinato.kinds.autoscaling_v1 import Scale
 from ostinato.kinds.autoscaling_v2 import (
     HorizontalPodAutoscaler,

@@ -20,8 +20,8 @@ from ostinato.cache.events import Deleted, Event, Updated
 from ostinato.cache.readable import Readable
 from ostinato.cache.store.entry import Entry
 from ostinato.client.views import View
-from ostinato.controller.runnable import Surroundings
-from ostinato.controller.sources.handlers import Handler, Keys
+from ostinato.controllers.runnable import Surroundings
+from ostinato.controllers.sources.handlers import Handler, Keys
 from ostinato.kinds.apps_v1 import DaemonSet
 from ostinato.kinds.core_v1 import NodeSelectorTerm, PodSpec, Toleration
 from ostinato.plane.node_terms import matcher

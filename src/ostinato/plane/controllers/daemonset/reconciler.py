@@ -10,7 +10,7 @@ from ostinato.api.errors import NAMESPACE_TERMINATING, APIError, Forbidden
 from ostinato.api.labels import Selector, SelectorError
 from ostinato.cache.reads import Question
 from ostinato.client.views import view_of
-from ostinato.controller import Context, Request, Result
+from ostinato.controllers import Context, Request, Result
 from ostinato.kinds.apps_v1 import ControllerRevision, DaemonSet, DaemonSetStatus
 from ostinato.plane.batches import slow_start
 from ostinato.plane.claimants import selector_of

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from ostinato.api.errors import NAMESPACE_TERMINATING, APIError
 from ostinato.api.gvk import NamespacedName
-from ostinato.controller import Context, Result
+from ostinato.controllers import Context, Result
 from ostinato.kinds.apps_v1 import Deployment, ReplicaSet
 from ostinato.manager import Manager
 from ostinato.plane.claimants import ForClaimants, selector_in_spec

@@ -18,7 +18,7 @@ from typing import Any, Final
 from ostinato.api.errors import NAMESPACE_TERMINATING, AlreadyExists, APIError
 from ostinato.api.owners import is_controlled_by
 from ostinato.client.patching import MergePatch
-from ostinato.controller import Context
+from ostinato.controllers import Context
 from ostinato.kinds.apps_v1 import Deployment, DeploymentStatus, ReplicaSet
 from ostinato.plane.controllers.deployment import progress, revisions, rollback, scaling
 from ostinato.plane.controllers.deployment.scaling import active, by_age, max_surge, size, strategy, wanted

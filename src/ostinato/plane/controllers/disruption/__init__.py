@@ -14,8 +14,8 @@ from ostinato.api.quoting import quote
 from ostinato.cache.events import Deleted, Event, Updated
 from ostinato.cache.store.entry import Entry
 from ostinato.client.views import View
-from ostinato.controller.runnable import Recorder, Surroundings
-from ostinato.controller.sources.handlers import Handler, Keys
+from ostinato.controllers.runnable import Recorder, Surroundings
+from ostinato.controllers.sources.handlers import Handler, Keys
 from ostinato.kinds.policy_v1 import PodDisruptionBudget
 from ostinato.manager import Manager
 from ostinato.plane.claimants import Selectors

@@ -24,7 +24,7 @@ from ostinato.cache.reads import Question
 from ostinato.cache.store.entry import Entry
 from ostinato.client.transport.protocol import TransportError
 from ostinato.client.views import view_of
-from ostinato.controller import Context, Request, Result
+from ostinato.controllers import Context, Request, Result
 from ostinato.kinds.policy_v1 import PodDisruptionBudget, PodDisruptionBudgetStatus
 from ostinato.plane.claimants import selector_of, selector_text
 from ostinato.plane.controllers.disruption.scales import ScaleError, expected_pods

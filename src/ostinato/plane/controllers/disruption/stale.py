@@ -10,7 +10,7 @@ from typing import Final
 
 from ostinato.cache.events import Deleted, Event
 from ostinato.client.patching import StrategicMergePatch
-from ostinato.controller import Context, Request, Result
+from ostinato.controllers import Context, Request, Result
 from ostinato.plane.pods import PodState, condition, is_finished
 
 _TARGET: Final = "DisruptionTarget"

@@ -32,7 +32,7 @@ from ostinato.client.patching import MergePatch, Patch, StrategicMergePatch
 from ostinato.client.transport.exchange import NoSuchKind
 from ostinato.client.transport.protocol import TransportError
 from ostinato.client.views import MetadataOf, PartialObjectMetadata, Unstructured
-from ostinato.controller import Context, Result
+from ostinato.controllers import Context, Result
 from ostinato.plane.controllers.garbage.graph import FOREGROUND, ORPHAN, Graph, Node, Reference, references_from
 
 _Json = dict[str, Any]

@@ -19,7 +19,7 @@ from ostinato.cache import Deleted, Entry, Event, Informer, Registration, SyncEr
 from ostinato.client.discovery.discovery import Catalogue
 from ostinato.client.transport.protocol import TransportError
 from ostinato.client.views import MetadataOf, Unstructured
-from ostinato.controller.sources.sources import Sink
+from ostinato.controllers.sources.sources import Sink
 from ostinato.plane.controllers.garbage.graph import Graph, Node, Reference
 
 _VERBS: Final = frozenset({"delete", "list", "watch"})

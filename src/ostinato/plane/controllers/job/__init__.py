@@ -21,8 +21,8 @@ from ostinato.api.errors import NotFound
 from ostinato.api.gvk import NamespacedName
 from ostinato.api.owners import controller_of
 from ostinato.cache import Deleted, Entry, Event, by
-from ostinato.controller import Context, Request, Result
-from ostinato.controller.sources.handlers import Keys
+from ostinato.controllers import Context, Request, Result
+from ostinato.controllers.sources.handlers import Keys
 from ostinato.kinds.batch_v1 import Job
 from ostinato.manager import Manager
 from ostinato.plane.batches import slow_start

@@ -14,7 +14,7 @@ from typing import Final
 from ostinato.api.errors import NAMESPACE_TERMINATING, APIError, NotFound
 from ostinato.client.patching import StrategicMergePatch
 from ostinato.client.transport.protocol import TransportError
-from ostinato.controller import Context
+from ostinato.controllers import Context
 from ostinato.kinds.batch_v1 import Job, JobCondition
 from ostinato.plane.batches import slow_start
 from ostinato.plane.controllers.job.backoff import Failures, of_index

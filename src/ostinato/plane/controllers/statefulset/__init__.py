@@ -12,8 +12,8 @@ from collections.abc import Iterable
 
 from ostinato.api.gvk import NamespacedName
 from ostinato.cache.store.entry import Entry
-from ostinato.controller.runnable import Surroundings
-from ostinato.controller.sources.predicates import deleted
+from ostinato.controllers.runnable import Surroundings
+from ostinato.controllers.sources.predicates import deleted
 from ostinato.kinds.apps_v1 import ControllerRevision, StatefulSet
 from ostinato.kinds.core_v1 import PersistentVolumeClaim
 from ostinato.manager import Manager

@@ -17,7 +17,7 @@ from ostinato.api.errors import NAMESPACE_TERMINATING, AlreadyExists, APIError, 
 from ostinato.api.labels import SelectorError
 from ostinato.cache.store.entry import Entry
 from ostinato.client.patching import StrategicMergePatch
-from ostinato.controller import Context, Request, Result
+from ostinato.controllers import Context, Request, Result
 from ostinato.kinds.apps_v1 import ControllerRevision, StatefulSet
 from ostinato.kinds.core_v1 import Pod, PodTemplateSpec
 from ostinato.plane.batches import slow_start

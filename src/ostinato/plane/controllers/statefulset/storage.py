@@ -12,7 +12,7 @@ from ostinato.api.errors import AlreadyExists, APIError
 from ostinato.api.meta import ObjectMeta
 from ostinato.api.object import Object
 from ostinato.api.owners import controller_reference_to
-from ostinato.controller import Context
+from ostinato.controllers import Context
 from ostinato.kinds.apps_v1 import StatefulSet
 from ostinato.kinds.core_v1 import PersistentVolumeClaim
 from ostinato.plane.controllers.statefulset import retention

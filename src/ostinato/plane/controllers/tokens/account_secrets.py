@@ -18,7 +18,7 @@ import msgspec
 from ostinato.api.errors import Conflict, NotFound
 from ostinato.api.gvk import NamespacedName
 from ostinato.cache import Deleted, Event, Settings
-from ostinato.controller import Context, Request, Surroundings
+from ostinato.controllers import Context, Request, Surroundings
 from ostinato.kinds.core_v1 import Secret, ServiceAccount
 from ostinato.manager import Manager
 from ostinato.plane.controllers import Options

@@ -18,7 +18,7 @@ import msgspec
 from ostinato.api.errors import Conflict
 from ostinato.api.gvk import NamespacedName
 from ostinato.cache import Event, Settings
-from ostinato.controller import Context, ForEvent, Request, Result
+from ostinato.controllers import Context, ForEvent, Request, Result
 from ostinato.kinds.core_v1 import ConfigMap, Secret
 from ostinato.manager import Manager
 from ostinato.plane.controllers import Options

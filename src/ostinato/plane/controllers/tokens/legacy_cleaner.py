@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from ostinato.api.errors import Conflict, NotFound
 from ostinato.api.gvk import NamespacedName
-from ostinato.controller import Context, Request, Result
+from ostinato.controllers import Context, Request, Result
 from ostinato.kinds.core_v1 import ConfigMap, Pod, Secret, ServiceAccount
 from ostinato.manager import Manager
 from ostinato.plane.controllers import Options

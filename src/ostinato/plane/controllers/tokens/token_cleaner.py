@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from ostinato.api.errors import Conflict
-from ostinato.controller import Context, Request, Result
+from ostinato.controllers import Context, Request, Result
 from ostinato.kinds.core_v1 import Secret
 from ostinato.manager import Manager
 from ostinato.plane.controllers import Options

@@ -16,7 +16,7 @@ import msgspec
 
 from ostinato.api.gvk import NamespacedName
 from ostinato.client.patching import MergePatch
-from ostinato.controller.runnable import Surroundings
+from ostinato.controllers.runnable import Surroundings
 from ostinato.kinds.core_v1 import PersistentVolume, PersistentVolumeClaim
 from ostinato.kinds.storage_v1 import StorageClass
 from ostinato.plane.scheduler.events import CLAIM, CLASS, NODE, VOLUME, Action, Hint

@@ -1,0 +1,109 @@
+"""Controllers: loops that make what is match what is wanted, one object at a time.
+
+    @controller(Widget, owns=[Deployment])
+    async def widgets(widget: Widget, ctx: Context) -> None:
+        deployment = await ctx.apply(deployment_for(widget), owner=widget)
+        await ctx.status(available_replicas=deployment.status.available_replicas or 0)
+
+    Manager().add(widgets).run()
+
+Three doors lead to the same room: the decorator, the `Builder`, and `Controller` itself. What is told by `sources` goes
+through `predicates` and `handlers` into a queue, and from there to a reconciler, whose `result` says what is next.
+"""
+
+from ostinato.controllers.builder import Builder, Watched
+from ostinato.controllers.context import Context
+from ostinato.controllers.controller import Controller, ControllerError
+from ostinato.controllers.current import Reconcile, current_reconcile, reconcile_id
+from ostinato.controllers.decorator import ControllerFunction, Watch, controller
+from ostinato.controllers.metrics import ControllerStatistics
+from ostinato.controllers.objects.applying import ForeignObject, StillOwned
+from ostinato.controllers.objects.readiness import Readiness, readiness_of
+from ostinato.controllers.options import ControllerOptions
+from ostinato.controllers.request import Request
+from ostinato.controllers.result import BadResult, Result, TerminalError
+from ostinato.controllers.runnable import CoolsDown, Metrics, Recorder, Runnable, Span, Surroundings, Task, WarmsUp
+from ostinato.controllers.sources.channel import Channel, ChannelSource
+from ostinato.controllers.sources.handlers import ForEvent, ForObject, ForOwner, Handler, MapTo
+from ostinato.controllers.sources.kind import KindOptions, KindSource
+from ostinato.controllers.sources.predicates import (
+    Predicate,
+    added,
+    all_of,
+    annotation_changed,
+    any_of,
+    deleted,
+    generation_changed,
+    having_labels,
+    in_namespaces,
+    label_changed,
+    none_of,
+    on_update,
+    resource_version_changed,
+    updated,
+    where,
+)
+from ostinato.controllers.sources.sources import Sink, Source
+from ostinato.controllers.sources.timed import CronSource, StartupSource
+from ostinato.controllers.worker import ReconcileTimeout
+
+__all__ = [
+    "BadResult",
+    "Builder",
+    "Channel",
+    "ChannelSource",
+    "Context",
+    "Controller",
+    "ControllerError",
+    "ControllerFunction",
+    "ControllerOptions",
+    "ControllerStatistics",
+    "CoolsDown",
+    "CronSource",
+    "ForEvent",
+    "ForObject",
+    "ForOwner",
+    "ForeignObject",
+    "Handler",
+    "KindOptions",
+    "KindSource",
+    "MapTo",
+    "Metrics",
+    "Predicate",
+    "Readiness",
+    "Reconcile",
+    "ReconcileTimeout",
+    "Recorder",
+    "Request",
+    "Result",
+    "Runnable",
+    "Sink",
+    "Source",
+    "Span",
+    "StartupSource",
+    "StillOwned",
+    "Surroundings",
+    "Task",
+    "TerminalError",
+    "WarmsUp",
+    "Watch",
+    "Watched",
+    "added",
+    "all_of",
+    "annotation_changed",
+    "any_of",
+    "controller",
+    "current_reconcile",
+    "deleted",
+    "generation_changed",
+    "having_labels",
+    "in_namespaces",
+    "label_changed",
+    "none_of",
+    "on_update",
+    "readiness_of",
+    "reconcile_id",
+    "resource_version_changed",
+    "updated",
+    "where",
+]

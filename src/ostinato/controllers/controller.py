@@ -1,0 +1,442 @@
+"""The controller: sources tell it keys, and its workers reconcile them, one key at a time.
+
+- Sources start together. No reconcile runs before each of them has told all that was there at the beginning.
+- Workers take keys from a queue; a key is never with two of them. What they make of a result is said in `result`.
+- A reconcile that fails, however it fails, is its own failure: others go on, and it is tried again later.
+- A key whose last writes the cache has not seen yet waits until it has.
+- It is stopped by cancelling `run`: sources end, what is under way finishes, what is queued is dropped. A second
+  cancellation drops what is under way too. It runs once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Hashable, Sequence
+from contextvars import copy_context
+from logging import Logger
+from typing import Any, NamedTuple
+
+from ostinato.cache.informers import AnyKind
+from ostinato.cache.own_writes.recorder import OwnWrites
+from ostinato.cache.store.entry import Entry
+from ostinato.client.views import Typed, View
+from ostinato.controllers.guards.echoes import Echoes
+from ostinato.controllers.guards.hot_loop import HotLoopGuard
+from ostinato.controllers.guards.stuck import StuckDeletions
+from ostinato.controllers.metrics import ControllerStatistics
+from ostinato.controllers.objects.applying import Applier
+from ostinato.controllers.options import ControllerOptions
+from ostinato.controllers.reasons import Cause, Reasons
+from ostinato.controllers.reconcilers import Reconciler
+from ostinato.controllers.runnable import Surroundings
+from ostinato.controllers.sources.kind import KindSource
+from ostinato.controllers.sources.sources import Sink, Source
+from ostinato.controllers.worker import Verdict, Worker
+from ostinato.queue import QueueShutDown, WorkQueue
+
+
+class ControllerError(Exception):
+    """A controller that cannot be made, started or go on."""
+
+
+class Controller:
+    def __init__(
+        self,
+        name: str,
+        reconciler: Any,
+        *,
+        view: View[Any] | None = None,
+        owned: Sequence[View[Any]] = (),
+        sources: Sequence[Source] = (),
+        options: ControllerOptions | None = None,
+        access: Sequence[Any] = (),
+    ) -> None:
+        """
+        - `reconciler`: a function, or an object with a method `reconcile`; see `reconcilers`.
+        - `view`: the kind that it is for. Defaults to none: keys are whatever the sources tell.
+        - `owned`: the kinds whose objects it manages.
+        - `access`: what it needs to be allowed beside the kinds that it watches (`ostinato.crd.Access`); for manifests.
+        """
+        self.name = name
+        self.view = view
+        self.owned = tuple(owned)
+        self.options = options or ControllerOptions()
+        self.access = tuple(access)
+        self.reconciler = Reconciler(reconciler, view)
+        self._sources: list[Source] = list(sources)
+        self._loop: _Loop | None = None  # from the first start on
+        self._ran = False
+
+    def __repr__(self) -> str:
+        return f"<controller {self.name}>"
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        return tuple(self._sources)
+
+    @property
+    def reconciles(self) -> tuple[AnyKind, ...]:
+        """The kind whose objects it reconciles, as a class where it is one; so with the next two."""
+        return () if self.view is None else (_kind(self.view),)
+
+    @property
+    def owns(self) -> tuple[AnyKind, ...]:
+        return tuple(map(_kind, self.owned))
+
+    @property
+    def watches(self) -> tuple[AnyKind, ...]:
+        """What else it hears of, in the manager's cluster."""
+        others = [view.gvk for view in (self.view, *self.owned) if view is not None]
+        kinds = (source for source in self._sources if isinstance(source, KindSource))
+        views = (source.view for source in kinds if source.options.informers is None)
+        return tuple(_kind(view) for view in views if view.gvk not in others)
+
+    @property
+    def needs_leader_election(self) -> bool | None:
+        return self.options.needs_leader_election
+
+    @property
+    def statistics(self) -> ControllerStatistics | None:
+        """Its metrics, once it has started."""
+        return None if self._loop is None else self._loop.statistics
+
+    def watch(self, source: Source) -> None:
+        """Have one more source; if the controller has started, it starts at once.
+
+        Once the controller works, nobody waits for it: a kind that does not exist is told in the log, and comes later.
+        """
+        if source in self._sources:
+            raise ValueError(f"controller {self.name} watches {source} already, by this very source")
+        self._sources.append(source)
+        if self._loop is not None:
+            self._loop.start_source(source)
+
+    async def unwatch(self, source: Source) -> None:
+        """Hear of a source no longer; it has ended when this returns. What it told before is reconciled all the same.
+
+        Its informer goes on, for those who read; `informers.release` ends it. A ValueError if there is no such source.
+        """
+        if source not in self._sources:
+            raise ValueError(f"controller {self.name} does not watch {source}, or not this source of it")
+        self._sources.remove(source)
+        if self._loop is not None:
+            await self._loop.end_source(source)
+
+    async def warm_up(self, surroundings: Surroundings) -> None:
+        """Start the sources, and return when all are ready. Nothing is done unless the options ask for it."""
+        options = self.options.complete(surroundings.controllers)
+        if options.warm_up and options.needs_leader_election:
+            try:
+                await self._start(surroundings)
+            except BaseException:
+                await self.cool_down(surroundings)
+                raise
+
+    async def cool_down(self, surroundings: Surroundings) -> None:  # noqa: ARG002 - they are those of the warm-up
+        """End what a warm-up began, in a process that never became the leader. Harmless in all others."""
+        if self._loop is not None:
+            await self._loop.end()
+
+    async def run(self, surroundings: Surroundings) -> None:
+        if self._ran:
+            raise ControllerError(f"controller {self.name} was started more than once: was it added twice?")
+        self._ran = True
+        try:
+            loop = await self._start(surroundings)
+            await loop.work()
+        finally:
+            await self.cool_down(surroundings)
+
+    async def _start(self, surroundings: Surroundings) -> _Loop:
+        """Start the sources, if nobody has, and wait until they are ready."""
+        if self._loop is None:
+            if not self._sources:
+                raise ControllerError(f"controller {self.name} watches nothing: it would never run")
+            options = self.options.complete(surroundings.controllers, None if self.view is None else self.view.gvk)
+            self._loop = _Loop(self, options, surroundings)
+            for source in self._sources:
+                self._loop.start_source(source)
+        await self._loop.ready()
+        return self._loop
+
+
+def _kind(view: View[Any]) -> AnyKind:
+    return view.cls if isinstance(view, Typed) else view
+
+
+class _Started(NamedTuple):
+    """A source that runs."""
+
+    source: Source
+    ready: asyncio.Future[None]
+
+
+class _Loop:
+    """A controller that has started."""
+
+    def __init__(self, controller: Controller, options: ControllerOptions, surroundings: Surroundings) -> None:
+        assert options.max_concurrent is not None, "options are complete"
+        assert options.limiter is not None
+        assert options.sync_timeout is not None
+        self.name = controller.name
+        self._workers = options.max_concurrent
+        self._sync_timeout = options.sync_timeout
+        self._surroundings = surroundings
+        self._clock = surroundings.world.clock
+        self._logger: Logger = surroundings.logger
+        self._reconciler = controller.reconciler
+        executor = None if controller.reconciler.is_async else surroundings.world.executor
+        self.statistics = ControllerStatistics(self.name, self._clock, self._workers, executor)
+        self._queue: WorkQueue[Hashable] = WorkQueue(
+            self._clock, limiter=options.limiter(), metrics=self.statistics.queue
+        )
+        self._reasons = Reasons()
+        self._guard = HotLoopGuard(self._clock, surroundings.informers) if options.hot_loop_guard else None
+        self._stuck = (
+            None
+            if controller.view is None
+            else StuckDeletions(self._clock, surroundings.informers, controller.view.gvk, self._tell_stuck)
+        )
+        self._worker = Worker(
+            controller, options, surroundings, self.statistics, Applier(surroundings.client, self.name), self._guard
+        )
+        self._waits_for_writes = bool(options.wait_for_own_writes)
+        self._echoes = None if options.runs_for_own_writes else Echoes(surroundings.informers)
+        self._unseen: dict[Hashable, OwnWrites] = {}  # what keys wrote last, if the cache had not seen all of it
+        self._most_unseen = _MANY  # before they are gone through, for keys that do not run again
+        self._parked: dict[Hashable, asyncio.Task[None]] = {}  # keys that wait for that
+        self._priorities: dict[Hashable, int] = {}  # with which they will be queued
+        self._running: dict[asyncio.Task[None], _Started] = {}  # sources
+        self._working = False
+        self._stopping = False
+        self._failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._context = copy_context()  # of sources, whoever adds them: a reconcile may, which is not what they run in
+        surroundings.metrics.add(self.statistics.families)
+
+    # Sources
+
+    def start_source(self, source: Source) -> None:
+        if self._stopping:
+            return  # nobody would end it
+        ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        sink = Sink(
+            controller=self.name,
+            surroundings=self._surroundings,
+            logger=self._logger,
+            sync_timeout=None if self._working else self._sync_timeout,
+            add=self._add,
+            ready=lambda: None if ready.done() else ready.set_result(None),
+        )
+        name, context = f"controller {self.name}: {source}", self._context.copy()
+        task = asyncio.get_running_loop().create_task(self._run_source(source, sink), name=name, context=context)
+        self._running[task] = _Started(source, ready)
+        task.add_done_callback(self._source_ended)
+
+    async def end_source(self, source: Source) -> None:
+        tasks = [task for task, each in self._running.items() if each.source is source]
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+
+    async def _run_source(self, source: Source, sink: Sink) -> None:
+        try:
+            await source.run(sink)
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            # It would never tell anything more, and nobody would know.
+            raise ControllerError(
+                f"controller {self.name}: {source} was cancelled by something that it awaited"
+            ) from error
+        sink.ready()
+
+    def _source_ended(self, task: asyncio.Task[None]) -> None:
+        ready = self._running.pop(task).ready
+        error = None if task.cancelled() else task.exception()
+        if error is not None and not self._failed.done():
+            self._failed.set_exception(error)
+            self._failed.exception()  # it is raised where somebody waits; if nobody does, the controller has ended
+        if not ready.done():
+            ready.cancel()
+
+    async def ready(self) -> None:
+        """Return when all sources are; the first error of one, or one that says which is late."""
+        try:
+            async with self._clock.timeout(self._sync_timeout + 1.0):  # the sources know more, and speak up before
+                while not self._failed.done() and (late := self._late()):
+                    ready = [each.ready for each in late]
+                    await asyncio.wait([self._failed, *ready], return_when=asyncio.FIRST_COMPLETED)
+        except TimeoutError:
+            names = ", ".join(str(each.source) for each in self._late())
+            raise ControllerError(
+                f"controller {self.name}: not ready after {self._sync_timeout:g} s: {names}; "
+                "a source must call ready(), and must not block"
+            ) from None
+        if self._failed.done():
+            self._failed.result()
+
+    def _late(self) -> list[_Started]:
+        return [each for each in self._running.values() if not each.ready.done()]
+
+    def _add(self, key: Hashable, reason: str, priority: int, cause: Cause | None) -> None:
+        if self._stopping:
+            return
+        if cause is not None and self._echoes is not None and self._echoes.is_one(key, cause):
+            writes = self._unseen.get(key)
+            if writes is not None and writes.have_been_seen:
+                del self._unseen[key]
+            return
+        self._reasons.add(key, reason, cause)
+        self._queue.add(key, priority)
+
+    # Workers
+
+    async def work(self) -> None:
+        """Reconcile until cancelled, or until a source or a worker fails."""
+        self._working = True
+        create = asyncio.get_running_loop().create_task
+        workers = [create(self._work(), name=f"controller {self.name}: worker {n}") for n in range(self._workers)]
+        try:
+            await asyncio.wait([self._failed, *workers], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            self._stopping = True
+            self._queue.shut_down()
+            await self._finish(workers)
+        if self._failed.done():
+            self._failed.result()
+        for worker in workers:
+            if worker.cancelled():  # and nobody has cancelled this
+                raise ControllerError(
+                    f"controller {self.name}: its reconciler, or something in it, cancelled the task that it runs in; "
+                    "cancel tasks of one's own, or use asyncio.timeout"
+                )
+            worker.result()
+
+    async def _finish(self, workers: list[asyncio.Task[None]]) -> None:
+        """Let what is under way finish; when cancelled once more, drop it."""
+        try:
+            await asyncio.wait(workers)
+        except asyncio.CancelledError:
+            for worker in workers:
+                worker.cancel()
+            self._reconciler.abandon()
+            await asyncio.wait(workers)
+            raise
+
+    async def _work(self) -> None:
+        runs = 0
+        while not self._stopping:
+            runs += 1
+            if not runs % _RUNS_A_TURN:
+                await self._clock.sleep(0)
+            try:
+                key = await self._queue.get()
+            except QueueShutDown:
+                return
+            try:
+                if not self._stopping and not self._waits(key):
+                    await self._reconcile(key)
+            finally:
+                self._queue.done(key)
+
+    async def _reconcile(self, key: Hashable) -> None:
+        why = self._reasons.take(key, self._clock.monotonic())
+        if self._echoes is not None:
+            if self._echoes.are_all(key, why):
+                return
+            self._echoes.begin(key)
+        self.statistics.active_workers += 1
+        try:
+            verdict = await self._worker.reconcile(key, why, self._queue.requeues(key) + 1, self._echoes)
+        finally:
+            self.statistics.active_workers -= 1
+        if self._waits_for_writes and not verdict.writes.have_been_seen:
+            self._unseen[key] = verdict.writes
+            if len(self._unseen) > self._most_unseen:
+                self._forget_seen()
+        self._requeue(key, verdict)
+        if verdict.succeeded and self._stuck is not None:
+            self._stuck.reconciled(key)
+
+    def _requeue(self, key: Hashable, verdict: Verdict) -> None:
+        queue = self._queue
+        if verdict.succeeded:
+            queue.forget(key)
+        if verdict.delay is None and not verdict.retry:
+            return
+        priority = queue.priority_of(key) if verdict.priority is None else verdict.priority
+        now = self._clock.monotonic()
+        delay = verdict.delay
+        if delay is None:
+            delay = queue.add_rate_limited(key, priority)
+        else:
+            queue.add_after(key, delay, priority)
+        self._reasons.add_later(key, verdict.reason, now, delay)
+
+    # Keys that have to wait
+
+    def _forget_seen(self) -> None:
+        self._unseen = {key: writes for key, writes in self._unseen.items() if not writes.have_been_seen}
+        self._most_unseen = max(_MANY, 2 * len(self._unseen))
+
+    def _waits(self, key: Hashable) -> bool:
+        """Whether the key must not run yet; it comes again when it may."""
+        wait = 0.0 if self._guard is None else self._guard.wait_of(key)
+        if wait > 0:
+            self._reasons.hold(key, self._clock.monotonic() + wait)
+            self._queue.add_after(key, wait, self._queue.priority_of(key))
+            return True
+        if key in self._parked:
+            self._priorities[key] = max(self._priorities[key], self._queue.priority_of(key))
+            return True
+        writes = self._unseen.pop(key, None)
+        if writes is None or writes.have_been_seen:
+            return False
+        self.statistics.stale += 1
+        task = asyncio.get_running_loop().create_task(
+            self._wait_for(key, writes), name=f"controller {self.name}: {key} waits"
+        )
+        self._parked[key], self._priorities[key] = task, self._queue.priority_of(key)
+        return True
+
+    async def _wait_for(self, key: Hashable, writes: OwnWrites) -> None:
+        try:
+            await writes.seen(_PATIENCE)
+        except TimeoutError as error:
+            self._logger.warning("controller %s: %s runs on what may be stale: %s", self.name, key, error)
+        finally:
+            del self._parked[key]
+        self._queue.add(key, self._priorities.pop(key))
+
+    # The end
+
+    async def end(self) -> None:
+        """Stop everything that is left. Harmless when nothing is."""
+        self._stopping = True
+        self._queue.shut_down()
+        if self._stuck is not None:
+            self._stuck.stop()
+        tasks = [*self._running, *self._parked.values()]
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+        self._surroundings.metrics.remove(self.statistics.families)
+
+    # What it says
+
+    def _tell_stuck(self, entry: Entry, finalizers: tuple[str, ...]) -> None:
+        self._logger.warning(
+            "controller %s: %s is being deleted and still there, for its finalizers %s; if they are this controller's, "
+            "its reconcile must remove them (ctx.finalizer does)",
+            self.name,
+            entry,
+            ", ".join(finalizers),
+        )
+
+
+_RUNS_A_TURN = 16  # reconciles that await nothing do not keep the event loop for longer
+_PATIENCE = 10.0  # seconds that a key waits for the cache to see its writes
+_MANY = 1_000  # keys

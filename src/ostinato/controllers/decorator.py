@@ -1,0 +1,164 @@
+"""`@controller`: a controller is a function.
+
+    @controller(Widget, owns=[Deployment], max_concurrent=4)
+    async def widgets(widget: Widget, ctx: Context) -> None:
+        ...
+
+    Manager().add(widgets).run()
+
+The function stays what it is: `await widgets(widget, ctx)` calls it, in a test for example. What a manager runs is
+made anew each time, so that several managers may have the same function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from inspect import isroutine
+from typing import Any, TypeVar
+
+import msgspec
+
+from ostinato.cache.informers import AnyKind
+from ostinato.controllers.builder import Builder
+from ostinato.controllers.controller import Controller
+from ostinato.controllers.runnable import Surroundings
+from ostinato.controllers.sources.handlers import Handler, MapFunction
+from ostinato.controllers.sources.predicates import EventFunction
+from ostinato.controllers.sources.sources import Source
+
+T = TypeVar("T")
+
+
+class Watch(msgspec.Struct, frozen=True):
+    """A further kind to watch: `Watch(ConfigMap, map_to=widgets_using)`. See `Builder.watches`."""
+
+    kind: AnyKind
+    map_to: MapFunction | None = None
+    handler: Handler | None = None
+    predicates: tuple[EventFunction, ...] = ()
+    options: dict[str, Any] = {}
+
+
+class ControllerFunction:
+    """What `@controller` makes of a function: something that a manager can run."""
+
+    def __init__(self, function: Callable[..., Any], builder: Builder, access: Sequence[Any] = ()) -> None:
+        self.function = function
+        self._builder = builder.needs(*access)
+        self._running: dict[Surroundings, Controller] = {}
+        self.__doc__ = function.__doc__
+        self.__wrapped__ = function
+        self._shown = self.make()  # never run; made here, so that what is wrong with it is said where it is written
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.function(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"<controller {self.name}>"
+
+    @property
+    def name(self) -> str:
+        return self._builder.name
+
+    @property
+    def needs_leader_election(self) -> bool | None:
+        return self._builder.options.needs_leader_election
+
+    @property
+    def reconciles(self) -> tuple[AnyKind, ...]:
+        return self._shown.reconciles
+
+    @property
+    def owns(self) -> tuple[AnyKind, ...]:
+        return self._shown.owns
+
+    @property
+    def watches(self) -> tuple[AnyKind, ...]:
+        return self._shown.watches
+
+    @property
+    def access(self) -> tuple[Any, ...]:
+        return self._shown.access
+
+    def make(self) -> Controller:
+        """A controller of one's own, to run once."""
+        return self._builder.make(self.function)
+
+    async def warm_up(self, surroundings: Surroundings) -> None:
+        await self._made(surroundings).warm_up(surroundings)
+
+    async def cool_down(self, surroundings: Surroundings) -> None:
+        made = self._running.pop(surroundings, None)
+        if made is not None:
+            await made.cool_down(surroundings)
+
+    async def run(self, surroundings: Surroundings) -> None:
+        try:
+            await self._made(surroundings).run(surroundings)
+        finally:
+            self._running.pop(surroundings, None)
+
+    def _made(self, surroundings: Surroundings) -> Controller:
+        made = self._running.get(surroundings)
+        if made is None:
+            made = self._running[surroundings] = self.make()
+        return made
+
+
+def controller(
+    kind: AnyKind | None = None,
+    *,
+    name: str = "",
+    owns: Iterable[AnyKind] = (),
+    watches: Iterable[Watch] = (),
+    sources: Sequence[Source] = (),
+    predicates: Iterable[EventFunction] = (),
+    access: Sequence[Any] = (),
+    **options: Any,
+) -> Callable[[Callable[..., Any]], ControllerFunction]:
+    """Make a controller of a function; see `reconcilers` for what it is given.
+
+    - `kind`: whose objects are reconciled. Defaults to none: keys are what the sources tell.
+    - `name`: for logs, metrics, and as the owner of fields. Defaults to the name of the function.
+    - `owns`: kinds whose objects it makes. A change of one reconciles its owner.
+    - `watches`, `sources`: what else it is to hear of.
+    - `predicates`: which events of the kind count. Defaults to all.
+    - `access`: what else it needs to be allowed (`ostinato.crd.Access`); for manifests alone.
+    - Further ones are those of `ControllerOptions`.
+    """
+
+    if kind is not None and isroutine(kind):
+        raise TypeError(f"@controller stands without its kind: @controller(Widget) above def {kind.__name__}")
+
+    def decorate(function: Callable[..., Any]) -> ControllerFunction:
+        builder = Builder(name or getattr(function, "__name__", "").strip("_").replace("<lambda>", ""))
+        if kind is not None:
+            builder.watch_for(kind, predicates=predicates)
+        for each in _listed("owns", owns):
+            builder.owns(each)
+        for watch in _listed("watches", watches):
+            if not isinstance(watch, Watch):
+                raise TypeError(f"watches: say what to reconcile when one changes: Watch({_shown(watch)}, map_to=…)")
+            builder.watches(
+                watch.kind,
+                map_to=watch.map_to,
+                handler=watch.handler,
+                predicates=watch.predicates,
+                **watch.options,
+            )
+        for source in sources:
+            builder.watches_source(source)
+        builder.with_options(**options)
+        return ControllerFunction(function, builder, access)
+
+    return decorate
+
+
+def _listed(name: str, given: Iterable[T]) -> Iterable[T]:
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise TypeError(f"{name} is a list: {name}=[{_shown(given)}]")
+    return given
+
+
+def _shown(value: object) -> str:
+    return value.__name__ if isinstance(value, type) else repr(value)

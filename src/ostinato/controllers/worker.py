@@ -1,0 +1,321 @@
+"""The worker: runs a reconciler for one key, and judges what came of it.
+
+Everything that a reconciler can do wrong ends here, with a message that says what it was: an error, a programming
+error, a conflict, too long a run, a blocked event loop, a result that is none, a loop of writes. Nothing of it harms
+other keys.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Hashable
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from ostinato.api.errors import APIError, Conflict, NotFound
+from ostinato.api.gvk import NamespacedName
+from ostinato.api.object import plural_of
+from ostinato.api.owners import OwnerError
+from ostinato.cache.own_writes.freshness import StaleCache
+from ostinato.cache.own_writes.recorder import OwnWrite, OwnWrites, own_writes
+from ostinato.client.transport.protocol import TransportError
+from ostinato.client.views import View
+from ostinato.controllers import reasons
+from ostinato.controllers.context import Context
+from ostinato.controllers.current import Reconcile, current_reconcile, running
+from ostinato.controllers.guards.echoes import Echoes
+from ostinato.controllers.guards.hot_loop import HotLoopGuard, Write
+from ostinato.controllers.guards.steps import Measured
+from ostinato.controllers.metrics import ControllerStatistics, Outcome
+from ostinato.controllers.objects.applying import Applier, StillOwned
+from ostinato.controllers.options import ControllerOptions
+from ostinato.controllers.reasons import Why
+from ostinato.controllers.result import Result, TerminalError, is_terminal
+from ostinato.controllers.runnable import Span, Surroundings, no_span
+from ostinato.controllers.trace import shorten
+
+if TYPE_CHECKING:
+    from ostinato.controllers.controller import Controller
+
+_MOST_QUIET_CONFLICTS = 10  # in a row, after which a conflict is worth a warning
+
+# What only a mistake in the program raises. In Go these would be panics; they come with a traceback.
+_PANICS = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    BufferError,
+    ImportError,
+    LookupError,
+    MemoryError,
+    NameError,
+    RecursionError,
+    SyntaxError,
+    SystemExit,
+    TypeError,
+)
+
+
+class ReconcileTimeout(TimeoutError):  # noqa: N818 - what happened
+    """A reconcile took longer than it may."""
+
+
+# What a program that is right may meet: the message says it all.
+_EXPECTED = (APIError, TransportError, TerminalError, ReconcileTimeout, OwnerError, StaleCache)
+
+
+class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+    """What is to happen with the key now, and what it wrote."""
+
+    writes: OwnWrites
+    succeeded: bool = False  # its failures are forgotten
+    delay: float | None = None  # run again after so many seconds
+    retry: bool = False  # run again with backoff
+    reason: str = ""  # of that run
+    priority: int | None = None
+
+
+class Worker:
+    def __init__(
+        self,
+        controller: Controller,
+        options: ControllerOptions,
+        surroundings: Surroundings,
+        statistics: ControllerStatistics,
+        applier: Applier,
+        guard: HotLoopGuard | None,
+    ) -> None:
+        self._controller = controller
+        self._name = controller.name
+        self._gvk = None if controller.view is None else controller.view.gvk
+        self._resource = None if controller.view is None else _resource(controller.view)
+        self._timeout = options.reconcile_timeout or None
+        self._contain = options.contain_panics is not False
+        self._slow_step = options.slow_step or 0.0
+        self._measures = self._slow_step > 0 and controller.reconciler.is_async
+        self._surroundings = surroundings
+        self._world = surroundings.world
+        self._logger = surroundings.logger
+        self._statistics = statistics
+        self._applier = applier
+        self._guard = guard
+        self._span = None if surroundings.span is no_span else surroundings.span
+        self._series = surroundings.world.ids.uid()[:24]  # how the ids of all runs begin
+        self._runs = 0
+
+    async def reconcile(self, key: Hashable, why: Why, attempt: int, echoes: Echoes | None = None) -> Verdict:
+        """Run the reconciler, and tell of what it writes. Raises only what must end the controller."""
+        self._runs += 1
+        reconcile = Reconcile(
+            id=f"{self._series}{self._runs:012x}",
+            controller=self._name,
+            request=key,
+            gvk=self._gvk,
+            why=why,
+            attempt=attempt,
+        )
+        changes: list[Write] = []
+        context = Context(reconcile, self._surroundings, self._applier, self._controller.owned)
+        clock = self._world.clock
+        began = clock.monotonic()
+        with running(reconcile), own_writes(self._watch(key, changes, echoes)) as writes:
+            if self._logger.isEnabledFor(logging.DEBUG):
+                self._logger.debug("%s: reconcile, for %s", self._about(key), why)
+            if self._span is None:
+                outcome = await self._run(context)
+            else:
+                outcome = await self._traced(self._span, reconcile, context)
+            verdict = self._judge(key, outcome, attempt, writes)
+            self._statistics.ran(_label(verdict, outcome), clock.monotonic() - began, why.reasons)
+            self._look_for_loop(key, why, changes)
+        return verdict
+
+    async def _traced(self, span: Span, reconcile: Reconcile, context: Context) -> Result | Exception:
+        """The same, shown in a trace, as failed if it has: a span learns that by being left with the error."""
+        waited = self._statistics.queue.last_wait  # by this key: nothing was awaited since it was taken
+        try:
+            with span("reconcile", _attributes(reconcile, waited)):
+                outcome = await self._run(context)
+                if isinstance(outcome, Exception) and not self._is_quiet(reconcile.request, outcome):
+                    raise outcome
+                return outcome
+        except Exception as error:  # noqa: BLE001 - judged by the caller
+            return error
+
+    async def _run(self, context: Context) -> Result | Exception:
+        """The result, or the error. What cancels the worker is raised; what the reconciler cancels by itself is not."""
+        timeout = None if self._timeout is None else self._world.clock.timeout(self._timeout)
+        coroutine = self._controller.reconciler.run(context)
+        run: Awaitable[Result] = coroutine
+        if self._measures:
+            run = Measured(coroutine, self._world.clock, self._slow_step, self._slow)
+        try:
+            if timeout is None:
+                return await run
+            async with timeout:
+                return await run
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            return _caused(RuntimeError("the reconciler was cancelled by something that it awaited"), error)
+        except TimeoutError as error:
+            if timeout is None or not timeout.expired():
+                return error
+            return _caused(ReconcileTimeout(f"it took longer than {self._timeout:g} s, and was cancelled"), error)
+        except SystemExit as error:
+            return _caused(ExitError(f"it called sys.exit({error.code!r})"), error)
+        except BaseExceptionGroup as group:
+            if isinstance(group, ExceptionGroup):
+                return group
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            return _caused(RuntimeError(f"it raised {group!r}"), group)
+        except Exception as error:  # noqa: BLE001 - judged by the caller
+            return error
+        finally:
+            if timeout is not None and timeout.expired():  # whatever the reconciler made of it
+                self._statistics.timeouts += 1
+
+    def _judge(self, key: Hashable, outcome: Result | Exception, attempt: int, writes: OwnWrites) -> Verdict:
+        if isinstance(outcome, Result):
+            if outcome.requeue_after is not None:
+                if outcome.retry:
+                    self._logger.warning(
+                        "%s: the result has requeue_after and retry; retry is ignored", self._about(key)
+                    )
+                return Verdict(
+                    writes=writes,
+                    succeeded=True,
+                    delay=outcome.delay,
+                    reason=reasons.REQUEUE_AFTER,
+                    priority=outcome.priority,
+                )
+            if outcome.retry:
+                return Verdict(writes=writes, retry=True, reason=reasons.RETRY, priority=outcome.priority)
+            return Verdict(writes=writes, succeeded=True)
+        if self._is_quiet(key, outcome):
+            self._statistics.conflicts += 1
+            log = self._logger.warning if attempt > _MOST_QUIET_CONFLICTS else self._logger.debug
+            what = "has to wait" if isinstance(outcome, StillOwned) else "overtaken by another writer"
+            log("%s: %s (%d in a row): %s", self._about(key), what, attempt, outcome)
+            return Verdict(writes=writes, retry=True, reason=reasons.CONFLICT)
+        return self._failed(key, outcome, writes)
+
+    def _is_quiet(self, key: Hashable, error: Exception) -> bool:
+        """Whether it is no failure: another writer was faster."""
+        return _is_overtaken(error) or self._is_gone(key, error)
+
+    def _is_gone(self, key: Hashable, error: Exception) -> bool:
+        """Whether the object itself was deleted while it was reconciled."""
+        if self._resource is None or not isinstance(error, NotFound) or not isinstance(key, NamespacedName):
+            return False
+        about = error.details
+        return (about.group or "", about.kind, about.name) == (*self._resource, key.name)
+
+    def _failed(self, key: Hashable, error: Exception, writes: OwnWrites) -> Verdict:
+        self._statistics.errors += 1
+        is_panic = isinstance(error, (*_PANICS, ExitError))
+        if is_panic:
+            self._statistics.panics += 1
+            if not self._contain:
+                raise error
+        terminal = is_terminal(error)
+        if terminal:
+            self._statistics.terminal_errors += 1
+        expected = isinstance(error, _EXPECTED)
+        if not expected:
+            shorten(error)
+        self._logger.error(
+            "%s: %s: %s%s",
+            self._about(key),
+            type(error).__name__,
+            error,
+            "; it is not tried again until something changes" if terminal else "",
+            exc_info=None if expected else error,
+        )
+        return Verdict(writes=writes, retry=not terminal, reason=reasons.ERROR)
+
+    def _watch(self, key: Hashable, changes: list[Write], echoes: Echoes | None) -> Any:
+        guard = self._guard
+        if guard is None and echoes is None:
+            return None
+
+        def wrote(each: OwnWrite) -> None:
+            if echoes is not None:
+                echoes.wrote(key, each)
+            write = None if guard is None else guard.wrote(each)
+            if write is not None:
+                changes.append(write)
+
+        return wrote
+
+    def _look_for_loop(self, key: Hashable, why: Why, changes: list[Write]) -> None:
+        if self._guard is None:
+            return
+        loop = self._guard.finished(key, why, changes)
+        if loop is not None:
+            self._statistics.hot_loops += 1
+            self._logger.warning("%s: a hot loop: the reconcile %s", self._about(key), loop)
+            self._surroundings.recorder.event(
+                loop.write.after, "HotLoop", f"controller {self._name} {loop}", kind="Warning"
+            )
+
+    def _slow(self, seconds: float) -> None:
+        reconcile = current_reconcile()
+        self._logger.warning(
+            "%s: the reconcile blocked the event loop for %.1f s, and with it everything else in this process; "
+            "await what takes long, or make the reconciler a plain def, which runs in a thread",
+            "" if reconcile is None else self._about(reconcile.request),
+            seconds,
+        )
+
+    def _about(self, key: Hashable) -> str:
+        """Whose reconcile it is, in a message."""
+        kind = f"{self._gvk.kind} " if self._gvk is not None and isinstance(key, NamespacedName) else ""
+        return f"controller {self._name}: {kind}{key}"
+
+
+class ExitError(RuntimeError):
+    """A reconciler wanted to end the process."""
+
+
+def _attributes(reconcile: Reconcile, waited: float) -> dict[str, str]:
+    """Of its span."""
+    return {
+        "controller": reconcile.controller,
+        "request": str(reconcile.request),
+        "reconcile_id": reconcile.id,
+        "why": str(reconcile.why),
+        "queued_seconds": f"{waited:.6f}",
+    }
+
+
+def _label(verdict: Verdict, outcome: Result | Exception) -> Outcome:
+    if isinstance(outcome, Exception) and verdict.reason != reasons.CONFLICT:
+        return "error"
+    if verdict.delay is not None:
+        return "requeue_after"
+    return "requeue" if verdict.retry else "success"
+
+
+def _is_overtaken(error: Exception) -> bool:
+    """A conflict of versions passes when the object is read again; one of field managers does not. Nor does one with
+    another owner, unless that has been deleted.
+    """
+    if isinstance(error, StillOwned):
+        return True
+    return isinstance(error, Conflict) and not error.has_cause("FieldManagerConflict")
+
+
+def _resource(view: View[Any]) -> tuple[str, str]:
+    """Group and name of a kind's resource, as a server's errors name them."""
+    return view.gvk.group, view.info.plural if view.info is not None else plural_of(view.gvk.kind)
+
+
+def _caused(error: Exception, cause: BaseException) -> Exception:
+    error.__cause__ = cause
+    return error

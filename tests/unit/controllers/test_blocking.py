@@ -1,0 +1,264 @@
+"""Plain functions as reconcilers, in threads, with a blocking view of the context."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from typing import Any
+
+import pytest
+from tests.unit.controllers.stage import Light, Stage, Widget, config_map, lightly, staged, widget
+
+from ostinato.api.errors import NotFound
+from ostinato.controllers import Request, Result, StartupSource, controller, current_reconcile
+from ostinato.controllers.blocking import Blocking
+from ostinato.kinds.core_v1 import ConfigMap
+from ostinato.world import World
+
+A, B = Request("default", "a"), Request("default", "b")
+
+
+@staged
+async def test_a_plain_function_sees_the_same_context_and_waits_where_it_would_await(stage: Stage) -> None:
+    seen: dict[str, Any] = {}
+
+    @controller(Widget, owns=[ConfigMap])
+    def widgets(each: Widget, ctx: Any) -> Result:
+        with ctx.finalizer(each, "example.dev/cleanup") as deleting:
+            seen["deleting"] = deleting
+            if deleting:
+                return Result()
+            made = ctx.apply(config_map("one", k="v"), owner=each)
+            seen["made"] = made.data
+            seen["names"] = [found.metadata.name for found in ctx.client.list(ConfigMap, namespace="default")]
+            seen["items"] = len(ctx.client.list(ConfigMap, namespace="default").wait())
+            seen["missing"] = ctx.client.get(ConfigMap, "nothing", missing=None)
+            seen["live"] = ctx.client.live.get(ConfigMap, "one").data
+            seen["request"] = ctx.request
+            seen["object"] = ctx.object is each
+            seen["current"] = current_reconcile() is not None
+            ctx.event(each, "Seen", "x")
+            ctx.status(ready=1)
+            try:
+                ctx.client.get(ConfigMap, "nothing")
+            except NotFound as error:
+                seen["error"] = str(error)
+        return Result(requeue_after=60)
+
+    await stage.people.create(widget("a"))
+    async with stage.running(widgets):
+        await stage.settle()
+        assert seen == {
+            "deleting": False,
+            "made": {"k": "v"},
+            "names": ["one"],
+            "items": 1,
+            "missing": None,
+            "live": {"k": "v"},
+            "request": A,
+            "object": True,
+            "current": True,
+            "error": 'configmaps "nothing" not found',
+        }
+        assert (await stage.people.get(Widget, "a")).metadata.finalizers == ["example.dev/cleanup"]
+        assert stage.metrics.value("ostinato_threads", controller="widgets") == 8
+        assert stage.metrics.value("ostinato_threads_busy", controller="widgets") == 0
+        await stage.people.delete(Widget, "a")
+        await stage.settle()
+        assert await stage.people.get(Widget, "a", missing=None) is None
+    assert stage.log.texts() == []
+
+
+@staged
+async def test_its_writes_are_its_own(stage: Stage) -> None:
+    """A plain function that wakes itself is found as well: what it writes in a thread is known to be its."""
+    runs = [0]
+
+    @controller(Widget)
+    def restless(each: Widget, ctx: Any) -> None:
+        runs[0] += 1
+        ctx.status(note=f"run {runs[0]}")
+
+    await stage.people.create(widget("a"))
+    async with stage.running(restless):
+        await stage.settle(100)
+    assert runs[0] < 30
+    assert "hot loop" in stage.log.texts()[0]
+
+
+@lightly
+async def test_a_plain_function_that_fails_is_tried_again(light: Light) -> None:
+    runs: list[int] = []
+
+    def failing(request: Request) -> None:
+        runs.append(1)
+        if len(runs) < 3:
+            raise ValueError("no")
+
+    async with light.running(light.controller(failing, StartupSource([A]))):
+        await light.settle()
+        assert len(runs) == 3
+        assert light.count("controller_runtime_reconcile_errors_total") == 2
+
+
+@lightly
+async def test_a_plain_function_that_returns_a_coroutine_is_told_so(light: Light) -> None:
+    async def inner() -> None: ...
+
+    def outer(request: Request) -> Any:
+        return inner()
+
+    async with light.running(light.controller(outer, StartupSource([A]))):
+        await light.settle()
+    assert "inner(…), which it has to await" in light.log.texts()[0]
+
+
+def really(play: Any, **world: Any) -> None:
+    """Run a test in the real world, with real threads."""
+
+    async def main() -> None:
+        real = World.real(**world)
+        try:
+            await play(Light(real))  # type: ignore[arg-type]
+        finally:
+            real.executor.close()
+
+    asyncio.run(main())
+
+
+def test_a_plain_function_does_not_hold_up_the_loop_and_ends_at_its_next_call_after_its_time() -> None:
+    async def play(light: Light) -> None:
+        ended: list[BaseException] = []
+        threads: set[str] = set()
+        under_way = [0]
+        most = [0]
+
+        def slow(request: Request, ctx: Any) -> None:
+            under_way[0] += 1
+            most[0] = max(most[0], under_way[0])
+            threads.add(threading.current_thread().name)
+            try:
+                for _ in range(200):
+                    time.sleep(0.005)
+                    ctx.event({}, "Still", "here")
+            except BaseException as error:
+                ended.append(error)
+                raise
+            finally:
+                under_way[0] -= 1
+
+        made = light.controller(slow, StartupSource([A]), reconcile_timeout=0.05, max_concurrent=4)
+        async with light.running(made):
+            await light.settle(0.5)
+            assert isinstance(ended[0], TimeoutError)
+            assert most[0] == 1
+            assert light.count("controller_runtime_reconcile_timeouts_total") >= 1
+        assert all(name.startswith("ostinato-worker") for name in threads)
+        assert any("it ends at its next use of the client" in text for text in light.log.texts())
+
+    really(play)
+
+
+def test_a_plain_function_that_never_ends_is_abandoned_when_the_controller_is_dropped() -> None:
+    async def play(light: Light) -> None:
+        release = threading.Event()
+
+        def stuck(request: Request) -> None:
+            release.wait(10)
+
+        task = asyncio.create_task(light.controller(stuck, StartupSource([A])).run(light.surroundings))
+        await light.settle(0.05)
+        task.cancel()
+        await light.settle(0.05)
+        assert not task.done()
+        task.cancel()
+        await asyncio.wait([task], timeout=5)
+        assert task.cancelled()
+        release.set()
+
+    really(play)
+
+
+def test_a_call_that_waits_for_a_thread_when_its_time_is_over_is_never_made() -> None:
+    async def play(light: Light) -> None:
+        release = threading.Event()
+        began: list[str] = []
+
+        def blocking(request: Request) -> None:
+            began.append(request.name)
+            release.wait(5)
+
+        made = light.controller(blocking, StartupSource([A, B]), max_concurrent=2, reconcile_timeout=0.05)
+        async with light.running(made):
+            await light.settle(0.1)
+            assert began == ["a"]
+            release.set()
+
+    really(play, workers=1)
+
+
+def test_reconcilers_that_wait_long_for_a_thread_are_reported() -> None:
+    from ostinato.world import Simulation
+
+    simulation = Simulation(1, workers=1, latency=lambda rng: 8.0)
+
+    async def main() -> None:
+        light = Light(simulation)
+
+        def slow(request: Request) -> None: ...
+
+        keys = [Request("", str(number)) for number in range(6)]
+        async with light.running(light.controller(slow, StartupSource(keys), max_concurrent=4)):
+            await light.settle(60)
+        texts = light.log.texts()
+        assert len(texts) == 1
+        assert "controller test waits for a thread: all 1 are busy, 3 calls wait, the first for 5 s" in texts[0]
+
+    simulation.run(main())
+
+
+# The view itself
+
+
+@lightly
+async def test_the_view_passes_values_through_and_wraps_the_rest(light: Light) -> None:
+    class Thing:
+        number = 3
+        many = (1, 2)
+
+        def __enter__(self) -> str:
+            return "in"
+
+        def __exit__(self, *_: object) -> None: ...
+
+        def __iter__(self) -> Any:
+            return iter([1, 2])
+
+        def call(self, *given: Any) -> Any:
+            return given
+
+        def __repr__(self) -> str:
+            return "thing"
+
+    refused = False
+
+    def check() -> None:
+        if refused:
+            raise TimeoutError
+
+    view = Blocking(Thing(), light.world.executor, check)
+    assert (view.number, view.many, list(view)) == (3, (1, 2), [1, 2])
+    with view as inside:
+        assert inside == "in"
+    assert repr(view) == "<blocking view of thing>"
+    assert isinstance(view.call(view)[0], Thing)
+    assert isinstance(view.call, Blocking)
+    refused = True
+    with pytest.raises(TimeoutError):
+        view.call()
+
+    async def later() -> None: ...
+
+    with pytest.raises(TimeoutError):
+        view._wait(later())

@@ -1,0 +1,340 @@
+"""Building controllers: what is refused, and what is inherited."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import msgspec
+import pytest
+from tests.unit.controllers.stage import Light, Stage, Widget, config_map, lightly, staged, widget
+
+from ostinato.api.gvk import GroupVersionKind
+from ostinato.client import Unstructured
+from ostinato.controllers import (
+    Builder,
+    Channel,
+    ChannelSource,
+    Context,
+    Controller,
+    ControllerError,
+    ControllerOptions,
+    ForObject,
+    Request,
+    Result,
+    Watch,
+    controller,
+    generation_changed,
+    in_namespaces,
+)
+from ostinato.kinds.core_v1 import ConfigMap, Secret
+from ostinato.queue import ExponentialBackoff
+
+
+async def reconcile(request: Request) -> None: ...
+
+
+class Called:
+    async def __call__(self, request: Request) -> None: ...
+
+
+SOURCE = ChannelSource(Channel())
+
+
+@pytest.mark.parametrize(
+    ("build", "problem"),
+    [
+        (lambda: Builder("x").owns(ConfigMap), "owns needs watch_for before it"),
+        (lambda: Builder("x").complete(reconcile), "controller x watches nothing"),
+        (lambda: Builder().watch_for(Widget).watch_for(ConfigMap), "controller widget: watch_for was said twice"),
+        (lambda: Builder().watches_source(SOURCE).complete(reconcile), "for no kind needs a name"),
+        (lambda: Builder("x").watches(ConfigMap), "watches needs either map_to or a handler"),
+        (
+            lambda: Builder("x").watches(ConfigMap, map_to=lambda each: None, handler=ForObject()),
+            "watches needs either map_to or a handler",
+        ),
+        (lambda: Builder("x").watch_for(Widget, informers=object()), r"is for watches\(…, informers=…\) alone"),
+        (
+            lambda: Builder("x").watch_for(Widget).owns(ConfigMap, informers=object()),
+            r"is for watches\(…, informers=…\) alone",
+        ),
+        (lambda: Builder("x").watch_for(Widget).complete(None), "a reconciler is needed"),
+        (lambda: Builder("my name").watch_for(Widget).complete(reconcile), "cannot be the name of a controller"),
+    ],
+)
+def test_what_cannot_work_is_refused_with_a_reason_of_its_own(build: Any, problem: str) -> None:
+    with pytest.raises(ControllerError, match=problem):
+        build()
+
+
+def test_a_builder_is_completed_once() -> None:
+    builder = Builder().watch_for(Widget)
+    builder.complete(reconcile)
+    with pytest.raises(ControllerError, match="there is a reconciler already"):
+        builder.complete(reconcile)
+
+
+def test_the_name_is_the_kind_unless_one_is_given() -> None:
+    assert Builder().watch_for(Widget).complete(reconcile).name == "widget"
+    assert Builder().watch_for(Widget).named("other").complete(reconcile).name == "other"
+
+
+def test_what_is_built_is_handed_to_who_asked_for_it() -> None:
+    added: list[Controller] = []
+    built = Builder("x", add=added.append).watch_for(Widget).complete(reconcile)
+    assert added == [built]
+
+
+def test_options_add_up_and_the_later_win() -> None:
+    builder = Builder().watch_for(Widget).with_options(max_concurrent=2, warm_up=True)
+    builder.with_options(ControllerOptions(max_concurrent=5))
+    assert builder.options == ControllerOptions(max_concurrent=5, warm_up=True)
+    assert builder.complete(reconcile).options.max_concurrent == 5
+
+
+@staged
+async def test_event_filters_are_asked_of_every_kind_and_not_of_other_sources(stage: Stage) -> None:
+    seen: list[Request] = []
+
+    async def note(request: Request) -> None:
+        seen.append(request)
+
+    channel = Channel()
+    built = (
+        Builder("x")
+        .watch_for(Widget)
+        .watches(ConfigMap, map_to=lambda each: Request("", "mapped"))
+        .watches_source(ChannelSource(channel))
+        .with_event_filter(in_namespaces("nowhere"))
+        .with_event_filter(generation_changed)
+        .complete(note)
+    )
+    async with stage.running(built):
+        await stage.people.create(widget("a"))
+        await stage.people.create(config_map("b"))
+        channel.put(Request("", "c"))
+        await stage.settle()
+    assert seen == [Request("", "c")]
+
+
+# Options
+
+
+def test_an_option_is_inherited_only_if_it_is_not_given() -> None:
+    manager = ControllerOptions(max_concurrent=7, warm_up=True, contain_panics=True, reconcile_timeout=5.0)
+    mine = ControllerOptions(warm_up=False, reconcile_timeout=0.0)
+    whole = mine.complete(manager)
+    assert (whole.warm_up, whole.contain_panics, whole.max_concurrent) == (False, True, 7)
+    assert whole.reconcile_timeout == 0.0
+
+
+def test_every_option_takes_part_in_inheritance_and_has_a_default() -> None:
+    given: dict[str, Any] = {
+        "max_concurrent": 3,
+        "concurrency_of": {"Widget": 2},
+        "reconcile_timeout": 1.0,
+        "sync_timeout": 2.0,
+        "needs_leader_election": False,
+        "warm_up": True,
+        "contain_panics": False,
+        "limiter": ExponentialBackoff,
+        "wait_for_own_writes": False,
+        "runs_for_own_writes": False,
+        "hot_loop_guard": False,
+        "slow_step": 3.0,
+    }
+    assert set(given) == set(ControllerOptions.__struct_fields__), "an option was forgotten here"
+    assert ControllerOptions().inheriting(ControllerOptions(**given)) == ControllerOptions(**given)
+    assert None not in msgspec.structs.astuple(ControllerOptions().complete())
+
+
+@pytest.mark.parametrize(
+    ("mine", "kinds", "managers", "kind", "wanted"),
+    [
+        (4, {"Widget.example.dev": 9}, 7, "Widget", 4),
+        (None, {"Widget.example.dev": 9}, None, "Widget", 9),
+        (None, {"Widget.example.dev": 9}, 7, "Widget", 9),
+        (None, {"Widget.example.dev": 9}, 7, "Gadget", 7),
+        (None, {"Widget.example.dev": 9}, None, "Gadget", 1),
+        (None, {"Widget.example.dev": 0}, 7, "Widget", 7),
+        (None, {}, None, "Widget", 1),
+        (None, {}, 7, "Widget", 7),
+        (0, {}, None, "Widget", 1),
+        (0, {}, 7, "Widget", 7),
+        (0, {}, -7, "Widget", 1),
+        (-3, {"Widget.example.dev": 9}, 7, "Widget", 9),
+    ],
+)
+def test_concurrency_is_the_controllers_then_the_kinds_then_the_managers_then_one(
+    mine: int | None, kinds: dict[str, int], managers: int | None, kind: str, wanted: int
+) -> None:
+    options = ControllerOptions(max_concurrent=mine)
+    manager = ControllerOptions(concurrency_of=kinds, max_concurrent=managers)
+    assert options.complete(manager, GroupVersionKind("example.dev", "v1", kind)).max_concurrent == wanted
+
+
+def test_the_defaults_are_those_of_controller_runtime() -> None:
+    options = ControllerOptions().complete()
+    assert (options.max_concurrent, options.sync_timeout, options.reconcile_timeout) == (1, 120.0, 0.0)
+    assert (options.needs_leader_election, options.warm_up, options.contain_panics) == (True, False, True)
+    assert options.limiter is not None
+    limiter = options.limiter()
+    assert [limiter.when("x") for _ in range(3)] == [0.005, 0.01, 0.02]
+    for _ in range(40):
+        longest = limiter.when("x")
+    assert longest == 1000
+
+
+@pytest.mark.parametrize("name", ["reconcile_timeout", "sync_timeout", "slow_step"])
+@pytest.mark.parametrize("value", [-1.0, float("nan"), float("inf"), "30"])
+def test_times_are_numbers_of_seconds(name: str, value: Any) -> None:
+    with pytest.raises(ValueError, match=f"{name}: .* is not a number of seconds"):
+        ControllerOptions(**{name: value})
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ({"owns": ConfigMap}, r"owns is a list: owns=\[ConfigMap\]"),
+        ({"watches": Secret}, r"watches is a list: watches=\[Secret\]"),
+        ({"watches": [Secret]}, r"watches: say what to reconcile when one changes: Watch\(Secret, map_to=…\)"),
+        ({"max_concurrent": "4"}, "max_concurrent: '4' is not a number of reconciles"),
+        ({"max_concurent": 4}, "there is no option 'max_concurent' of a controller: there are max_concurrent, "),
+    ],
+)
+def test_what_is_written_wrongly_is_told_how_it_is_written(given: dict[str, Any], problem: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=problem):
+        controller(Widget, **given)(reconcile)
+
+
+# The decorator
+
+
+@controller(Widget, owns=[ConfigMap], watches=[Watch(Secret, map_to=lambda secret: None)], max_concurrent=2)
+async def widgets(each: Widget, ctx: Context) -> Result | None:
+    """Makes widgets."""
+    return Result(requeue_after=each.spec.size)
+
+
+def test_a_decorated_function_stays_one_and_says_what_it_is() -> None:
+    assert widgets.name == "widgets"
+    assert widgets.__doc__ == "Makes widgets."
+    assert widgets.needs_leader_election is None, "that is for the manager to say"
+    assert (widgets.reconciles, widgets.owns, widgets.watches) == ((Widget,), (ConfigMap,), (Secret,))
+    assert repr(widgets) == "<controller widgets>"
+    coroutine = widgets(widget("a", size=7), None)
+    with pytest.raises(StopIteration) as stopped:
+        coroutine.send(None)
+    assert stopped.value.value == Result(requeue_after=7)
+
+
+def test_kinds_without_a_class_are_watched_all_the_same() -> None:
+    @controller(Unstructured.of("example.dev/v1", "Widget"), name="dicts", access=["x"], needs_leader_election=False)
+    async def dicts(each: dict[str, Any], ctx: Context) -> None: ...
+
+    assert [each.gvk.kind for each in dicts.reconciles] == ["Widget"]
+    assert dicts.access == ("x",)
+    assert dicts.needs_leader_election is False
+    assert str(dicts.make().sources[0]) == "Widget of example.dev/v1"
+
+
+def test_a_controller_that_was_built_says_what_it_is_about() -> None:
+    built = (
+        Builder("widgets")
+        .watch_for(Widget)
+        .owns(ConfigMap)
+        .watches(Secret, map_to=lambda secret: None)
+        .watches(ConfigMap, map_to=lambda each: None)
+        .needs("x")
+        .complete(widgets.function)
+    )
+    assert (built.reconciles, built.owns, built.watches) == ((Widget,), (ConfigMap,), (Secret,))
+    assert built.access == ("x",)
+
+
+def test_a_controller_without_a_kind_has_sources() -> None:
+    @controller(sources=[SOURCE])
+    async def keys(request: Request, ctx: Context) -> None: ...
+
+    assert keys.make().view is None
+
+
+@pytest.mark.parametrize(
+    ("function", "problem"),
+    [
+        (lambda: None, "takes 0 arguments"),
+        (lambda a, b, c: None, "takes 3 arguments"),
+        (42, "is no reconciler"),
+        (type("Reconciler", (), {"reconcile": reconcile}), "is a class: give an object of it"),
+    ],
+)
+def test_what_is_no_reconciler_is_refused_where_it_is_written(function: Any, problem: str) -> None:
+    with pytest.raises(TypeError, match=problem):
+        Builder("x").watch_for(Widget).complete(function)
+
+
+def test_async_functions_are_known_in_all_their_forms() -> None:
+    for function in (reconcile, functools.partial(functools.partial(reconcile)), Called()):
+        assert Builder("x").watch_for(Widget).complete(function).reconciler.is_async
+    assert not Builder("x").watch_for(Widget).complete(lambda request: None).reconciler.is_async
+
+
+def test_a_generator_is_refused() -> None:
+    def yielding(each: Widget, ctx: Context) -> Any:
+        yield each
+
+    async def yielding_too(each: Widget, ctx: Context) -> Any:
+        yield each
+
+    for function in (yielding, yielding_too):
+        with pytest.raises(TypeError, match="is a generator"):
+            controller(Widget)(function)
+
+
+@lightly
+async def test_the_same_function_runs_in_several_managers(light: Light) -> None:
+    ran: list[str] = []
+    channel = Channel()
+
+    @controller(sources=[ChannelSource(channel)])
+    async def noting(request: Request, ctx: Context) -> None:
+        ran.append(ctx.name)
+
+    other = Light(light.world, controllers=ControllerOptions(concurrency_of={"Widget.example.dev": 3}))
+    async with light.running(noting), other.running(noting):
+        await light.settle()
+        channel.put("x")
+        await light.settle()
+    assert ran == ["noting", "noting"]
+    async with light.running(noting):
+        await light.settle()
+
+
+@staged
+async def test_what_a_function_is_given_goes_by_its_first_parameter(stage: Stage) -> None:
+    given: dict[str, type] = {}
+
+    async def named(request: Any) -> None:
+        given["named"] = type(request)
+
+    async def hinted(what: Request, ctx: Context) -> None:
+        given["hinted"] = type(what)
+
+    async def unresolvable(what: "Nowhere", ctx: Context) -> None:  # type: ignore[name-defined]  # noqa: F821, UP037
+        given["unresolvable"] = type(what)
+
+    async def other(each: Any, ctx: Context) -> None:
+        given["other"] = type(each)
+
+    await stage.people.create(widget("a"))
+    for function in (named, hinted, unresolvable, other):
+        async with stage.running(Builder(function.__name__).watch_for(Widget).complete(function)):
+            await stage.settle()
+    assert given == {"named": Request, "hinted": Request, "unresolvable": Widget, "other": Widget}
+
+
+def test_a_decorator_without_its_kind_is_told() -> None:
+    with pytest.raises(TypeError, match=r"@controller\(Widget\) above def widgets"):
+
+        @controller  # type: ignore[arg-type]
+        async def widgets(each: Widget, ctx: Context) -> None: ...

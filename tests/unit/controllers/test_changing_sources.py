@@ -1,0 +1,281 @@
+"""Sources that come and go while a controller runs, and kinds that come later: other namespaces, other kinds."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+
+import pytest
+from tests.unit.controllers.stage import Light, Stage, Widget, config_map, definition, lightly, staged, widget
+from tests.unit.controllers.test_sources import reference
+
+from ostinato.api.meta import ObjectMeta
+from ostinato.cache import Informers, Settings, SyncError
+from ostinato.client import Unstructured
+from ostinato.client.transport.protocol import ConnectionLost
+from ostinato.controllers import (
+    Builder,
+    Channel,
+    ChannelSource,
+    Context,
+    Controller,
+    ForObject,
+    ForOwner,
+    KindOptions,
+    KindSource,
+    Request,
+)
+from ostinato.controllers.sources.sources import Sink
+from ostinato.kinds.core_v1 import ConfigMap, Namespace
+
+
+def widgets_in(namespace: str) -> KindSource:
+    return KindSource(Widget, ForObject(), KindOptions(settings=Settings(namespaces=(namespace,))))
+
+
+@staged
+async def test_namespaces_are_added_and_given_up_while_a_controller_runs(stage: Stage) -> None:
+    seen: list[str] = []
+
+    async def reconcile(request: Request, ctx: Context) -> None:
+        found = await ctx.client.get(Widget, request)
+        seen.append(f"{request}: {found.spec.size}")
+
+    async def put(namespace: str, size: int) -> None:
+        made = widget("a", size=size)
+        made.metadata.namespace = namespace
+        await stage.people.apply(made)
+        await stage.settle()
+
+    for name in ("one", "two"):
+        await stage.people.create(Namespace(metadata=ObjectMeta(name=name)))
+        await put(name, 1)
+    one, two = widgets_in("one"), widgets_in("two")
+    built = Controller("namespaces", reconcile, sources=[one])
+    async with stage.running(built):
+        await stage.settle()
+        assert seen == ["one/a: 1"]
+        built.watch(two)
+        await stage.settle()
+        assert seen == ["one/a: 1", "two/a: 1"]
+        seen.clear()
+        await built.unwatch(one)
+        assert built.sources == (two,)
+        await put("one", 2)
+        await put("two", 2)
+        assert seen == ["two/a: 2"]
+        informer = stage.informers.of(Widget, Settings(namespaces=("one",)))
+        assert informer.is_running
+        assert not informer.has_handlers
+        await stage.informers.release(informer)
+        assert informer.has_stopped
+        await put("two", 3)
+        assert seen == ["two/a: 2", "two/a: 3"]
+
+
+@lightly
+async def test_what_a_source_told_before_it_was_given_up_is_reconciled(light: Light) -> None:
+    seen: list[str] = []
+    gate = asyncio.Event()
+
+    async def reconcile(request: str) -> None:
+        seen.append(request)
+        await gate.wait()
+
+    channel = Channel()
+    source = ChannelSource(channel)
+    built = light.controller(reconcile, source)
+    async with light.running(built):
+        channel.put("a")
+        channel.put("b")
+        await light.settle()
+        with pytest.raises(ValueError, match="controller test watches a channel already, by this very source"):
+            built.watch(source)
+        await built.unwatch(source)
+        channel.put("c")
+        gate.set()
+        await light.settle()
+        assert seen == ["a", "b"]
+        with pytest.raises(ValueError, match="controller test does not watch a channel"):
+            await built.unwatch(source)
+
+
+@lightly
+async def test_a_source_that_is_late_can_be_given_up_and_the_others_begin(light: Light) -> None:
+    class Late:
+        def __str__(self) -> str:
+            return "what is late"
+
+        async def run(self, sink: object) -> None:
+            await asyncio.Event().wait()
+
+    seen: list[str] = []
+
+    async def reconcile(request: str) -> None:
+        seen.append(request)
+
+    late = Late()
+    built = light.controller(reconcile, late)
+    light.channel.put("a")
+    async with light.running(built):
+        await light.settle()
+        assert seen == []
+        await built.unwatch(late)
+        await light.settle()
+        assert seen == ["a"]
+
+
+class Slow:
+    """A source that takes a second to end, and fails the next time."""
+
+    def __init__(self) -> None:
+        self.runs = 0
+
+    def __str__(self) -> str:
+        return "what is slow"
+
+    async def run(self, sink: Sink) -> None:
+        self.runs += 1
+        sink.ready()
+        clock = sink.surroundings.world.clock
+        try:
+            await clock.sleep(5)
+        finally:
+            await clock.sleep(1)
+        raise OSError("it broke")
+
+
+@lightly
+async def test_a_source_that_comes_back_before_it_has_gone_is_heard_of_when_it_fails(light: Light) -> None:
+    slow = Slow()
+    built = light.controller(lambda request: None, slow)
+    running = asyncio.create_task(built.run(light.surroundings))
+    await light.settle()
+    leaving = asyncio.create_task(built.unwatch(slow))
+    await light.settle()
+    built.watch(slow)
+    await leaving
+    assert slow.runs == 2
+    await light.settle(10)
+    with pytest.raises(OSError, match="it broke"):
+        await running
+
+
+@lightly
+async def test_a_source_that_comes_when_the_controller_has_ended_is_not_started(light: Light) -> None:
+    slow = Slow()
+    built = light.controller(lambda request: None)
+    async with light.running(built):
+        await light.settle()
+    built.watch(slow)
+    await light.settle()
+    assert slow.runs == 0
+
+
+def test_a_source_is_given_up_before_the_start_too() -> None:
+    source = widgets_in("one")
+    built = Builder("x").watch_for(Widget).watches_source(source).complete(lambda request: None)
+    asyncio.run(built.unwatch(source))
+    assert [str(each) for each in built.sources] == ["Widget of example.dev/v1"]
+
+
+# Kinds without a class
+
+GADGETS = Unstructured.of("example.dev/v1", "Gadget")
+
+
+@staged
+async def test_the_owners_kind_may_be_defined_later_though_there_is_no_class_of_it(stage: Stage) -> None:
+    seen: list[Request] = []
+
+    async def reconcile(request: Request) -> None:
+        seen.append(request)
+
+    def owned(name: str) -> ConfigMap:
+        made = config_map(name)
+        made.metadata.owner_references = [reference("g", kind="Gadget", controller=True)]
+        return made
+
+    await stage.people.create(owned("before"))
+    built = Builder("gadgets").watch_for(GADGETS).owns(ConfigMap).complete(reconcile)
+    async with stage.running(built) as task:
+        await stage.settle(20)
+        assert not task.done()
+        waiting = 'controller gadgets does not watch ConfigMap of v1 yet: no matches for kind "Gadget"'
+        assert [waiting in text for text in stage.log.texts()].count(True) == 1
+        await stage.people.create(definition("Gadget", "gadgets", "Cluster"))
+        await stage.settle(40)
+        assert seen == [Request("", "g")], "it is in no namespace"
+        await stage.people.create(owned("after"))
+        await stage.settle()
+        assert seen == [Request("", "g")] * 2
+
+
+@staged
+async def test_an_owners_kind_that_never_comes_is_an_error_that_names_the_controller(stage: Stage) -> None:
+    handler = ForOwner(GADGETS)
+    built = Builder("late").watches(ConfigMap, handler=handler).with_options(sync_timeout=30)
+    task = asyncio.create_task(built.complete(lambda request: None).run(stage.surroundings))
+    with pytest.raises(SyncError, match="controller late: ConfigMap of v1 is not watched after 30 s: no matches for"):
+        await task
+    assert stage.world.clock.monotonic() == pytest.approx(30, abs=2)
+
+
+@pytest.mark.parametrize("metadata_only", [False, True])
+def test_where_namespaces_are_named_a_kind_that_has_none_is_watched_whole(metadata_only: bool) -> None:
+    @staged
+    async def play(stage: Stage) -> None:
+        seen: set[Request] = set()
+
+        async def reconcile(request: Request) -> None:
+            seen.add(request)
+
+        informers = Informers(stage.client.live, defaults=Settings(namespaces=("default", "kube-system")))
+        surroundings = dataclasses.replace(stage.surroundings, informers=informers)
+        namespaces = Unstructured.of("v1", "Namespace")
+        built = Builder("all").watch_for(namespaces, metadata_only=metadata_only).complete(reconcile)
+        task = asyncio.create_task(built.run(surroundings))
+        await stage.settle(5)
+        assert Request("", "kube-public") in seen
+        assert [each.namespaces for each in informers.all()] == [("",)]
+        task.cancel()
+        await asyncio.wait([task])
+        await informers.stop()
+
+    play()
+
+
+@staged
+async def test_where_namespaces_are_named_a_kind_that_has_none_may_be_defined_later(stage: Stage) -> None:
+    seen: list[Request] = []
+
+    async def reconcile(request: Request) -> None:
+        seen.append(request)
+
+    informers = Informers(stage.client.live, defaults=Settings(namespaces=("default",)))
+    surroundings = dataclasses.replace(stage.surroundings, informers=informers)
+    task = asyncio.create_task(Builder("late").watch_for(GADGETS).complete(reconcile).run(surroundings))
+    await stage.settle(5)
+    await stage.people.create(definition("Gadget", "gadgets", "Cluster"))
+    await stage.settle(30)
+    await stage.people.create({"apiVersion": "example.dev/v1", "kind": "Gadget", "metadata": {"name": "a"}})
+    await stage.settle(5)
+    assert seen == [Request("", "a")]
+    (text,) = stage.log.texts()
+    assert text.startswith("controller late does not watch Gadget of example.dev/v1 yet: no matches for kind")
+    task.cancel()
+    await asyncio.wait([task])
+    await informers.stop()
+
+
+@staged
+async def test_a_server_that_is_not_reached_is_what_a_controller_that_never_began_tells_of(stage: Stage) -> None:
+    class Unplugged:
+        async def request(self, request: Request) -> None:
+            raise ConnectionLost("no route to host")
+
+    stage.transport.inner = Unplugged()
+    built = Builder("alone").watch_for(Widget).complete(lambda request: None)
+    said = "controller alone: Widget of example.dev/v1 is not synced after 120 s: no route to host"
+    with pytest.raises(SyncError, match=said):
+        await built.run(stage.surroundings)

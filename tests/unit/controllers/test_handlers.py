@@ -1,0 +1,244 @@
+"""Handlers: with which priority, for whom, and of what they are told."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from tests.unit.controllers.stage import Stage, Widget, config_map, staged, widget
+from tests.unit.controllers.test_sources import A, reference, stop, told_by
+
+from ostinato.api.object import kind_of
+from ostinato.cache import Event
+from ostinato.client import MetadataOf
+from ostinato.controllers import (
+    Builder,
+    Context,
+    ForEvent,
+    ForObject,
+    ForOwner,
+    Handler,
+    KindOptions,
+    KindSource,
+    MapTo,
+    Request,
+    Surroundings,
+    Watch,
+    controller,
+    having_labels,
+)
+from ostinato.kinds.core_v1 import ConfigMap, Secret
+from ostinato.queue import LOW_PRIORITY
+
+
+def everyone(event: Event) -> list[Request]:
+    return [A]
+
+
+async def mapped_later(each: ConfigMap) -> Request:
+    return A
+
+
+HANDLERS: list[Handler] = [
+    ForObject(),
+    ForOwner(Widget),
+    MapTo(lambda each: A),
+    MapTo(mapped_later),
+    ForEvent(everyone),
+]
+
+
+def owned_by_a(**data: str) -> ConfigMap:
+    made = config_map("a", **data)
+    made.metadata.owner_references = [reference("a", controller=True)]
+    return made
+
+
+@staged
+async def test_whatever_the_handler_what_nobody_waits_for_has_a_low_priority(stage: Stage) -> None:
+    made = await stage.people.create(owned_by_a())
+    for handler in HANDLERS:
+        told, task = await told_by(stage, KindSource(ConfigMap, handler, KindOptions(resync=60)))
+        assert told.take() == [(A, "ConfigMap found", LOW_PRIORITY)]
+        await stage.settle(60)
+        assert told.take() == [(A, "ConfigMap resynced", LOW_PRIORITY)]
+        made.data["changed"] = str(handler)
+        made = await stage.people.update(made)
+        await stage.settle()
+        assert told.take() == [(A, "ConfigMap updated", 0)]
+        await stop(task)
+
+
+@staged
+async def test_a_priority_that_is_given_is_that_of_everything(stage: Stage) -> None:
+    made = await stage.people.create(owned_by_a())
+    for handler in HANDLERS:
+        told, task = await told_by(stage, KindSource(ConfigMap, handler, KindOptions(resync=60, priority=7)))
+        await stage.settle(60)
+        made.data["changed"] = str(handler)
+        made = await stage.people.update(made)
+        await stage.settle()
+        assert [priority for _, _, priority in told.take()] == [7, 7, 7]
+        await stop(task)
+    nonsense: Any = "high"
+    with pytest.raises(TypeError, match="priority is a whole number, as 0 and LOW_PRIORITY are, not 'high'"):
+        Builder().watch_for(Widget, priority=nonsense)
+
+
+async def later(event: Event) -> Request:
+    return A
+
+
+@staged
+async def test_a_function_of_events_says_none_one_or_many_now_or_later(stage: Stage) -> None:
+    answers: list[Any] = [lambda event: None, everyone, lambda event: A, lambda event: (A for _ in "ab"), later]
+    told = [await told_by(stage, KindSource(ConfigMap, ForEvent(each))) for each in answers]
+    await stage.people.create(config_map("x"))
+    await stage.settle()
+    assert [each.keys for each, _ in told] == [[], [A], [A], [A], [A]]
+    assert stage.log.texts() == []
+    for _, task in told:
+        await stop(task)
+
+
+@staged
+async def test_what_is_no_key_is_reported_with_the_object_that_nobody_reconciles_now(stage: Stage) -> None:
+    answers: list[Any] = [lambda event: "name", lambda event: [["a", "list"]], lambda event: 1 / 0]
+    told = [await told_by(stage, KindSource(ConfigMap, ForEvent(each))) for each in answers]
+    await stage.people.create(config_map("x"))
+    await stage.settle()
+    assert [each.keys for each, _ in told[::2]] == [[], []]
+    texts = stage.log.texts()
+    assert [text.partition("nobody reconciles now: ")[2] for text in texts if "ConfigMap default/x" in text] == [
+        "TypeError: it returned the text 'name': give NamespacedName(namespace, name)",
+        "ZeroDivisionError: division by zero",
+    ]
+    for _, task in told:
+        await stop(task)
+    async with stage.running(Builder("x").watches(Secret, handler=ForEvent(answers[1])).complete(lambda request: None)):
+        await stage.settle()
+        await stage.people.create(Secret(metadata=config_map("y").metadata))
+        await stage.settle()
+    assert stage.log.texts()[-1].endswith("nobody reconciles now: TypeError: unhashable type: 'list'")
+
+
+@staged
+async def test_a_handler_may_be_that_of_several_kinds(stage: Stage) -> None:
+    given: list[str] = []
+
+    def keys(each: ConfigMap | Secret) -> Request:
+        given.append(type(each).__name__)
+        return A
+
+    both = MapTo(keys)
+    seen: list[Request] = []
+
+    async def reconcile(request: Request) -> None:
+        seen.append(request)
+
+    build = Builder("both").watches(ConfigMap, handler=both).watches(Secret, handler=both)
+    async with stage.running(build.complete(reconcile)):
+        await stage.settle()
+        await stage.people.create(config_map("a"))
+        await stage.settle()
+        await stage.people.create(Secret(metadata=config_map("b").metadata))
+        await stage.settle()
+    assert given == ["ConfigMap", "Secret"]
+    assert seen == [A, A]
+    assert stage.log.texts() == []
+
+
+@staged
+async def test_a_map_function_is_given_the_surroundings_of_the_manager_that_asks(stage: Stage) -> None:
+    asked: list[object] = []
+
+    def keys(each: ConfigMap, surroundings: Surroundings) -> None:
+        asked.append(surroundings.client)
+
+    @controller(Widget, watches=[Watch(ConfigMap, map_to=keys)])
+    async def widgets(each: Widget, ctx: Context) -> None: ...
+
+    other = Stage(stage.world, stage.server)
+    async with stage.running(widgets), other.running(widgets):
+        await stage.settle()
+        await stage.people.create(config_map("a"))
+        await stage.settle()
+        await other.informers.stop()
+    assert len(asked) == 2
+    assert {stage.client, other.client} == set(asked)
+
+
+def test_a_source_needs_a_kind_and_a_handler_and_an_owner_a_kind() -> None:
+    nothing: Any = None
+    with pytest.raises(TypeError, match=r"Widget: a handler is needed, such as ForObject\(\), got None"):
+        KindSource(Widget, nothing)
+    with pytest.raises(TypeError, match="None is no kind"):
+        KindSource(nothing, ForObject())
+    with pytest.raises(TypeError, match="None is no kind"):
+        ForOwner(nothing)
+
+
+# Metadata only
+
+
+@staged
+async def test_several_controllers_watch_the_metadata_of_a_kind_for_owned_or_mapped(stage: Stage) -> None:
+    given: dict[str, list[Any]] = {"for": [], "owner": [], "map": []}
+
+    async def reconcile_metadata(each: Any, ctx: Context) -> None:
+        given["for"].append(each)
+
+    async def reconcile_owner(request: Request) -> None:
+        given["owner"].append(request)
+
+    async def reconcile_mapped(request: Request) -> None: ...
+
+    def keys(each: Any) -> Request:
+        given["map"].append(each)
+        return A
+
+    owner = Builder("owns").watch_for(Widget).owns(ConfigMap, metadata_only=True)
+    controllers = [
+        Builder("for").watch_for(ConfigMap, metadata_only=True).complete(reconcile_metadata),
+        owner.complete(reconcile_owner),
+        Builder("maps").watches(ConfigMap, map_to=keys, metadata_only=True).complete(reconcile_mapped),
+    ]
+    tasks = [asyncio.create_task(each.run(stage.surroundings)) for each in controllers]
+    await stage.settle()
+    await stage.people.create(owned_by_a(text="long"))
+    await stage.settle()
+    for task in tasks:
+        await stop(task)
+    for each in (*given["for"], *given["map"]):
+        assert kind_of(each).gvk == kind_of(ConfigMap).gvk
+        assert each.metadata.name == "a"
+        assert not hasattr(each, "data")
+    assert given["owner"] == [A]
+    assert len(given["for"]) == len(given["map"]) == 1
+    (informer,) = stage.informers.all(kind_of(ConfigMap).gvk)
+    assert informer is stage.informers.of(MetadataOf(ConfigMap))
+    assert informer.metadata_only
+
+
+@staged
+async def test_predicates_of_one_kind_are_not_asked_about_another(stage: Stage) -> None:
+    seen: list[Request] = []
+
+    async def reconcile(request: Request) -> None:
+        seen.append(request)
+
+    built = (
+        Builder("x")
+        .watch_for(Widget, predicates=[having_labels("app=web")])
+        .owns(ConfigMap)
+        .watches(Secret, map_to=lambda each: Request("", "secret"), predicates=[having_labels("app=db")])
+        .complete(reconcile)
+    )
+    async with stage.running(built):
+        await stage.settle()
+        await stage.people.create(widget("w"))
+        await stage.people.create(Secret(metadata=config_map("b").metadata))
+        await stage.people.create(owned_by_a())
+        await stage.settle()
+    assert seen == [A]

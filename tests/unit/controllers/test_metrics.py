@@ -1,0 +1,133 @@
+"""Metrics: names, labels and buckets as controller-runtime has them; reasons."""
+
+from __future__ import annotations
+
+from tests.unit.controllers.stage import Light, lightly
+
+from ostinato.api.gvk import GroupVersionKind, NamespacedName
+from ostinato.controllers import Request, Sink, StartupSource
+from ostinato.controllers.reasons import MOST, Cause, Reasons, Why
+
+KEY = Request("default", "a")
+
+NAMES = {
+    "controller_runtime_reconcile_total": "counter",
+    "controller_runtime_reconcile_errors_total": "counter",
+    "controller_runtime_terminal_reconcile_errors_total": "counter",
+    "controller_runtime_reconcile_panics_total": "counter",
+    "controller_runtime_reconcile_timeouts_total": "counter",
+    "controller_runtime_reconcile_time_seconds": "histogram",
+    "controller_runtime_max_concurrent_reconciles": "gauge",
+    "controller_runtime_active_workers": "gauge",
+    "ostinato_reconcile_conflicts_total": "counter",
+    "ostinato_reconcile_delayed_total": "counter",
+    "ostinato_reconcile_hot_loops_total": "counter",
+    "ostinato_reconcile_reasons_total": "counter",
+    "workqueue_depth": "gauge",
+    "workqueue_adds_total": "counter",
+    "workqueue_queue_duration_seconds": "histogram",
+    "workqueue_work_duration_seconds": "histogram",
+    "workqueue_unfinished_work_seconds": "gauge",
+    "workqueue_longest_running_processor_seconds": "gauge",
+    "workqueue_retries_total": "counter",
+}
+
+
+@lightly
+async def test_every_series_is_there_from_the_beginning(light: Light) -> None:
+    async def reconcile(request: Request) -> None: ...
+
+    async with light.running(light.controller(reconcile)):
+        await light.settle()
+        families = light.metrics.families()
+        assert {name: family.kind for name, family in families.items()} == NAMES
+        results = {each.labels["result"] for each in families["controller_runtime_reconcile_total"].samples}
+        assert results == {"success", "error", "requeue", "requeue_after"}
+        assert families["workqueue_adds_total"].samples[0].labels == {"name": "test", "controller": "test"}
+        buckets = [
+            each.labels["le"]
+            for each in families["controller_runtime_reconcile_time_seconds"].samples
+            if each.name.endswith("_bucket")
+        ]
+        assert " ".join(buckets) == (
+            "0.005 0.01 0.025 0.05 0.1 0.15 0.2 0.25 0.3 0.35 0.4 0.45 0.5 0.6 0.7 0.8 0.9 1 1.25 1.5 1.75 2 2.5 3 3.5 "
+            "4 4.5 5 6 7 8 9 10 15 20 25 30 40 50 60 +Inf"
+        )
+        for name in ("workqueue_queue_duration_seconds", "workqueue_work_duration_seconds"):
+            bounds = [each.labels["le"] for each in families[name].samples if each.name.endswith("_bucket")]
+            assert (
+                " ".join(bounds)
+                == "1e-08 1e-07 1e-06 9.999999999999999e-06 9.999999999999999e-05 0.001 0.01 0.1 1 10 100 1000 +Inf"
+            )
+
+
+@lightly
+async def test_a_reconcile_is_timed_and_its_reasons_are_counted(light: Light) -> None:
+    async def reconcile(request: Request) -> None:
+        await light.settle(3)
+
+    async with light.running(light.controller(reconcile, StartupSource([KEY]))):
+        await light.settle(1)
+        assert light.count("controller_runtime_active_workers") == 1
+        await light.settle(5)
+        assert light.count("controller_runtime_active_workers") == 0
+        assert light.count("controller_runtime_reconcile_time_seconds_sum") == 3
+        assert light.count("ostinato_reconcile_reasons_total", reason="startup") == 1
+    assert light.metrics.sources == []
+
+
+@lightly
+async def test_no_more_than_a_hundred_reasons_are_told_apart(light: Light) -> None:
+    class Chatty:
+        async def run(self, sink: Sink) -> None:
+            for number in range(150):
+                sink.add(number, f"order {number}", 0, None)
+
+    async def reconcile(request: int) -> None: ...
+
+    async with light.running(light.controller(reconcile, Chatty())):
+        await light.settle()
+        samples = light.metrics.families()["ostinato_reconcile_reasons_total"].samples
+        assert len(samples) == 101
+        assert sum(each.value for each in samples) == 150
+        assert light.count("ostinato_reconcile_reasons_total", reason="exceeded_cardinality_limit") == 50
+
+
+CAUSE = Cause(GroupVersionKind("", "v1", "Pod"), NamespacedName("default", "a"), "1")
+
+
+def test_reasons_are_merged_bounded_and_taken_once() -> None:
+    reasons = Reasons()
+    reasons.add(KEY, "one", CAUSE)
+    reasons.add(KEY, "one", CAUSE)
+    reasons.add(KEY, "two", CAUSE)
+    why = reasons.take(KEY, now=0)
+    assert (why.reasons, why.causes) == (("one", "two"), (CAUSE, CAUSE, CAUSE))
+    assert str(why) == "one, two"
+    assert reasons.take(KEY, now=0) == Why((), None)
+    for number in range(100):
+        reasons.add(KEY, str(number), CAUSE)
+    why = reasons.take(KEY, now=0)
+    assert len(why.reasons) == MOST
+    assert why.causes is None
+
+
+def test_what_is_no_change_of_an_object_leaves_the_causes_unknown() -> None:
+    reasons = Reasons()
+    reasons.add(KEY, "one", CAUSE)
+    reasons.add(KEY, "retry")
+    reasons.add(KEY, "one", CAUSE)
+    assert reasons.take(KEY, now=0).causes is None
+
+
+def test_what_is_to_come_later_is_no_reason_before_its_time() -> None:
+    reasons = Reasons()
+    reasons.add_later(KEY, "requeue after", 0, 600)
+    reasons.add_later(KEY, "retry", 0, 900)  # the earlier one is waited for
+    reasons.add(KEY, "one", CAUSE)
+    assert reasons.take(KEY, now=10) == Why(("one",), (CAUSE,))
+    reasons.add(KEY, "one", CAUSE)
+    assert reasons.take(KEY, now=600) == Why(("one", "requeue after"), None)
+    assert reasons.take(KEY, now=1000) == Why((), None)
+    reasons.add_later(KEY, "retry", 1000, 1000)
+    assert reasons.take(KEY, now=1999) == Why(("retry",), None), "what else should it run for?"

@@ -1,0 +1,150 @@
+"""Readiness of objects, a table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.unit.controllers.stage import widget
+
+from ostinato.api.meta import ObjectMeta
+from ostinato.controllers import readiness_of
+from ostinato.kinds.apps_v1 import Deployment, DeploymentSpec, DeploymentStatus
+from ostinato.kinds.core_v1 import LabelSelector, PodSpec, PodTemplateSpec
+
+Json = dict[str, Any]
+
+
+def condition(kind: str, status: str = "True", **given: str) -> Json:
+    return {"type": kind, "status": status, **given}
+
+
+def obj(kind: str, status: Json | None = None, spec: Json | None = None, **metadata: Any) -> Json:
+    group, _, name = kind.rpartition("/")
+    api_version = {"": "v1", "apps": "apps/v1", "batch": "batch/v1", "policy": "policy/v1"}.get(group, f"{group}/v1")
+    found: Json = {"apiVersion": api_version, "kind": name, "metadata": {"name": "a", **metadata}}
+    if spec is not None:
+        found["spec"] = spec
+    if status is not None:
+        found["status"] = status
+    return found
+
+
+CRD = "apiextensions.k8s.io/CustomResourceDefinition"
+UP = {"replicas": 3, "updatedReplicas": 3, "availableReplicas": 3, "readyReplicas": 3}
+DAEMONS = {
+    "observedGeneration": 1,
+    "desiredNumberScheduled": 2,
+    "currentNumberScheduled": 2,
+    "updatedNumberScheduled": 2,
+    "numberAvailable": 2,
+    "numberReady": 2,
+}
+ROLLED = {**UP, "currentRevision": "a", "updateRevision": "a"}
+ROLLING = {**UP, "currentRevision": "a", "updateRevision": "b", "updatedReplicas": 1}
+
+CASES: list[tuple[Json, str]] = [
+    (obj("ConfigMap"), "Current: it is as it is wanted"),
+    (obj("ConfigMap", deletionTimestamp="2026-01-01T00:00:00Z"), "Terminating: it is being deleted"),
+    (
+        obj("example.dev/Widget", {"observedGeneration": 1}, generation=2),
+        "InProgress: generation 2 is not observed yet, 1 is",
+    ),
+    (obj("example.dev/Widget", {"observedGeneration": 2}, generation=2), "Current: it is as it is wanted"),
+    (obj("example.dev/Widget", {"conditions": [condition("Ready", "False", message="no")]}), "InProgress: no"),
+    (obj("example.dev/Widget", {"conditions": [condition("Ready", "Unknown")]}), "InProgress: Ready is Unknown"),
+    (obj("example.dev/Widget", {"conditions": [condition("Ready")]}), "Current: it is as it is wanted"),
+    (obj("example.dev/Widget", {"conditions": [condition("Stalled", reason="Bad")]}), "Failed: Bad"),
+    (obj("example.dev/Widget", {"conditions": [condition("Reconciling", message="soon")]}), "InProgress: soon"),
+    (obj("example.dev/Widget", {"conditions": ["odd", {"type": 3}, None]}), "Current: it is as it is wanted"),
+    ({"apiVersion": "v1", "kind": "Pod", "metadata": 3, "status": "odd"}, "InProgress: it is not ready yet"),
+    (obj("apps/Deployment", UP, {"replicas": 3}), "Current: it is as it is wanted"),
+    (obj("apps/Deployment", {}, {}), "InProgress: 0 of 1 replicas are updated"),
+    (obj("apps/Deployment", {}, {"replicas": 0}), "Current: it is as it is wanted"),
+    (
+        obj("apps/Deployment", {**UP, "availableReplicas": 2}, {"replicas": 3}),
+        "InProgress: 2 of 3 replicas are available",
+    ),
+    (obj("apps/Deployment", {**UP, "replicas": 4}, {"replicas": 3}), "InProgress: 1 old replicas are still there"),
+    (
+        obj("apps/Deployment", {"conditions": [condition("Progressing", "False", message="too long")]}, {}),
+        "Failed: too long",
+    ),
+    (obj("apps/ReplicaSet", UP, {"replicas": 3}), "Current: it is as it is wanted"),
+    (obj("apps/ReplicaSet", UP, {"replicas": 4}), "InProgress: 3 of 4 replicas are available"),
+    (obj("apps/ReplicaSet", UP, {"replicas": 2}), "InProgress: 1 replicas too many are still there"),
+    (obj("apps/ReplicaSet", {"conditions": [condition("ReplicaFailure", reason="Quota")]}, {}), "Failed: Quota"),
+    (obj("ReplicationController", UP, {"replicas": 3}), "Current: it is as it is wanted"),
+    (obj("apps/StatefulSet", ROLLED, {"replicas": 3}), "Current: it is as it is wanted"),
+    (obj("apps/StatefulSet", {}, {"replicas": 3}), "InProgress: 0 of 3 replicas are ready"),
+    (obj("apps/StatefulSet", ROLLING, {"replicas": 3}), "InProgress: 1 of 3 replicas are updated"),
+    (
+        obj("apps/StatefulSet", {}, {"replicas": 3, "updateStrategy": {"type": "OnDelete"}}),
+        "Current: it is as it is wanted",
+    ),
+    (
+        obj("apps/StatefulSet", ROLLING, {"replicas": 3, "updateStrategy": {"rollingUpdate": {"partition": 2}}}),
+        "Current: it is as it is wanted",
+    ),
+    (
+        obj("apps/StatefulSet", ROLLING, {"replicas": 3, "updateStrategy": {"rollingUpdate": {"partition": 1}}}),
+        "InProgress: 1 replicas are updated",
+    ),
+    (obj("apps/DaemonSet", DAEMONS), "Current: it is as it is wanted"),
+    (obj("apps/DaemonSet", {**DAEMONS, "numberAvailable": 1}), "InProgress: 1 of 2 Pods are available"),
+    (obj("apps/DaemonSet", {}), "InProgress: it is not observed yet"),
+    (obj("Pod", {"phase": "Running", "conditions": [condition("Ready")]}), "Current: it is as it is wanted"),
+    (obj("Pod", {"phase": "Succeeded"}), "Current: it has succeeded"),
+    (obj("Pod", {"phase": "Failed", "reason": "Evicted"}), "Failed: Evicted"),
+    (obj("Pod", {"phase": "Failed"}), "Failed: it has failed"),
+    (
+        obj("Pod", {"phase": "Pending", "conditions": [condition("Ready", "False", reason="ContainersNotReady")]}),
+        "InProgress: ContainersNotReady",
+    ),
+    (
+        obj("Pod", {"containerStatuses": [{"name": "c", "state": {"waiting": {"reason": "CrashLoopBackOff"}}}]}),
+        "Failed: container c: CrashLoopBackOff",
+    ),
+    (obj("batch/Job", {"conditions": [condition("Complete")]}), "Current: it is complete"),
+    (obj("batch/Job", {"conditions": [condition("Failed", message="no")]}), "Failed: no"),
+    (obj("batch/Job", {}, {"suspend": True}), "Current: it is suspended"),
+    (obj("batch/Job", {}), "InProgress: it has not begun"),
+    (obj("batch/Job", {"startTime": "x"}), "Current: it runs"),
+    (obj("PersistentVolumeClaim", {"phase": "Bound"}), "Current: it is as it is wanted"),
+    (obj("PersistentVolumeClaim", {"phase": "Pending"}), "InProgress: it is not bound"),
+    (obj("Service", {}, {"type": "ClusterIP"}), "Current: it is as it is wanted"),
+    (obj("Service", {}, {"type": "LoadBalancer"}), "InProgress: it has no load balancer yet"),
+    (
+        obj("Service", {"loadBalancer": {"ingress": [{"ip": "1.2.3.4"}]}}, {"type": "LoadBalancer"}),
+        "Current: it is as it is wanted",
+    ),
+    (obj("Namespace", {"phase": "Active"}), "Current: it is as it is wanted"),
+    (obj("Namespace", {"phase": "Terminating"}), "InProgress: its phase is Terminating"),
+    (obj(CRD, {"conditions": [condition("Established")]}), "Current: it is as it is wanted"),
+    (obj(CRD, {"conditions": [condition("NamesAccepted", "False", message="taken")]}), "Failed: taken"),
+    (
+        obj(CRD, {"conditions": [condition("Established", "False", reason="Installing")]}),
+        "InProgress: it is not established",
+    ),
+    (obj(CRD, {"conditions": [condition("Established", "False", reason="Broken")]}), "Failed: Broken"),
+    (obj(CRD, {}), "InProgress: it is not established"),
+    (
+        obj("policy/PodDisruptionBudget", {"currentHealthy": 1, "desiredHealthy": 2}),
+        "InProgress: 1 of 2 Pods are healthy",
+    ),
+    (obj("policy/PodDisruptionBudget", {"currentHealthy": 2, "desiredHealthy": 2}), "Current: it is as it is wanted"),
+]
+
+
+@pytest.mark.parametrize(("document", "answer"), CASES)
+def test_the_readiness_of_an_object(document: Json, answer: str) -> None:
+    found = readiness_of(document)
+    assert str(found) == answer
+    assert bool(found) is answer.startswith("Current")
+
+
+def test_typed_objects_are_judged_the_same() -> None:
+    spec = DeploymentSpec(replicas=1, selector=LabelSelector(), template=PodTemplateSpec(spec=PodSpec(containers=[])))
+    found = Deployment(metadata=ObjectMeta(name="a"), spec=spec, status=DeploymentStatus(updated_replicas=1))
+    assert readiness_of(found).message == "0 of 1 replicas are available"
+    assert readiness_of(widget())

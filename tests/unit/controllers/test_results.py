@@ -1,0 +1,444 @@
+"""What happens after a reconcile, by what came of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from tests.unit.controllers.stage import Light, Stage, Widget, WidgetSpec, lightly, staged
+
+from ostinato.api.codec import to_dict
+from ostinato.api.errors import Conflict
+from ostinato.api.gvk import GroupResource
+from ostinato.api.meta import ObjectMeta
+from ostinato.api.status import StatusCause
+from ostinato.controllers import (
+    BadResult,
+    Context,
+    Controller,
+    Reconcile,
+    Request,
+    Result,
+    StartupSource,
+    TerminalError,
+    controller,
+    current_reconcile,
+    reconcile_id,
+)
+from ostinato.controllers.result import is_terminal
+from ostinato.kinds.core_v1 import ConfigMap, Secret
+
+KEY = Request("default", "a")
+CONFLICT = Conflict.of(GroupResource("", "things"), "a", "the object has been modified")
+
+
+class Playing:
+    """A reconciler that does what a list says, one thing a run, and then succeeds; it notes when it ran."""
+
+    def __init__(self, light: Light, *answers: Any) -> None:
+        self._light = light
+        self._answers = list(answers)
+        self.times: list[float] = []
+        self.seen: list[Reconcile] = []
+        self._began = light.world.clock.monotonic()
+
+    async def reconcile(self, request: Request) -> Any:
+        self.times.append(round(self._light.world.clock.monotonic() - self._began, 4))
+        found = current_reconcile()
+        assert found is not None
+        self.seen.append(found)
+        if not self._answers:
+            return None
+        answer = self._answers.pop(0)
+        if isinstance(answer, BaseException):
+            raise answer
+        return answer
+
+
+def played(*answers: Any, seconds: float = 5.0, **options: Any) -> Callable[[Any], Any]:
+    """Run a controller on one key, whose reconciles do this; then the test looks at what happened."""
+
+    def decorate(look: Callable[[Light, Playing, Controller], None]) -> Callable[[], None]:
+        async def play(light: Light) -> None:
+            playing = Playing(light, *answers)
+            controller = light.controller(playing, StartupSource([KEY]), **options)
+            async with light.running(controller):
+                await light.settle(seconds)
+                look(light, playing, controller)
+
+        play.__name__ = look.__name__
+        return lightly(play)
+
+    return decorate
+
+
+@lightly
+async def test_a_key_that_is_run_again_at_once_lets_others_run(light: Light) -> None:
+    playing = Playing(light, *[Result(requeue_after=0)] * 1000)
+    turns = 0
+    async with light.running(light.controller(playing, StartupSource([KEY]))):
+        while len(playing.times) < 1000:
+            await light.world.clock.sleep(0)
+            turns += 1
+    assert turns > 50
+
+
+@played()
+def test_a_success_is_not_run_again(light: Light, playing: Playing, controller: Controller) -> None:
+    assert playing.times == [0.0]
+    assert light.count("controller_runtime_reconcile_total", result="success") == 1
+    assert light.count("controller_runtime_reconcile_errors_total") == 0
+
+
+@played(ValueError("one"), ValueError("two"))
+def test_errors_back_off_exponentially_until_a_success_forgets_them(
+    light: Light, playing: Playing, controller: Controller
+) -> None:
+    assert playing.times == [0.0, 0.005, 0.015]
+    assert [each.attempt for each in playing.seen] == [1, 2, 3]
+    assert light.count("controller_runtime_reconcile_total", result="error") == 2
+    assert light.count("controller_runtime_reconcile_errors_total") == 2
+    assert "controller test: default/a: ValueError: one" in light.log.texts()[0]
+
+
+@lightly
+async def test_after_a_success_the_next_error_waits_as_shortly_as_the_first(light: Light) -> None:
+    playing = Playing(light, ValueError(), ValueError(), None, ValueError())
+    async with light.running(light.controller(playing, StartupSource([KEY]))):
+        await light.settle(1)
+        light.channel.put(KEY)
+        await light.settle(1)
+    assert playing.times == [0.0, 0.005, 0.015, 1.0, 1.005]
+    assert [each.attempt for each in playing.seen] == [1, 2, 3, 1, 2]
+
+
+@played(ValueError("x"), Result(requeue_after=1), ValueError("y"))
+def test_requeue_after_is_not_rate_limited_and_forgets_failures(
+    light: Light, playing: Playing, controller: Controller
+) -> None:
+    assert playing.times == [0.0, 0.005, 1.005, 1.01]
+    assert light.count("controller_runtime_reconcile_total", result="requeue_after") == 1
+    assert playing.seen[2].why.reasons == ("requeue after",)
+
+
+@played(Result(requeue_after=timedelta(milliseconds=250)), Result(requeue_after=0), Result(requeue_after=-3))
+def test_requeue_after_may_be_a_timedelta_and_no_time_is_at_once(
+    light: Light, playing: Playing, controller: Controller
+) -> None:
+    assert playing.times == [0.0, 0.25, 0.25, 0.25]
+
+
+@played(Result(retry=True), Result(retry=True), Result(retry=True))
+def test_retry_backs_off_without_an_error(light: Light, playing: Playing, controller: Controller) -> None:
+    assert playing.times == [0.0, 0.005, 0.015, 0.035]
+    assert light.count("controller_runtime_reconcile_total", result="requeue") == 3
+    assert light.count("controller_runtime_reconcile_errors_total") == 0
+    assert light.log.texts() == []
+
+
+@played(Result(requeue_after=2, retry=True))
+def test_requeue_after_wins_over_retry_and_that_is_told(light: Light, playing: Playing, controller: Controller) -> None:
+    assert playing.times == [0.0, 2.0]
+    assert "retry is ignored" in light.log.texts()[0]
+
+
+@played(TerminalError("no such size"), seconds=2000)
+def test_a_terminal_error_is_counted_and_not_tried_again(
+    light: Light, playing: Playing, controller: Controller
+) -> None:
+    assert playing.times == [0.0]
+    assert light.count("controller_runtime_terminal_reconcile_errors_total") == 1
+    assert light.count("controller_runtime_reconcile_errors_total") == 1
+    assert light.count("controller_runtime_reconcile_total", result="error") == 1
+    assert light.log.texts() == [
+        "controller test: default/a: TerminalError: no such size; it is not tried again until something changes"
+    ]
+
+
+@lightly
+async def test_a_terminal_error_does_not_forget_earlier_failures(light: Light) -> None:
+    playing = Playing(light, ValueError(), TerminalError(), ValueError())
+    async with light.running(light.controller(playing, StartupSource([KEY]))):
+        await light.settle(1)
+        light.channel.put(KEY)
+        await light.settle(1)
+    assert playing.times == [0.0, 0.005, 1.0, 1.01]
+    assert [each.attempt for each in playing.seen] == [1, 2, 2, 3]
+
+
+@played(CONFLICT, CONFLICT)
+def test_a_conflict_is_counted_and_retried_quietly(light: Light, playing: Playing, controller: Controller) -> None:
+    assert playing.times == [0.0, 0.005, 0.015]
+    assert light.count("ostinato_reconcile_conflicts_total") == 2
+    assert light.count("controller_runtime_reconcile_errors_total") == 0
+    assert light.count("controller_runtime_reconcile_total", result="requeue") == 2
+    assert light.log.texts() == []
+
+
+@played(*[CONFLICT] * 12, seconds=60)
+def test_many_conflicts_in_a_row_are_worth_a_warning(light: Light, playing: Playing, controller: Controller) -> None:
+    assert len(light.log.texts()) == 2
+    assert "overtaken by another writer (11 in a row)" in light.log.texts()[0]
+
+
+FIELDS = Conflict.of_apply([StatusCause(reason="FieldManagerConflict", message="x", field=".spec")], "two managers")
+
+
+@played(FIELDS)
+def test_a_conflict_of_field_managers_is_an_error(light: Light, playing: Playing, controller: Controller) -> None:
+    assert light.count("ostinato_reconcile_conflicts_total") == 0
+    assert light.count("controller_runtime_reconcile_errors_total") == 1
+    assert light.log.texts() == ["controller test: default/a: Conflict: two managers"]
+
+
+@staged
+async def test_an_object_that_goes_while_it_is_reconciled_alarms_nobody_but_another_that_is_missing_does(
+    stage: Stage,
+) -> None:
+    runs: list[str] = []
+
+    @controller(Widget, name="slow")
+    async def slow(widget: Widget, ctx: Context) -> None:
+        runs.append(widget.metadata.name or "")
+        if widget.metadata.name == "other":
+            await stage.client.get(ConfigMap, "other")
+        await stage.people.delete(widget)
+        await ctx.status(ready=1)
+
+    async with stage.running(slow):
+        await stage.people.create(Widget(metadata=ObjectMeta(name="a"), spec=WidgetSpec()))
+        await stage.settle(5)
+        assert runs == ["a"]
+        assert stage.log.texts() == []
+        assert stage.metrics.value("ostinato_reconcile_conflicts_total", controller="slow") == 1
+        await stage.people.create(Widget(metadata=ObjectMeta(name="other"), spec=WidgetSpec()))
+        await stage.settle(1)
+        assert 'slow: Widget default/other: NotFound: configmaps "other" not found' in stage.log.texts()[0]
+
+
+@played("nonsense")
+def test_what_is_no_result_is_a_terminal_error_that_says_so(
+    light: Light, playing: Playing, controller: Controller
+) -> None:
+    assert playing.times == [0.0]
+    (text,) = light.log.texts()
+    assert "returned 'nonsense' (str); return None, or Result(requeue_after=…)" in text
+
+
+@played(KeyError("spec"))
+def test_a_programming_error_is_contained_and_comes_with_its_traceback(
+    light: Light, playing: Playing, controller: Controller
+) -> None:
+    assert len(playing.times) == 2
+    assert light.count("controller_runtime_reconcile_panics_total") == 1
+    (record,) = [each for each in light.log.records if each.levelname == "ERROR"]
+    assert record.exc_info is not None
+
+
+@played(SystemExit(3), asyncio.CancelledError(), RecursionError())
+def test_whatever_a_reconciler_raises_others_go_on(light: Light, playing: Playing, controller: Controller) -> None:
+    assert len(playing.times) == 4
+    texts = light.log.texts()
+    assert "it called sys.exit(3)" in texts[0]
+    assert "the reconciler was cancelled by something that it awaited" in texts[1]
+
+
+@played(ExceptionGroup("several", [ValueError("a"), KeyError("b")]))
+def test_a_group_of_errors_is_an_error(light: Light, playing: Playing, controller: Controller) -> None:
+    assert len(playing.times) == 2
+
+
+@played(BaseExceptionGroup("odd", [asyncio.CancelledError()]))
+def test_a_group_of_what_is_no_error_is_one(light: Light, playing: Playing, controller: Controller) -> None:
+    assert len(playing.times) == 2
+    assert "RuntimeError: it raised BaseExceptionGroup('odd', [CancelledError()])" in light.log.texts()[0]
+
+
+@lightly
+async def test_panics_end_the_controller_if_they_are_not_to_be_contained(light: Light) -> None:
+    playing = Playing(light, TypeError("a bug"))
+    controller = light.controller(playing, StartupSource([KEY]), contain_panics=False)
+    with pytest.raises(TypeError, match="a bug"):
+        await controller.run(light.surroundings)
+    assert controller.statistics is not None
+    assert controller.statistics.panics == 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "priority"),
+    [
+        (ValueError(), -5),
+        (Result(retry=True), -5),
+        (Result(requeue_after=1), -5),
+        (Result(retry=True, priority=7), 7),
+        (Result(requeue_after=1, priority=7), 7),
+    ],
+)
+def test_what_runs_again_keeps_its_priority_unless_the_result_gives_another(answer: Any, priority: int) -> None:
+    @lightly
+    async def play(light: Light) -> None:
+        playing = Playing(light, answer)
+        controller = light.controller(playing)
+        async with light.running(controller):
+            light.channel.put(KEY, -5)
+            await light.settle(0.0001)
+            assert controller._loop is not None
+            assert controller._loop._queue._delayed._waits[KEY].priority == priority
+
+    play()
+
+
+@lightly
+async def test_a_reconcile_has_an_id_of_its_own_and_outside_there_is_none(light: Light) -> None:
+    playing = Playing(light, ValueError())
+    async with light.running(light.controller(playing, StartupSource([KEY]))):
+        await light.settle()
+    first, second = playing.seen
+    assert first.id
+    assert first.id != second.id
+    assert (first.controller, first.request, first.gvk) == ("test", KEY, None)
+    assert reconcile_id() == ""
+    assert current_reconcile() is None
+
+
+# Timeouts
+
+
+@lightly
+async def test_a_reconcile_that_takes_too_long_is_cancelled_and_tried_again(light: Light) -> None:
+    ended: list[str] = []
+
+    async def slow(request: Request) -> None:
+        try:
+            await light.world.clock.sleep(60)
+        except asyncio.CancelledError:
+            ended.append("cancelled")
+            raise
+
+    async with light.running(light.controller(slow, StartupSource([KEY]), reconcile_timeout=2.0)):
+        await light.settle(3)
+        assert ended == ["cancelled"]
+        assert light.count("controller_runtime_reconcile_timeouts_total") == 1
+        assert light.log.texts() == [
+            "controller test: default/a: ReconcileTimeout: it took longer than 2 s, and was cancelled"
+        ]
+
+
+@pytest.mark.parametrize("answer", [None, ValueError("cleaned up"), TimeoutError()])
+def test_a_timeout_counts_whatever_the_reconciler_makes_of_it(answer: Exception | None) -> None:
+    @lightly
+    async def play(light: Light) -> None:
+        async def stubborn(request: Request) -> None:
+            try:
+                await light.world.clock.sleep(60)
+            except asyncio.CancelledError:
+                if answer is not None:
+                    raise answer from None
+
+        async with light.running(light.controller(stubborn, StartupSource([KEY]), reconcile_timeout=2.0)):
+            await light.settle(2.001)
+            assert light.count("controller_runtime_reconcile_timeouts_total") == 1
+            assert light.count("controller_runtime_reconcile_errors_total") == (0 if answer is None else 1)
+
+    play()
+
+
+@lightly
+async def test_a_reconcile_that_ends_in_time_or_with_its_controller_is_no_timeout(light: Light) -> None:
+    async def takes(request: Request) -> None:
+        await light.world.clock.sleep(1 if request == KEY else 60)
+
+    made = light.controller(takes, StartupSource([KEY, Request("", "longer")]), reconcile_timeout=5.0)
+    task = asyncio.create_task(made.run(light.surroundings))
+    await light.settle(3)
+    for _ in range(2):  # to end, and to end at once
+        task.cancel()
+        await light.settle(0.1)
+    assert task.cancelled()
+    assert made.statistics is not None
+    assert (made.statistics.outcomes["success"], made.statistics.timeouts) == (1, 0)
+
+
+@lightly
+async def test_a_timeout_of_the_reconcilers_own_is_not_counted_as_one_of_ours(light: Light) -> None:
+    async def impatient(request: Request) -> None:
+        async with light.world.clock.timeout(0.1):
+            await light.world.clock.sleep(1)
+
+    async with light.running(light.controller(impatient, StartupSource([KEY]), reconcile_timeout=5)):
+        await light.settle(0.11)
+        assert light.count("controller_runtime_reconcile_timeouts_total") == 0
+        assert light.count("controller_runtime_reconcile_errors_total") == 1
+
+
+@lightly
+async def test_without_a_timeout_a_reconcile_takes_as_long_as_it_likes(light: Light) -> None:
+    async def long(request: Request) -> None:
+        await light.world.clock.sleep(36_000)
+
+    async with light.running(light.controller(long, StartupSource([KEY]))):
+        await light.settle(36_001)
+        assert light.count("controller_runtime_reconcile_total", result="success") == 1
+        assert light.count("controller_runtime_reconcile_timeouts_total") == 0
+
+
+# The types
+
+
+@pytest.mark.parametrize("wrong", ["5", [1], object()])
+def test_requeue_after_is_seconds_or_a_timedelta(wrong: Any) -> None:
+    with pytest.raises(TypeError, match="requeue_after is a number of seconds or a timedelta"):
+        Result(requeue_after=wrong)
+
+
+@pytest.mark.parametrize("wrong", [float("nan"), float("inf")])
+def test_requeue_after_is_finite(wrong: float) -> None:
+    with pytest.raises(ValueError, match="no time to wait"):
+        Result(requeue_after=wrong)
+
+
+def test_a_terminal_error_is_found_through_what_wraps_it() -> None:
+    inner = ValueError("inner")
+    error = TerminalError(inner)
+    assert str(error) == "inner"
+    assert str(TerminalError()) == "terminal error"
+    assert is_terminal(TerminalError())
+    wrapped = RuntimeError("outer")
+    wrapped.__cause__ = error
+    assert is_terminal(wrapped)
+    assert not is_terminal(inner)
+    assert is_terminal(ExceptionGroup("all", [error, wrapped]))
+    assert not is_terminal(ExceptionGroup("some", [error, inner]))
+    circle = ValueError()
+    circle.__cause__ = circle
+    assert not is_terminal(circle)
+
+
+def test_an_object_that_is_no_result_is_named_and_not_shown() -> None:
+    secret = Secret(metadata=ObjectMeta(name="a", namespace="default"), string_data={"password": "swordfish"})
+    for wrong in (secret, to_dict(secret)):
+        text = str(BadResult("f", wrong))
+        assert text == (
+            "reconciler f returned the object Secret default/a; return None, or Result(requeue_after=…) to run again"
+        )
+
+
+def test_what_was_not_awaited_is_named() -> None:
+    async def later() -> None: ...
+
+    coroutine = later()
+    assert ".later(…), which it has to await; return None" in str(BadResult("f", coroutine))
+    coroutine.close()
+
+
+def test_a_long_value_that_is_no_result_is_cut_short() -> None:
+    assert len(str(BadResult("f", "x" * 1000))) < 250
+
+
+def test_a_priority_is_a_number() -> None:
+    wrong: Any = "high"
+    with pytest.raises(TypeError, match=r"priority is a whole number, .* not 'high'"):
+        Result(priority=wrong)

@@ -1,0 +1,704 @@
+"""Sources and handlers: which keys, with which priority, for which reason."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Hashable
+from functools import partial
+from typing import Any
+
+import pytest
+from tests.unit.controllers.stage import (
+    Light,
+    Stage,
+    Widget,
+    WidgetSpec,
+    config_map,
+    definition,
+    lightly,
+    staged,
+    widget,
+)
+
+from ostinato.api.meta import ObjectMeta, OwnerReference
+from ostinato.api.object import CustomResource
+from ostinato.api.owners import reference_to
+from ostinato.cache import Added, Deleted, Event, Informers, Settings, Updated
+from ostinato.client import Unstructured
+from ostinato.controllers import (
+    Builder,
+    Channel,
+    ChannelSource,
+    Context,
+    CronSource,
+    ForEvent,
+    ForObject,
+    ForOwner,
+    KindOptions,
+    KindSource,
+    MapTo,
+    Request,
+    Result,
+    StartupSource,
+    Surroundings,
+    current_reconcile,
+    generation_changed,
+    having_labels,
+)
+from ostinato.controllers.reasons import Cause
+from ostinato.controllers.sources.sources import Sink
+from ostinato.kinds.core_v1 import ConfigMap
+from ostinato.queue import LOW_PRIORITY
+from ostinato.world import Simulation, World
+
+
+class Told:
+    """A sink that notes what it is told."""
+
+    def __init__(self, stage: Stage | Light) -> None:
+        self.keys: list[Hashable] = []
+        self.entries: list[tuple[Hashable, str, int]] = []
+        self.causes: list[Cause | None] = []
+        self.is_ready = False
+        self.sink = Sink(
+            controller="test",
+            surroundings=stage.surroundings,
+            logger=stage.logger,
+            sync_timeout=10,
+            add=self._add,
+            ready=self._ready,
+        )
+
+    def _add(self, key: Hashable, reason: str, priority: int, cause: Cause | None) -> None:
+        self.keys.append(key)
+        self.entries.append((key, reason, priority))
+        self.causes.append(cause)
+
+    def _ready(self) -> None:
+        self.is_ready = True
+
+    def take(self) -> list[tuple[Hashable, str, int]]:
+        taken, self.entries = self.entries, []
+        self.keys.clear()
+        return taken
+
+
+async def told_by(stage: Stage | Light, source: Any) -> tuple[Told, asyncio.Task[None]]:
+    told = Told(stage)
+    task = asyncio.create_task(source.run(told.sink))
+    await stage.settle()
+    return told, task
+
+
+async def stop(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    await asyncio.wait([task])
+
+
+A = Request("default", "a")
+B = Request("default", "b")
+
+
+# Objects of a kind
+
+
+@staged
+async def test_what_was_there_and_what_did_not_change_comes_with_low_priority(stage: Stage) -> None:
+    await stage.people.create(widget("a"))
+    source = KindSource(Widget, ForObject(), KindOptions(resync=60))
+    told, task = await told_by(stage, source)
+    assert told.take() == [(A, "Widget found", LOW_PRIORITY)]
+    assert told.is_ready
+    created = await stage.people.create(widget("b"))
+    created.spec.size = 2
+    await stage.people.update(created)
+    await stage.people.delete(Widget, "b")
+    await stage.settle()
+    assert told.take() == [(B, "Widget added", 0), (B, "Widget updated", 0), (B, "Widget deleted", 0)]
+    await stage.settle(60)
+    assert told.take() == [(A, "Widget resynced", LOW_PRIORITY)]
+    deleted = told.causes[-2]
+    assert deleted is not None
+    assert (deleted.gvk.kind, deleted.key) == ("Widget", B)
+    assert told.causes[-1] is None, "nothing has happened to it"
+    await stop(task)
+
+
+@staged
+async def test_what_happens_in_another_cluster_is_no_version_of_anything_here(stage: Stage) -> None:
+    there = Informers(stage.people)
+    told, task = await told_by(stage, KindSource(Widget, ForObject(), KindOptions(informers=there)))
+    await stage.people.create(widget("a"))
+    await stage.settle()
+    assert told.take() == [(A, "Widget added", 0)]
+    assert told.causes == [None]
+    assert stage.informers.all() == []
+    await stop(task)
+    await there.stop()
+
+
+@staged
+async def test_after_its_end_a_source_hears_nothing(stage: Stage) -> None:
+    told, task = await told_by(stage, KindSource(Widget, ForObject()))
+    await stop(task)
+    await stage.people.create(widget("a"))
+    await stage.settle()
+    assert told.entries == []
+
+
+@staged
+async def test_what_happened_can_be_told_by_the_key(stage: Stage) -> None:
+    def keys(event: Event) -> list[str]:
+        match event:
+            case Added(object=entry):
+                return [f"added {entry.key.name}"]
+            case Updated(new=entry):
+                return [f"updated {entry.key.name}"]
+            case Deleted(last_known=entry):
+                return [f"deleted {entry.key.name}"]
+
+    told, task = await told_by(stage, KindSource(Widget, ForEvent(keys)))
+    await stage.people.create(widget("a"))
+    await stage.people.delete(Widget, "a")
+    await stage.settle()
+    assert told.keys == ["added a", "deleted a"]
+    await stop(task)
+
+
+@staged
+async def test_predicates_of_one_watch_do_not_affect_another(stage: Stage) -> None:
+    only = KindSource(Widget, ForObject(), KindOptions(predicates=(having_labels("app=web"),)))
+    everything = KindSource(Widget, ForObject())
+    first, one = await told_by(stage, only)
+    second, other = await told_by(stage, everything)
+    await stage.people.create(widget("a"))
+    await stage.settle()
+    assert (first.keys, second.keys) == ([], [A])
+    await stop(one)
+    await stop(other)
+
+
+@staged
+async def test_predicates_are_asked_in_order_until_one_says_no(stage: Stage) -> None:
+    asked: list[str] = []
+
+    def no(event: Event) -> bool:
+        asked.append("no")
+        return False
+
+    def never(event: Event) -> bool:
+        asked.append("never")
+        return True
+
+    source = KindSource(Widget, ForObject(), KindOptions(predicates=(never,))).with_filters([no])
+    told, task = await told_by(stage, source)
+    await stage.people.create(widget("a"))
+    await stage.settle()
+    assert (asked, told.keys) == (["no"], [])
+    await stop(task)
+
+
+@staged
+async def test_a_predicate_that_raises_is_reported_and_taken_for_a_yes(stage: Stage) -> None:
+    def broken(event: Event) -> bool:
+        raise KeyError("x")
+
+    source = KindSource(Widget, ForObject(), KindOptions(predicates=(broken,)))
+    told, task = await told_by(stage, source)
+    await stage.people.create(widget("a"))
+    await stage.settle()
+    assert told.keys == [A]
+    assert "broken failed on Widget default/a: KeyError: 'x'; the event counts all the same" in stage.log.texts()[0]
+    await stop(task)
+
+
+@staged
+async def test_a_handler_that_raises_is_reported_with_the_object_and_goes_on(stage: Stage) -> None:
+    def broken(each: Widget) -> list[Request]:
+        if each.metadata.name == "a":
+            raise ValueError("no idea")
+        return [B]
+
+    def broken_event(event: Event) -> list[Request]:
+        raise ValueError("no idea")
+
+    told, task = await told_by(stage, KindSource(Widget, MapTo(broken)))
+    other, second = await told_by(stage, KindSource(Widget, ForEvent(broken_event)))
+    await stage.people.create(widget("a"))
+    await stage.people.create(widget("b"))
+    await stage.settle()
+    assert told.keys == [B]
+    assert other.keys == []
+    (text, *_) = [text for text in stage.log.texts() if "Widget default/a" in text]
+    assert "which nobody reconciles now: ValueError: no idea" in text
+    await stop(task)
+    await stop(second)
+
+
+@staged
+async def test_what_is_cached_of_a_kind_can_be_said_for_one_source(stage: Stage) -> None:
+    source = KindSource(Widget, ForObject(), KindOptions(settings=Settings(labels="app=web")))
+    told, task = await told_by(stage, source)
+    await stage.people.create(widget("a"))
+    labelled = widget("b")
+    labelled.metadata.labels = {"app": "web"}
+    await stage.people.create(labelled)
+    await stage.settle()
+    assert told.keys == [B]
+    await stop(task)
+
+
+# Owners
+
+
+def owned(name: str, *owners: OwnerReference) -> ConfigMap:
+    made = config_map(name)
+    made.metadata.owner_references = list(owners)
+    return made
+
+
+def reference(name: str, kind: str = "Widget", api_version: str = "example.dev/v1", **given: Any) -> OwnerReference:
+    return OwnerReference(api_version=api_version, kind=kind, name=name, uid=f"uid-{kind}-{name}", **given)
+
+
+OWNERS: list[tuple[list[OwnerReference], dict[str, bool], list[str]]] = [
+    ([reference("a", controller=True)], {}, ["a"]),
+    ([reference("a")], {}, []),
+    ([reference("a"), reference("b")], {"every_owner": True}, ["a", "b"]),
+    ([reference("a"), reference("b", controller=True)], {}, ["b"]),
+    ([reference("a", controller=True), reference("b", controller=True)], {}, ["a"]),
+    ([reference("a"), reference("x", kind="Gadget", controller=True)], {}, []),
+    ([reference("a"), reference("x", kind="Gadget"), reference("b")], {"every_owner": True}, ["a", "b"]),
+    ([reference("a", api_version="example.dev/v2", controller=True)], {}, ["a"]),
+    ([reference("a", api_version="other.dev/v1", controller=True)], {}, []),
+    ([reference("a", kind="Gadget", controller=True)], {}, []),
+    ([reference("a", api_version="a/b/c", controller=True)], {}, []),
+    ([], {}, []),
+]
+
+
+@pytest.mark.parametrize(("references", "options", "names"), OWNERS)
+def test_owners_count_by_group_and_kind(
+    references: list[OwnerReference], options: dict[str, bool], names: list[str]
+) -> None:
+    from ostinato.api.codec import to_json
+    from ostinato.api.object import kind_of
+    from ostinato.cache.store.entry import Form
+    from ostinato.cache.store.intake import Intake
+
+    entry = Intake(Form(kind_of(ConfigMap))).entry(to_json(owned("x", *references)))
+    handler = ForOwner(Widget, **options)
+    assert [each.name for each in handler.keys(Added(entry))] == names  # type: ignore[attr-defined]
+
+
+@staged
+async def test_an_object_that_moves_is_of_interest_to_both_owners(stage: Stage) -> None:
+    told, task = await told_by(stage, KindSource(ConfigMap, ForOwner(Widget)))
+    first = await stage.people.create(widget("a"))
+    second = await stage.people.create(widget("b"))
+    one, other = reference_to(first), reference_to(second)
+    one.controller = other.controller = True
+    made = await stage.people.create(owned("x", one))
+    await stage.settle()
+    told.take()
+    made.metadata.owner_references = [other]
+    await stage.people.update(made)
+    await stage.settle()
+    assert [key for key, _, _ in told.take()] == [B, A]
+    await stop(task)
+
+
+@staged
+async def test_an_owner_that_is_in_no_namespace_has_a_request_without_one(stage: Stage) -> None:
+    class Planet(CustomResource, group="example.dev", version="v1", namespaced=False):
+        spec: WidgetSpec | None = None
+
+    await stage.people.create(definition("Planet", "planets", "Cluster"))
+    await stage.settle()
+    planet = await stage.people.create(Planet(metadata=ObjectMeta(name="mars")))
+    owner = reference_to(planet)
+    owner.controller = True
+    for kind in (Planet, Unstructured.of("example.dev/v1", "Planet")):
+        told, task = await told_by(stage, KindSource(ConfigMap, ForOwner(kind)))
+        await stage.people.create(owned(f"x-{len(str(kind))}", owner))
+        await stage.settle()
+        assert set(told.keys) == {Request("", "mars")}
+        await stop(task)
+
+
+# Map functions
+
+
+@staged
+async def test_a_map_function_says_none_one_or_many_for_the_old_and_the_new_state(stage: Stage) -> None:
+    def keys(each: Widget) -> Any:
+        return {"": None, "one": A, "many": [A, B, A]}.get(each.spec.text, Request("", each.spec.text))
+
+    told, task = await told_by(stage, KindSource(Widget, MapTo(keys)))
+    for name, text in (("n", ""), ("o", "one"), ("m", "many")):
+        await stage.people.create(widget(name, text=text))
+    await stage.settle()
+    assert [key for key, _, _ in told.take()] == [A, A, B]
+    changed = await stage.people.get(Widget, "m")
+    changed.spec.text = "else"
+    await stage.people.update(changed)
+    await stage.settle()
+    assert [key for key, _, _ in told.take()] == [Request("", "else"), A, B]
+    await stop(task)
+
+
+@staged
+async def test_a_map_function_may_be_async_and_use_the_client(stage: Stage) -> None:
+    async def keys(each: ConfigMap, surroundings: Surroundings) -> list[Request]:
+        found = await surroundings.client.list(Widget, namespace=each.metadata.namespace)
+        return [Request("default", other.metadata.name) for other in found]
+
+    await stage.people.create(widget("a"))
+    await stage.people.create(widget("b"))
+    told, task = await told_by(stage, KindSource(ConfigMap, MapTo(keys)))
+    told.take()
+    await stage.people.create(config_map("x"))
+    await stage.settle()
+    assert sorted(told.keys) == [A, B]  # type: ignore[type-var]
+    await stop(task)
+
+
+@staged
+async def test_a_map_function_that_returns_a_name_is_told_so(stage: Stage) -> None:
+    def keys(each: Widget) -> str:
+        return each.metadata.name
+
+    told, task = await told_by(stage, KindSource(Widget, MapTo(keys)))
+    await stage.people.create(widget("a"))
+    await stage.settle()
+    assert told.keys == []
+    assert "returned the text 'a': give NamespacedName(namespace, name)" in stage.log.texts()[0]
+    await stop(task)
+
+
+def test_a_map_function_takes_one_or_two_arguments() -> None:
+    with pytest.raises(TypeError, match="a map function takes an object, or an object and the surroundings"):
+        MapTo(lambda: None)
+
+
+# Channels
+
+
+@lightly
+async def test_what_is_put_into_a_channel_before_anybody_listens_is_told(light: Light) -> None:
+    channel = Channel()
+    channel.put(A, 3)
+    channel.put(A)
+    told, task = await told_by(light, ChannelSource(channel))
+    channel.put(B)
+    await light.settle()
+    assert told.take() == [(A, "channel", 3), (B, "channel", 0)]
+    await stop(task)
+
+
+@lightly
+async def test_every_controller_that_listens_hears_everything(light: Light) -> None:
+    channel = Channel()
+    first, one = await told_by(light, ChannelSource(channel))
+    second, other = await told_by(light, ChannelSource(channel))
+    channel.put(A)
+    await light.settle()
+    assert (first.keys, second.keys) == ([A], [A])
+    await stop(one)
+    await stop(other)
+
+
+@lightly
+async def test_a_channel_that_is_closed_is_heard_to_its_end(light: Light) -> None:
+    channel = Channel()
+    channel.put(A)
+    channel.close()
+    told, task = await told_by(light, ChannelSource(channel))
+    assert told.keys == [A]
+    assert task.done()
+    with pytest.raises(RuntimeError, match="closed"):
+        channel.put(B)
+    listening, other = await told_by(light, ChannelSource(open_channel := Channel()))
+    open_channel.close()
+    await light.settle()
+    assert other.done()
+    assert listening.keys == []
+
+
+def test_what_another_thread_puts_into_a_channel_is_told_at_once() -> None:
+    async def main() -> None:
+        channel, clock, told = Channel(), World.real().clock, asyncio.Event()
+        sink = Sink(
+            controller="test",
+            surroundings=Light(Simulation(1)).surroundings,
+            logger=logging.getLogger(),
+            sync_timeout=1,
+            add=lambda *_: told.set(),
+            ready=lambda: None,
+        )
+        task = asyncio.create_task(ChannelSource(channel).run(sink))
+        await clock.sleep(0)
+        for call, wanted in ((lambda: channel.put("a"), told.wait()), (channel.close, asyncio.wait([task]))):
+            other = threading.Timer(0.1, call)
+            other.start()
+            async with clock.timeout(5):  # which would wake the loop, and is too late
+                await wanted
+            other.join()
+
+    asyncio.run(main())
+
+
+@lightly
+async def test_what_is_put_into_a_channel_while_somebody_begins_to_listen_is_told(light: Light) -> None:
+    channel = Channel()
+
+    class Slow:
+        """A key of which much is thought, so that others come in between."""
+
+        def __hash__(self) -> int:
+            if listening:
+                listening.clear()
+                channel.put("b")
+            return 1
+
+    listening: list[bool] = []
+    channel.put(slow := Slow())
+    listening.append(True)
+    told, task = await told_by(light, ChannelSource(channel))
+    assert set(told.keys) == {slow, "b"}
+    await stop(task)
+
+
+def test_what_another_thread_puts_into_a_channel_before_it_closes_it_is_told() -> None:
+    channel = Channel()
+
+    def put_and_close() -> None:
+        channel.put(B)
+        channel.close()
+
+    def wanted(thing: Hashable) -> bool:
+        if thing == A:  # the source is at work
+            other = threading.Thread(target=put_and_close)
+            other.start()
+            other.join()
+        return True
+
+    channel.put(A)
+    told = Told(Light(Simulation(1)))
+    asyncio.run(ChannelSource(channel, wanted=wanted).run(told.sink))
+    assert told.keys == [A, B]
+
+
+@lightly
+async def test_what_comes_from_a_channel_can_be_chosen_and_mapped(light: Light) -> None:
+    channel = Channel()
+
+    def keys(thing: Hashable) -> list[Hashable]:
+        if thing == "bad":
+            raise ValueError("no idea")
+        return [f"{thing}1", f"{thing}2"]
+
+    told, task = await told_by(light, ChannelSource(channel, keys=keys, wanted=lambda thing: thing != "no"))
+    for thing in ("no", "bad", "x"):
+        channel.put(thing)
+    await light.settle()
+    assert told.keys == ["x1", "x2"]
+    assert "'bad' from a channel is lost" in light.log.texts()[0]
+    await stop(task)
+
+
+def test_a_channel_is_needed_and_things_are_hashable() -> None:
+    nothing: Any = None
+    with pytest.raises(TypeError, match="a channel is needed"):
+        ChannelSource(nothing)
+    unhashable: Any = []
+    with pytest.raises(TypeError, match="unhashable"):
+        Channel().put(unhashable)
+
+
+# Time
+
+
+@lightly
+async def test_a_schedule_tells_its_keys_at_its_times(light: Light) -> None:
+    told, task = await told_by(light, CronSource("*/30 * * * *", [A]))
+    assert told.is_ready
+    await light.settle(1799.4)
+    assert told.keys == []
+    await light.settle(0.2)
+    assert told.take() == [(A, "schedule", 0)]
+    await light.settle(3600)
+    assert told.keys == [A, A]
+    await stop(task)
+
+
+@lightly
+async def test_the_keys_of_a_schedule_may_come_from_a_function(light: Light) -> None:
+    days: list[str] = []
+
+    def keys() -> list[Hashable]:
+        days.append(light.world.clock.now().strftime("%H:%M"))
+        return [A]
+
+    _, task = await told_by(light, CronSource("0 6 * * *", keys, time_zone="Europe/Paris"))
+    await light.settle(20_000)
+    assert days == ["05:00"]
+    await stop(task)
+
+
+@lightly
+async def test_a_function_that_cannot_say_the_keys_of_a_schedule_is_asked_the_next_time(light: Light) -> None:
+    answers: list[Any] = [OSError("the provider is down"), "a name", A, [A, B], None]
+
+    def keys() -> Any:
+        answer = answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    told, task = await told_by(light, CronSource("* * * * *", keys))
+    await light.settle(300)
+    assert (told.keys, answers, task.done()) == ([A, A, B], [], False)
+    assert light.log.texts() == ["controller test: the keys of the schedule '* * * * *' are lost this time"] * 2
+    await stop(task)
+
+
+def test_an_async_function_for_the_keys_of_a_schedule_or_startup_is_refused_where_it_is_written() -> None:
+    async def found() -> list[Hashable]:
+        return [A]
+
+    wrong: Any = found
+    for make in (StartupSource, partial(CronSource, "* * * * *")):
+        with pytest.raises(TypeError, match=r"found, which is an async def, and is never awaited: make it a plain def"):
+            make(wrong)
+
+
+@lightly
+async def test_the_keys_of_a_schedule_are_those_that_are_in_the_list_when_its_time_comes(light: Light) -> None:
+    keys: list[Hashable] = [A]
+    told, task = await told_by(light, CronSource("* * * * *", keys))
+    await light.settle(60)
+    keys.append(B)
+    await light.settle(60)
+    assert told.keys == [A, A, B]
+    await stop(task)
+
+
+@lightly
+async def test_the_keys_of_a_schedule_may_be_one_or_come_from_a_generator(light: Light) -> None:
+    one, first = await told_by(light, CronSource("* * * * *", A))
+    several, second = await told_by(light, CronSource("* * * * *", (each for each in (A, B))))
+    await light.settle(130)
+    assert (one.keys, several.keys) == ([A, A], [A, B, A, B])
+    await stop(first)
+    await stop(second)
+    with pytest.raises(TypeError, match="the schedule '@daily' has the text 'report': give NamespacedName"):
+        CronSource("@daily", "report")
+
+
+@lightly
+async def test_a_schedule_that_never_comes_again_says_so_and_ends(light: Light) -> None:
+    source = CronSource("0 0 30 2 *", [A])
+    told, task = await told_by(light, source)
+    assert task.done()
+    assert told.is_ready
+    assert light.log.texts() == ["controller test: the schedule '0 0 30 2 *' has no next time"]
+
+
+def test_a_date_that_is_set_back_is_waited_for_again() -> None:
+    simulation = Simulation(1)
+
+    async def main() -> None:
+        world = simulation.machine("slow", wall_rate=0.5)
+        light = Light(simulation)
+        told = Told(light)
+        slow = Sink(
+            controller="test",
+            surroundings=Surroundings(
+                client=told.sink.surroundings.client, informers=told.sink.surroundings.informers, world=world
+            ),
+            logger=light.logger,
+            sync_timeout=1,
+            add=told._add,
+            ready=told._ready,
+        )
+        task = asyncio.create_task(CronSource("* * * * *", [A]).run(slow))
+        await simulation.clock.sleep(119)
+        assert told.keys == []
+        await simulation.clock.sleep(2)
+        assert told.keys == [A]
+        await stop(task)
+
+    simulation.run(main())
+
+
+@lightly
+async def test_a_startup_tells_its_keys_once(light: Light) -> None:
+    told, task = await told_by(light, StartupSource([A, B]))
+    assert told.take() == [(A, "startup", 0), (B, "startup", 0)]
+    await light.settle(3600)
+    assert told.keys == []
+    await stop(task)
+
+
+def test_sources_say_what_they_are() -> None:
+    assert str(KindSource(Widget, ForObject())) == "Widget of example.dev/v1"
+    assert str(ChannelSource(Channel())) == "a channel"
+    assert str(CronSource("@daily", [])) == "the schedule '@daily'"
+    assert str(StartupSource([])) == "the startup"
+
+
+# Why
+
+
+@staged
+async def test_a_reconcile_knows_all_the_reasons_it_runs_for_each_once(stage: Stage) -> None:
+    whys: list[tuple[str, ...]] = []
+    gate = asyncio.Event()
+
+    async def reconcile(request: Request) -> None:
+        found = current_reconcile()
+        assert found is not None
+        whys.append(found.why.reasons)
+        await gate.wait()
+
+    built = (
+        Builder("why")
+        .watch_for(Widget)
+        .watches(ConfigMap, map_to=lambda _: A, predicates=[generation_changed])
+        .complete(reconcile)
+    )
+    async with stage.running(built):
+        await stage.settle()
+        await stage.people.create(widget("a"))
+        await stage.settle()
+        found = await stage.people.get(Widget, "a")
+        for size in range(2, 30):
+            found.spec.size = size
+            found = await stage.people.update(found)
+        await stage.people.create(config_map("x"))
+        await stage.settle()
+        gate.set()
+        await stage.settle()
+        assert whys == [("Widget added",), ("Widget updated", "ConfigMap added")]
+        assert built.statistics is not None
+        assert built.statistics.reasons["Widget updated"] == 1
+
+
+@lightly
+async def test_a_run_that_was_to_come_while_another_ran_and_the_one_after_it_both_say_why(light: Light) -> None:
+    whys: list[str] = []
+
+    async def reconcile(request: str, ctx: Context) -> Result | None:
+        whys.append(str(ctx.reconcile.why))
+        await ctx.world.clock.sleep(0.5)
+        return Result(requeue_after=10) if len(whys) < 3 else None
+
+    async with light.running(light.controller(reconcile)):
+        light.channel.put("a")
+        await light.settle(10.3)
+        light.channel.put("a")
+        await light.settle(100)
+    assert whys == ["channel", "channel", "requeue after", "requeue after"]

@@ -1,0 +1,108 @@
+"""What controllers rely on when they write: what was given stays as it was, and the server is one, not a fake."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+from tests.unit.cache.lagging import Lagging, Scene, played
+from tests.unit.client.stage import config_map
+from tests.unit.controllers.stage import Stage, Widget, staged, widget
+
+from ostinato.api.errors import AlreadyExists, Conflict, Timeout
+from ostinato.api.meta import ObjectMeta
+from ostinato.api.owners import set_controller_reference
+from ostinato.cache.store.indexes import OWNER
+from ostinato.client import MergePatch
+from ostinato.client.transport.protocol import ConnectionLost, DeadlinePassed, Request, RequestTimedOut, Unreachable
+from ostinato.controllers import Context, controller
+from ostinato.kinds.core_v1 import ConfigMap
+from ostinato.server.transport import InProcessTransport
+
+
+@played
+async def test_what_could_not_be_written_is_left_as_it_was(scene: Scene) -> None:
+    client = await scene.watching(ConfigMap)
+    await client.create(config_map("a", key="value"))
+    second = config_map("a", key="other")
+    with pytest.raises(AlreadyExists):
+        await client.create(second)
+    assert second == config_map("a", key="other")
+    mine = await client.get(ConfigMap, "a")
+    await client.live.patch(ConfigMap, "a", MergePatch({"data": {"key": "theirs"}}))
+    mine.data["key"] = "mine"
+    before = copy.deepcopy(mine)
+    with pytest.raises(Conflict):
+        await client.update(mine)
+    assert mine == before
+
+
+@played
+async def test_a_new_object_is_not_being_deleted_whatever_it_says(scene: Scene) -> None:
+    metadata: dict[str, Any] = {"name": "a", "deletionTimestamp": "2001-01-01T00:00:00Z", "finalizers": ["a.dev/b"]}
+    made = await scene.live.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
+    assert "deletionTimestamp" not in made["metadata"]
+
+
+class Lossy:
+    """A transport that loses the answers of the first creations of ConfigMaps, which are done all the same."""
+
+    def __init__(self, inner: Any, *outcomes: BaseException) -> None:
+        self.host = inner.host
+        self._inner = inner
+        self._outcomes = list(outcomes)
+
+    async def request(self, request: Request) -> Any:
+        answer = await self._inner.request(request)
+        if request.method == "POST" and request.path.endswith("/configmaps") and self._outcomes:
+            raise self._outcomes.pop()
+        return answer
+
+
+LOST = (
+    ConnectionLost("the connection broke"),
+    RequestTimedOut("timed out"),
+    Timeout.of("the server gave up", 0),
+)
+
+
+@pytest.mark.parametrize("error", LOST, ids=lambda error: type(error).__name__)
+def test_what_was_made_though_nobody_answered_is_not_made_twice(error: Exception) -> None:
+    @staged
+    async def play(stage: Stage) -> None:
+        late = Lagging(InProcessTransport(stage.server), stage.world)
+        late.lag = 0.3  # seconds after which the cache sees anything, far more than a failed key waits at first
+        stage.transport.inner = Lossy(late, error, error)
+
+        @controller(Widget, owns=[ConfigMap])
+        async def widgets(each: Widget, ctx: Context) -> None:
+            if not await ctx.client.list(ConfigMap, index=(OWNER, each.metadata.uid)):
+                made = ConfigMap(metadata=ObjectMeta(generate_name="a-", namespace="default"))
+                set_controller_reference(each, made)
+                await ctx.client.create(made)
+
+        for name in "ab":
+            await stage.people.create(widget(name))
+        async with stage.running(widgets):
+            await stage.settle(5)
+        assert len(await stage.people.list(ConfigMap)) == 2
+
+    play()
+
+
+@staged
+async def test_what_was_certainly_not_sent_is_tried_again_at_once(stage: Stage) -> None:
+    stage.transport.inner = Lossy(InProcessTransport(stage.server), Unreachable("down"), DeadlinePassed("too late"))
+    made: list[float] = []
+
+    @controller(Widget)
+    async def widgets(each: Widget, ctx: Context) -> None:
+        made.append(ctx.world.clock.monotonic())
+        await ctx.client.create(ConfigMap(metadata=ObjectMeta(generate_name="a-", namespace="default")))
+
+    await stage.people.create(widget("a"))
+    async with stage.running(widgets):
+        await stage.settle(5)
+    assert len(made) == 3
+    assert made[-1] - made[0] < 0.1
