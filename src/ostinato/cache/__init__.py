@@ -17,7 +17,7 @@ from ostinato.cache.informer import Informer, InformerStopped, Registration
 from ostinato.cache.informers import Informers, Settings
 from ostinato.cache.lister import Lister
 from ostinato.cache.metrics import CacheMetrics, Gauge
-from ostinato.cache.own_writes.freshness import StaleCache
+from ostinato.cache.own_writes.expectations import StaleCache
 from ostinato.cache.own_writes.recorder import OwnWrites, own_writes
 from ostinato.cache.reader import CachedListing, CachedReader, NotWatched
 from ostinato.cache.reflector.feed import FeedOptions

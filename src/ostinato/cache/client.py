@@ -27,7 +27,7 @@ from ostinato.api.errors import Conflict
 from ostinato.api.gvk import GroupVersionKind
 from ostinato.api.object import Object
 from ostinato.cache.informers import Informers
-from ostinato.cache.own_writes.noting import Noting
+from ostinato.cache.own_writes.tracker import WriteTracker
 from ostinato.cache.reader import PATIENCE, CachedReader
 from ostinato.client.client import Client
 from ostinato.client.discovery.paths import Key
@@ -59,7 +59,7 @@ class CachedClient(CachedReader):
         - `patience`: seconds that a read waits for a cache to be filled, or to see a write. Defaults to 10.
         """
         super().__init__(live, informers, unwatched=unwatched, patience=patience)
-        self._noting = Noting(informers, live.world.clock)
+        self._tracker = WriteTracker(informers, live.world.clock)
 
     async def create(self, instance: A, **options: Unpack[CreateOptions]) -> A:
         """As `Client.create`."""
@@ -144,7 +144,7 @@ class CachedClient(CachedReader):
             view, uid = view_of(target), options.get("uid", "")
         if not options.get("dry_run"):
             for informer in self._reads.watching(MetadataOf(view)):
-                self._noting.deleted(informer, self._key(view, name, namespace, informer), uid)
+                self._tracker.deleted(informer, self._key(view, name, namespace, informer), uid)
 
     async def delete_all_of(
         self,
@@ -159,7 +159,7 @@ class CachedClient(CachedReader):
         deleting = self.live.delete_all_of(kind, namespace=namespace, labels=labels, fields=fields, **options)
         await self._answered(deleting, options)
         if fields is None and not options.get("dry_run"):
-            self._noting.deleted_all(view_of(kind).gvk, namespace, labels)
+            self._tracker.deleted_all(view_of(kind).gvk, namespace, labels)
 
     async def retry_on_conflict(self, function: Callable[[], Awaitable[T]], backoff: Backoff = CONFLICTS) -> T:
         """As `Client.retry_on_conflict`. What `function` reads through this client is what it was in conflict with."""
@@ -171,17 +171,17 @@ class CachedClient(CachedReader):
             return await write
         except BaseException as error:
             if not options.get("dry_run"):
-                self._noting.failed(error)
+                self._tracker.failed(error)
             raise
 
     async def _written(
         self, kind: GroupVersionKind | None, write: Awaitable[A], options: Any, *, unless: object = None
     ) -> A:
         """The answer to a write of this kind, noted; `unless` it is this very object: then nothing was sent."""
-        seen = "" if kind is None else self._noting.seen(kind)
+        seen = "" if kind is None else self._tracker.cached_version(kind)
         answer = await self._answered(write, options)
         if answer is not unless and not options.get("dry_run"):
-            self._noting.written(answer, seen)
+            self._tracker.written(answer, seen)
         return answer
 
     def _patch_conflicted(
@@ -194,11 +194,11 @@ class CachedClient(CachedReader):
             for informer in self._reads.watching(MetadataOf(view)):
                 key = self._key(view, name, namespace, informer)
                 if _is_about_version(error, key.name):
-                    self._noting.overtaken(informer, key, version)
+                    self._tracker.conflicted_at(informer, key, version)
 
     def _conflicted(self, instance: AnyObject, error: Conflict) -> None:
         if _is_about_version(error, access.name(instance)):
-            self._noting.outdated(instance)
+            self._tracker.conflicted(instance)
 
 
 def _kind_of(instance: Any) -> GroupVersionKind | None:

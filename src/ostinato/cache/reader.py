@@ -74,7 +74,7 @@ class CachedReader:
                     continue
                 if not feed.has_synced:
                     await self._reads.filled(informer)
-                if fresh and feed.fresh.is_behind:
+                if fresh and feed.expectations.has_pending:
                     await self._reads.fresh(feed, key)
                 entry = feed.store.get(key)
                 if entry is not None:

@@ -22,7 +22,7 @@ from ostinato.api.labels import Selector
 from ostinato.cache.informer import Informer
 from ostinato.cache.informers import Informers
 from ostinato.cache.lister import selected, selector_of
-from ostinato.cache.own_writes.freshness import wait_for
+from ostinato.cache.own_writes.expectations import wait_for
 from ostinato.cache.readable import Readable
 from ostinato.cache.reflector.feed import Feed
 from ostinato.cache.store.entry import Entry
@@ -74,7 +74,7 @@ class CachedReads:
 
     async def fresh(self, feed: Feed, key: NamespacedName | None = None, namespace: str = "") -> None:
         """Wait until a cache has seen what this process wrote."""
-        pending = feed.fresh.pending(key, namespace)
+        pending = feed.expectations.pending(key, namespace)
         if pending:
             await wait_for(pending, self.patience, self._clock)
 

@@ -23,7 +23,7 @@ from ostinato.api.object import Object
 from ostinato.api.time import Time
 from ostinato.cache.client import CachedClient
 from ostinato.cache.informers import AnyKind
-from ostinato.cache.own_writes.latest import Latest
+from ostinato.cache.own_writes.latest_writes import LatestWrites
 from ostinato.client.arguments import told
 from ostinato.client.views import View, view_of
 from ostinato.controllers.current import Reconcile
@@ -51,7 +51,7 @@ class Context:
         self._surroundings = surroundings
         self._applier = applier
         self._owned = owned  # kinds whose objects the controller manages
-        self._latest = Latest()
+        self._latest = LatestWrites()
         self._statuses: StatusWriter | None = None
 
     @property

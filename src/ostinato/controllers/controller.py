@@ -285,7 +285,7 @@ class _Loop:
             return
         if cause is not None and self._echoes is not None and self._echoes.is_one(key, cause):
             writes = self._unseen.get(key)
-            if writes is not None and writes.have_been_seen:
+            if writes is not None and writes.all_seen:
                 del self._unseen[key]
             return
         self._reasons.add(key, reason, cause)
@@ -352,7 +352,7 @@ class _Loop:
             verdict = await self._worker.reconcile(key, why, self._queue.requeues(key) + 1, self._echoes)
         finally:
             self.statistics.active_workers -= 1
-        if self._waits_for_writes and not verdict.writes.have_been_seen:
+        if self._waits_for_writes and not verdict.writes.all_seen:
             self._unseen[key] = verdict.writes
             if len(self._unseen) > self._most_unseen:
                 self._forget_seen()
@@ -378,7 +378,7 @@ class _Loop:
     # Keys that have to wait
 
     def _forget_seen(self) -> None:
-        self._unseen = {key: writes for key, writes in self._unseen.items() if not writes.have_been_seen}
+        self._unseen = {key: writes for key, writes in self._unseen.items() if not writes.all_seen}
         self._most_unseen = max(_MANY, 2 * len(self._unseen))
 
     def _waits(self, key: Hashable) -> bool:
@@ -392,7 +392,7 @@ class _Loop:
             self._priorities[key] = max(self._priorities[key], self._queue.priority_of(key))
             return True
         writes = self._unseen.pop(key, None)
-        if writes is None or writes.have_been_seen:
+        if writes is None or writes.all_seen:
             return False
         self.statistics.stale += 1
         task = asyncio.get_running_loop().create_task(
@@ -403,7 +403,7 @@ class _Loop:
 
     async def _wait_for(self, key: Hashable, writes: OwnWrites) -> None:
         try:
-            await writes.seen(_PATIENCE)
+            await writes.wait_seen(_PATIENCE)
         except TimeoutError as error:
             self._logger.warning("controller %s: %s runs on what may be stale: %s", self.name, key, error)
         finally:

@@ -18,7 +18,7 @@ from ostinato.api.errors import APIError, Conflict, NotFound
 from ostinato.api.gvk import NamespacedName
 from ostinato.api.object import plural_of
 from ostinato.api.owners import OwnerError
-from ostinato.cache.own_writes.freshness import StaleCache
+from ostinato.cache.own_writes.expectations import StaleCache
 from ostinato.cache.own_writes.recorder import OwnWrite, OwnWrites, own_writes
 from ostinato.client.transport.protocol import TransportError
 from ostinato.client.views import View

@@ -23,7 +23,7 @@ from ostinato.cache import (
     by_label,
     own_writes,
 )
-from ostinato.cache.own_writes.freshness import Written
+from ostinato.cache.own_writes.expectations import Written
 from ostinato.cache.own_writes.recorder import OwnWrite
 from ostinato.client import Client, MergePatch, MetadataOf, Unstructured
 from ostinato.client.transport.protocol import ConnectionLost, Request
@@ -422,7 +422,7 @@ async def test_a_write_that_a_restored_server_has_lost_blocks_nobody_for_ever(sc
     client = await scene.watching(ConfigMap)
     async with Restored(scene) as restored:
         await restored.create(config_map("theirs"))
-        scene.informers.of(ConfigMap).feeds[0].fresh.expect(Written(NamespacedName("default", "mine"), "99999"))
+        scene.informers.of(ConfigMap).feeds[0].expectations.expect(Written(NamespacedName("default", "mine"), "99999"))
         read = None
         for _ in range(12):
             with suppress(StaleCache):
@@ -595,7 +595,7 @@ async def test_a_dry_run_that_gets_no_answer_was_not_done(scene: Scene) -> None:
         ):
             with own_writes() as writes, pytest.raises(ConnectionLost):
                 await write(dry_run)
-            assert writes.have_been_seen == dry_run
+            assert writes.all_seen == dry_run
 
 
 @pytest.mark.filterwarnings("error")  # of a coroutine that nobody awaits
@@ -781,19 +781,19 @@ async def test_the_writes_of_a_reconcile_are_known_and_can_be_waited_for(scene: 
         await client.create(config_map("b"))
 
     with own_writes() as writes:
-        assert writes.have_been_seen
+        assert writes.all_seen
         await client.create(config_map("a"))
         await asyncio.create_task(child())
     await client.create(config_map("not recorded"[:3]))
-    assert not writes.have_been_seen
+    assert not writes.all_seen
     with pytest.raises(StaleCache):
-        await writes.seen(timeout=1)
-    await writes.seen(timeout=10)
-    assert writes.have_been_seen
+        await writes.wait_seen(timeout=1)
+    await writes.wait_seen(timeout=10)
+    assert writes.all_seen
     store = scene.informers.of(ConfigMap).store
     assert NamespacedName("default", "a") in store
     assert NamespacedName("default", "b") in store
-    await writes.seen(timeout=0)
+    await writes.wait_seen(timeout=0)
 
 
 @played

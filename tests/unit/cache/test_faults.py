@@ -14,7 +14,7 @@ from tests.unit.client.stage import Streamed, scripted
 
 from ostinato.api.errors import APIError, Expired, Gone, InternalError, Timeout, TooManyRequests
 from ostinato.cache import Added, Deleted, Event, FeedOptions, Informer, ReflectorOptions, Updated, by_field
-from ostinato.cache.own_writes.freshness import StaleCache, Written, wait_for
+from ostinato.cache.own_writes.expectations import StaleCache, Written, wait_for
 from ostinato.client import Client
 from ostinato.client.list_watch import ERROR, INITIAL_EVENTS_END, ListOptions, RawEvent, WatchOptions
 from ostinato.client.transport.protocol import ConnectionLost, Request
@@ -180,14 +180,14 @@ def test_a_doubt_that_comes_while_there_is_no_watch_is_not_forgotten_and_ends_al
         server.watch_errors.append(ConnectionLost("there is no network"))
         await simulation.clock.sleep(0.1)
         assert not feed.reflector.is_watching
-        lost = feed.fresh.expect(Written(key("mine"), "999"))
+        lost = feed.expectations.expect(Written(key("mine"), "999"))
         informer.suspect_restore("somebody knows")
         server.dropping = True
         server.put("restored")
         server.version += 10  # it has gone on since
         await simulation.clock.sleep(10)
         assert state(informer) == truth(server)
-        assert lost.has_come
+        assert lost.satisfied
         assert not feed.reflector.restore_suspected
         asked = len(server.asked)
         await simulation.clock.sleep(60)
@@ -205,7 +205,7 @@ def test_a_write_is_not_lost_as_long_as_nothing_can_be_watched() -> None:
         server.cut()
         server.watch_errors.extend(ConnectionLost("there is no network") for _ in range(12))
         written = server.put("mine")["metadata"]["resourceVersion"]
-        late = informer.feeds[0].fresh.expect(Written(key("mine"), written))
+        late = informer.feeds[0].expectations.expect(Written(key("mine"), written))
         while server.watch_errors:
             with pytest.raises(StaleCache):
                 await wait_for([late], 10, simulation.clock)

@@ -13,7 +13,7 @@ from ostinato.api.errors import Conflict
 from ostinato.api.gvk import NamespacedName
 from ostinato.api.meta import ObjectMeta
 from ostinato.api.owners import AlreadyOwned, OwnerError, controller_of, is_controlled_by
-from ostinato.cache.own_writes.freshness import StaleCache, Written
+from ostinato.cache.own_writes.expectations import StaleCache, Written
 from ostinato.cache.store.indexes import by_owner
 from ostinato.client import Unstructured
 from ostinato.client.views import view_of
@@ -337,9 +337,9 @@ async def test_pruning_does_not_wait_for_what_was_written_in_another_namespace(s
     owner = await stage.people.create(widget("a"))
     (informer,) = stage.informers.all(view_of(ConfigMap).gvk)
     (feed,) = informer.feeds
-    feed.fresh.expect(Written(NamespacedName("elsewhere", "x"), "999999"))  # and it does not come
+    feed.expectations.expect(Written(NamespacedName("elsewhere", "x"), "999999"))  # and it does not come
     await ctx.apply_set([config_map("one")], owner=owner)
-    feed.fresh.expect(Written(NamespacedName("default", "x"), "999999"))
+    feed.expectations.expect(Written(NamespacedName("default", "x"), "999999"))
     with pytest.raises(StaleCache):
         await ctx.apply_set([config_map("one")], owner=owner)
 

@@ -15,8 +15,8 @@ from ostinato.api.gvk import GroupResource, NamespacedName
 from ostinato.api.markers import Foreign, marked
 from ostinato.api.object import CustomResource
 from ostinato.cache import SyncError
-from ostinato.cache.own_writes.freshness import Expectation, Written
-from ostinato.cache.own_writes.recorder import recording
+from ostinato.cache.own_writes.expectations import Expectation, Written
+from ostinato.cache.own_writes.recorder import current_own_writes
 from ostinato.client.views import Unstructured, view_of
 from ostinato.controllers import (
     Builder,
@@ -70,7 +70,7 @@ class Gate:
             self.ended = True
 
 
-class Noting:
+class RecordingReconciler:
     def __init__(self) -> None:
         self.requests: list[Request] = []
 
@@ -80,7 +80,7 @@ class Noting:
 
 @lightly
 async def test_no_reconcile_runs_before_all_sources_are_ready(light: Light) -> None:
-    first, second, noting = Gate(KEY), Gate(), Noting()
+    first, second, noting = Gate(KEY), Gate(), RecordingReconciler()
     async with light.running(light.controller(noting, first, second)):
         await light.settle()
         first.open.set()
@@ -116,7 +116,7 @@ async def test_no_reconcile_runs_before_the_handler_has_heard_of_every_object(st
 
 @lightly
 async def test_a_controller_runs_once(light: Light) -> None:
-    made = light.controller(Noting())
+    made = light.controller(RecordingReconciler())
     async with light.running(made):
         await light.settle()
         with pytest.raises(ControllerError, match="started more than once: was it added twice"):
@@ -126,13 +126,13 @@ async def test_a_controller_runs_once(light: Light) -> None:
 @lightly
 async def test_a_controller_that_watches_nothing_is_refused(light: Light) -> None:
     with pytest.raises(ControllerError, match="watches nothing"):
-        await Controller("idle", Noting()).run(light.surroundings)
+        await Controller("idle", RecordingReconciler()).run(light.surroundings)
 
 
 @lightly
 async def test_cancelling_while_sources_start_is_no_error(light: Light) -> None:
     gate = Gate()
-    async with light.running(light.controller(Noting(), gate)) as task:
+    async with light.running(light.controller(RecordingReconciler(), gate)) as task:
         await light.settle()
     assert task.cancelled()
     assert gate.ended
@@ -140,7 +140,7 @@ async def test_cancelling_while_sources_start_is_no_error(light: Light) -> None:
 
 @lightly
 async def test_a_source_that_never_gets_ready_is_an_error_that_names_it(light: Light) -> None:
-    made = light.controller(Noting(), Gate(), sync_timeout=3)
+    made = light.controller(RecordingReconciler(), Gate(), sync_timeout=3)
     with pytest.raises(
         ControllerError, match=r"controller test: not ready after 3 s: a gate; a source must call ready"
     ):
@@ -158,7 +158,7 @@ async def test_a_source_that_fails_ends_the_controller(light: Light) -> None:
             await light.settle(1)
             raise OSError("gone")
 
-    made = light.controller(Noting(), Broken())
+    made = light.controller(RecordingReconciler(), Broken())
     with pytest.raises(OSError, match="gone"):
         await made.run(light.surroundings)
 
@@ -176,7 +176,7 @@ async def test_a_source_that_ends_as_cancelled_though_it_was_not_to_ends_the_con
             await connection
 
     with pytest.raises(ControllerError, match="controller test: a broken source was cancelled by something"):
-        await light.controller(Noting(), Broken()).run(light.surroundings)
+        await light.controller(RecordingReconciler(), Broken()).run(light.surroundings)
 
 
 @lightly
@@ -186,7 +186,7 @@ async def test_a_source_that_fails_before_it_is_ready_ends_the_controller(light:
             raise OSError("gone")
 
     with pytest.raises(OSError, match="gone"):
-        await light.controller(Noting(), Broken(), Gate()).run(light.surroundings)
+        await light.controller(RecordingReconciler(), Broken(), Gate()).run(light.surroundings)
 
 
 @lightly
@@ -195,7 +195,7 @@ async def test_a_source_that_returns_has_told_all_it_knows(light: Light) -> None
         async def run(self, sink: Sink) -> None:
             sink.add(KEY, "short", 0, None)
 
-    noting = Noting()
+    noting = RecordingReconciler()
     async with light.running(light.controller(noting, Short())):
         await light.settle()
     assert noting.requests == [KEY]
@@ -203,7 +203,7 @@ async def test_a_source_that_returns_has_told_all_it_knows(light: Light) -> None
 
 @lightly
 async def test_a_source_may_be_added_to_a_controller_that_runs(light: Light) -> None:
-    noting = Noting()
+    noting = RecordingReconciler()
     made = light.controller(noting)
     async with light.running(made):
         await light.settle()
@@ -233,7 +233,7 @@ async def test_a_source_that_a_reconcile_adds_does_not_belong_to_it(light: Light
 
 @lightly
 async def test_a_source_may_be_added_to_a_controller_that_is_warm(light: Light) -> None:
-    gate, noting = Gate(), Noting()
+    gate, noting = Gate(), RecordingReconciler()
     made = light.controller(noting, warm_up=True)
     await made.warm_up(light.surroundings)
     made.watch(gate)
@@ -253,7 +253,7 @@ async def test_a_source_may_be_added_to_a_controller_that_is_warm(light: Light) 
 
 @lightly
 async def test_a_warm_up_starts_the_sources_once_and_no_workers(light: Light) -> None:
-    gate, noting = Gate(KEY), Noting()
+    gate, noting = Gate(KEY), RecordingReconciler()
     made = light.controller(noting, gate, warm_up=True)
     warming = asyncio.create_task(made.warm_up(light.surroundings))
     async with light.running(made):
@@ -271,7 +271,7 @@ def test_a_warm_up_that_is_not_asked_for_or_not_needed_does_nothing(options: dic
     @lightly
     async def play(light: Light) -> None:
         gate = Gate()
-        await light.controller(Noting(), gate, **options).warm_up(light.surroundings)
+        await light.controller(RecordingReconciler(), gate, **options).warm_up(light.surroundings)
         assert gate.starts == 0
 
     play()
@@ -284,7 +284,7 @@ async def test_an_error_while_warming_up_is_raised(light: Light) -> None:
             raise OSError("gone")
 
     gate = Gate()
-    made = light.controller(Noting(), Broken(), gate, warm_up=True)
+    made = light.controller(RecordingReconciler(), Broken(), gate, warm_up=True)
     with pytest.raises(OSError, match="gone"):
         await made.warm_up(light.surroundings)
     assert gate.ended
@@ -309,7 +309,7 @@ async def test_what_was_warmed_up_and_never_led_is_cooled_down(light: Light) -> 
 @lightly
 async def test_a_warm_up_that_is_cancelled_leaves_nothing_behind(light: Light) -> None:
     gate = Gate()
-    made = light.controller(Noting(), gate, warm_up=True)
+    made = light.controller(RecordingReconciler(), gate, warm_up=True)
     task = asyncio.create_task(made.warm_up(light.surroundings))
     await light.settle()
     task.cancel()
@@ -321,7 +321,7 @@ async def test_a_warm_up_that_is_cancelled_leaves_nothing_behind(light: Light) -
 async def test_the_managers_options_are_taken_where_the_controller_has_none(light: Light) -> None:
     manager = ControllerOptions(max_concurrent=3, warm_up=True, concurrency_of={"Widget.example.dev": 9})
     surroundings = Light(light.world, controllers=manager).surroundings
-    made = light.controller(Noting(), StartupSource([]))
+    made = light.controller(RecordingReconciler(), StartupSource([]))
     await made.warm_up(surroundings)
     assert made.statistics is not None
     families = {each.name: each for each in made.statistics.families()}
@@ -443,7 +443,7 @@ async def test_a_key_that_waits_for_its_writes_keeps_the_highest_priority_that_i
 
     async def reconcile(request: Any, ctx: Context) -> None:
         ran.append(request)
-        writes = recording()
+        writes = current_own_writes()
         if ran == ["a"] and writes is not None:
             writes.add(unseen, ctx.world.clock)
         if request == "busy":
@@ -469,7 +469,7 @@ async def test_writes_that_were_seen_are_forgotten_though_their_keys_do_not_run_
     made: weakref.WeakSet[Unseen] = weakref.WeakSet()
 
     async def reconcile(request: Any, ctx: Context) -> None:
-        writes = recording()
+        writes = current_own_writes()
         assert writes is not None
         unseen = Unseen("test", Written(NamespacedName("", request), "5"))
         made.add(unseen)
@@ -486,7 +486,7 @@ async def test_writes_that_were_seen_are_forgotten_though_their_keys_do_not_run_
 
 @lightly
 async def test_nothing_is_added_once_a_controller_stops(light: Light) -> None:
-    noting = Noting()
+    noting = RecordingReconciler()
     made = light.controller(noting)
     async with light.running(made):
         await light.settle()
@@ -498,7 +498,7 @@ async def test_nothing_is_added_once_a_controller_stops(light: Light) -> None:
 @lightly
 async def test_a_controller_that_is_not_started_does_nothing_in_the_background(light: Light) -> None:
     gate = Gate()
-    made = Controller("idle", Noting(), sources=[StartupSource([KEY])])
+    made = Controller("idle", RecordingReconciler(), sources=[StartupSource([KEY])])
     made.watch(gate)
     await made.warm_up(light.surroundings)
     await light.settle()
@@ -594,7 +594,7 @@ async def test_a_kind_that_is_missing_and_was_added_later_ends_nothing_and_is_to
     class Gadget(Widget, group="example.dev", version="v1", kind="Gadget"):
         pass
 
-    noting = Noting()
+    noting = RecordingReconciler()
     made = Builder("widgets").watch_for(Widget).complete(noting)
     async with stage.running(made):
         await stage.settle(5)
@@ -617,7 +617,7 @@ async def test_an_optional_kind_is_not_waited_for_and_is_told_when_it_comes(stag
     class Gadget(Widget, group="example.dev", version="v1", kind="Gadget"):
         pass
 
-    noting = Noting()
+    noting = RecordingReconciler()
     built = (
         Builder("both")
         .watch_for(Widget)
@@ -651,7 +651,7 @@ async def test_a_function_is_a_runnable(light: Light) -> None:
     assert ran == [light.surroundings]
     assert (task.name, task.needs_leader_election) == ("janitor", False)
     assert not isinstance(task, WarmsUp)
-    assert isinstance(light.controller(Noting()), WarmsUp)
+    assert isinstance(light.controller(RecordingReconciler()), WarmsUp)
 
 
 @lightly

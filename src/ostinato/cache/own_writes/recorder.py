@@ -3,7 +3,7 @@
     with own_writes() as writes:
         await reconcile(request)
     ...
-    await writes.seen(timeout=10)      # before the next reconcile of the same key
+    await writes.wait_seen(timeout=10)      # before the next reconcile of the same key
 
 A reconcile that runs before its last writes are in the cache decides on what was there before them. So whoever runs it
 keeps the writes of each run and lets the next one wait for them. Tasks that are started in the block count too.
@@ -23,13 +23,15 @@ import msgspec
 from ostinato.api import access
 from ostinato.api.access import AnyObject
 from ostinato.api.gvk import GroupVersionKind, NamespacedName
-from ostinato.cache.own_writes.freshness import Expectation, wait_for
+from ostinato.cache.own_writes.expectations import Expectation, wait_for
 from ostinato.world import Clock
 
 _recording: ContextVar[OwnWrites | None] = ContextVar("ostinato.cache.own_writes.recorder", default=None)
 
 
-MOMENT: Final = 1.0  # seconds; an event takes a few thousandths, but a connection that broke is made anew first
+UNANSWERED_DELAY: Final = (
+    1.0  # seconds; an event takes a few thousandths, but a connection that broke is made anew first
+)
 
 
 class OwnWrite(msgspec.Struct, frozen=True):
@@ -46,44 +48,44 @@ class OwnWrite(msgspec.Struct, frozen=True):
 
 
 class OwnWrites:
-    def __init__(self, tell: Callable[[OwnWrite], object] | None = None) -> None:
-        """`tell` is called with each write. Defaults to nobody."""
-        self.tell = tell
+    def __init__(self, on_write: Callable[[OwnWrite], object] | None = None) -> None:
+        """`on_write` is called with each write. Defaults to nobody."""
+        self.on_write = on_write
         self._expectations: list[Expectation] = []
         self._clock: Clock | None = None  # on which they are waited for; known when there are any
         self._until = 0.0  # when those that got no answer count as seen
 
     def add(self, expectation: Expectation, clock: Clock) -> None:
-        if not expectation.has_come:
+        if not expectation.satisfied:
             self._expectations.append(expectation)
             self._clock = clock
 
     def unanswered(self, clock: Clock) -> None:
         """A write got no answer, and may have been done."""
         self._clock = clock
-        self._until = clock.monotonic() + MOMENT
+        self._until = clock.monotonic() + UNANSWERED_DELAY
 
     @property
-    def have_been_seen(self) -> bool:
+    def all_seen(self) -> bool:
         for expectation in self._expectations:
-            if not expectation.has_come:
+            if not expectation.satisfied:
                 return False
         return self._clock is None or self._clock.monotonic() >= self._until
 
-    async def seen(self, timeout: float) -> None:  # noqa: ASYNC109 - the error says what was waited for
+    async def wait_seen(self, timeout: float) -> None:  # noqa: ASYNC109 - the error says what was waited for
         """Return when the caches have seen all of them; `StaleCache` after `timeout` seconds."""
-        if self._clock is not None and not self.have_been_seen:
+        if self._clock is not None and not self.all_seen:
             await wait_for(self._expectations, timeout, self._clock)
             await self._clock.sleep(self._until - self._clock.monotonic())
 
 
 class own_writes:  # noqa: N801 - it is used like a function: `with own_writes() as writes:`
-    """Record the writes of the block that go through cached clients; `tell` is called with each."""
+    """Record the writes of the block that go through cached clients; `on_write` is called with each."""
 
     __slots__ = ("_token", "_writes")
 
-    def __init__(self, tell: Callable[[OwnWrite], object] | None = None) -> None:
-        self._writes = OwnWrites(tell)
+    def __init__(self, on_write: Callable[[OwnWrite], object] | None = None) -> None:
+        self._writes = OwnWrites(on_write)
 
     def __enter__(self) -> OwnWrites:
         self._token = _recording.set(self._writes)
@@ -91,9 +93,9 @@ class own_writes:  # noqa: N801 - it is used like a function: `with own_writes()
 
     def __exit__(self, *_: object) -> None:
         _recording.reset(self._token)
-        self._writes.tell = None  # who waits for the writes does not hold what was told
+        self._writes.on_write = None  # who waits for the writes does not hold what was told
 
 
-def recording() -> OwnWrites | None:
+def current_own_writes() -> OwnWrites | None:
     """The writes of the block that is running, if there is one."""
     return _recording.get()

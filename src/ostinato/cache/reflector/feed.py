@@ -25,7 +25,7 @@ from ostinato.cache.metrics import (
     Gauge,
     version_number,
 )
-from ostinato.cache.own_writes.freshness import Fact, Freshness
+from ostinato.cache.own_writes.expectations import Expectations, ExpectedState
 from ostinato.cache.reflector.fifo import Bookmark, Change, Fifo, Put, Quiet, ReplacedAll, SyncAll, Taken
 from ostinato.cache.reflector.reflector import Reflector, ReflectorOptions
 from ostinato.cache.store.entry import Entry, Form
@@ -72,7 +72,7 @@ class Feed:
     def __init__(self, source: ListWatch, world: World, options: FeedOptions, watcher: FeedWatcher) -> None:
         self.source = source
         self.store = Store(options.indexes)
-        self.fresh = Freshness(self.store, source, self._lost)
+        self.expectations = Expectations(self.store, source, self._lost)
         self.has_synced = False  # whether the first list is in the store, and its events are told
         self.last_error: Exception | None = None  # since the last time that all was well
         self._options = options
@@ -108,7 +108,7 @@ class Feed:
         finally:
             if self._timer is not None:
                 self._timer.cancel()
-            self.fresh.give_up()
+            self.expectations.clear()
 
     def resync(self, listener: Listener) -> None:
         """Tell a listener of everything once more, after what has already come from the server."""
@@ -131,10 +131,10 @@ class Feed:
     def replacement(self, *, anew: bool) -> Replacement:
         return self.store.replacement(anew=anew)
 
-    def _lost(self, fact: Fact) -> None:
+    def _lost(self, state: ExpectedState) -> None:
         if self.reflector.is_watching:  # else it is yet to come: nothing does
-            self.fresh.give_up()
-            self.reflector.suspect_restore(f"{fact} does not come")
+            self.expectations.clear()
+            self.reflector.suspect_restore(f"{state} does not come")
 
     def _failed(self, error: Exception) -> None:
         self.last_error = error
@@ -161,7 +161,7 @@ class Feed:
                 self.store.bookmark(taken.resource_version)
             else:
                 taken.listener.tell_again(self.store.entries())
-            self.fresh.look()
+            self.expectations.observe()
             if self._options.metrics is not None:
                 self._options.metrics.observe(PROCESSING_LATENCY, self._clock.monotonic() - began, self._labels)
 
@@ -210,7 +210,7 @@ class Feed:
         after = delta.replacement.contents.entries
         initial = not self.has_synced
         if delta.anew:  # whoever has done something about an object may have done it in vain
-            self.fresh.give_up()
+            self.expectations.clear()
             return [
                 *(Deleted(entry, final_state_known=False) for entry in before.values()),
                 *(Added(entry, relisted=True) for entry in after.values()),

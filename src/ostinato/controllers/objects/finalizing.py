@@ -22,14 +22,14 @@ from ostinato.api.access import AnyObject
 from ostinato.api.errors import NotFound
 from ostinato.api.object import Object, origin, remember
 from ostinato.cache.client import CachedClient
-from ostinato.cache.own_writes.latest import Latest
+from ostinato.cache.own_writes.latest_writes import LatestWrites
 from ostinato.client.patching import MergePatch
 from ostinato.client.requests import view_like
 
 
 @asynccontextmanager
 async def finalizer(
-    client: CachedClient, instance: AnyObject, name: str, field_manager: str, latest: Latest
+    client: CachedClient, instance: AnyObject, name: str, field_manager: str, latest: LatestWrites
 ) -> AsyncIterator[bool]:
     _check_name(name)
     if not access.is_being_deleted(instance):
@@ -49,7 +49,7 @@ async def finalizer(
 
 
 async def _write(
-    client: CachedClient, instance: AnyObject, wanted: list[str], field_manager: str, latest: Latest
+    client: CachedClient, instance: AnyObject, wanted: list[str], field_manager: str, latest: LatestWrites
 ) -> None:
     """Write the list, if nobody has changed the object since it was last seen, and note it in the object."""
     version = latest.of(instance).version

@@ -27,7 +27,7 @@ from ostinato.api.sparse import sparse
 from ostinato.api.struct import wire_name
 from ostinato.api.time import Time
 from ostinato.cache.client import CachedClient
-from ostinato.cache.own_writes.latest import Latest
+from ostinato.cache.own_writes.latest_writes import LatestWrites
 from ostinato.client.arguments import told
 from ostinato.client.patching import MergePatch
 from ostinato.client.requests import view_like
@@ -42,7 +42,7 @@ _OBSERVED = "observedGeneration"
 class StatusWriter:
     """The writes of one reconcile."""
 
-    def __init__(self, client: CachedClient, field_manager: str, latest: Latest) -> None:
+    def __init__(self, client: CachedClient, field_manager: str, latest: LatestWrites) -> None:
         self._client = client
         self._manager = field_manager
         self._latest = latest

@@ -1,4 +1,4 @@
-"""Latest: objects as a run itself last wrote them, so that it is not in conflict with itself.
+"""Latest writes: objects as a run itself last wrote them, so that it is not in conflict with itself.
 
 A run that writes the status of an object, and then its finalizers, has read neither in between; the object that it has
 in hand is older than what it knows. What was read later than it was written is taken as it was read.
@@ -21,7 +21,7 @@ from ostinato.cache.store.resource_versions import reached
 _Identity = tuple[GroupVersionKind, NamespacedName, str]  # the last is the uid; what somebody made up has none
 
 
-class Seen(msgspec.Struct, frozen=True, gc=False):
+class ObjectState(msgspec.Struct, frozen=True, gc=False):
     """What is known of an object."""
 
     version: str
@@ -29,7 +29,7 @@ class Seen(msgspec.Struct, frozen=True, gc=False):
     finalizers: tuple[str, ...]
 
     @classmethod
-    def of(cls, instance: AnyObject) -> Seen:
+    def of(cls, instance: AnyObject) -> ObjectState:
         return cls(access.resource_version(instance), _document(instance), tuple(access.finalizers(instance)))
 
     @property
@@ -39,23 +39,23 @@ class Seen(msgspec.Struct, frozen=True, gc=False):
         return found if isinstance(found, dict) else {}
 
 
-class Latest:
+class LatestWrites:
     """What one run has written."""
 
     def __init__(self) -> None:
-        self._written: dict[_Identity, Seen] = {}
+        self._written: dict[_Identity, ObjectState] = {}
 
-    def of(self, instance: AnyObject) -> Seen:
+    def of(self, instance: AnyObject) -> ObjectState:
         """The object as it was last written, unless what is given was read later."""
         written = self._written.get(_identity(instance)) if self._written else None
         version = access.resource_version(instance)
         if written is None or (version != written.version and reached(version, written.version)):
-            return Seen.of(instance)
+            return ObjectState.of(instance)
         return written
 
-    def wrote(self, instance: AnyObject, answer: AnyObject) -> Seen:
+    def wrote(self, instance: AnyObject, answer: AnyObject) -> ObjectState:
         """The server answered a write of the object with this."""
-        seen = self._written[_identity(instance)] = Seen.of(answer)
+        seen = self._written[_identity(instance)] = ObjectState.of(answer)
         return seen
 
 

@@ -1,4 +1,4 @@
-"""Noting writes: tells the caches of a kind what is now the case on the server.
+"""Write tracker: tells the caches of a kind what is now the case on the server.
 
 A cache that could not see a write is not told of it, or its readers would wait in vain: one that has other namespaces,
 and one that has objects with other labels or fields, unless the object is in it and so will leave it.
@@ -20,20 +20,20 @@ from ostinato.api.object import Object
 from ostinato.cache.informer import Informer
 from ostinato.cache.informers import Informers
 from ostinato.cache.lister import selected, selector_of
-from ostinato.cache.own_writes.freshness import BeingDeleted, Fact, Gone, Outdated, Written
-from ostinato.cache.own_writes.recorder import OwnWrite, OwnWrites, recording
+from ostinato.cache.own_writes.expectations import BeingDeleted, ExpectedState, Gone, Superseded, Written
+from ostinato.cache.own_writes.recorder import OwnWrite, OwnWrites, current_own_writes
 from ostinato.cache.store.resource_versions import reached
 from ostinato.client.options import LabelSelection
 from ostinato.client.transport.protocol import DeadlinePassed, TransportError, Unreachable
 from ostinato.world import Clock
 
 
-class Noting:
+class WriteTracker:
     def __init__(self, informers: Informers, clock: Clock) -> None:
         self._informers = informers
         self._clock = clock
 
-    def seen(self, gvk: GroupVersionKind) -> str:
+    def cached_version(self, gvk: GroupVersionKind) -> str:
         """Up to which version all that happened to objects of a kind is cached; "" if not all of them are.
 
         A cache that is to list anew has seen nothing: what is written meanwhile is no reason to do so again. Nor has
@@ -49,88 +49,88 @@ class Noting:
     def written(self, instance: AnyObject, seen: str) -> None:
         """The server answered a write with this object; `seen` is what was seen before that was sent."""
         write = OwnWrite.of(instance)
-        writes = recording()
-        if writes is not None and writes.tell is not None:
-            writes.tell(write)
+        writes = current_own_writes()
+        if writes is not None and writes.on_write is not None:
+            writes.on_write(write)
         key = write.key
-        if _has_gone(instance):
+        if _is_removed(instance):
             self._expect(write.gvk, Gone(key, access.uid(instance)))
         elif write.resource_version:
-            if self._is_of_another_history(write, seen):
+            if self._shows_restore(write, seen):
                 for informer in self._informers.all():
                     informer.suspect_restore(f"it gave {write.gvk.kind} {key} version {write.resource_version}")
             for informer in self._informers.all(write.gvk):
-                if informer.is_running and _will_see(informer, key, instance):
-                    self._tell(informer, Written(key, write.resource_version), writes)
+                if informer.is_running and _will_observe(informer, key, instance):
+                    self._register(informer, Written(key, write.resource_version), writes)
 
     def deleted(self, informer: Informer, key: NamespacedName, uid: str) -> None:
         """The server agreed to delete the object with this uid, or (""), whichever there was."""
         known = informer.store.get(key)
-        self._tell(informer, BeingDeleted(key, uid or (known.uid if known else "")), recording())
+        self._register(informer, BeingDeleted(key, uid or (known.uid if known else "")), current_own_writes())
 
     def deleted_all(self, gvk: GroupVersionKind, namespace: str, labels: LabelSelection) -> None:
         """The server agreed to delete all objects of a namespace that have these labels."""
         for informer in self._watching(gvk):
             for entry in selected(informer.store, namespace, selector_of(labels)):
-                self._tell(informer, BeingDeleted(entry.key, entry.uid), recording())
+                self._register(informer, BeingDeleted(entry.key, entry.uid), current_own_writes())
 
     def failed(self, error: BaseException) -> None:
         """A write failed; perhaps it was done all the same."""
-        writes = recording()
-        if writes is not None and _may_have_been_done(error):
+        writes = current_own_writes()
+        if writes is not None and _may_have_succeeded(error):
             writes.unanswered(self._clock)
 
-    def outdated(self, instance: AnyObject) -> None:
+    def conflicted(self, instance: AnyObject) -> None:
         """The server refused a write of this object: it is no longer what it was."""
         version = access.resource_version(instance)
         if version:
-            self._expect(access.gvk(instance), Outdated(access.key(instance), version))
+            self._expect(access.gvk(instance), Superseded(access.key(instance), version))
 
-    def overtaken(self, informer: Informer, key: NamespacedName, version: str) -> None:
+    def conflicted_at(self, informer: Informer, key: NamespacedName, version: str) -> None:
         """The server refused a write of an object by its name: it no longer has this version."""
-        self._tell(informer, Outdated(key, version), recording())
+        self._register(informer, Superseded(key, version), current_own_writes())
 
-    def _is_of_another_history(self, write: OwnWrite, seen: str) -> bool:
+    def _shows_restore(self, write: OwnWrite, seen: str) -> bool:
         """Whether what was written has a version that was seen before, and with which the cache does not have it.
 
         What a write leaves as it is keeps its version. If the cache has heard anything since, it may have been that the
         object changed once more, or has gone.
         """
-        if not seen or not reached(seen, write.resource_version) or self.seen(write.gvk) != seen:
+        if not seen or not reached(seen, write.resource_version) or self.cached_version(write.gvk) != seen:
             return False
         entries = (informer.store.get(write.key) for informer in self._watching(write.gvk))
         versions = [entry.resource_version for entry in entries if entry is not None]
         return write.resource_version not in versions and not access.is_being_deleted(write.instance)
 
-    def _expect(self, gvk: GroupVersionKind, fact: Fact) -> None:
+    def _expect(self, gvk: GroupVersionKind, state: ExpectedState) -> None:
         for informer in self._watching(gvk):
-            self._tell(informer, fact, recording())
+            self._register(informer, state, current_own_writes())
 
     def _watching(self, gvk: GroupVersionKind) -> list[Informer]:
         return [each for each in self._informers.all(gvk) if each.is_running]
 
-    def _tell(self, informer: Informer, fact: Fact, writes: OwnWrites | None) -> None:
-        feed = informer.feed_of(fact.key.namespace)
+    def _register(self, informer: Informer, state: ExpectedState, writes: OwnWrites | None) -> None:
+        feed = informer.feed_of(state.key.namespace)
         if feed is not None:
-            expectation = feed.fresh.expect(fact)
+            expectation = feed.expectations.expect(state)
             if writes is not None:
                 writes.add(expectation, self._clock)
 
 
-def _will_see(informer: Informer, key: NamespacedName, instance: AnyObject) -> bool:
+def _will_observe(informer: Informer, key: NamespacedName, instance: AnyObject) -> bool:
     if key in informer.store:
         return True
     return informer.complete and (informer.selector is None or informer.selector.matches(access.labels(instance)))
 
 
-def _may_have_been_done(error: BaseException) -> bool:
+def _may_have_succeeded(error: BaseException) -> bool:
     """Whether the request was sent, and no answer says what became of it."""
     if isinstance(error, APIError):
         return error.code >= 500
     return isinstance(error, TransportError | CancelledError) and not isinstance(error, DeadlinePassed | Unreachable)
 
 
-def _has_gone(instance: AnyObject) -> bool:
+def _is_removed(instance: AnyObject) -> bool:
     """Whether the write took away the last thing that the deletion of the object waited for.
 
     Kinds that end in phases of their own, as namespaces do, have no grace period: when they go is for others to know.

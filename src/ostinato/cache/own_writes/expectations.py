@@ -1,4 +1,4 @@
-"""Freshness: what this process has written, and the store has not seen yet.
+"""Expectations: what this process has written, and the store has not seen yet.
 
 A store is behind the server by as long as an event takes. Who writes an object and then reads it from the cache would
 read what was there before; so the store is told of the write, and reads wait until it has come.
@@ -37,7 +37,7 @@ class Written(msgspec.Struct, frozen=True):
     key: NamespacedName
     version: str
 
-    def is_met(self, store: Store) -> bool:
+    def is_satisfied_by(self, store: Store) -> bool:
         return reached(store.resource_version, self.version)
 
     def __str__(self) -> str:
@@ -50,7 +50,7 @@ class Gone(msgspec.Struct, frozen=True):
     key: NamespacedName
     uid: str = ""
 
-    def is_met(self, store: Store) -> bool:
+    def is_satisfied_by(self, store: Store) -> bool:
         entry = store.get(self.key)
         return entry is None or self.uid not in ("", entry.uid)
 
@@ -64,7 +64,7 @@ class BeingDeleted(msgspec.Struct, frozen=True):
     key: NamespacedName
     uid: str = ""
 
-    def is_met(self, store: Store) -> bool:
+    def is_satisfied_by(self, store: Store) -> bool:
         entry = store.get(self.key)
         return entry is None or entry.is_being_deleted or self.uid not in ("", entry.uid)
 
@@ -72,13 +72,13 @@ class BeingDeleted(msgspec.Struct, frozen=True):
         return f"the deletion of {self.key}"
 
 
-class Outdated(msgspec.Struct, frozen=True):
+class Superseded(msgspec.Struct, frozen=True):
     """The object has another version than this."""
 
     key: NamespacedName
     version: str
 
-    def is_met(self, store: Store) -> bool:
+    def is_satisfied_by(self, store: Store) -> bool:
         entry = store.get(self.key)
         return entry is None or entry.resource_version != self.version
 
@@ -86,71 +86,75 @@ class Outdated(msgspec.Struct, frozen=True):
         return f"what came after version {self.version} of {self.key}"
 
 
-Fact = Written | Gone | BeingDeleted | Outdated
+ExpectedState = Written | Gone | BeingDeleted | Superseded
 
 
 class Expectation:
     """Something that is the case on the server, and that the store is to see."""
 
-    __slots__ = ("_come", "_lost", "_missed_at", "about", "fact", "has_come")
+    __slots__ = ("_event", "_on_lost", "_timed_out_at", "satisfied", "source", "state")
 
-    def __init__(self, about: object, fact: Fact, lost: Callable[[Fact], object] = lambda _: None) -> None:
-        self.about = about
-        self.fact = fact
-        self.has_come = False
-        self._lost = lost
-        self._missed_at: float | None = None  # when somebody first gave up waiting
-        self._come: asyncio.Event | None = None  # when somebody waits for it, which few do
+    def __init__(
+        self, source: object, state: ExpectedState, on_lost: Callable[[ExpectedState], object] = lambda _: None
+    ) -> None:
+        self.source = source
+        self.state = state
+        self.satisfied = False
+        self._on_lost = on_lost
+        self._timed_out_at: float | None = None  # when somebody first gave up waiting
+        self._event: asyncio.Event | None = None  # when somebody waits for it, which few do
 
-    def release(self) -> None:
-        self.has_come = True
-        if self._come is not None:
-            self._come.set()
+    def satisfy(self) -> None:
+        self.satisfied = True
+        if self._event is not None:
+            self._event.set()
 
     async def wait(self) -> None:
-        if self.has_come:
+        if self.satisfied:
             return
-        if self._come is None:
-            self._come = asyncio.Event()
-        await self._come.wait()
+        if self._event is None:
+            self._event = asyncio.Event()
+        await self._event.wait()
 
-    def missed(self, now: float) -> None:
+    def timed_out(self, now: float) -> None:
         """Somebody has waited in vain."""
-        if self._missed_at is None:
-            self._missed_at = now
-        elif now - self._missed_at >= QUIET:
-            self._lost(self.fact)
+        if self._timed_out_at is None:
+            self._timed_out_at = now
+        elif now - self._timed_out_at >= QUIET:
+            self._on_lost(self.state)
 
 
-class Freshness:
+class Expectations:
     """The writes to one collection."""
 
-    def __init__(self, store: Store, about: object, lost: Callable[[Fact], object] = lambda _: None) -> None:
+    def __init__(
+        self, store: Store, source: object, on_lost: Callable[[ExpectedState], object] = lambda _: None
+    ) -> None:
         """`lost` is called when a write will not come any more. Defaults to nobody."""
         self._store = store
-        self._about = about
-        self._lost = lost
+        self._source = source
+        self._on_lost = on_lost
         self._pending: dict[NamespacedName, list[Expectation]] = {}  # none of them has come
         self._writes: list[tuple[tuple[int, str], int, Expectation]] = []  # of them a heap, by version and number
         self._others: list[Expectation] = []  # and those that come by something else than a version
         self._count = 0  # writes so far: their numbers
         self._version = ""  # of the store, when it was last looked at
 
-    def expect(self, fact: Fact) -> Expectation:
-        expectation = Expectation(self._about, fact, self._lost)
-        if fact.is_met(self._store):
-            expectation.release()
+    def expect(self, state: ExpectedState) -> Expectation:
+        expectation = Expectation(self._source, state, self._on_lost)
+        if state.is_satisfied_by(self._store):
+            expectation.satisfy()
         else:
-            self._pending.setdefault(fact.key, []).append(expectation)
-            if isinstance(fact, Written) and is_version(fact.version):
+            self._pending.setdefault(state.key, []).append(expectation)
+            if isinstance(state, Written) and is_version(state.version):
                 self._count += 1
-                heappush(self._writes, (order(fact.version), self._count, expectation))
+                heappush(self._writes, (order(state.version), self._count, expectation))
             else:
                 self._others.append(expectation)
         return expectation
 
     @property
-    def is_behind(self) -> bool:
+    def has_pending(self) -> bool:
         """Whether there is a write that has not come."""
         return bool(self._pending)
 
@@ -165,37 +169,37 @@ class Freshness:
             for each in expectations
         ]
 
-    def look(self) -> None:
+    def observe(self) -> None:
         """The store has changed: release those whose write has come."""
         before, self._version = self._version, self._store.resource_version
         if not self._pending:
             return
         if is_version(before) and is_version(self._version) and order(self._version) < order(before):
-            self.give_up()  # what was written is lost, or will come under another version
+            self.clear()  # what was written is lost, or will come under another version
             return
         if self._writes and is_version(self._version):
             seen = order(self._version)
             while self._writes and self._writes[0][0] <= seen:
-                self._release(heappop(self._writes)[2])
+                self._satisfy(heappop(self._writes)[2])
         if self._others:
-            come = [each for each in self._others if each.fact.is_met(self._store)]
+            come = [each for each in self._others if each.state.is_satisfied_by(self._store)]
             for each in come:
                 self._others.remove(each)
-                self._release(each)
+                self._satisfy(each)
 
-    def _release(self, expectation: Expectation) -> None:
-        key = expectation.fact.key
+    def _satisfy(self, expectation: Expectation) -> None:
+        key = expectation.state.key
         pending = self._pending[key]
         pending.remove(expectation)
         if not pending:
             del self._pending[key]
-        expectation.release()
+        expectation.satisfy()
 
-    def give_up(self) -> None:
+    def clear(self) -> None:
         """Nobody is to wait any longer."""
         for expectations in self._pending.values():
             for each in expectations:
-                each.release()
+                each.satisfy()
         self._pending.clear()
         self._writes.clear()
         self._others.clear()
@@ -203,7 +207,7 @@ class Freshness:
 
 async def wait_for(expectations: Iterable[Expectation], timeout: float, clock: Clock) -> None:  # noqa: ASYNC109
     """Return when all writes have come; `StaleCache` after `timeout` seconds."""
-    late = [each for each in expectations if not each.has_come]
+    late = [each for each in expectations if not each.satisfied]
     if not late:
         return
     try:
@@ -211,8 +215,8 @@ async def wait_for(expectations: Iterable[Expectation], timeout: float, clock: C
             for each in late:
                 await each.wait()
     except TimeoutError:
-        missing = next((each for each in late if not each.has_come), None)
+        missing = next((each for each in late if not each.satisfied), None)
         if missing is None:
             return  # they came in the very moment in which the time was over
-        missing.missed(clock.monotonic())
-        raise StaleCache(f"{missing.about}: the cache has not seen {missing.fact} after {timeout:g} s") from None
+        missing.timed_out(clock.monotonic())
+        raise StaleCache(f"{missing.source}: the cache has not seen {missing.state} after {timeout:g} s") from None
