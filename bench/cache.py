@@ -22,9 +22,9 @@ from bench.timing import ROUNDS, compare
 from ostinato.api.codec import from_json
 from ostinato.api.gvk import GroupVersionKind, NamespacedName
 from ostinato.api.object import KindInfo, kind_of
-from ostinato.cache import CachedClient, Event, FeedOptions, Informer, Informers, Settings, by_field, by_owner
-from ostinato.cache.store.entry import Form
-from ostinato.cache.store.intake import Intake
+from ostinato.cache import CachedClient, Event, FeedOptions, Informer, Informers, InformerSettings, by_field, by_owner
+from ostinato.cache.store.entry import CollectionInfo
+from ostinato.cache.store.entry_decoder import EntryDecoder
 from ostinato.client.event_stream import ResponseEvents
 from ostinato.client.list_watch import ADDED, BOOKMARK, INITIAL_EVENTS_END, RawEvent, WatchOptions
 from ostinato.client.views import MetadataOf, Unstructured
@@ -118,7 +118,7 @@ class _Client:
 async def _reads() -> None:
     data = [encoded(number) for number in range(1000)]
     live: Any = _Client(Source([*(RawEvent(ADDED, each) for each in data), _bookmark(200_000)]))
-    informers = Informers(live, defaults=Settings(feed=FeedOptions(indexes=INDEXES)))
+    informers = Informers(live, defaults=InformerSettings(feed=FeedOptions(indexes=INDEXES)))
     informer = informers.of(Pod)
     informers.start()
     await informers.synced(timeout=30)
@@ -169,14 +169,14 @@ def now(coroutine: Any) -> Any:
 async def _events() -> None:
     first = [encoded(number) for number in range(1000)]
     changes = [encoded(number % 1000, 300_000 + number) for number in range(EVENTS)]
-    intake = Intake(Form(kind_of(Pod)))
+    decoder = EntryDecoder(CollectionInfo(kind_of(Pod)))
     print("\nWatch events of Pods, per second of one core")
     results: dict[str, float] = {}
     for _ in range(max(ROUNDS // 2, 1)):
         for name, run in (
             ("into the store, two indexes, one handler", lambda: followed(first, changes)),
             ("the same, from the lines of a stream", lambda: followed(first, changes, lines=True)),
-            ("intake alone", lambda: _taken(intake.entry, changes)),
+            ("decoding alone", lambda: _taken(decoder.decode, changes)),
             ("decoding to classes alone", lambda: _taken(lambda each: from_json(Pod, each), changes)),
             ("decoding to dicts alone", lambda: _taken(msgspec.json.decode, changes)),
         ):

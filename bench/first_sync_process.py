@@ -21,7 +21,7 @@ import msgspec
 from bench.cache import EVENTS, INDEXES, encoded, followed, now, resident_bytes
 from bench.timing import seconds_each
 from ostinato.api.gvk import NamespacedName
-from ostinato.cache import CachedClient, FeedOptions, Informers, Settings
+from ostinato.cache import CachedClient, FeedOptions, Informers, InformerSettings
 from ostinato.client import Client, Config
 from ostinato.client.config.tls import TlsFiles, make_context
 from ostinato.client.views import MetadataOf
@@ -89,7 +89,7 @@ def ostinato_managed_fields(kubeconfig: str, namespace: str, _: int) -> Figures:
 
 async def _ostinato(kubeconfig: str, namespace: str, count: int, feed: FeedOptions) -> Figures:
     async with Client.connect(Config.load(path=kubeconfig, namespace=namespace)) as live:
-        informers = Informers(live, defaults=Settings(namespaces=(namespace,), feed=feed))
+        informers = Informers(live, defaults=InformerSettings(namespaces=(namespace,), feed=feed))
         informer = informers.of(Pod)
         watch = Stopwatch()
         with set_aside([informers.synced]), _noting_pauses(watch.pauses):

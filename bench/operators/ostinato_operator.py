@@ -14,7 +14,7 @@ from bench.operators.gadget import Gadget
 from ostinato import Context, Manager, ObjectMeta, controller
 from ostinato.api.errors import AlreadyExists
 from ostinato.api.owners import set_controller_reference
-from ostinato.cache.informers import Settings
+from ostinato.cache.informers import InformerSettings
 from ostinato.client import Config
 from ostinato.controllers.controller import Controller
 from ostinato.kinds.core_v1 import ConfigMap
@@ -62,7 +62,7 @@ def gadgets_controller(way: str, workers: int) -> Controller:
 def main() -> None:
     kubeconfig, namespace, workers, way = sys.argv[1:]
     gadgets = gadgets_controller(way, int(workers))
-    caches = CacheOptions(defaults=Settings(namespaces=(namespace,)))
+    caches = CacheOptions(defaults=InformerSettings(namespaces=(namespace,)))
     Manager(Config.load(path=kubeconfig), caches=caches).add(gadgets).run()
 
 

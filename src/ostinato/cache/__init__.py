@@ -14,7 +14,7 @@ From the server to a handler: `Reflector`, `Fifo`, `Store`, `Listener`; an `Info
 from ostinato.cache.client import CachedClient
 from ostinato.cache.events import Added, Deleted, Event, Updated, filtered
 from ostinato.cache.informer import Informer, InformerStopped, Registration
-from ostinato.cache.informers import Informers, Settings
+from ostinato.cache.informers import Informers, InformerSettings
 from ostinato.cache.lister import Lister
 from ostinato.cache.metrics import CacheMetrics, Gauge
 from ostinato.cache.own_writes.expectations import StaleCache
@@ -23,10 +23,10 @@ from ostinato.cache.reader import CachedListing, CachedReader, NotWatched
 from ostinato.cache.reflector.feed import FeedOptions
 from ostinato.cache.reflector.reflector import ReflectorOptions
 from ostinato.cache.store.entry import Entry
+from ostinato.cache.store.entry_decoder import Transform
 from ostinato.cache.store.indexes import NAMESPACE, OWNER, IndexBy, by, by_field, by_label, by_namespace, by_owner
-from ostinato.cache.store.intake import Transform
 from ostinato.cache.store.store import NoSuchIndex, Store
-from ostinato.cache.syncing import SyncError
+from ostinato.cache.sync_tracker import SyncError
 
 __all__ = [
     "NAMESPACE",
@@ -43,6 +43,7 @@ __all__ = [
     "Gauge",
     "IndexBy",
     "Informer",
+    "InformerSettings",
     "InformerStopped",
     "Informers",
     "Lister",
@@ -51,7 +52,6 @@ __all__ = [
     "OwnWrites",
     "ReflectorOptions",
     "Registration",
-    "Settings",
     "StaleCache",
     "Store",
     "SyncError",

@@ -28,7 +28,7 @@ from ostinato.api.gvk import GroupVersionKind
 from ostinato.api.object import Object
 from ostinato.cache.informers import Informers
 from ostinato.cache.own_writes.tracker import WriteTracker
-from ostinato.cache.reader import PATIENCE, CachedReader
+from ostinato.cache.reader import READ_TIMEOUT, CachedReader
 from ostinato.client.client import Client
 from ostinato.client.discovery.paths import Key
 from ostinato.client.options import CreateOptions, DeletionOptions, FieldSelection, LabelSelection, WriteOptions
@@ -50,15 +50,15 @@ class CachedClient(CachedReader):
         informers: Informers,
         *,
         unwatched: Literal["server", "refuse"] = "server",
-        patience: float = PATIENCE,
+        read_timeout: float = READ_TIMEOUT,
     ) -> None:
         """
         - `live`: reads and writes at the server.
         - `informers`: the caches.
         - `unwatched`: what to do about reads of what no cache has. Defaults to asking the server.
-        - `patience`: seconds that a read waits for a cache to be filled, or to see a write. Defaults to 10.
+        - `read_timeout`: seconds that a read waits for a cache to be filled, or to see a write. Defaults to 10.
         """
-        super().__init__(live, informers, unwatched=unwatched, patience=patience)
+        super().__init__(live, informers, unwatched=unwatched, read_timeout=read_timeout)
         self._tracker = WriteTracker(informers, live.world.clock)
 
     async def create(self, instance: A, **options: Unpack[CreateOptions]) -> A:
@@ -143,7 +143,7 @@ class CachedClient(CachedReader):
             await self._answered(deleting, options)
             view, uid = view_of(target), options.get("uid", "")
         if not options.get("dry_run"):
-            for informer in self._reads.watching(MetadataOf(view)):
+            for informer in self._lookup.watching(MetadataOf(view)):
                 self._tracker.deleted(informer, self._key(view, name, namespace, informer), uid)
 
     async def delete_all_of(
@@ -191,7 +191,7 @@ class CachedClient(CachedReader):
         metadata = patch.content.get("metadata") if isinstance(patch.content, dict) else None
         version = metadata.get("resourceVersion") if isinstance(metadata, dict) else None
         if version:
-            for informer in self._reads.watching(MetadataOf(view)):
+            for informer in self._lookup.watching(MetadataOf(view)):
                 key = self._key(view, name, namespace, informer)
                 if _is_about_version(error, key.name):
                     self._tracker.conflicted_at(informer, key, version)

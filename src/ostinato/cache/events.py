@@ -77,17 +77,17 @@ Event = Added | Updated | Deleted
 Predicate = Callable[[Entry], object]
 
 
-def filtered(event: Event, wanted: Predicate) -> Event | None:
-    """The event as it looks to who sees only the objects that are `wanted`.
+def filtered(event: Event, predicate: Predicate) -> Event | None:
+    """The event as it looks to who sees only the objects that are `predicate`.
 
     An object that becomes one of them is added, one that ceases to be is deleted, as it last was among them.
     """
     match event:
         case Added(object=entry) | Deleted(last_known=entry):
-            return event if wanted(entry) else None
+            return event if predicate(entry) else None
         case Updated(old=old, new=new):
-            before = wanted(old)
-            after = before if old is new else wanted(new)
+            before = predicate(old)
+            after = before if old is new else predicate(new)
             if before:
                 return event if after else Deleted(old)
             return Added(new, relisted=event.relisted) if after else None

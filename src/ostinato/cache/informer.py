@@ -27,11 +27,11 @@ from ostinato.cache.events import Added, Event, Predicate
 from ostinato.cache.listener import Handler, Listener, ListenerOptions
 from ostinato.cache.lister import Lister
 from ostinato.cache.metrics import Gauge
-from ostinato.cache.readable import Readable, together
+from ostinato.cache.readable_store import ReadableStore, combine
 from ostinato.cache.reflector.failures import is_expired
-from ostinato.cache.reflector.feed import Feed, FeedOptions, FeedWatcher
+from ostinato.cache.reflector.feed import Feed, FeedCallbacks, FeedOptions
 from ostinato.cache.store.indexes import IndexBy
-from ostinato.cache.syncing import Syncing
+from ostinato.cache.sync_tracker import SyncTracker
 from ostinato.client.list_watch import ListWatch
 from ostinato.client.views import Kind
 from ostinato.world import Timer, World
@@ -67,7 +67,7 @@ class Registration:
 
     async def synced(self, timeout: float | None = None) -> None:  # noqa: ASYNC109 - the error says what was waited for
         """Return when it has; `SyncError` as `Informer.synced`."""
-        await self._informer.syncing.wait(timeout, self._listener)
+        await self._informer.sync_tracker.wait(timeout, self._listener)
 
     def remove(self) -> None:
         """Tell the handler nothing more. Harmless when it was removed, or when the informer has stopped."""
@@ -102,8 +102,8 @@ class Informer:
             raise ValueError(f"{self}: a namespace is given twice")
         if len(sources) > 1 and "" in self._feeds:
             raise ValueError(f"{self}: all namespaces are given, and some of them once more")
-        self.store: Readable = together([feed.store for feed in self._feeds.values()])
-        self.syncing = Syncing(list(self._feeds.values()), world.clock)
+        self.store: ReadableStore = combine([feed.store for feed in self._feeds.values()])
+        self.sync_tracker = SyncTracker(list(self._feeds.values()), world.clock)
         self._listeners: dict[Registration, Listener] = {}
         self._tasks: dict[Listener, asyncio.Task[None]] = {}  # of those that are told now
         self._timers: dict[Listener, Timer] = {}  # of those that resync, or that nobody starts
@@ -111,7 +111,9 @@ class Informer:
         self._stopped = False
 
     def _feed(self, source: ListWatch, options: FeedOptions) -> Feed:
-        return Feed(source, self._world, options, FeedWatcher(self._tell, self._feed_synced, self._failure_of(source)))
+        return Feed(
+            source, self._world, options, FeedCallbacks(self._emit, self._feed_synced, self._failure_of(source))
+        )
 
     def __str__(self) -> str:
         return ", ".join(str(feed.source) for feed in self._feeds.values())
@@ -151,7 +153,7 @@ class Informer:
     @property
     def has_synced(self) -> bool:
         """Whether the first list is in the store."""
-        return self.syncing.has_synced
+        return self.sync_tracker.has_synced
 
     @property
     def has_handlers(self) -> bool:
@@ -173,7 +175,7 @@ class Informer:
         (no such kind, forbidden), for that does not pass by itself; at once if the informer is not started, or ends.
         It goes on trying all the same.
         """
-        await self.syncing.wait(timeout)
+        await self.sync_tracker.wait(timeout)
 
     def gauges(self) -> list[Gauge]:
         """What is the case now, for whoever keeps metrics."""
@@ -188,21 +190,21 @@ class Informer:
             feed.store.add_index(definition)
 
     def add_handler(
-        self, handler: Handler, *, resync: float = 0.0, wanted: Predicate | None = None, name: str = ""
+        self, handler: Handler, *, resync: float = 0.0, predicate: Predicate | None = None, name: str = ""
     ) -> Registration:
         """Have a handler told of what is there, and then of what changes.
 
         - `resync`: seconds after which it is told of everything once more, at least 1. Defaults to 0, never.
-        - `wanted`: of which objects it is told. Defaults to all.
+        - `predicate`: of which objects it is told. Defaults to all.
         - `name`: for messages. Defaults to the name of the function.
         """
         self._check_alive("a handler")
-        listener = Listener(handler, ListenerOptions(resync, wanted, name), self._world.clock)
+        listener = Listener(handler, ListenerOptions(resync, predicate, name), self._world.clock)
         registration = Registration(self, listener)
         self._listeners[registration] = listener
-        listener.tell([Added(entry, initial=True) for entry in self.store.entries()])
+        listener.enqueue([Added(entry, initial=True) for entry in self.store.entries()])
         if self.has_synced:
-            listener.end_initial()
+            listener.mark_synced()
         if self._running is None:
             self._warn_unless_started(listener)
         else:
@@ -231,7 +233,7 @@ class Informer:
         if self._running is not None:
             return
         self._running = asyncio.get_running_loop().create_task(self._run(), name=f"informer of {self}")
-        self.syncing.started()
+        self.sync_tracker.started()
         for listener in self._listeners.values():
             self._cancel_timer(listener)
             self._run_listener(listener)
@@ -239,7 +241,7 @@ class Informer:
     async def stop(self) -> None:
         """End it: first what reads from the server, then the handlers, each after the event that it is hearing."""
         self._stopped = True
-        self.syncing.stopped()
+        self.sync_tracker.stopped()
         if self._running is not None:
             self._running.cancel()
             await asyncio.wait([self._running])
@@ -249,10 +251,10 @@ class Informer:
         if tasks:
             await asyncio.wait(tasks)
 
-    async def drop(self) -> None:
+    async def abort(self) -> None:
         """End it at once: what handlers are hearing is cut short. One that will not have it is left behind."""
         self._stopped = True
-        self.syncing.stopped()
+        self.sync_tracker.stopped()
         for registration in list(self._listeners):
             self.remove_handler(registration)
         tasks = [*self._tasks.values(), *([] if self._running is None else [self._running])]
@@ -266,7 +268,7 @@ class Informer:
                     group.create_task(feed.run())
         except Exception as error:
             _logger.exception("informer of %s failed", self)
-            self.syncing.broken(error)
+            self.sync_tracker.broken(error)
 
     def _run_listener(self, listener: Listener) -> None:
         task = asyncio.get_running_loop().create_task(listener.run(), name=f"handler {listener.name} of {self}")
@@ -303,19 +305,19 @@ class Informer:
 
     # What its feeds tell
 
-    def _tell(self, events: list[Event]) -> None:
+    def _emit(self, events: list[Event]) -> None:
         for listener in self._listeners.values():
-            listener.tell(events)
+            listener.enqueue(events)
 
     def _feed_synced(self) -> None:
-        if self.syncing.feed_synced():
+        if self.sync_tracker.feed_synced():
             for listener in self._listeners.values():
-                listener.end_initial()
+                listener.mark_synced()
 
     def _failure_of(self, source: ListWatch) -> Callable[[Exception], None]:
         def failed(error: Exception) -> None:
             level = logging.DEBUG if is_expired(error) else logging.WARNING
             _logger.log(level, "%s: %s: %s", source, type(error).__name__, error)
-            self.syncing.failed(source, error)
+            self.sync_tracker.failed(source, error)
 
         return failed

@@ -1,12 +1,12 @@
 """Informers: all the caches of one process, one for each kind and selection.
 
-    informers = Informers(client, settings={Secret: Settings(namespaces=("widgets",), labels="owner=widgets")})
+    informers = Informers(client, settings={Secret: InformerSettings(namespaces=("widgets",), labels="owner=widgets")})
     pods = informers.of(Pod)          # whoever asks for the same gets the same
     informers.start()
     await informers.synced(timeout=60)
 
 - Nothing starts by itself: `start` starts those that have not started, and may be called again after others came.
-- What is cached of a kind is said once, in its `Settings`; `of` gives that unless it is asked for something else.
+- What is cached of a kind is said once, in its `InformerSettings`; `of` gives that unless asked for something else.
   Two who share a cache may want other indexes, and get them; they cannot want other parts of the same objects.
 - The whole of a kind serves those who need its metadata alone; there is no second store for them.
 - `stop` returns when all have ended; then nothing can be started any more.
@@ -25,7 +25,7 @@ from ostinato.api.object import KindInfo, Object
 from ostinato.cache.informer import Informer, InformerStopped
 from ostinato.cache.lister import selector_of
 from ostinato.cache.reflector.feed import FeedOptions
-from ostinato.cache.syncing import SyncError
+from ostinato.cache.sync_tracker import SyncError
 from ostinato.client.list_watch import ListWatch
 from ostinato.client.options import FieldSelection, LabelSelection, selection_query
 from ostinato.client.views import MetadataOf, View, view_of
@@ -34,7 +34,7 @@ from ostinato.world import World
 AnyKind = type[Object] | View[Any] | GroupVersionKind
 
 
-class Settings(msgspec.Struct, frozen=True, kw_only=True):
+class InformerSettings(msgspec.Struct, frozen=True, kw_only=True):
     """What is cached of a kind.
 
     - `namespaces`: those whose objects are cached; "" is all. Defaults to all.
@@ -47,7 +47,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     fields: FieldSelection = None
     feed: FeedOptions = FeedOptions()
 
-    def fitting(self, view: View[Any]) -> Settings:
+    def for_view(self, view: View[Any]) -> InformerSettings:
         """The same for a kind: one that is in no namespace is followed whatever namespaces are named.
 
         All namespaces are all, whatever others are named beside them.
@@ -77,12 +77,16 @@ class _Scope(msgspec.Struct, frozen=True):
     selection: tuple[tuple[str, str], ...]
 
 
-_DEFAULTS = Settings()
+_DEFAULTS = InformerSettings()
 
 
 class Informers:
     def __init__(
-        self, client: Sources, *, settings: Mapping[AnyKind, Settings] | None = None, defaults: Settings = _DEFAULTS
+        self,
+        client: Sources,
+        *,
+        settings: Mapping[AnyKind, InformerSettings] | None = None,
+        defaults: InformerSettings = _DEFAULTS,
     ) -> None:
         """
         - `settings`: what is cached of which kind.
@@ -96,10 +100,10 @@ class Informers:
         self._of_kind: dict[GroupVersionKind, list[Informer]] = {}
         self._stopped = False
 
-    def of(self, kind: AnyKind, settings: Settings | None = None) -> Informer:
+    def of(self, kind: AnyKind, settings: InformerSettings | None = None) -> Informer:
         """The informer of a kind, made if there is none. `settings` are taken in place of the kind's own."""
         view: View[Any] = view_of(kind)
-        wanted = self.settings_of(view) if settings is None else settings.fitting(view)
+        wanted = self.settings_of(view) if settings is None else settings.for_view(view)
         metadata_only = isinstance(view, MetadataOf)
         scope = _scope(view.gvk, wanted, metadata_only=False)
         if metadata_only and scope not in self._informers:
@@ -115,14 +119,14 @@ class Informers:
         return informer
 
     @property
-    def follows_all(self) -> bool:
+    def watches_all_namespaces(self) -> bool:
         """Whether what is cached, unless said otherwise for a kind, is that of all namespaces."""
         return "" in self._defaults.namespaces
 
-    def settings_of(self, kind: AnyKind) -> Settings:
+    def settings_of(self, kind: AnyKind) -> InformerSettings:
         """What is cached of a kind, by its own settings or by default."""
         view: View[Any] = view_of(kind)
-        return self._settings.get(view.gvk, self._defaults).fitting(view)
+        return self._settings.get(view.gvk, self._defaults).for_view(view)
 
     async def info(self, kind: AnyKind) -> KindInfo:
         """What the server calls a kind; `NoSuchKind` if it does not have it."""
@@ -167,13 +171,13 @@ class Informers:
         for informer in self.all():
             await informer.stop()
 
-    async def drop(self) -> None:
+    async def abort(self) -> None:
         """Stop all of them at once: what handlers are hearing is cut short."""
         self._stopped = True
         for informer in self.all():
-            await informer.drop()
+            await informer.abort()
 
-    def _made(self, view: View[Any], settings: Settings) -> Informer:
+    def _made(self, view: View[Any], settings: InformerSettings) -> Informer:
         feed = msgspec.structs.replace(
             settings.feed,
             metadata_only=isinstance(view, MetadataOf),
@@ -201,6 +205,6 @@ def _share(informer: Informer, wanted: FeedOptions) -> None:
             informer.add_index(index)
 
 
-def _scope(gvk: GroupVersionKind, settings: Settings, *, metadata_only: bool) -> _Scope:
+def _scope(gvk: GroupVersionKind, settings: InformerSettings, *, metadata_only: bool) -> _Scope:
     selection = tuple(selection_query(settings.labels, settings.fields))
     return _Scope(gvk, metadata_only, tuple(sorted(settings.namespaces)), selection)

@@ -40,13 +40,13 @@ _RESYNCED: Final = _Marker()
 
 class ListenerOptions(msgspec.Struct, frozen=True):
     """
-    - `resync`: seconds after which the handler is told of everything once more; 0 is never. At least 1.
-    - `wanted`: of which objects the handler is told. Defaults to all.
+    - `resync`: seconds after which the handler is handled of everything once more; 0 is never. At least 1.
+    - `predicate`: of which objects the handler is handled. Defaults to all.
     - `name`: for messages. Defaults to the name of the function.
     """
 
     resync: float = 0.0
-    wanted: Predicate | None = None
+    predicate: Predicate | None = None
     name: str = ""
 
 
@@ -57,7 +57,7 @@ class Listener:
         self.name = options.name or getattr(handler, "__qualname__", "") or type(handler).__qualname__
         self.resync = max(options.resync, SHORTEST_RESYNC) if options.resync > 0 else 0.0
         self._handler = handler
-        self._wanted = options.wanted
+        self._predicate = options.predicate
         self._clock = clock
         self._queue: deque[Event | _Marker] = deque()
         self._markers = 0  # of them, markers
@@ -79,12 +79,12 @@ class Listener:
     async def wait_synced(self) -> None:
         await self._synced.wait()
 
-    def tell(self, events: Iterable[Event]) -> None:
+    def enqueue(self, events: Iterable[Event]) -> None:
         """Add events behind those that are waiting."""
         self._queue.extend(events)
         self._wake()
 
-    def end_initial(self) -> None:
+    def mark_synced(self) -> None:
         """What comes now was not there at the beginning."""
         self._mark(_SYNCED)
 
@@ -95,10 +95,10 @@ class Listener:
         self._markers = 0
         self._wake()
 
-    def tell_again(self, entries: Iterable[Entry]) -> None:
+    def enqueue_resync(self, entries: Iterable[Entry]) -> None:
         """A resync: these objects, as if they had changed."""
         self._resyncing += 1
-        self.tell(Updated(entry, entry) for entry in entries)
+        self.enqueue(Updated(entry, entry) for entry in entries)
         self._mark(_RESYNCED)
 
     @property
@@ -108,7 +108,7 @@ class Listener:
 
     async def run(self) -> None:
         """Tell the handler what there is to tell, until it is removed."""
-        told = 0
+        handled = 0
         while not self._removed:
             if not self._queue:
                 await self._wait()
@@ -117,11 +117,11 @@ class Listener:
             if isinstance(event, _Marker):
                 self._pass(event)
                 continue
-            answer = self._told(event)
+            answer = self._call_handler(event)
             if answer is not None:
-                await self._awaited(answer, event)
-            told += 1
-            if told % _TURN == 0:
+                await self._await_handler(answer, event)
+            handled += 1
+            if handled % _TURN == 0:
                 await self._clock.sleep(0)
 
     def _mark(self, marker: _Marker) -> None:
@@ -136,17 +136,17 @@ class Listener:
         else:
             self._resyncing -= 1
 
-    def _told(self, event: Event) -> Awaitable[object] | None:
+    def _call_handler(self, event: Event) -> Awaitable[object] | None:
         """Tell the handler; what is to be awaited."""
         try:
-            seen = event if self._wanted is None else filtered(event, self._wanted)
+            seen = event if self._predicate is None else filtered(event, self._predicate)
             answer = None if seen is None else self._handler(seen)
             return answer if answer is not None and isawaitable(answer) else None
         except Exception:  # noqa: BLE001 - whatever the user's function does
             self._failed(event)
             return None
 
-    async def _awaited(self, answer: Awaitable[object], event: Event) -> None:
+    async def _await_handler(self, answer: Awaitable[object], event: Event) -> None:
         try:
             await answer
         except asyncio.CancelledError:

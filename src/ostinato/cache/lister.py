@@ -17,7 +17,7 @@ from ostinato.api import labels as label_selectors
 from ostinato.api.errors import NotFound
 from ostinato.api.gvk import GroupResource, NamespacedName
 from ostinato.api.object import plural_of
-from ostinato.cache.readable import Readable
+from ostinato.cache.readable_store import ReadableStore
 from ostinato.cache.store.entry import Entry
 from ostinato.client.arguments import key_from
 from ostinato.client.discovery.paths import Key
@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 class Lister(Generic[T]):
-    def __init__(self, store: Readable, kind: Kind[T]) -> None:
+    def __init__(self, store: ReadableStore, kind: Kind[T]) -> None:
         self._store = store
         self._view = view_of(kind)
 
@@ -67,7 +67,7 @@ def key_of(name: Key, namespace: str = "") -> NamespacedName:
     return NamespacedName(namespace, name) if isinstance(name, str) else key_from(None, name)
 
 
-def selected(store: Readable, namespace: str, selector: label_selectors.Selector) -> list[Entry]:
+def selected(store: ReadableStore, namespace: str, selector: label_selectors.Selector) -> list[Entry]:
     """The objects of a namespace, or of all (""), whose labels match. Without a selector no labels are looked at."""
     if selector.selects_nothing:
         return []

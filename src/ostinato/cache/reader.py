@@ -14,7 +14,7 @@ from ostinato.api.errors import NotFound
 from ostinato.api.gvk import NamespacedName
 from ostinato.cache.informer import Informer
 from ostinato.cache.informers import Informers
-from ostinato.cache.reads import CachedReads, Found, Question, knows_all
+from ostinato.cache.lookup import CachedEntries, CacheLookup, ListQuery, is_authoritative
 from ostinato.client.arguments import key_from
 from ostinato.client.client import Client
 from ostinato.client.discovery.paths import Key, check_name, check_namespace
@@ -25,7 +25,7 @@ from ostinato.client.views import Kind, View, view_of
 T = TypeVar("T")
 D = TypeVar("D")
 
-PATIENCE: Final = 10.0
+READ_TIMEOUT: Final = 10.0
 _RAISE: Final[Any] = object()  # the default of `missing`
 
 
@@ -35,13 +35,13 @@ class NotWatched(LookupError):  # noqa: N818 - what is the matter
 
 class CachedReader:
     def __init__(
-        self, live: Client, informers: Informers, *, unwatched: Literal["server", "refuse"], patience: float
+        self, live: Client, informers: Informers, *, unwatched: Literal["server", "refuse"], read_timeout: float
     ) -> None:
         self.live = live
         self.world = live.world
         self.informers = informers
         self._unwatched = unwatched
-        self._reads = CachedReads(informers, live.world.clock, patience)
+        self._lookup = CacheLookup(informers, live.world.clock, read_timeout)
 
     if not TYPE_CHECKING:  # types say it by themselves
 
@@ -63,7 +63,7 @@ class CachedReader:
         """One object; `missing` instead of NotFound if it does not exist."""
         view = view_of(kind)
         if not options or not (read_query(options) or options.get("subresource")):
-            for informer in self._reads.watching(view):
+            for informer in self._lookup.watching(view):
                 key = (
                     name
                     if isinstance(name, NamespacedName)
@@ -73,13 +73,13 @@ class CachedReader:
                 if feed is None:
                     continue
                 if not feed.has_synced:
-                    await self._reads.filled(informer)
+                    await self._lookup.wait_synced(informer)
                 if fresh and feed.expectations.has_pending:
-                    await self._reads.fresh(feed, key)
+                    await self._lookup.wait_fresh(feed, key)
                 entry = feed.store.get(key)
                 if entry is not None:
                     return entry.read(view)
-                if knows_all(informer):
+                if is_authoritative(informer):
                     assert feed.info is not None, "a cache that is filled knows its kind"
                     check_namespace(feed.info, key.namespace)
                     check_name(feed.info, key.name)
@@ -107,40 +107,40 @@ class CachedReader:
         - `fields`: from a cache, those that an index is kept of, and `metadata.name` and `metadata.namespace`.
         - `index`: the name of an index that the cache keeps, and a value.
         """
-        question = Question(namespace=namespace, labels=labels, fields=fields, index=index, fresh=fresh)
-        return CachedListing(self, view_of(kind), question)
+        query = ListQuery(namespace=namespace, labels=labels, fields=fields, index=index, fresh=fresh)
+        return CachedListing(self, view_of(kind), query)
 
-    async def parts(self, view: View[Any], question: Question) -> Sequence[Question]:
-        """The question, or one for each namespace: where caches are of some alone, a list of all is one of those."""
-        if question.namespace or self.informers.follows_all:
-            return (question,)
+    async def parts(self, view: View[Any], query: ListQuery) -> Sequence[ListQuery]:
+        """The query, or one for each namespace: where caches are of some alone, a list of all is one of those."""
+        if query.namespace or self.informers.watches_all_namespaces:
+            return (query,)
         info = view.info or await self.informers.info(view)
         if not info.namespaced:
-            return (question,)
+            return (query,)
         namespaces = self.informers.settings_of(view).namespaces
-        return [msgspec.structs.replace(question, namespace=each) for each in namespaces]
+        return [msgspec.structs.replace(query, namespace=each) for each in namespaces]
 
-    async def found(self, view: View[Any], question: Question) -> Found | None:
+    async def found(self, view: View[Any], query: ListQuery) -> CachedEntries | None:
         """The objects of a list from a cache that has them all; None if the server is to be asked."""
-        found = await self._reads.find(view, question)
+        found = await self._lookup.find(view, query)
         if found is None:
             self.check_unwatched(view)
-            if question.index is not None:
-                raise NotWatched(f"{view.gvk.kind}: no cache that could have an index {question.index[0]!r}")
+            if query.index is not None:
+                raise NotWatched(f"{view.gvk.kind}: no cache that could have an index {query.index[0]!r}")
         return found
 
     async def fresh(self, kind: Kind[Any], name: Key | None = None, *, namespace: str | None = None) -> None:
         """Wait until the caches have seen what was written through this client: of a kind, or one object."""
         view = view_of(kind)
-        for informer in self._reads.watching(view):
+        for informer in self._lookup.watching(view):
             if name is None:
                 for feed in informer.feeds:
-                    await self._reads.fresh(feed, namespace=namespace or "")
+                    await self._lookup.wait_fresh(feed, namespace=namespace or "")
                 continue
             key = self._key(view, name, namespace, informer)
             part = informer.feed_of(key.namespace)
             if part is not None:
-                await self._reads.fresh(part, key)
+                await self._lookup.wait_fresh(part, key)
 
     def check_unwatched(self, view: View[Any]) -> None:
         """`NotWatched` if the server is not to be asked."""
@@ -162,20 +162,20 @@ class CachedReader:
 class CachedListing(Generic[T]):
     """What `list` of a cached client gives. Nothing is looked up before it is awaited or iterated."""
 
-    def __init__(self, reader: CachedReader, view: View[T], question: Question) -> None:
+    def __init__(self, reader: CachedReader, view: View[T], query: ListQuery) -> None:
         self._reader = reader
         self._view = view
-        self._question = question
+        self._query = query
 
     def __await__(self) -> Generator[Any, None, Items[T]]:
         return self._all().__await__()
 
     async def _all(self) -> Items[T]:
         items: Items[T] = Items()
-        for question in await self._reader.parts(self._view, self._question):
-            found = await self._reader.found(self._view, question)
+        for query in await self._reader.parts(self._view, self._query):
+            found = await self._reader.found(self._view, query)
             if found is None:
-                live = await self._live(question)
+                live = await self._live(query)
                 items += live
                 version = live.resource_version
             else:
@@ -185,16 +185,14 @@ class CachedListing(Generic[T]):
         return items
 
     async def __aiter__(self) -> AsyncIterator[T]:
-        for question in await self._reader.parts(self._view, self._question):
-            found = await self._reader.found(self._view, question)
+        for query in await self._reader.parts(self._view, self._query):
+            found = await self._reader.found(self._view, query)
             if found is not None:
                 for entry in found.entries:
                     yield entry.read(self._view)
                 continue
-            async for item in self._live(question):
+            async for item in self._live(query):
                 yield item
 
-    def _live(self, question: Question) -> Listing[T]:
-        return self._reader.live.list(
-            self._view, namespace=question.namespace, labels=question.labels, fields=question.fields
-        )
+    def _live(self, query: ListQuery) -> Listing[T]:
+        return self._reader.live.list(self._view, namespace=query.namespace, labels=query.labels, fields=query.fields)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from ostinato.api.errors import APIError
-from ostinato.cache.syncing import SyncError
+from ostinato.cache.sync_tracker import SyncError
 from ostinato.cli.failure import Failure
 from ostinato.client import TransportError
 from ostinato.client.config.error import ConfigError

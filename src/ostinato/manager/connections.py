@@ -15,7 +15,7 @@ import msgspec
 
 from ostinato.api.scheme import Scheme
 from ostinato.cache.client import CachedClient
-from ostinato.cache.informers import AnyKind, Informers, Settings
+from ostinato.cache.informers import AnyKind, Informers, InformerSettings
 from ostinato.client.client import Client
 from ostinato.client.transport.exchange import WarningHandler
 from ostinato.client.transport.protocol import Transport
@@ -36,16 +36,16 @@ class CacheOptions(msgspec.Struct, frozen=True, kw_only=True):
     - `sync_timeout`: seconds that caches may take to be filled at the start. Defaults to two minutes.
     """
 
-    settings: Mapping[AnyKind, Settings] = {}
-    defaults: Settings = Settings()
+    settings: Mapping[AnyKind, InformerSettings] = {}
+    defaults: InformerSettings = InformerSettings()
     unwatched: Literal["server", "refuse"] = "server"
     sync_timeout: float = 120.0
 
-    def of(self, kind: AnyKind) -> Settings:
+    def of(self, kind: AnyKind) -> InformerSettings:
         """What is cached of a kind. One that is in no namespace is cached whatever namespaces the defaults name."""
         view: View[Any] = view_of(kind)
         found = next((each for kind, each in self.settings.items() if view_of(kind).gvk == view.gvk), self.defaults)
-        return found.fitting(view)
+        return found.for_view(view)
 
 
 class Identity(msgspec.Struct, frozen=True, kw_only=True):

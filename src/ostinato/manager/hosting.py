@@ -20,7 +20,7 @@ from typing import Any
 
 import msgspec
 
-from ostinato.cache.informers import Settings
+from ostinato.cache.informers import InformerSettings
 from ostinato.client.config.config import Config
 from ostinato.manager.connecting import Connect
 from ostinato.manager.connections import CacheOptions
@@ -88,7 +88,7 @@ def _named(file: str | LeaderElection | None, host: str | LeaderElection | None)
 
 
 def _narrowed(caches: CacheOptions, namespace: str) -> CacheOptions:
-    def narrow(settings: Settings) -> Settings:
+    def narrow(settings: InformerSettings) -> InformerSettings:
         return msgspec.structs.replace(settings, namespaces=(namespace,))
 
     return msgspec.structs.replace(

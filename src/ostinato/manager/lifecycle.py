@@ -178,7 +178,7 @@ class Lifecycle:
             # Something may still be under way: nobody may take over before the lease has expired.
             parts.election.abandon()
         for cache in reversed(parts.caches):
-            await (cache.stop() if release else cache.drop())
+            await (cache.stop() if release else cache.abort())
         for endpoint in parts.endpoints:
             await endpoint.stop()
         if parts.election is not None and release:

@@ -20,7 +20,7 @@ from contextlib import AbstractContextManager, contextmanager
 from importlib import import_module
 from typing import Any, Protocol
 
-from ostinato.cache.syncing import SyncError
+from ostinato.cache.sync_tracker import SyncError
 from ostinato.client.config.error import ConfigError
 from ostinato.manager.hosting import current_host
 from ostinato.manager.logs import configure_logging

@@ -23,7 +23,7 @@ from ostinato.api.labels import Selector, SelectorError, from_label_selector, no
 from ostinato.api.meta import LabelSelector
 from ostinato.api.object import Object, kind_of
 from ostinato.cache.events import Deleted, Event, Updated
-from ostinato.cache.readable import Readable
+from ostinato.cache.readable_store import ReadableStore
 from ostinato.cache.store.entry import Entry
 from ostinato.client.views import View
 from ostinato.controllers.runnable import Surroundings
@@ -110,7 +110,7 @@ class Selectors(Generic[O]):
         self._kind = kind
         self._select = select
         self._version = version
-        self._store: Readable | None = None
+        self._store: ReadableStore | None = None
         self._known: dict[tuple[str, Hashable], Selector] = {}  # by uid and version
 
     def among(self, surroundings: Surroundings) -> None:

@@ -21,7 +21,7 @@ from ostinato.api.object import Object
 from ostinato.api.owners import controller_of, controller_reference_to
 from ostinato.cache import CachedClient, Entry, by
 from ostinato.cache.informers import AnyKind
-from ostinato.cache.reads import Question
+from ostinato.cache.lookup import ListQuery
 from ostinato.client.patching import StrategicMergePatch
 from ostinato.client.views import Kind, MetadataOf, view_of
 from ostinato.manager import Manager
@@ -152,7 +152,7 @@ async def managed_by(client: CachedClient, kind: Kind[Any], manager: str) -> lis
     It is as fresh as a reconcile needs it, which does not begin before its last writes are in the cache, and does not
     wait for what others write.
     """
-    found = await client.found(view_of(kind), Question(index=(CONTROLLED.name, manager), fresh=False))
+    found = await client.found(view_of(kind), ListQuery(index=(CONTROLLED.name, manager), fresh=False))
     assert found is not None, "what is asked by an index is watched"
     return found.entries
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.unit.on_a_server import Recording, on_a_server
 
-from ostinato.cache import CachedClient, Informers, Settings
+from ostinato.cache import CachedClient, Informers, InformerSettings
 from ostinato.client import Client
 from ostinato.client.transport.protocol import Request
 from ostinato.server.core import Server
@@ -100,4 +100,4 @@ def played(play: Callable[[Scene], Coroutine[Any, Any, None]]) -> Callable[[], N
     return on_a_server(play.__name__, whole)
 
 
-__all__ = ["Scene", "Settings", "played"]
+__all__ = ["InformerSettings", "Scene", "played"]

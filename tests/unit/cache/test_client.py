@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-from tests.unit.cache.lagging import Scene, Settings, played
+from tests.unit.cache.lagging import InformerSettings, Scene, played
 from tests.unit.client.stage import WIDGETS, Widget, config_map
 
 from ostinato.api.errors import Conflict, NotFound
@@ -157,7 +157,7 @@ async def test_a_kind_that_nothing_watches_is_refused_if_that_was_asked_for(scen
 async def test_a_client_that_refuses_what_nothing_watches_waits_for_a_cache_that_is_being_filled(scene: Scene) -> None:
     await scene.live.create(config_map("a"))
     scene.late.lag = 3
-    scene.informers.of(ConfigMap, Settings(namespaces=("default",)))
+    scene.informers.of(ConfigMap, InformerSettings(namespaces=("default",)))
     scene.informers.start()
     client = CachedClient(scene.live, scene.informers, unwatched="refuse")
     assert (await client.get(ConfigMap, "a")).metadata.name == "a"
@@ -206,7 +206,7 @@ async def test_lists_come_from_the_cache_by_namespace_labels_fields_and_indexes(
     await scene.live.create(labelled("c", app="db"))
     await scene.other.create(ConfigMap(metadata=ObjectMeta(name="d", namespace="other", labels={"app": "web"})))
     feed = FeedOptions(indexes=(by_label("app"), by_field("metadata.labels.tier")))
-    client = await scene.watching((ConfigMap, Settings(feed=feed)))
+    client = await scene.watching((ConfigMap, InformerSettings(feed=feed)))
 
     async def names(**options: Any) -> list[str]:
         return sorted(each.metadata.name for each in await client.list(ConfigMap, **options))
@@ -248,7 +248,7 @@ async def test_a_cache_of_some_namespaces_answers_for_those(scene: Scene) -> Non
     await scene.live.create(Namespace(metadata=ObjectMeta(name="other")))
     await scene.live.create(config_map("a"))
     await scene.live.create(ConfigMap(metadata=ObjectMeta(name="b", namespace="other")))
-    client = await scene.watching((ConfigMap, Settings(namespaces=("default", "kube-system"))))
+    client = await scene.watching((ConfigMap, InformerSettings(namespaces=("default", "kube-system"))))
     assert (await client.get(ConfigMap, "a")).metadata.name == "a"
     assert len(await client.list(ConfigMap, namespace="default")) == 1
     assert scene.reads == []
@@ -277,7 +277,7 @@ async def test_a_cache_that_is_being_filled_is_waited_for_by_lists_and_names_of_
 async def test_a_cache_of_some_labels_answers_for_what_it_has_and_asks_for_the_rest(scene: Scene) -> None:
     await scene.live.create(labelled("a", app="web"))
     await scene.live.create(labelled("b", app="db"))
-    client = await scene.watching((ConfigMap, Settings(labels="app=web")))
+    client = await scene.watching((ConfigMap, InformerSettings(labels="app=web")))
     assert (await client.get(ConfigMap, "a")).metadata.name == "a"
     assert len(await client.list(ConfigMap, labels="app=web")) == 1
     assert len(await client.list(ConfigMap, labels="tier!=front,app=web")) == 1
@@ -291,7 +291,7 @@ async def test_a_cache_of_some_labels_answers_for_what_it_has_and_asks_for_the_r
 @played
 async def test_a_cache_of_some_fields_answers_no_list(scene: Scene) -> None:
     await scene.live.create(config_map("a"))
-    client = await scene.watching((ConfigMap, Settings(fields={"metadata.name": "a"})))
+    client = await scene.watching((ConfigMap, InformerSettings(fields={"metadata.name": "a"})))
     assert (await client.get(ConfigMap, "a")).metadata.name == "a"
     assert scene.reads == []
     await client.list(ConfigMap)
@@ -301,7 +301,7 @@ async def test_a_cache_of_some_fields_answers_no_list(scene: Scene) -> None:
 @played
 async def test_of_several_caches_the_one_that_has_all_is_asked_first(scene: Scene) -> None:
     await scene.live.create(labelled("b", app="db"))
-    client = await scene.watching((ConfigMap, Settings(labels="app=web")), ConfigMap)
+    client = await scene.watching((ConfigMap, InformerSettings(labels="app=web")), ConfigMap)
     assert (await client.get(ConfigMap, "b")).metadata.name == "b"
     assert await client.get(ConfigMap, "x", missing=None) is None
     assert scene.reads == []
@@ -492,7 +492,7 @@ async def test_an_answer_about_an_object_that_the_cache_had_to_leave_out_alarms_
             raise ValueError("odd")
         return each
 
-    client = await scene.watching((ConfigMap, Settings(feed=FeedOptions(transform=strict))))
+    client = await scene.watching((ConfigMap, InformerSettings(feed=FeedOptions(transform=strict))))
     await client.apply(config_map("odd"))
     await client.create(config_map("even"))
     await client.fresh(ConfigMap)
@@ -684,8 +684,8 @@ async def test_an_object_that_was_made_anew_after_its_deletion_is_not_taken_for_
 @played
 async def test_a_write_that_the_cache_will_not_see_is_not_waited_for(scene: Scene) -> None:
     await scene.live.create(labelled("a", app="web"))
-    settings = Settings(labels="app=web", namespaces=("default",))
-    client = await scene.watching((ConfigMap, settings), (ConfigMap, Settings(fields={"metadata.name": "z"})))
+    settings = InformerSettings(labels="app=web", namespaces=("default",))
+    client = await scene.watching((ConfigMap, settings), (ConfigMap, InformerSettings(fields={"metadata.name": "z"})))
     scene.late.lag = 2
     await client.create(labelled("b", app="db"))
     await client.get(ConfigMap, "b")
@@ -759,7 +759,7 @@ async def test_a_conflict_about_another_object_is_not_waited_for(scene: Scene) -
 
 @played
 async def test_a_caller_can_wait_for_its_writes_by_kind_and_by_object(scene: Scene) -> None:
-    client = await scene.watching(ConfigMap, (ConfigMap, Settings(namespaces=("kube-system",))))
+    client = await scene.watching(ConfigMap, (ConfigMap, InformerSettings(namespaces=("kube-system",))))
     scene.late.lag = 2
     await client.create(config_map("a"))
     await client.fresh(ConfigMap, "a")

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from ostinato.api.codec import ObjectError, WrongKind
 from ostinato.api.gvk import NamespacedName
 from ostinato.api.object import kind_of
-from ostinato.cache.store.entry import Entry, Form
-from ostinato.cache.store.intake import Intake
+from ostinato.cache.store.entry import CollectionInfo, Entry
+from ostinato.cache.store.entry_decoder import EntryDecoder
 from ostinato.client.views import MetadataOf, Unstructured
 from ostinato.kinds.core_v1 import Node, Pod, Service
 
@@ -38,16 +38,16 @@ POD = {
     "spec": {"nodeName": "node-1", "containers": [{"name": "main", "image": "nginx"}]},
     "status": {"phase": "Running"},
 }
-FORM = Form(kind_of(Pod))
+COLLECTION = CollectionInfo(kind_of(Pod))
 
 
 def without(value: dict[str, Any], field: str) -> dict[str, Any]:
     return {**value, "metadata": {name: each for name, each in value["metadata"].items() if name != field}}
 
 
-def entry(value: Any = POD, form: Form = FORM, **options: Any) -> Entry:
+def entry(value: Any = POD, collection: CollectionInfo = COLLECTION, **options: Any) -> Entry:
     data = value if isinstance(value, bytes) else msgspec.json.encode(value)
-    return Intake(form, **options).entry(data)
+    return EntryDecoder(collection, **options).decode(data)
 
 
 def test_an_entry_knows_what_controllers_go_by() -> None:
@@ -110,12 +110,12 @@ def test_an_entry_is_not_read_as_another_kind() -> None:
 def test_of_metadata_alone_nothing_else_is_read() -> None:
     value = {**POD, "apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata"}
     value.pop("spec")
-    found = entry(value, Form(kind_of(Pod), metadata_only=True))
+    found = entry(value, CollectionInfo(kind_of(Pod), metadata_only=True))
     assert found.read(MetadataOf(Pod)).metadata.name == "web-0"
     with pytest.raises(ObjectError, match=r"Pod shop/web-0: only its metadata is in the cache; read MetadataOf\(Pod\)"):
         found.read(Pod)
     with pytest.raises(WrongKind):
-        entry(POD, Form(kind_of(Pod), metadata_only=True))
+        entry(POD, CollectionInfo(kind_of(Pod), metadata_only=True))
 
 
 def test_managed_fields_are_cut_out_unless_they_are_asked_for() -> None:
@@ -274,10 +274,10 @@ def test_a_transform_that_fails_is_an_error_of_that_object(transform: Any, probl
 
 def test_a_large_text_before_the_metadata_is_not_held_longer_than_its_object() -> None:
     def read() -> None:
-        intake = Intake(FORM)
+        decoder = EntryDecoder(COLLECTION)
         for number in range(40):
             blob = {"blob": f"{number}" * 100_000, **without(POD, "managedFields")}
-            assert intake.entry(msgspec.json.encode(blob)).dict() == blob
+            assert decoder.decode(msgspec.json.encode(blob)).dict() == blob
 
     tracemalloc.start()
     read()
@@ -287,6 +287,6 @@ def test_a_large_text_before_the_metadata_is_not_held_longer_than_its_object() -
 
 
 def test_cluster_scoped_objects_have_a_bare_name_as_key() -> None:  # 73, 75, 94
-    found = entry({"metadata": {"name": "node-1"}}, Form(kind_of(Node)))
+    found = entry({"metadata": {"name": "node-1"}}, CollectionInfo(kind_of(Node)))
     assert str(found.key) == "node-1"
     assert found.key == NamespacedName.parse("node-1")

@@ -130,7 +130,7 @@ def test_what_comes_in_the_moment_in_which_the_time_is_up_has_come() -> None:
         late = [expectations.expect(Written(key("a"), "5"))]
         waiter = asyncio.ensure_future(wait_for(late, 2, simulation.clock))
         await simulation.clock.sleep(0)
-        simulation.clock.timer(2, expectations.give_up)
+        simulation.clock.timer(2, expectations.clear)
         await waiter
 
     simulation.run(main())

@@ -415,7 +415,7 @@ def test_whatever_happens_the_cache_and_every_handler_end_with_the_state_of_the_
         informer.start()
         chaos = Chaos(simulation, server, simulation.rng.fork("chaos"))
         await chaos.run(40)
-        informer.add_handler(late, wanted=lambda entry: True)
+        informer.add_handler(late, predicate=lambda entry: True)
         await chaos.run(40)
         server.list_errors.clear()
         server.watch_errors.clear()

@@ -89,10 +89,10 @@ def test_who_puts_waits_for_room_when_two_thousand_are_waiting() -> None:  # 63
         for _ in range(CAPACITY - 1):
             fifo.put(Put(entry))
         assert not fifo.full
-        await fifo.room()
+        await fifo.wait_for_room()
         fifo.put(Bookmark("1"))
         assert fifo.full
-        putter = asyncio.ensure_future(fifo.room())
+        putter = asyncio.ensure_future(fifo.wait_for_room())
         await simulation.clock.sleep(1)
         assert not putter.done()
         await fifo.pop()

@@ -288,7 +288,7 @@ def test_an_informer_that_is_dropped_waits_for_no_handler(caplog: pytest.LogCapt
         await informer.synced(timeout=1)
         await simulation.clock.sleep(1)
         began = simulation.clock.monotonic()
-        await informer.drop()
+        await informer.abort()
         assert simulation.clock.monotonic() == began
         assert not informer.is_running
         over = True
@@ -306,7 +306,7 @@ def test_a_handler_can_be_told_of_some_objects_alone() -> None:  # 110
 
     async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
         heard = Heard()
-        informer.add_handler(heard, wanted=lambda entry: "wanted" in entry.labels)
+        informer.add_handler(heard, predicate=lambda entry: "wanted" in entry.labels)
         await simulation.clock.sleep(0.1)
         assert heard.events == []
         for name, wanted in (("a", True), ("a", True), ("b", True), ("a", False), ("a", False), ("a", True)):

@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from tests.unit.cache.lagging import Scene, Settings, played
+from tests.unit.cache.lagging import InformerSettings, Scene, played
 from tests.unit.cache.running import Heard, key
 from tests.unit.cache.test_store import pod
 from tests.unit.client.stage import Widget, config_map
@@ -29,10 +29,10 @@ async def test_whoever_asks_for_the_same_gets_the_same(scene: Scene) -> None:  #
     assert informers.of(MAPS) is maps
     assert informers.of(kind_of(ConfigMap).gvk) is maps
     assert informers.of(MetadataOf(ConfigMap)) is maps  # the whole serves those who need a part
-    assert informers.of(ConfigMap, Settings(namespaces=("default",))) is not maps
-    one = informers.of(ConfigMap, Settings(labels="a=b", namespaces=("x", "y")))
-    assert informers.of(ConfigMap, Settings(labels={"a": "b"}, namespaces=("y", "x"))) is one
-    assert informers.of(ConfigMap, Settings(fields="metadata.name=a")) is not maps
+    assert informers.of(ConfigMap, InformerSettings(namespaces=("default",))) is not maps
+    one = informers.of(ConfigMap, InformerSettings(labels="a=b", namespaces=("x", "y")))
+    assert informers.of(ConfigMap, InformerSettings(labels={"a": "b"}, namespaces=("y", "x"))) is one
+    assert informers.of(ConfigMap, InformerSettings(fields="metadata.name=a")) is not maps
     assert len(informers.all()) == 4
     assert informers.all(kind_of(Namespace).gvk) == []
 
@@ -51,8 +51,8 @@ async def test_what_is_cached_of_a_kind_is_said_once(scene: Scene) -> None:  # 1
     feed = FeedOptions(indexes=(by_label("app"),))
     informers = Informers(
         scene.live,
-        settings={ConfigMap: Settings(namespaces=("default",), feed=feed)},
-        defaults=Settings(namespaces=("kube-system", "default")),
+        settings={ConfigMap: InformerSettings(namespaces=("default",), feed=feed)},
+        defaults=InformerSettings(namespaces=("kube-system", "default")),
     )
     maps, secrets = informers.of(MAPS), informers.of(Secret)
     assert maps.namespaces == ("default",)
@@ -67,7 +67,7 @@ async def test_what_is_cached_of_a_kind_is_said_once(scene: Scene) -> None:  # 1
 @played
 async def test_all_namespaces_are_all_whatever_others_are_named(scene: Scene) -> None:
     await scene.live.create(config_map("a"))
-    maps = scene.informers.of(ConfigMap, Settings(namespaces=("default", "")))
+    maps = scene.informers.of(ConfigMap, InformerSettings(namespaces=("default", "")))
     assert maps.namespaces == ("",)
     assert scene.informers.of(ConfigMap) is maps
     heard = Heard()
@@ -87,8 +87,8 @@ async def test_where_caches_are_of_some_namespaces_lists_are_too(scene: Scene) -
         await scene.live.create(Secret(metadata=ObjectMeta(name=f"in-{namespace}", namespace=namespace)))
     informers = Informers(
         scene.live,
-        settings={Secret: Settings(namespaces=("kube-system",))},
-        defaults=Settings(namespaces=("default", "other")),
+        settings={Secret: InformerSettings(namespaces=("kube-system",))},
+        defaults=InformerSettings(namespaces=("default", "other")),
     )
     maps = informers.of(ConfigMap)
     informers.start()
@@ -128,21 +128,21 @@ async def test_who_shares_a_cache_has_the_indexes_it_asked_for_and_nobody_elses_
     await scene.live.create(config_map("a", key="value"))
     informers = Informers(
         scene.live,
-        settings={Secret: Settings(feed=FeedOptions(transform=slim))},
-        defaults=Settings(feed=FeedOptions(indexes=(by_label("tier"),))),
+        settings={Secret: InformerSettings(feed=FeedOptions(transform=slim))},
+        defaults=InformerSettings(feed=FeedOptions(indexes=(by_label("tier"),))),
     )
     maps = informers.of(ConfigMap)
-    assert informers.of(ConfigMap, Settings(feed=FeedOptions(indexes=(by_label("app"),)))) is maps
+    assert informers.of(ConfigMap, InformerSettings(feed=FeedOptions(indexes=(by_label("app"),)))) is maps
     informers.start()
     await informers.synced(timeout=5)
     assert [maps.store.index_values(f"label:{name}") for name in ("tier", "app")] == [[], []]
     problem = "configmaps: cached already with another transform, or other managed fields"
     for other in (FeedOptions(transform=slim), FeedOptions(keep_managed_fields=True)):
         with pytest.raises(ValueError, match=problem):
-            informers.of(ConfigMap, Settings(feed=other))
+            informers.of(ConfigMap, InformerSettings(feed=other))
     assert informers.of(Secret) is informers.of(Secret)  # its own transform, in place of the default's
     with pytest.raises(ValueError, match="secrets: cached already with another transform"):
-        informers.of(Secret, Settings())
+        informers.of(Secret, InformerSettings())
     await informers.stop()
 
 
@@ -156,11 +156,14 @@ async def test_metrics_are_told_by_caches_with_settings_of_their_own_too(scene: 
             self.resources.add(labels["resource"])
 
     metrics, own = Observed(), Observed()
-    settings = {Secret: Settings(namespaces=("default",)), Namespace: Settings(feed=FeedOptions(metrics=own))}
-    informers = Informers(scene.live, settings=settings, defaults=Settings(feed=FeedOptions(metrics=metrics)))
+    settings = {
+        Secret: InformerSettings(namespaces=("default",)),
+        Namespace: InformerSettings(feed=FeedOptions(metrics=own)),
+    }
+    informers = Informers(scene.live, settings=settings, defaults=InformerSettings(feed=FeedOptions(metrics=metrics)))
     for kind in (Secret, Namespace):
         informers.of(kind)
-    informers.of(ConfigMap, Settings(namespaces=("default",)))
+    informers.of(ConfigMap, InformerSettings(namespaces=("default",)))
     informers.start()
     await informers.synced(timeout=5)
     await scene.world.clock.sleep(1)
@@ -174,7 +177,7 @@ async def test_what_a_transform_leaves_is_what_is_read_in_every_form(scene: Scen
         return {**each, "metadata": {**each["metadata"], "annotations": {"slim": "yes"}}, "data": {}}
 
     await scene.live.create(config_map("a", key="value"))
-    client = await scene.watching((ConfigMap, Settings(feed=FeedOptions(transform=slim))))
+    client = await scene.watching((ConfigMap, InformerSettings(feed=FeedOptions(transform=slim))))
     typed, plain = await client.get(ConfigMap, "a"), await client.get(MAPS, "a")
     assert (typed.data, plain["data"]) == ({}, {})
     metadata = (await client.get(MetadataOf(ConfigMap), "a")).metadata
@@ -222,7 +225,7 @@ async def test_one_that_nobody_listens_to_can_be_released(scene: Scene) -> None:
 async def test_a_kind_that_the_server_does_not_have_surfaces_by_name_within_seconds(scene: Scene) -> None:
     informers = scene.informers
     informers.of(ConfigMap)
-    informers.of(Widget, Settings(namespaces=("default",)))
+    informers.of(Widget, InformerSettings(namespaces=("default",)))
     informers.start()
     with pytest.raises(SyncError) as caught:
         await informers.synced(timeout=60)
@@ -259,7 +262,7 @@ async def test_waiting_in_vain_names_all_that_are_late(scene: Scene) -> None:  #
 async def test_handlers_hear_what_a_real_server_tells(scene: Scene) -> None:
     await scene.live.create(config_map("a"))
     heard = Heard()
-    scene.informers.of(ConfigMap, Settings(namespaces=("default",))).add_handler(heard)
+    scene.informers.of(ConfigMap, InformerSettings(namespaces=("default",))).add_handler(heard)
     scene.informers.start()
     await scene.informers.synced(timeout=5)
     made = await scene.live.create(config_map("b"))

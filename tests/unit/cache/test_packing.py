@@ -15,23 +15,23 @@ from tests.unit.cache.scripted import ScriptedServer
 from ostinato.api.gvk import NamespacedName
 from ostinato.api.object import kind_of
 from ostinato.cache import FeedOptions, Informer
-from ostinato.cache.store.entry import Entry, Form
+from ostinato.cache.store.entry import CollectionInfo, Entry
+from ostinato.cache.store.entry_decoder import EntryDecoder
 from ostinato.cache.store.indexes import by_field
-from ostinato.cache.store.intake import Intake
 from ostinato.cache.store.packing import LARGEST, Packer
 from ostinato.cache.store.store import Store
 from ostinato.client.views import MetadataOf
 from ostinato.kinds.core_v1 import Pod
 from ostinato.world import Simulation
 
-INTAKE = Intake(Form(kind_of(Pod)), fields=[("spec", "nodeName")])
+DECODER = EntryDecoder(CollectionInfo(kind_of(Pod)), fields=[("spec", "nodeName")])
 ALIKE = {"containers": [{"name": f"container-{number}", "image": "nginx"} for number in range(20)]}
 TWINS = 5
 
 
 def pod(name: str, spec: dict[str, Any], version: int = 1) -> Entry:
     metadata = {"name": name, "namespace": "default", "uid": name, "resourceVersion": str(version)}
-    return INTAKE.entry(msgspec.json.encode({"metadata": metadata, "spec": spec}))
+    return DECODER.decode(msgspec.json.encode({"metadata": metadata, "spec": spec}))
 
 
 def noise(seed: int, size: int = 1000) -> dict[str, Any]:
@@ -51,8 +51,8 @@ def test_objects_that_are_alike_take_a_fraction_of_their_size() -> None:
     first, *others = [packer.packed(each) for each in came]
     assert not first.reference
     for each in others:
-        assert each.reference is first.rest
-        assert len(each.rest) * 10 < len(first.rest)
+        assert each.reference is first.suffix
+        assert len(each.suffix) * 10 < len(first.suffix)
 
 
 def test_what_is_packed_is_read_as_it_came() -> None:
@@ -74,12 +74,12 @@ def test_what_is_like_none_stays_as_it_came_and_the_next_are_compared_with_it() 
     packer.packed(pod("a", ALIKE))
     other = packer.packed(pod("b", noise(1)))
     assert not other.reference
-    assert packer.packed(pod("c", noise(1))).reference is other.rest
+    assert packer.packed(pod("c", noise(1))).reference is other.suffix
 
 
 def test_a_newer_state_is_compared_with_what_the_last_was_compared_with() -> None:
     packer = Packer()
-    reference = packer.packed(pod("a", ALIKE)).rest
+    reference = packer.packed(pod("a", ALIKE)).suffix
     before = packer.packed(pod("b", ALIKE))
     packer.packed(pod("c", noise(1)))
     assert packer.packed(pod("b", {**ALIKE, "nodeName": "n"}, 2), before.reference).reference is reference

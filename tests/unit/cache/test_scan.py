@@ -8,9 +8,9 @@ import msgspec
 import pytest
 
 from ostinato.api.object import kind_of
-from ostinato.cache.store.entry import Form
+from ostinato.cache.store.entry import CollectionInfo
+from ostinato.cache.store.entry_decoder import EntryDecoder
 from ostinato.cache.store.indexes import by_field
-from ostinato.cache.store.intake import Intake
 from ostinato.cache.store.scan import Scan
 from ostinato.cache.store.store import Store
 from ostinato.kinds.core_v1 import Pod
@@ -57,12 +57,14 @@ def test_an_index_has_the_same_values_whether_fields_are_found_on_the_way_in_or_
     values = []
     for fields in ([], [index.field]):
         store = Store([index])
-        store.put(Intake(Form(kind_of(Pod)), fields=fields).entry(data))
+        store.put(EntryDecoder(CollectionInfo(kind_of(Pod)), fields=fields).decode(data))
         values.append(store.index_values("spec.nodeName"))
     assert values[0] == values[1]
 
 
 def test_a_transform_decides_what_indexes_see() -> None:
     data = msgspec.json.encode({"metadata": {"name": "a"}, "spec": {"nodeName": "before"}})
-    intake = Intake(Form(kind_of(Pod)), fields=[NODE], transform=lambda pod: {**pod, "spec": {"nodeName": "after"}})
-    assert intake.entry(data).fields == {"spec.nodeName": "after"}
+    decoder = EntryDecoder(
+        CollectionInfo(kind_of(Pod)), fields=[NODE], transform=lambda pod: {**pod, "spec": {"nodeName": "after"}}
+    )
+    assert decoder.decode(data).fields == {"spec.nodeName": "after"}

@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 from ostinato.api.gvk import NamespacedName
 from ostinato.api.object import kind_of
 from ostinato.cache import by, by_field, by_label, by_namespace, by_owner
-from ostinato.cache.readable import together
-from ostinato.cache.store.entry import Entry, Form
+from ostinato.cache.readable_store import combine
+from ostinato.cache.store.entry import CollectionInfo, Entry
+from ostinato.cache.store.entry_decoder import EntryDecoder
 from ostinato.cache.store.indexes import Index, IndexBy
-from ostinato.cache.store.intake import Intake
 from ostinato.cache.store.store import NoSuchIndex, Store
 from ostinato.kinds.core_v1 import Pod
 
-INTAKE = Intake(Form(kind_of(Pod)))
+DECODER = EntryDecoder(CollectionInfo(kind_of(Pod)))
 
 
 def pod(name: str, version: int = 1, namespace: str = "default", uid: str = "", **fields: Any) -> Entry:
@@ -31,7 +31,7 @@ def pod(name: str, version: int = 1, namespace: str = "default", uid: str = "", 
         "resourceVersion": str(version),
         **fields.pop("metadata", {}),
     }
-    return INTAKE.entry(msgspec.json.encode({"metadata": metadata, **fields}))
+    return DECODER.decode(msgspec.json.encode({"metadata": metadata, **fields}))
 
 
 def on(node: str) -> dict[str, Any]:
@@ -101,8 +101,8 @@ def test_the_version_of_a_store_is_that_of_the_last_thing_it_was_told() -> None:
     assert store.resource_version == "9"
     store.bookmark("12")
     assert store.resource_version == "12"
-    store.put(INTAKE.entry(b'{"metadata":{"name":"without"}}'))
-    store.remove(INTAKE.entry(b'{"metadata":{"name":"without"}}'))
+    store.put(DECODER.decode(b'{"metadata":{"name":"without"}}'))
+    store.remove(DECODER.decode(b'{"metadata":{"name":"without"}}'))
     assert store.resource_version == "12"
     store.replace(store.replacement(), "20")
     assert store.resource_version == "20"
@@ -204,10 +204,10 @@ def test_texts_of_a_class_of_their_own_are_values_too() -> None:
 
 def test_the_empty_text_is_a_value_too() -> None:
     store = Store([by("empty", lambda entry: ""), by("empty in a list", lambda entry: [""])])
-    store.put(INTAKE.entry(b'{"metadata":{"name":"node"}}'))
+    store.put(DECODER.decode(b'{"metadata":{"name":"node"}}'))
     for index in ("empty", "empty in a list", "namespace"):
         assert store.index_keys(index, "") == [key("node", "")]
-    store.remove(INTAKE.entry(b'{"metadata":{"name":"node"}}'))
+    store.remove(DECODER.decode(b'{"metadata":{"name":"node"}}'))
     assert store.index_values("empty") == []
 
 
@@ -359,7 +359,7 @@ def test_several_stores_are_read_as_one() -> None:
     one, two = Store([by_label("app")]), Store([by_label("app")])
     one.put(pod("a", namespace="one", metadata={"labels": {"app": "web"}}))
     two.put(pod("b", namespace="two", metadata={"labels": {"app": "web"}}))
-    both = together([one, two])
+    both = combine([one, two])
     assert len(both) == 2
     assert key("a", "one") in both
     assert key("a", "two") not in both
@@ -371,4 +371,4 @@ def test_several_stores_are_read_as_one() -> None:
     assert both.index_keys("label:app", "web") == both.keys()
     assert named(both.by_index("label:app", "web")) == ["a", "b"]
     assert both.index_values("label:app") == ["web"]
-    assert together([one]) is one
+    assert combine([one]) is one

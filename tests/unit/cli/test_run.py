@@ -16,7 +16,7 @@ from typing import Any, cast
 import pytest
 import yaml
 
-from ostinato.cache import Informers, Settings
+from ostinato.cache import Informers, InformerSettings
 from ostinato.cli.app import run
 from ostinato.cli.failure import Failure
 from ostinato.cli.preflight import prepare
@@ -172,7 +172,7 @@ def test_where_a_namespace_is_named_what_is_in_none_is_looked_at_whole_with_or_w
     @controller(Node)
     async def known(node: Node) -> None: ...
 
-    caches = CacheOptions(defaults=Settings(namespaces=("team",)))
+    caches = CacheOptions(defaults=InformerSettings(namespaces=("team",)))
     for each in (known, nodes):
         prepared(lambda connect, each=each: Manager(connect=connect, caches=caches).add(each))
         with pytest.raises(Failure, match=r"may not read Node of v1: nodes is forbidden: .* at the cluster scope"):
@@ -212,7 +212,7 @@ def test_a_kind_of_another_cluster_is_not_looked_for_in_this_one() -> None:
 
 def test_a_namespace_that_is_not_there_is_told(caplog: pytest.LogCaptureFixture) -> None:
     built = Builder("maps").watch_for(ConfigMap).complete(lambda request: None)
-    caches = CacheOptions(settings={ConfigMap: Settings(namespaces=("default", "team"))})
+    caches = CacheOptions(settings={ConfigMap: InformerSettings(namespaces=("default", "team"))})
     prepared(lambda connect: Manager(connect=connect, caches=caches).add(built))
     assert caplog.messages == ["there is no namespace team yet: nothing happens until there is"]
 
@@ -227,6 +227,6 @@ def test_what_somebody_may_not_read_is_told_with_the_role_that_is_needed() -> No
     assert "`ostinato manifests file.py` writes the role that it needs, and -n NAMESPACE needs less" in text
     with pytest.raises(Failure, match="; nobody is named: look at the user of the kubeconfig"):
         prepared(lambda connect: Manager(connect=connect).add(built), user="system:anonymous")
-    caches = CacheOptions(settings={ConfigMap: Settings(namespaces=("one",))})
+    caches = CacheOptions(settings={ConfigMap: InformerSettings(namespaces=("one",))})
     with pytest.raises(Failure, match='in the namespace "one"'):
         prepared(lambda connect: Manager(connect=connect, caches=caches).add(built), user="jane")

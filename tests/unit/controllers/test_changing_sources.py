@@ -10,7 +10,7 @@ from tests.unit.controllers.stage import Light, Stage, Widget, config_map, defin
 from tests.unit.controllers.test_sources import reference
 
 from ostinato.api.meta import ObjectMeta
-from ostinato.cache import Informers, Settings, SyncError
+from ostinato.cache import Informers, InformerSettings, SyncError
 from ostinato.client import Unstructured
 from ostinato.client.transport.protocol import ConnectionLost
 from ostinato.controllers import (
@@ -30,7 +30,7 @@ from ostinato.kinds.core_v1 import ConfigMap, Namespace
 
 
 def widgets_in(namespace: str) -> KindSource:
-    return KindSource(Widget, ForObject(), KindOptions(settings=Settings(namespaces=(namespace,))))
+    return KindSource(Widget, ForObject(), KindOptions(settings=InformerSettings(namespaces=(namespace,))))
 
 
 @staged
@@ -64,7 +64,7 @@ async def test_namespaces_are_added_and_given_up_while_a_controller_runs(stage: 
         await put("one", 2)
         await put("two", 2)
         assert seen == ["two/a: 2"]
-        informer = stage.informers.of(Widget, Settings(namespaces=("one",)))
+        informer = stage.informers.of(Widget, InformerSettings(namespaces=("one",)))
         assert informer.is_running
         assert not informer.has_handlers
         await stage.informers.release(informer)
@@ -230,7 +230,7 @@ def test_where_namespaces_are_named_a_kind_that_has_none_is_watched_whole(metada
         async def reconcile(request: Request) -> None:
             seen.add(request)
 
-        informers = Informers(stage.client.live, defaults=Settings(namespaces=("default", "kube-system")))
+        informers = Informers(stage.client.live, defaults=InformerSettings(namespaces=("default", "kube-system")))
         surroundings = dataclasses.replace(stage.surroundings, informers=informers)
         namespaces = Unstructured.of("v1", "Namespace")
         built = Builder("all").watch_for(namespaces, metadata_only=metadata_only).complete(reconcile)
@@ -252,7 +252,7 @@ async def test_where_namespaces_are_named_a_kind_that_has_none_may_be_defined_la
     async def reconcile(request: Request) -> None:
         seen.append(request)
 
-    informers = Informers(stage.client.live, defaults=Settings(namespaces=("default",)))
+    informers = Informers(stage.client.live, defaults=InformerSettings(namespaces=("default",)))
     surroundings = dataclasses.replace(stage.surroundings, informers=informers)
     task = asyncio.create_task(Builder("late").watch_for(GADGETS).complete(reconcile).run(surroundings))
     await stage.settle(5)

@@ -10,8 +10,8 @@ from tests.unit.controllers.stage import Widget
 
 from ostinato.api.object import kind_of
 from ostinato.cache import Added, Deleted, Event, Updated
-from ostinato.cache.store.entry import Entry, Form
-from ostinato.cache.store.intake import Intake
+from ostinato.cache.store.entry import CollectionInfo, Entry
+from ostinato.cache.store.entry_decoder import EntryDecoder
 from ostinato.controllers import (
     Predicate,
     added,
@@ -38,7 +38,7 @@ def entry(version: str = "1", **metadata: Any) -> Entry:
         "metadata": {"name": "a", "namespace": "default", "uid": "u", "resourceVersion": version, **metadata},
         "spec": {"size": int(version)},
     }
-    return Intake(Form(kind_of(Widget))).entry(msgspec.json.encode(document))
+    return EntryDecoder(CollectionInfo(kind_of(Widget))).decode(msgspec.json.encode(document))
 
 
 PLAIN = entry(generation=1)

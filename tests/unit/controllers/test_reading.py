@@ -32,7 +32,7 @@ async def test_a_read_of_a_cache_that_is_never_filled_ends_by_itself_or_when_it_
     scene.late.lag = 1000
     scene.informers.of(ConfigMap)
     scene.informers.start()
-    client = CachedClient(scene.live, scene.informers, patience=5)
+    client = CachedClient(scene.live, scene.informers, read_timeout=5)
     with pytest.raises(SyncError, match="configmaps"):
         await client.get(ConfigMap, "a")
     assert clock.monotonic() == pytest.approx(5)

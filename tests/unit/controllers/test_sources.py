@@ -25,7 +25,7 @@ from tests.unit.controllers.stage import (
 from ostinato.api.meta import ObjectMeta, OwnerReference
 from ostinato.api.object import CustomResource
 from ostinato.api.owners import reference_to
-from ostinato.cache import Added, Deleted, Event, Informers, Settings, Updated
+from ostinato.cache import Added, Deleted, Event, Informers, InformerSettings, Updated
 from ostinato.client import Unstructured
 from ostinato.controllers import (
     Builder,
@@ -239,7 +239,7 @@ async def test_a_handler_that_raises_is_reported_with_the_object_and_goes_on(sta
 
 @staged
 async def test_what_is_cached_of_a_kind_can_be_said_for_one_source(stage: Stage) -> None:
-    source = KindSource(Widget, ForObject(), KindOptions(settings=Settings(labels="app=web")))
+    source = KindSource(Widget, ForObject(), KindOptions(settings=InformerSettings(labels="app=web")))
     told, task = await told_by(stage, source)
     await stage.people.create(widget("a"))
     labelled = widget("b")
@@ -285,10 +285,10 @@ def test_owners_count_by_group_and_kind(
 ) -> None:
     from ostinato.api.codec import to_json
     from ostinato.api.object import kind_of
-    from ostinato.cache.store.entry import Form
-    from ostinato.cache.store.intake import Intake
+    from ostinato.cache.store.entry import CollectionInfo
+    from ostinato.cache.store.entry_decoder import EntryDecoder
 
-    entry = Intake(Form(kind_of(ConfigMap))).entry(to_json(owned("x", *references)))
+    entry = EntryDecoder(CollectionInfo(kind_of(ConfigMap))).decode(to_json(owned("x", *references)))
     handler = ForOwner(Widget, **options)
     assert [each.name for each in handler.keys(Added(entry))] == names  # type: ignore[attr-defined]
 

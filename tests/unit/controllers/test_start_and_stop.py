@@ -454,7 +454,7 @@ async def test_a_key_that_waits_for_its_writes_keeps_the_highest_priority_that_i
             light.channel.put(key, priority)
             await light.settle()
         light.channel.put("b", 0)
-        unseen.release()
+        unseen.satisfy()
         await light.settle()
         gate.set()
         await light.settle()
@@ -474,7 +474,7 @@ async def test_writes_that_were_seen_are_forgotten_though_their_keys_do_not_run_
         unseen = Unseen("test", Written(NamespacedName("", request), "5"))
         made.add(unseen)
         writes.add(unseen, ctx.world.clock)
-        ctx.world.clock.timer(0.01, unseen.release)
+        ctx.world.clock.timer(0.01, unseen.satisfy)
 
     async with light.running(light.controller(reconcile)):
         for number in range(2_500):

@@ -12,7 +12,7 @@ from tests.unit.manager.stage import Stage, staged
 
 from ostinato.api.meta import ObjectMeta
 from ostinato.cache.client import CachedClient
-from ostinato.cache.informers import Informers, Settings
+from ostinato.cache.informers import Informers, InformerSettings
 from ostinato.client import Client
 from ostinato.controllers import Context, ControllerOptions, Request, Result, controller
 from ostinato.kinds.core_v1 import ConfigMap, Namespace, Secret
@@ -176,7 +176,7 @@ async def test_kinds_that_are_in_no_namespace_are_followed_whatever_namespaces_a
 
     seen: set[str] = set()
     await stage.client.create(config_map("a"))
-    caches = CacheOptions(defaults=Settings(namespaces=("default", "kube-system")), unwatched="refuse")
+    caches = CacheOptions(defaults=InformerSettings(namespaces=("default", "kube-system")), unwatched="refuse")
     manager = manager_on(stage, caches=caches).add(namespaces)
     manager.informers.of(ConfigMap)
     serving = await settled(stage, manager)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ostinato.cache import Settings
+from ostinato.cache import InformerSettings
 from ostinato.client.config.config import Config
 from ostinato.controllers import Context, Request, Surroundings, controller
 from ostinato.kinds.core_v1 import ConfigMap, Secret
@@ -55,7 +55,7 @@ def test_the_examples_run(page: str, monkeypatch: pytest.MonkeyPatch) -> None:
         "manager": Manager(),
         "ConfigMap": ConfigMap,
         "Secret": Secret,
-        "Settings": Settings,
+        "InformerSettings": InformerSettings,
         "database": Database(),
         "surroundings": Around(),
         "widget": None,

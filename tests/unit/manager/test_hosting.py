@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ostinato.cache import Settings
+from ostinato.cache import InformerSettings
 from ostinato.client import Config
 from ostinato.kinds.core_v1 import ConfigMap, Secret
 from ostinato.manager import CacheOptions, LeaderElection, Manager, run
@@ -60,11 +60,13 @@ def test_a_name_for_the_lease_leaves_its_times_alone() -> None:
 
 
 def test_a_namespace_narrows_all_that_a_file_does_not_narrow_itself() -> None:
-    caches = CacheOptions(settings={ConfigMap: Settings(labels={"a": "b"}), Secret: Settings(namespaces=("x", "y"))})
+    caches = CacheOptions(
+        settings={ConfigMap: InformerSettings(labels={"a": "b"}), Secret: InformerSettings(namespaces=("x", "y"))}
+    )
     decided = Host(namespace="ns").decide(Choices(caches=caches)).caches
     assert decided is not None
     assert decided.defaults.namespaces == ("ns",)
-    assert decided.settings[ConfigMap] == Settings(namespaces=("ns",), labels={"a": "b"})
+    assert decided.settings[ConfigMap] == InformerSettings(namespaces=("ns",), labels={"a": "b"})
     assert decided.settings[Secret].namespaces == ("x", "y")
 
 

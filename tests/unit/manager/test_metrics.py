@@ -8,7 +8,7 @@ from tests.unit.manager.stage import Stage, staged
 
 from ostinato.api.meta import ObjectMeta
 from ostinato.api.object import kind_of
-from ostinato.cache.informers import Informers, Settings
+from ostinato.cache.informers import Informers, InformerSettings
 from ostinato.client.transport import metrics as names
 from ostinato.kinds.core_v1 import ConfigMap, Namespace
 from ostinato.manager.metrics.exposition import number
@@ -120,8 +120,8 @@ async def test_caches_of_one_kind_are_shown_as_one(stage: Stage) -> None:
         for name in ("a", "b"):
             await stage.client.create(ConfigMap(metadata=ObjectMeta(name=name, namespace=namespace)))
     informers = Informers(stage.client)
-    informers.of(ConfigMap, Settings(namespaces=("default", "kube-system")))
-    informers.of(ConfigMap, Settings(fields={"metadata.name": "a"}))
+    informers.of(ConfigMap, InformerSettings(namespaces=("default", "kube-system")))
+    informers.of(ConfigMap, InformerSettings(fields={"metadata.name": "a"}))
     informers.of(Namespace)
     informers.start()
     await informers.synced()

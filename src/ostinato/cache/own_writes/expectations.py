@@ -3,7 +3,7 @@
 A store is behind the server by as long as an event takes. Who writes an object and then reads it from the cache would
 read what was there before; so the store is told of the write, and reads wait until it has come.
 
-- A write has come when the store is at its version, or at a later one: events come in the order of versions.
+- A write has come when the store is at its version, or at a later one: events come in the sort_key of versions.
 - A deletion has come when the object is gone, is another one of the same name, or waits for its finalizers.
 - A conflict says that what the store has is outdated: it has come when the store has something else.
 - A server that went back to an earlier state, or a cache that stops, ends all waiting.
@@ -21,7 +21,7 @@ from heapq import heappop, heappush
 import msgspec
 
 from ostinato.api.gvk import NamespacedName
-from ostinato.cache.store.resource_versions import is_version, order, reached
+from ostinato.cache.store.resource_versions import is_version, reached, sort_key
 from ostinato.cache.store.store import Store
 from ostinato.client.list_watch import QUIET
 from ostinato.world import Clock
@@ -148,7 +148,7 @@ class Expectations:
             self._pending.setdefault(state.key, []).append(expectation)
             if isinstance(state, Written) and is_version(state.version):
                 self._count += 1
-                heappush(self._writes, (order(state.version), self._count, expectation))
+                heappush(self._writes, (sort_key(state.version), self._count, expectation))
             else:
                 self._others.append(expectation)
         return expectation
@@ -174,11 +174,11 @@ class Expectations:
         before, self._version = self._version, self._store.resource_version
         if not self._pending:
             return
-        if is_version(before) and is_version(self._version) and order(self._version) < order(before):
+        if is_version(before) and is_version(self._version) and sort_key(self._version) < sort_key(before):
             self.clear()  # what was written is lost, or will come under another version
             return
         if self._writes and is_version(self._version):
-            seen = order(self._version)
+            seen = sort_key(self._version)
             while self._writes and self._writes[0][0] <= seen:
                 self._satisfy(heappop(self._writes)[2])
         if self._others:

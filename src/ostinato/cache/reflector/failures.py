@@ -13,7 +13,7 @@ class VeryShortWatch(TransportError):  # noqa: N818 - what happened
     """A watch ended at once and told nothing. Something between here and the server does not let watches through."""
 
 
-class StateWentBack(Exception):  # noqa: N818
+class ServerRestored(Exception):  # noqa: N818
     """The server is at an earlier state than it was: it was restored from a copy. Only a list tells what is there."""
 
 
@@ -32,6 +32,6 @@ def is_too_large(error: Exception) -> bool:
     return isinstance(error, Timeout) and any(_TOO_LARGE in text for text in words)
 
 
-def is_passing(error: Exception) -> bool:
+def is_transient(error: Exception) -> bool:
     """Whether trying the same again later may help, without a list in between: no answer, or too many requests."""
     return isinstance(error, TooManyRequests | TransportError)

@@ -26,11 +26,11 @@ from ostinato.cache.metrics import (
     version_number,
 )
 from ostinato.cache.own_writes.expectations import Expectations, ExpectedState
-from ostinato.cache.reflector.fifo import Bookmark, Change, Fifo, Put, Quiet, ReplacedAll, SyncAll, Taken
+from ostinato.cache.reflector.fifo import Bookmark, Change, Fifo, Idle, Popped, Put, ReplacedAll, SyncAll
 from ostinato.cache.reflector.reflector import Reflector, ReflectorOptions
-from ostinato.cache.store.entry import Entry, Form
+from ostinato.cache.store.entry import CollectionInfo, Entry
+from ostinato.cache.store.entry_decoder import EntryDecoder, Transform
 from ostinato.cache.store.indexes import IndexBy
-from ostinato.cache.store.intake import Intake, Transform
 from ostinato.cache.store.store import Replacement, Store
 from ostinato.client.list_watch import ListWatch
 from ostinato.world import Timer, World
@@ -60,26 +60,26 @@ class FeedOptions(msgspec.Struct, frozen=True, kw_only=True):
     name: str = ""
 
 
-class FeedWatcher(msgspec.Struct, frozen=True):
+class FeedCallbacks(msgspec.Struct, frozen=True):
     """Who is told what a feed does."""
 
-    tell: Callable[[list[Event]], object]
-    synced: Callable[[], object]
-    failed: Callable[[Exception], object]
+    on_events: Callable[[list[Event]], object]
+    on_synced: Callable[[], object]
+    on_error: Callable[[Exception], object]
 
 
 class Feed:
-    def __init__(self, source: ListWatch, world: World, options: FeedOptions, watcher: FeedWatcher) -> None:
+    def __init__(self, source: ListWatch, world: World, options: FeedOptions, callbacks: FeedCallbacks) -> None:
         self.source = source
         self.store = Store(options.indexes)
         self.expectations = Expectations(self.store, source, self._lost)
         self.has_synced = False  # whether the first list is in the store, and its events are told
         self.last_error: Exception | None = None  # since the last time that all was well
         self._options = options
-        self._watcher = watcher
+        self._callbacks = callbacks
         self._clock = world.clock
         self.info: KindInfo | None = None  # what the server calls the kind; known when the first list is asked for
-        self._intake: Intake | None = None  # since then
+        self._decoder: EntryDecoder | None = None  # since then
         self._fifo = Fifo()
         self._taken_at = 0.0  # when something last came out of the FIFO
         self._timer: Timer | None = None  # while something is to be packed
@@ -97,7 +97,7 @@ class Feed:
     @property
     def is_sure(self) -> bool:
         """Whether the store has all that the server told, and nothing speaks against what it told."""
-        return not (self.reflector.restore_suspected or (self._intake is not None and self._intake.left_out))
+        return not (self.reflector.restore_suspected or (self._decoder is not None and self._decoder.has_skipped))
 
     async def run(self) -> None:
         """Until it is cancelled; returns after all of it has ended."""
@@ -117,19 +117,19 @@ class Feed:
 
     # What the reflector needs
 
-    def intake(self, info: KindInfo) -> Intake:
+    def decoder(self, info: KindInfo) -> EntryDecoder:
         self.info = info
         self._labels["resource"] = info.plural
-        self._intake = Intake(
-            Form(info, self._options.metadata_only),
+        self._decoder = EntryDecoder(
+            CollectionInfo(info, self._options.metadata_only),
             keep_managed_fields=self._options.keep_managed_fields,
             transform=self._options.transform,
             fields=[index.field for index in self.store.indexes if index.field],
         )
-        return self._intake
+        return self._decoder
 
-    def replacement(self, *, anew: bool) -> Replacement:
-        return self.store.replacement(anew=anew)
+    def replacement(self, *, restored: bool) -> Replacement:
+        return self.store.replacement(restored=restored)
 
     def _lost(self, state: ExpectedState) -> None:
         if self.reflector.is_watching:  # else it is yet to come: nothing does
@@ -138,34 +138,34 @@ class Feed:
 
     def _failed(self, error: Exception) -> None:
         self.last_error = error
-        self._watcher.failed(error)
+        self._callbacks.on_error(error)
 
     # From the FIFO into the store
 
     async def _consume(self) -> NoReturn:
         while True:
             taken = await self._next()
-            if isinstance(taken, Quiet):
+            if isinstance(taken, Idle):
                 await self._pack(0)
                 continue
             began = self._taken_at = self._clock.monotonic()
             self.last_error = None
             if isinstance(taken, list):
-                self._tell(self._changed(taken))
+                self._emit(self._changed(taken))
             elif isinstance(taken, ReplacedAll):
-                self._tell(self._replaced(taken))
+                self._emit(self._replaced(taken))
                 if not self.has_synced:
                     self.has_synced = True
-                    self._watcher.synced()
+                    self._callbacks.on_synced()
             elif isinstance(taken, Bookmark):
                 self.store.bookmark(taken.resource_version)
             else:
-                taken.listener.tell_again(self.store.entries())
+                taken.listener.enqueue_resync(self.store.entries())
             self.expectations.observe()
             if self._options.metrics is not None:
                 self._options.metrics.observe(PROCESSING_LATENCY, self._clock.monotonic() - began, self._labels)
 
-    async def _next(self) -> Taken:
+    async def _next(self) -> Popped:
         """What comes next. Until then what has changed is packed: when it is quiet, for it may soon change again."""
         if self.store.unpacked:
             await self._pack(_MOST_UNPACKED)
@@ -178,7 +178,7 @@ class Feed:
         left = self._taken_at + _QUIET - self._clock.monotonic()
         self._timer = None if left <= 0 else self._clock.timer(left, self._listen)
         if left <= 0:
-            self._fifo.put(Quiet())
+            self._fifo.put(Idle())
 
     async def _pack(self, most: int) -> None:
         """Pack what has changed until no more than so many are left, as long as nothing else comes."""
@@ -187,9 +187,9 @@ class Feed:
             if not self._fifo:
                 self.store.pack(_AT_ONCE)
 
-    def _tell(self, events: list[Event]) -> None:
+    def _emit(self, events: list[Event]) -> None:
         if events:
-            self._watcher.tell(events)
+            self._callbacks.on_events(events)
 
     def _changed(self, changes: list[Change]) -> list[Event]:
         store, events = self.store, list[Event]()
@@ -209,7 +209,7 @@ class Feed:
         before = self.store.replace(delta.replacement, delta.resource_version)
         after = delta.replacement.contents.entries
         initial = not self.has_synced
-        if delta.anew:  # whoever has done something about an object may have done it in vain
+        if delta.restored:  # whoever has done something about an object may have done it in vain
             self.expectations.clear()
             return [
                 *(Deleted(entry, final_state_known=False) for entry in before.values()),

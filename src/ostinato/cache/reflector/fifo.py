@@ -37,11 +37,11 @@ class Remove(msgspec.Struct, frozen=True, gc=False):
 
 
 class ReplacedAll(msgspec.Struct, frozen=True):
-    """The server was listed: this is all there is. `anew`: it went back, and nothing is as it was before."""
+    """The server was listed: this is all there is. `restored`: it went back, and nothing is as it was before."""
 
     replacement: Replacement
     resource_version: str
-    anew: bool = False
+    restored: bool = False
 
 
 class SyncAll(msgspec.Struct, frozen=True):
@@ -56,13 +56,13 @@ class Bookmark(msgspec.Struct, frozen=True, gc=False):
     resource_version: str
 
 
-class Quiet(msgspec.Struct, frozen=True, gc=False):
+class Idle(msgspec.Struct, frozen=True, gc=False):
     """Nothing has come for a while."""
 
 
 Change = Put | Remove
-Delta = Change | ReplacedAll | SyncAll | Bookmark | Quiet
-Taken = list[Change] | ReplacedAll | SyncAll | Bookmark | Quiet
+Delta = Change | ReplacedAll | SyncAll | Bookmark | Idle
+Popped = list[Change] | ReplacedAll | SyncAll | Bookmark | Idle
 _CHANGES: Final = (Put, Remove)
 
 
@@ -85,7 +85,7 @@ class Fifo:
         if self._taker is not None and not self._taker.done():
             self._taker.set_result(None)
 
-    async def room(self) -> None:
+    async def wait_for_room(self) -> None:
         """Return when it is not full."""
         while self.full:
             self._putter = asyncio.get_running_loop().create_future()
@@ -94,7 +94,7 @@ class Fifo:
             finally:
                 self._putter = None
 
-    async def pop(self) -> Taken:
+    async def pop(self) -> Popped:
         """What came first, and with a change those that follow it."""
         deltas = self._deltas
         while not deltas:

@@ -15,7 +15,7 @@ import msgspec
 
 from ostinato.api.codec import ObjectError
 from ostinato.api.errors import Expired, Gone
-from ostinato.cache.store.intake import Intake
+from ostinato.cache.store.entry_decoder import EntryDecoder
 from ostinato.cache.store.store import Replacement
 from ostinato.client.list_watch import ListOptions, ListWatch
 from ostinato.world import Clock
@@ -31,9 +31,11 @@ class Listed(msgspec.Struct, frozen=True):
 
 
 class Pager:
-    def __init__(self, source: ListWatch, intake: Intake, begin: Callable[[], Replacement], clock: Clock) -> None:
+    def __init__(
+        self, source: ListWatch, decoder: EntryDecoder, begin: Callable[[], Replacement], clock: Clock
+    ) -> None:
         self._source = source
-        self._intake = intake
+        self._decoder = decoder
         self._begin = begin
         self._clock = clock
 
@@ -64,7 +66,7 @@ class Pager:
     async def _fill(self, replacement: Replacement, items: Sequence[msgspec.Raw]) -> None:
         for number, item in enumerate(items, 1):
             try:
-                replacement.put(self._intake.entry(bytes(item)))
+                replacement.put(self._decoder.decode(bytes(item)))
             except ObjectError as error:
                 _logger.error("%s: an object of the list is left out: %s", self._source, error)
             if number % _TURN == 0:

@@ -21,13 +21,13 @@ import msgspec
 from ostinato.api.codec import ObjectError
 from ostinato.api.errors import APIError, TooManyRequests
 from ostinato.api.object import KindInfo
-from ostinato.cache.reflector.failures import StateWentBack, VeryShortWatch, is_expired, is_passing, is_too_large
+from ostinato.cache.reflector.failures import ServerRestored, VeryShortWatch, is_expired, is_too_large, is_transient
 from ostinato.cache.reflector.fifo import Bookmark, Fifo, Put, Remove, ReplacedAll
 from ostinato.cache.reflector.paging import Pager
-from ostinato.cache.reflector.pauses import Pauses
+from ostinato.cache.reflector.retry_backoff import RetryBackoff
 from ostinato.cache.reflector.streaming import NotStreamed, read_bookmark, read_initial
-from ostinato.cache.store.intake import Intake
-from ostinato.cache.store.resource_versions import is_version, order
+from ostinato.cache.store.entry_decoder import EntryDecoder
+from ostinato.cache.store.resource_versions import is_version, sort_key
 from ostinato.cache.store.store import Replacement
 from ostinato.client.list_watch import (
     ADDED,
@@ -74,13 +74,13 @@ class ReflectorOptions(msgspec.Struct, frozen=True, kw_only=True):
 class Target(Protocol):
     """The store that the reflector fills."""
 
-    def intake(self, info: KindInfo) -> Intake:
+    def decoder(self, info: KindInfo) -> EntryDecoder:
         """Return the decoder of objects; called once the kind is known."""
 
-    def replacement(self, *, anew: bool) -> Replacement:
+    def replacement(self, *, restored: bool) -> Replacement:
         """Begin a new state, which is passed on in a `ReplacedAll`.
 
-        `anew`: the server was restored, so a known resourceVersion may now mean another object.
+        `restored`: the server was restored, so a known resourceVersion may now mean another object.
         """
 
 
@@ -112,11 +112,11 @@ class Reflector:
         self.fifo = fifo
         self.clock = world.clock
         self._target = target
-        self._intake: Intake | None = None  # None until the kind is known
+        self._decoder: EntryDecoder | None = None  # None until the kind is known
         self._rng = world.rng.fork(f"reflector of {source}")
         self._options = options
         self._on_error = on_error
-        self._pauses = Pauses(options.backoff, world.clock, self._rng)
+        self._backoff = RetryBackoff(options.backoff, world.clock, self._rng)
 
     async def run(self) -> NoReturn:
         """List and watch until cancelled."""
@@ -129,26 +129,26 @@ class Reflector:
 
     async def _round(self) -> None:
         """List, then watch; returns by the error that makes a relist necessary."""
-        if self._intake is None:
-            self._intake = self._target.intake(await self.source.info())
-        intake = self._intake
-        events = await self._stream(intake) if self._options.streaming else None
+        if self._decoder is None:
+            self._decoder = self._target.decoder(await self.source.info())
+        decoder = self._decoder
+        events = await self._stream(decoder) if self._options.streaming else None
         if events is None:
-            await self._list(intake)
-        await self._watch(intake, events)
+            await self._list(decoder)
+        await self._watch(decoder, events)
 
     # The initial state
 
-    async def _stream(self, intake: Intake) -> EventStream | None:
+    async def _stream(self, decoder: EntryDecoder) -> EventStream | None:
         """The watch, positioned after the initial state; None if the server does not support streaming lists."""
         while True:
             try:
-                return await self._streamed(intake)
+                return await self._streamed(decoder)
             except (APIError, TransportError, NotStreamed) as error:
                 if not await self._stream_again(error):
                     return None
 
-    async def _streamed(self, intake: Intake) -> EventStream:
+    async def _streamed(self, decoder: EntryDecoder) -> EventStream:
         replacement = self._begin()
         events = await self.source.watch(
             WatchOptions(
@@ -159,7 +159,7 @@ class Reflector:
             )
         )
         try:
-            version = await read_initial(events, replacement, intake, self.source, self.clock)
+            version = await read_initial(events, replacement, decoder, self.source, self.clock)
         except BaseException:
             events.close()
             raise
@@ -171,15 +171,15 @@ class Reflector:
         if (is_expired(error) or is_too_large(error)) and self._position is _Position.KNOWN:
             self._position = _Position.EXPIRED
             return True
-        if is_passing(error):
+        if is_transient(error):
             self._on_error(error)
             await self._pause(error)
             return True
         _logger.debug("streaming list not supported, listing collection=%s error=%s", self.source, error)
         return False
 
-    async def _list(self, intake: Intake) -> None:
-        pager = Pager(self.source, intake, self._begin, self.clock)
+    async def _list(self, decoder: EntryDecoder) -> None:
+        pager = Pager(self.source, decoder, self._begin, self.clock)
         version = (self.resource_version or "0") if self._position is _Position.KNOWN else ""
         try:
             listed = await pager.list(self._list_options(version))
@@ -200,7 +200,7 @@ class Reflector:
         return ListOptions(limit=size, resource_version=version)
 
     def _begin(self) -> Replacement:
-        return self._target.replacement(anew=self._position is _Position.RESTORED)
+        return self._target.replacement(restored=self._position is _Position.RESTORED)
 
     def _replace(self, replacement: Replacement, version: str) -> None:
         self.fifo.put(ReplacedAll(replacement, version, self._position is _Position.RESTORED))
@@ -210,10 +210,10 @@ class Reflector:
 
     # The watch
 
-    async def _watch(self, intake: Intake, events: EventStream | None) -> NoReturn:
+    async def _watch(self, decoder: EntryDecoder, events: EventStream | None) -> NoReturn:
         """Watch, resuming after each watch, until a relist is necessary."""
         while True:
-            receiver = _Receiver(self, intake)
+            receiver = _Receiver(self, decoder)
             try:
                 if self._silent >= _SUSPICIOUS:
                     await self._check_state()
@@ -231,7 +231,7 @@ class Reflector:
             events = None
 
     async def _check_state(self) -> None:
-        """Raise `StateWentBack` if the server's resourceVersion is lower than ours, as a list of one object shows.
+        """Raise `ServerRestored` if the server's resourceVersion is lower than ours, as a list of one object shows.
 
         The list asks for no minimum resourceVersion: a server behind it would answer 504 and ask for retries. If the
         server rejects the list, the watch goes on.
@@ -258,7 +258,7 @@ class Reflector:
                 async for event in events:
                     receiver.receive(event)
                     if self.fifo.full:
-                        await self.fifo.room()
+                        await self.fifo.wait_for_room()
         except TimeoutError:
             if not limit.expired():
                 raise
@@ -273,7 +273,7 @@ class Reflector:
 
     async def _pause(self, error: Exception) -> None:
         asked = error.retry_after if isinstance(error, APIError) else None
-        await self._pauses.wait(asked or 0)
+        await self._backoff.wait(asked or 0)
 
     def suspect_restore(self, why: str) -> None:
         """Relist: a caller has evidence that the server was restored to an earlier state."""
@@ -293,26 +293,26 @@ class Reflector:
         return self._position is _Position.RESTORED or bool(self._suspicion)
 
     def check_reached(self, version: str) -> None:
-        """Raise `StateWentBack` if the server's resourceVersion is lower than that of the last event."""
+        """Raise `ServerRestored` if the server's resourceVersion is lower than that of the last event."""
         last = self.resource_version
-        if is_version(last) and is_version(version) and order(version) < order(last):
+        if is_version(last) and is_version(version) and sort_key(version) < sort_key(last):
             raise self._restored(f"the server is at {version}")
 
-    def _restored(self, why: str) -> StateWentBack:
+    def _restored(self, why: str) -> ServerRestored:
         self._position = _Position.RESTORED
-        return StateWentBack(f"{self.source}: resourceVersion went back from {self.resource_version}: {why}")
+        return ServerRestored(f"{self.source}: resourceVersion went back from {self.resource_version}: {why}")
 
 
 class _Receiver:
     """Puts the events of one watch into the FIFO, and advances the reflector's resourceVersion."""
 
-    __slots__ = ("_begun", "_clock", "_fifo", "_intake", "_reflector", "_unordered", "count")
+    __slots__ = ("_begun", "_clock", "_decoder", "_fifo", "_reflector", "_unordered", "count")
 
-    def __init__(self, reflector: Reflector, intake: Intake) -> None:
+    def __init__(self, reflector: Reflector, decoder: EntryDecoder) -> None:
         self._reflector = reflector
         self._fifo = reflector.fifo
         self._clock = reflector.clock
-        self._intake = intake
+        self._decoder = decoder
         self._begun: float | None = None  # when the watch was opened
         self.count = 0  # events so far, bookmarks included
         self._unordered = reflector.resource_version in ("", "0")  # existing objects come first, unordered
@@ -336,7 +336,7 @@ class _Receiver:
             if kind == BOOKMARK:
                 self._bookmark(read_bookmark(event)[0])
                 return
-            entry = self._intake.entry(event.object)
+            entry = self._decoder.decode(event.object)
         except ObjectError as error:
             _logger.error("cannot decode event, skipped collection=%s error=%s", self._reflector.source, error)
             return

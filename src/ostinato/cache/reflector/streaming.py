@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from ostinato.api.codec import ObjectError
-from ostinato.cache.store.intake import Intake
+from ostinato.cache.store.entry_decoder import EntryDecoder
 from ostinato.cache.store.store import Replacement
 from ostinato.client.list_watch import (
     ADDED,
@@ -64,7 +64,7 @@ def read_bookmark(event: RawEvent) -> tuple[str, bool]:
 
 
 async def read_initial(
-    events: EventStream, replacement: Replacement, intake: Intake, source: ListWatch, clock: Clock
+    events: EventStream, replacement: Replacement, decoder: EntryDecoder, source: ListWatch, clock: Clock
 ) -> str:
     """Fill in what is there, and return the version of that state. The stream stays open for what follows."""
     remarks = _Remarks(replacement, source, clock)
@@ -78,15 +78,15 @@ async def read_initial(
                 if end:
                     return version
                 raise NotStreamed("a bookmark came that does not end what is there")
-            _take(event, replacement, intake, source)
+            _take(event, replacement, decoder, source)
     finally:
         remarks.end()
     raise StreamEnded(f"{source}: the stream ended before all that is there had come")
 
 
-def _take(event: RawEvent, replacement: Replacement, intake: Intake, source: ListWatch) -> None:
+def _take(event: RawEvent, replacement: Replacement, decoder: EntryDecoder, source: ListWatch) -> None:
     try:
-        entry = intake.entry(event.object)
+        entry = decoder.decode(event.object)
     except ObjectError as error:
         _logger.error("%s: an object is left out: %s", source, error)
         return

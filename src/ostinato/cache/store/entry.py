@@ -30,7 +30,7 @@ from ostinato.client.views import Kind, MetadataOf, PartialObjectMetadata, Unstr
 T = TypeVar("T")
 
 
-class Form(msgspec.Struct, frozen=True, eq=False):
+class CollectionInfo(msgspec.Struct, frozen=True, eq=False):
     """What all entries of a collection have in common: their kind, and whether only their metadata is here."""
 
     info: KindInfo
@@ -45,32 +45,32 @@ class Entry(msgspec.Struct, frozen=True, eq=False, gc=False):
     deletion_timestamp: str | None  # as on the wire; None as long as nobody deleted the object
     labels_json: bytes  # shared among the objects that have the same
     owners_json: bytes  # shared among the objects that have the same
-    opening: bytes  # what stands before the metadata; nothing nested; shared among the objects that have the same
+    prefix: bytes  # what stands before the metadata; nothing nested; shared among the objects that have the same
     metadata_bytes: bytes
-    rest: bytes  # what follows the metadata; if there is a reference, the differences from that
+    suffix: bytes  # what follows the metadata; if there is a reference, the differences from that
     reference: bytes
-    form: Form
+    collection: CollectionInfo
     fields: dict[str, Any] | None = None  # that indexes go by, if it is about to be indexed and they are known
 
     def read(self, kind: Kind[T]) -> T:
         """The object in a form of the caller's choice: a class, `Unstructured.of(…)`, `MetadataOf(…)`."""
-        view, form = view_of(kind), self.form
-        gvk = form.info.gvk
+        view, collection = view_of(kind), self.collection
+        gvk = collection.info.gvk
         if view.gvk is not gvk and view.gvk != gvk:
             raise WrongKind(f"{self} is no {view.gvk.kind} of {view.gvk.api_version or 'any version'}")
         if isinstance(view, MetadataOf):
-            return cast("T", view.read(self.metadata_json, form.info))
-        if form.metadata_only:
+            return cast("T", view.read(self.metadata_json, collection.info))
+        if collection.metadata_only:
             raise ObjectError(f"{self}: only its metadata is in the cache; read MetadataOf({view.gvk.kind})")
-        return view.read(self.data, form.info)
+        return view.read(self.data, collection.info)
 
     def dict(self) -> dict[str, Any]:
         """The object in JSON shape, with its `apiVersion` and `kind`."""
-        return self.read(Unstructured(self.form.info.gvk))
+        return self.read(Unstructured(self.collection.info.gvk))
 
     def metadata(self) -> PartialObjectMetadata:
         """The metadata alone, which takes a tenth of the time."""
-        return self.read(_metadata_view(self.form.info))
+        return self.read(_metadata_view(self.collection.info))
 
     @property
     def header(self) -> Header:
@@ -114,15 +114,15 @@ class Entry(msgspec.Struct, frozen=True, eq=False, gc=False):
     def data(self) -> bytes:
         """The object, with its metadata before everything that is nested."""
         reference = self.reference
-        rest = zlib.decompressobj(-15, reference).decompress(self.rest) if reference else self.rest
-        return b"%b%b%b" % (self.opening, self.metadata_bytes, rest)
+        suffix = zlib.decompressobj(-15, reference).decompress(self.suffix) if reference else self.suffix
+        return b"%b%b%b" % (self.prefix, self.metadata_bytes, suffix)
 
-    def kept(self, rest: bytes = b"", reference: bytes = b"") -> Entry:
+    def stored(self, suffix: bytes = b"", reference: bytes = b"") -> Entry:
         """The same for a store, which has its indexes: packed if there is a reference."""
         if not reference:
             if self.fields is None:
                 return self
-            rest, reference = self.rest, self.reference
+            suffix, reference = self.suffix, self.reference
         return Entry(
             self.key,
             self.uid,
@@ -131,11 +131,11 @@ class Entry(msgspec.Struct, frozen=True, eq=False, gc=False):
             self.deletion_timestamp,
             self.labels_json,
             self.owners_json,
-            self.opening,
+            self.prefix,
             self.metadata_bytes,
-            rest,
+            suffix,
             reference,
-            self.form,
+            self.collection,
         )
 
     def same_state(self, other: Entry) -> bool:
@@ -143,7 +143,7 @@ class Entry(msgspec.Struct, frozen=True, eq=False, gc=False):
         return self.resource_version == other.resource_version and self.uid == other.uid
 
     def __str__(self) -> str:
-        return f"{self.form.info.gvk.kind} {self.key}"
+        return f"{self.collection.info.gvk.kind} {self.key}"
 
     def __repr__(self) -> str:
         return f"<{self} at version {self.resource_version}>"

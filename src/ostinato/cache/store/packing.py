@@ -37,18 +37,18 @@ class Packer:
 
     def packed(self, entry: Entry, reference: bytes = b"") -> Entry:
         """The entry as it is to be kept; `reference` is that of the object's last state, if it had one."""
-        rest = entry.rest
+        rest = entry.suffix
         if entry.reference or not SMALLEST <= len(rest) <= LARGEST:
-            return entry.kept()
+            return entry.stored()
         reference = reference or self._reference
         if reference and (self._misses < _SEVERAL or self._misses % _FEW == 0):
             differences = _differences(rest, reference)
             if len(differences) * _ALIKE <= len(rest):
                 self._misses = 0
-                return entry.kept(differences, reference)
+                return entry.stored(differences, reference)
         self._misses += 1
         self._reference = rest
-        return entry.kept()
+        return entry.stored()
 
 
 def _differences(data: bytes, reference: bytes) -> bytes:

@@ -21,10 +21,10 @@ def compare(left: str, right: str) -> int:
     for text in (left, right):
         if not is_version(text):
             raise ValueError(f"{text!r} is no resource version that can be compared")
-    return (order(left) > order(right)) - (order(left) < order(right))
+    return (sort_key(left) > sort_key(right)) - (sort_key(left) < sort_key(right))
 
 
-def order(version: str) -> tuple[int, str]:
+def sort_key(version: str) -> tuple[int, str]:
     """A sort key for versions."""
     return len(version), version
 

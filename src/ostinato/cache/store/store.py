@@ -61,10 +61,10 @@ class Replacement:
     What has not changed is taken over from the old one, so that a list that tells nothing new takes no memory.
     """
 
-    __slots__ = ("_anew", "_current", "_packer", "contents")
+    __slots__ = ("_current", "_packer", "_restored", "contents")
 
-    def __init__(self, current: Contents, packer: Packer, *, anew: bool = False) -> None:
-        self._anew = anew  # nothing is taken over
+    def __init__(self, current: Contents, packer: Packer, *, restored: bool = False) -> None:
+        self._restored = restored  # nothing is taken over
         self._current = current
         self._packer = packer
         self.contents = Contents(index.by for index in current.indexes.values())
@@ -72,7 +72,7 @@ class Replacement:
     def put(self, entry: Entry) -> None:
         key = entry.key
         known = self._current.entries.get(key)
-        if known is None or self._anew or not known.same_state(entry):
+        if known is None or self._restored or not known.same_state(entry):
             self.contents.put(entry)
             self.contents.entries[key] = self._packer.packed(entry, b"" if known is None else known.reference)
             return
@@ -166,9 +166,9 @@ class Store:
         """Nothing else has happened up to there."""
         self.resource_version = resource_version
 
-    def replacement(self, *, anew: bool = False) -> Replacement:
-        """Begin a new state. `anew`: what is here counts for nothing, not even if its version is the same."""
-        return Replacement(self._contents, self._packer, anew=anew)
+    def replacement(self, *, restored: bool = False) -> Replacement:
+        """Begin a new state. `restored`: what is here counts for nothing, not even if its version is the same."""
+        return Replacement(self._contents, self._packer, restored=restored)
 
     def replace(self, replacement: Replacement, resource_version: str) -> dict[NamespacedName, Entry]:
         """Put a new state in the place of the old one, whose entries are given back."""

@@ -23,8 +23,8 @@ import msgspec
 from ostinato.api.errors import APIError, NotFound
 from ostinato.cache.events import Added, Deleted, Event, Updated
 from ostinato.cache.informer import Informer, Registration
-from ostinato.cache.informers import AnyKind, Informers, Settings
-from ostinato.cache.syncing import SyncError
+from ostinato.cache.informers import AnyKind, Informers, InformerSettings
+from ostinato.cache.sync_tracker import SyncError
 from ostinato.client.transport.protocol import TransportError
 from ostinato.client.views import MetadataOf, Unstructured, View, view_of
 from ostinato.controllers.guards.remedy import remedy_for
@@ -56,7 +56,7 @@ class KindOptions(msgspec.Struct, frozen=True, kw_only=True):
     predicates: tuple[EventFunction, ...] = ()
     priority: int | None = None
     resync: float = 0.0
-    settings: Settings | None = None
+    settings: InformerSettings | None = None
     metadata_only: bool = False
     optional: bool = False
     informers: Informers | None = None

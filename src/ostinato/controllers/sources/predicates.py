@@ -9,7 +9,7 @@
 - `generation_changed` lets changes of the status pass by, and those of labels and annotations.
 - One that raises is reported and taken for a yes: a reconcile too many does no harm, one too few may.
 
-A predicate saves work, not memory: the cache has the object all the same. `Settings` of the informers save both.
+A predicate saves work, not memory: the cache has the object all the same. `InformerSettings` save both.
 """
 
 from __future__ import annotations

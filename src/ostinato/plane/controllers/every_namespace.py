@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 from ostinato.api.errors import NAMESPACE_TERMINATING, AlreadyExists, Forbidden, NotFound
 from ostinato.api.gvk import NamespacedName
 from ostinato.api.object import Object
-from ostinato.cache import Added, Event, Settings
+from ostinato.cache import Added, Event, InformerSettings
 from ostinato.controllers import Context, ForEvent, Request
 from ostinato.kinds.core_v1 import Namespace
 from ostinato.manager import Manager
@@ -27,7 +27,7 @@ class EveryNamespace(Generic[O]):
 
     def add_to(self, manager: Manager, name: str) -> None:
         """Only the objects of that name are watched, wherever they are."""
-        just_these = Settings(fields={"metadata.name": self._name})
+        just_these = InformerSettings(fields={"metadata.name": self._name})
         (
             manager.build(name)
             .watch_for(Namespace, predicates=[_lives])

@@ -21,7 +21,7 @@ from ostinato.api.conditions import is_condition_true
 from ostinato.api.errors import NotFound
 from ostinato.api.gvk import NamespacedName
 from ostinato.api.time import Time
-from ostinato.cache import Deleted, Event, Settings
+from ostinato.cache import Deleted, Event, InformerSettings
 from ostinato.client.patching import MergePatch, StrategicMergePatch
 from ostinato.controllers import Context, ForEvent, Request, Result
 from ostinato.kinds.coordination_v1 import Lease
@@ -47,7 +47,7 @@ _TAINT_OF: Final = {
 }
 _OWN_TAINTS: Final = frozenset({*_TAINT_OF.values(), _UNSCHEDULABLE})
 _HEARTBEATS: Final = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
-_LEASES: Final = Settings(namespaces=("kube-node-lease",))
+_LEASES: Final = InformerSettings(namespaces=("kube-node-lease",))
 _ZONE: Final = ("topology.kubernetes.io/region", "topology.kubernetes.io/zone")
 
 _PAUSE: Final = 10.0  # seconds between two nodes of a zone that get the taint which drives Pods off

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ostinato.cache.informers import Settings
+from ostinato.cache.informers import InformerSettings
 from ostinato.client.config.config import Config, Tls
 from ostinato.client.transport.protocol import TransportError
 from ostinato.kinds.core_v1 import Pod
@@ -123,7 +123,9 @@ class JoinedNode:
             own_certificate = settings.state / "certificate"
             own_certificate.mkdir(mode=0o700, exist_ok=True)
             config, is_own = await self._identified(own_certificate)
-            own = Settings(fields={"spec.nodeName": settings.name})  # other nodes' Pods are no concern of this one
+            own = InformerSettings(
+                fields={"spec.nodeName": settings.name}
+            )  # other nodes' Pods are no concern of this one
             manager = self._manager = Manager(
                 config,
                 caches=CacheOptions(settings={Pod: own}),

@@ -15,8 +15,8 @@ from typing import Any, TypeVar
 import msgspec
 
 from ostinato.api.object import Object, kind_of
-from ostinato.cache.store.entry import Entry, Form
-from ostinato.cache.store.intake import Intake
+from ostinato.cache.store.entry import CollectionInfo, Entry
+from ostinato.cache.store.entry_decoder import EntryDecoder
 from ostinato.kinds.core_v1 import Node, Pod
 from ostinato.plane.scheduler import default_plugins
 from ostinato.plane.scheduler.framework import Found, Framework, NoFit, Profile
@@ -75,7 +75,7 @@ def pod(
 def entry(kind: type[Object], given: Json) -> Entry:
     number = next(_numbers)
     metadata = {"uid": f"uid-{number}", "resourceVersion": str(number), **given["metadata"]}
-    return Intake(Form(kind_of(kind))).entry(msgspec.json.encode({**given, "metadata": metadata}))
+    return EntryDecoder(CollectionInfo(kind_of(kind))).decode(msgspec.json.encode({**given, "metadata": metadata}))
 
 
 class KnownObjects(Objects):

@@ -17,7 +17,7 @@ from ostinato.api.labels import from_set
 from ostinato.api.object import Object
 from ostinato.api.struct import Struct
 from ostinato.cache.events import Deleted, Event, Updated
-from ostinato.cache.readable import Readable
+from ostinato.cache.readable_store import ReadableStore
 from ostinato.cache.store.entry import Entry
 from ostinato.client.views import View
 from ostinato.controllers.runnable import Surroundings
@@ -102,7 +102,7 @@ class ForPlacement(Handler):
     """
 
     def __init__(self) -> None:
-        self._sets: Readable | None = None
+        self._sets: ReadableStore | None = None
         self._known: dict[tuple[str, int], Placement] = {}  # by uid and generation
 
     async def prepare(self, watched: View[object], surroundings: Surroundings) -> None:  # noqa: ARG002

@@ -8,7 +8,7 @@ from typing import Final
 
 from ostinato.api.errors import NAMESPACE_TERMINATING, APIError, Forbidden
 from ostinato.api.labels import Selector, SelectorError
-from ostinato.cache.reads import Question
+from ostinato.cache.lookup import ListQuery
 from ostinato.client.views import view_of
 from ostinato.controllers import Context, Request, Result
 from ostinato.kinds.apps_v1 import ControllerRevision, DaemonSet, DaemonSetStatus
@@ -92,7 +92,7 @@ class DaemonSetReconciler:
         known = self._nodes.get(ctx.request)
         if known is None or known.version != (owner.metadata.uid, owner.metadata.generation):
             known = self._nodes[ctx.request] = _Fits(owner)
-        found = await ctx.client.found(view_of(NodeState), Question(fresh=False))
+        found = await ctx.client.found(view_of(NodeState), ListQuery(fresh=False))
         assert found is not None, "nodes are watched"
         return dict(known.readings.of(None, found.entries))
 

@@ -20,7 +20,7 @@ from ostinato.api.intstr import IntOrStringError, scaled_value
 from ostinato.api.labels import SelectorError
 from ostinato.api.meta import Condition, OwnerReference
 from ostinato.api.time import Time
-from ostinato.cache.reads import Question
+from ostinato.cache.lookup import ListQuery
 from ostinato.cache.store.entry import Entry
 from ostinato.client.transport.protocol import TransportError
 from ostinato.client.views import view_of
@@ -89,7 +89,7 @@ class BudgetReconciler:
         except SelectorError as error:
             ctx.event(budget, "NoPods", f"Failed to get pods: {error}", kind="Warning")
             raise
-        asked = Question(namespace=budget.metadata.namespace, labels=selector, fresh=False)
+        asked = ListQuery(namespace=budget.metadata.namespace, labels=selector, fresh=False)
         found = await ctx.client.found(view_of(PodState), asked)
         assert found is not None, "Pods are watched"
         pods = self._pods.of(ctx.request, found.entries)

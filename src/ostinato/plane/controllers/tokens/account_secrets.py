@@ -17,7 +17,7 @@ import msgspec
 
 from ostinato.api.errors import Conflict, NotFound
 from ostinato.api.gvk import NamespacedName
-from ostinato.cache import Deleted, Event, Settings
+from ostinato.cache import Deleted, Event, InformerSettings
 from ostinato.controllers import Context, Request, Surroundings
 from ostinato.kinds.core_v1 import Secret, ServiceAccount
 from ostinato.manager import Manager
@@ -30,7 +30,7 @@ NAME: Final = "serviceaccount-token-controller"
 TYPE: Final = "kubernetes.io/service-account-token"
 ACCOUNT: Final = "kubernetes.io/service-account.name"
 ACCOUNT_UID: Final = "kubernetes.io/service-account.uid"
-SECRETS: Final = Settings(fields={"type": TYPE})
+SECRETS: Final = InformerSettings(fields={"type": TYPE})
 """The Secrets with tokens of service accounts, for a cache."""
 _CLAIM: Final = "kubernetes.io/serviceaccount/"
 

@@ -6,13 +6,13 @@ from datetime import datetime
 from typing import Final
 
 from ostinato.api.time import Time, TimeError
-from ostinato.cache import Settings
+from ostinato.cache import InformerSettings
 from ostinato.kinds.core_v1 import Secret
 
 NAMESPACE: Final = "kube-system"
 TYPE: Final = "bootstrap.kubernetes.io/token"
 PREFIX: Final = "bootstrap-token-"
-SECRETS: Final = Settings(namespaces=(NAMESPACE,), fields={"type": TYPE})
+SECRETS: Final = InformerSettings(namespaces=(NAMESPACE,), fields={"type": TYPE})
 """The Secrets of bootstrap tokens, for a cache."""
 
 

@@ -17,7 +17,7 @@ import msgspec
 
 from ostinato.api.errors import Conflict
 from ostinato.api.gvk import NamespacedName
-from ostinato.cache import Event, Settings
+from ostinato.cache import Event, InformerSettings
 from ostinato.controllers import Context, ForEvent, Request, Result
 from ostinato.kinds.core_v1 import ConfigMap, Secret
 from ostinato.manager import Manager
@@ -31,7 +31,7 @@ _NAME: Final = re.compile(r"bootstrap-token-([a-z0-9]{6})")
 
 
 def add_to(manager: Manager, options: Options) -> None:  # noqa: ARG001 - every module has the same door
-    info = Settings(namespaces=(_CLUSTER_INFO.namespace,), fields={"metadata.name": _CLUSTER_INFO.name})
+    info = InformerSettings(namespaces=(_CLUSTER_INFO.namespace,), fields={"metadata.name": _CLUSTER_INFO.name})
     (
         manager.build(NAME)
         .watch_for(ConfigMap, settings=info)

@@ -18,7 +18,7 @@ from ostinato.cache.reflector.feed import Feed
 from ostinato.client.list_watch import ListWatch
 from ostinato.world import Clock
 
-REFUSED_FOR: Final = 5.0  # seconds after which a refusal is taken for what it is
+REJECTION_GRACE: Final = 5.0  # seconds after which a refusal is taken for what it is
 
 
 class SyncError(Exception):
@@ -29,11 +29,11 @@ class SyncError(Exception):
         self.cause = cause
 
 
-class Syncing:
+class SyncTracker:
     def __init__(self, feeds: Sequence[Feed], clock: Clock) -> None:
         self._feeds = feeds
         self._clock = clock
-        self._refused: dict[ListWatch, float] = {}  # since when a source has been refused, and nothing else
+        self._rejected_since: dict[ListWatch, float] = {}  # since when a source has been refused, and nothing else
         self._waiters: dict[asyncio.Future[None], None] = {}  # in order
         self._state = "not started"
         self._broken: Exception | None = None
@@ -57,10 +57,10 @@ class Syncing:
         self._wake()
 
     def failed(self, source: ListWatch, error: Exception) -> None:
-        if not _is_refusal(error):
-            self._refused.pop(source, None)
-        elif source not in self._refused:
-            self._refused[source] = self._clock.monotonic()
+        if not _is_rejection(error):
+            self._rejected_since.pop(source, None)
+        elif source not in self._rejected_since:
+            self._rejected_since[source] = self._clock.monotonic()
             self._wake()
 
     def feed_synced(self) -> bool:
@@ -76,20 +76,23 @@ class Syncing:
         while not self.has_synced:
             if self._state != "running":
                 raise self._error(f"the informer is {self._state}", self._broken)
-            refused = min(self._refused.values(), default=None)
-            give_up = None if refused is None else refused + REFUSED_FOR
+            refused = min(self._rejected_since.values(), default=None)
+            give_up = None if refused is None else refused + REJECTION_GRACE
             try:
                 async with self._clock.deadline(_earlier(until, give_up)):
-                    await self._news()
+                    await self._wait_for_change()
             except TimeoutError:
                 if until is not None and self._clock.monotonic() >= until:
                     raise self._error(f"not synced after {timeout:g} s") from None
-                if self._refused and min(self._refused.values()) + REFUSED_FOR <= self._clock.monotonic():
+                if (
+                    self._rejected_since
+                    and min(self._rejected_since.values()) + REJECTION_GRACE <= self._clock.monotonic()
+                ):
                     raise self._error("the server refuses") from None
         if listener is not None:
-            await self._heard(listener, until, timeout)
+            await self._wait_for_handler(listener, until, timeout)
 
-    async def _heard(self, listener: Listener, until: float | None, timeout: float | None) -> None:  # noqa: ASYNC109
+    async def _wait_for_handler(self, listener: Listener, until: float | None, timeout: float | None) -> None:  # noqa: ASYNC109
         try:
             async with self._clock.deadline(until):
                 await listener.wait_synced()
@@ -98,7 +101,7 @@ class Syncing:
                 f"handler {listener.name}: not synced after {timeout:g} s, {listener.pending} more events to hear"
             ) from None
 
-    async def _news(self) -> None:
+    async def _wait_for_change(self) -> None:
         waiter = asyncio.get_running_loop().create_future()
         self._waiters[waiter] = None
         try:
@@ -118,7 +121,7 @@ class Syncing:
         return SyncError(f"{problem}: {names}", cause)
 
 
-def _is_refusal(error: Exception) -> bool:
+def _is_rejection(error: Exception) -> bool:
     if not isinstance(error, APIError) or isinstance(error, TooManyRequests) or is_expired(error):
         return False
     return 400 <= error.code < 500

@@ -1,4 +1,4 @@
-"""Intake: makes entries of the bytes that a server sends.
+"""EntryDecoder: makes entries of the bytes that a server sends.
 
 One pass over an object finds its metadata (`scan`). Its `managedFields`, a large part that no controller reads, are cut
 out without decoding them, unless they are asked for. API servers write them at the end of the metadata of built-in
@@ -20,7 +20,7 @@ from msgspec import UNSET
 
 from ostinato.api.codec import ObjectError, WrongKind
 from ostinato.api.gvk import NamespacedName
-from ostinato.cache.store.entry import Entry, Form
+from ostinato.cache.store.entry import CollectionInfo, Entry
 from ostinato.cache.store.scan import Document, Metadata, Path, Scan
 
 Json = dict[str, Any]
@@ -42,10 +42,10 @@ _whole = msgspec.json.Decoder(_Whole)
 _fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
-class Intake:
+class EntryDecoder:
     def __init__(
         self,
-        form: Form,
+        collection: CollectionInfo,
         *,
         keep_managed_fields: bool = False,
         transform: Transform | None = None,
@@ -56,33 +56,33 @@ class Intake:
         - `transform`: what the cache is to hold of an object. Key, uid and version stay those of the object as it came.
         - `fields`: that are looked for on the way, for indexes.
         """
-        self.form = form
-        self.left_out = False  # whether there was an object of which no entry could be made
+        self.collection = collection
+        self.has_skipped = False  # whether there was an object of which no entry could be made
         self._keep = keep_managed_fields
         self._transform = transform
         self._scan = Scan(fields)
-        gvk = form.info.gvk
-        self._expected = _PARTIAL if form.metadata_only else (gvk.api_version, gvk.kind)
+        gvk = collection.info.gvk
+        self._expected = _PARTIAL if collection.metadata_only else (gvk.api_version, gvk.kind)
 
-    def entry(self, data: bytes) -> Entry:
+    def decode(self, data: bytes) -> Entry:
         """An `ObjectError` if it is no object, or one of another kind, or if the transform fails."""
         try:
             document = self._scan.read(data)
             self._check_kind(document)
             metadata = document.metadata
             if metadata is UNSET:
-                raise ObjectError(f"{self.form.info.gvk.kind}: it has no metadata")
+                raise ObjectError(f"{self.collection.info.gvk.kind}: it has no metadata")
             if not metadata.name:
-                raise ObjectError(f"{self.form.info.gvk.kind}: it has no name")
+                raise ObjectError(f"{self.collection.info.gvk.kind}: it has no name")
             if self._transform is not None:
                 return self._transformed(self._transform, data, metadata)
             return self._entry(data, document, metadata)
         except ObjectError:
-            self.left_out = True
+            self.has_skipped = True
             raise
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-            self.left_out = True
-            raise ObjectError(f"{self.form.info.gvk.kind}: {error}") from None
+            self.has_skipped = True
+            raise ObjectError(f"{self.collection.info.gvk.kind}: {error}") from None
 
     def _check_kind(self, document: Document) -> None:
         """What is said must be right; items of lists of built-in kinds do not say."""
@@ -94,7 +94,7 @@ class Intake:
 
     def _entry(self, data: bytes, document: Document, metadata: Metadata) -> Entry:
         parts = _usual_parts(data, bytes(metadata.managed_fields), keep=self._keep)
-        opening, metadata_bytes, rest = parts or _parts(data, bytes(metadata.managed_fields), keep=self._keep)
+        prefix, metadata_bytes, rest = parts or _parts(data, bytes(metadata.managed_fields), keep=self._keep)
         return Entry(
             NamespacedName(sys.intern(metadata.namespace or ""), metadata.name),
             metadata.uid or "",
@@ -103,16 +103,16 @@ class Intake:
             metadata.deletion_timestamp,
             _shared(bytes(metadata.labels)),
             _shared(bytes(metadata.owner_references)),
-            _shared(opening) if len(opening) <= _LARGEST_SHARED else opening,
+            _shared(prefix) if len(prefix) <= _LARGEST_SHARED else prefix,
             metadata_bytes,
             rest,
             b"",
-            self.form,
+            self.collection,
             self._scan.fields(document),
         )
 
     def _transformed(self, transform: Transform, data: bytes, metadata: Metadata) -> Entry:
-        about = f"{self.form.info.gvk.kind} {NamespacedName(metadata.namespace or '', metadata.name)}"
+        about = f"{self.collection.info.gvk.kind} {NamespacedName(metadata.namespace or '', metadata.name)}"
         try:
             changed = transform(msgspec.json.decode(data))
             if not isinstance(changed, dict):
@@ -167,11 +167,11 @@ def _parts(data: bytes, managed_fields: bytes, *, keep: bool) -> _Parts:
         or not data.startswith(metadata, start)
     ):
         return _arranged(data, keep=keep)
-    opening, rest = data[:start], data[start + len(metadata) :]
+    prefix, rest = data[:start], data[start + len(metadata) :]
     if keep or not managed_fields:
-        return opening, metadata, rest
+        return prefix, metadata, rest
     cut = _managed_fields(metadata, managed_fields)
-    return _arranged(data, keep=keep) if cut is None else (opening, metadata[: cut[0]] + metadata[cut[1] :], rest)
+    return _arranged(data, keep=keep) if cut is None else (prefix, metadata[: cut[0]] + metadata[cut[1] :], rest)
 
 
 def _managed_fields(metadata: bytes, value: bytes) -> tuple[int, int] | None:

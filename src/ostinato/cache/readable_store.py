@@ -13,7 +13,7 @@ from ostinato.cache.store.entry import Entry
 from ostinato.cache.store.store import Store
 
 
-class Readable(Protocol):
+class ReadableStore(Protocol):
     """What there is to read; see `Store`."""
 
     def __len__(self) -> int: ...
@@ -40,11 +40,11 @@ class Readable(Protocol):
         """The values that an object has in an index."""
 
 
-def together(stores: Sequence[Store]) -> Readable:
-    return stores[0] if len(stores) == 1 else _Together(stores)
+def combine(stores: Sequence[Store]) -> ReadableStore:
+    return stores[0] if len(stores) == 1 else _CombinedStore(stores)
 
 
-class _Together:
+class _CombinedStore:
     def __init__(self, stores: Sequence[Store]) -> None:
         self._stores = stores
 

@@ -1,4 +1,4 @@
-"""Pauses: how long a reflector waits after a failure before it tries again.
+"""RetryBackoff: how long a reflector waits after a failure before it tries again.
 
 Each pause is about twice as long as the one before, from about one second to between 30 and 60, never the same in two
 processes. Two minutes without a failure make the next one the first again; a server that is down for an hour is asked
@@ -12,10 +12,10 @@ from typing import Final
 from ostinato.client.transport.backoff import Backoff
 from ostinato.world import Clock, Rng
 
-GOOD_FOR: Final = 120.0  # seconds without a failure after which the past is forgotten
+RESET_AFTER: Final = 120.0  # seconds without a failure after which the past is forgotten
 
 
-class Pauses:
+class RetryBackoff:
     def __init__(self, backoff: Backoff, clock: Clock, rng: Rng) -> None:
         self._steps = backoff.start(rng)
         self._clock = clock
@@ -23,7 +23,7 @@ class Pauses:
 
     async def wait(self, at_least: float = 0.0) -> None:
         """Pause, for as long as the server asks at least."""
-        if self._clock.monotonic() - self._ended >= GOOD_FOR:
+        if self._clock.monotonic() - self._ended >= RESET_AFTER:
             self._steps.reset()
         await self._clock.sleep(max(self._steps.next(), at_least))
         self._ended = self._clock.monotonic()
