@@ -17,11 +17,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from ostinato.plane.node.local import address
 from tests.conftest import ApiServer
 from tests.security.attacker import Answer, Attacker
-from tests.unit.client import certificates
 
 HOST = address()
 PODS = "/api/v1/namespaces/default/pods"
@@ -195,7 +198,7 @@ def test_cve_2018_1002102_a_backend_cannot_send_the_server_elsewhere(
         answer = attacker.ask("GET", f"{PODS}/{pod}:{backends(elsewhere).port}/proxy/x")
         assert answer.status == 302  # it is the client's decision
     else:
-        node_at(attacker, HOST, backends(elsewhere, context=tls(tmp_path)).port)
+        node_at(attacker, HOST, backends(elsewhere, context=tls(tmp_path, attacker)).port)
         bound(attacker, "evil")
         answer = attacker.ask("GET", f"{PODS}/on-evil/log?container=c")
         assert answer.status == 500
@@ -257,7 +260,9 @@ def test_cve_2022_3294_no_other_address_of_a_node_is_asked_than_the_one_that_was
     attacker: Attacker, backends: Callable[..., Backend], tmp_path: Path
 ) -> None:
     """The address that is checked does not answer; the next one of the node is loopback."""
-    local = backends(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nlocal", host="127.0.0.1", context=tls(tmp_path))
+    local = backends(
+        b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nlocal", host="127.0.0.1", context=tls(tmp_path, attacker)
+    )
     node_at(attacker, "unused", local.port)
     addresses = [{"type": "InternalIP", "address": HOST}, {"type": "Hostname", "address": "127.0.0.1"}]
     attacker.ask("PATCH", "/api/v1/nodes/evil/status", {"status": {"addresses": addresses}}, headers=MERGE)
@@ -270,7 +275,7 @@ def test_cve_2022_3294_the_identity_shown_to_nodes_is_worth_nothing_elsewhere(
     attacker: Attacker, backends: Callable[..., Backend], tmp_path: Path
 ) -> None:
     """A node that takes the server's certificate for its own use: it is nobody at the API server."""
-    kubelet = backends(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", context=tls(tmp_path))
+    kubelet = backends(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", context=tls(tmp_path, attacker))
     node_at(attacker, HOST, kubelet.port)
     assert attacker.ask("GET", "/api/v1/nodes/evil/proxy/x").status == 200
     state = attacker.server.ca.parent
@@ -345,7 +350,7 @@ def test_upgrades_pass_through_to_nodes_for_those_who_may_create(
     attacker: Attacker, backends: Callable[..., Backend], tmp_path: Path
 ) -> None:
     """A WebSocket begins with a GET, but runs commands: the right to read nodes/proxy is not enough."""
-    kubelet = backends(SWITCH + b"first", context=tls(tmp_path))
+    kubelet = backends(SWITCH + b"first", context=tls(tmp_path, attacker))
     node_at(attacker, HOST, kubelet.port)
     said = tunnel(attacker, "/api/v1/nodes/evil/proxy/exec/ns/p/c", then=b"more", ends=b"firstmore")
     assert said == SWITCH + b"firstmore"
@@ -414,10 +419,27 @@ def test_answers_that_say_that_the_answer_is_to_come_are_skipped_up_to_a_number(
     assert attacker.ask("GET", f"{PODS}/{pod}:{backends(interim * 100 + last).port}/proxy/x").status == 503
 
 
-def tls(directory: Path) -> ssl.SSLContext:
-    """A certificate of the attacker's own."""
-    pair = certificates.server("evil")
-    (directory / "evil.pem").write_bytes(pair.pem + pair.key_pem)
+def tls(directory: Path, attacker: Attacker) -> ssl.SSLContext:
+    """The serving certificate of the node `evil`, as the cluster's authority signs it: its key is the attacker's."""
+    issuer = x509.load_pem_x509_certificate(attacker.server.ca.read_bytes())
+    issuer_key: Any = serialization.load_pem_private_key(attacker.server.ca.with_suffix(".key").read_bytes(), None)
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "system:node:evil")])
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(issuer.subject)
+        .public_key(key.public_key())
+        .serial_number(7)
+        .not_valid_before(issuer.not_valid_before_utc)
+        .not_valid_after(issuer.not_valid_after_utc)
+        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+        .sign(issuer_key, hashes.SHA256())
+    )
+    private = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    (directory / "evil.pem").write_bytes(certificate.public_bytes(serialization.Encoding.PEM) + private)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(directory / "evil.pem")
     return context

@@ -39,6 +39,8 @@ def settings(options: argparse.Namespace) -> Settings:
         host=host,
         port=port,
         store=_store(options),
+        verifies_nodes=options.kubelet_certificate_authority != "none",
+        kubelet_authority=_kubelet_authority(options),
         accept_data_loss=options.accept_data_loss,
         authentication=authentication_options.settings(options),
         authorization=authorization_options.settings(options),
@@ -58,6 +60,11 @@ def _add_serving(group: argparse._ArgumentGroup) -> None:
         default="127.0.0.1:6443",
         help="address to listen on; port 0 chooses a free one (default: %(default)s)",
     )
+    group.add_argument(
+        "--kubelet-certificate-authority",
+        metavar="FILE|none",
+        help="who signs the serving certificates of nodes; none believes any (default: this cluster's authority)",
+    )
 
 
 def address(listen: str) -> tuple[str, int]:
@@ -70,6 +77,15 @@ def address(listen: str) -> tuple[str, int]:
     if not colon or not (port.isascii() and port.isdigit()) or int(port) > 65535:
         raise Failure(f"--listen {listen}: want HOST:PORT, with a port from 0 to 65535")
     return host, int(port)
+
+
+def _kubelet_authority(options: argparse.Namespace) -> Path | None:
+    given = options.kubelet_certificate_authority
+    if given in (None, "none"):
+        return None
+    if not Path(given).is_file():
+        raise Failure(f"--kubelet-certificate-authority {given}: there is no such file")
+    return Path(given)
 
 
 # Storage

@@ -61,7 +61,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     authentication: AuthenticationSettings = AuthenticationSettings()
     authorization: AuthorizationSettings = AuthorizationSettings()
     admission: AdmissionSettings = AdmissionSettings()
-    verifies_nodes: bool = True  # that agents show a serving certificate of the cluster's authority
+    verifies_nodes: bool = True  # that agents show a serving certificate of their authority
+    kubelet_authority: Path | None = None  # which signs these; None: that of the cluster
     audit: AuditSettings = AuditSettings()
     flow: FlowSettings = FlowSettings()
 
@@ -89,9 +90,7 @@ class Standalone:
             authority = Authority(self._world, settings.state)
             context = _context(authority, self._hosts, settings.authentication)
             self.core = self._server()
-            self.core.nodes.remote = _remote_nodes(
-                self._world, authority, self.core.guard, verifies=settings.verifies_nodes
-            )
+            self.core.nodes.remote = _remote_nodes(self._world, authority, self.core.guard, settings)
             self._http = HttpServer(self.core, context, self.core.turns, audited=self.core.auditor is not None)
             await self._http.bind(settings.host, settings.port)
             host = "127.0.0.1" if settings.host in _ANY else settings.host
@@ -207,7 +206,7 @@ def _address(host: str) -> str:
         return "127.0.0.1"
 
 
-def _remote_nodes(world: World, authority: Authority, guard: AddressGuard, *, verifies: bool) -> Remote:
+def _remote_nodes(world: World, authority: Authority, guard: AddressGuard, settings: Settings) -> Remote:
     """The way to agents on other machines.
 
     The server shows them a certificate that is worth nothing but their own API (`KUBELET_CLIENT`): an address in a
@@ -218,8 +217,8 @@ def _remote_nodes(world: World, authority: Authority, guard: AddressGuard, *, ve
         pair = authority.client("apiserver-kubelet-client", KUBELET_CLIENT, [])
         made = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         made.check_hostname = False  # a node is known by its name, wherever it listens: see `forwarding.check_node`
-        if verifies:
-            made.load_verify_locations(authority.files.certificate)
+        if settings.verifies_nodes:
+            made.load_verify_locations(settings.kubelet_authority or authority.files.certificate)
         else:
             made.verify_mode = ssl.CERT_NONE
         made.load_cert_chain(pair.certificate, pair.key)
