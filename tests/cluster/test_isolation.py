@@ -103,11 +103,12 @@ def test_a_command_in_a_pod_is_gone_with_the_pod_and_hangs_for_nobody(kubectl: K
     """`kubectl exec` hung for as long as anything held the descriptors that it leaked."""
     kubectl("apply", "-f", "-", stdin=ATTACKER.replace("attacker", "short"))
     kubectl("wait", "--for=condition=Ready", "pod/short", "--timeout=60s")
-    script = "setsid sh -c 'trap : TERM HUP; sleep 987.5' & echo begun"
+    seconds = f"987.{os.getpid()}"  # nobody else's
+    script = f"setsid sh -c 'trap : TERM HUP; sleep {seconds}' & echo begun"
     assert kubectl("exec", "short", "--", "sh", "-c", script) == "begun\n"
-    kubectl.until(lambda: processes_with("987.5"), "what the command began")
+    kubectl.until(lambda: processes_with(seconds), "what the command began")
     kubectl("delete", "pod", "short", "--timeout=60s")
-    assert not processes_with("987.5")
+    assert not processes_with(seconds)
 
 
 def test_a_pod_that_asks_for_what_cannot_be_applied_waits_and_says_for_what(kubectl: Kubectl) -> None:

@@ -282,13 +282,14 @@ def test_what_pods_and_nodes_use_is_shown(kubectl: Inside) -> None:
 
 
 def test_a_client_that_goes_takes_its_command_along(kubectl: Inside) -> None:
-    process = kubectl.start("exec", "p", "-c", "a", "--", "sh", "-c", "echo up; sleep 600.25")
+    seconds = f"600.{os.getpid()}"  # nobody else's
+    process = kubectl.start("exec", "p", "-c", "a", "--", "sh", "-c", f"echo up; sleep {seconds}")
     assert process.stdout is not None
     assert process.stdout.readline() == "up\n"
-    kubectl.until(lambda: processes_with("600.25"), "the command")
+    kubectl.until(lambda: processes_with(seconds), "the command")
     process.kill()
     process.communicate()
-    kubectl.until(lambda: not processes_with("600.25"), "the end of a command that outlives its client")
+    kubectl.until(lambda: not processes_with(seconds), "the end of a command that outlives its client")
 
 
 def processes_with(argument: str) -> list[int]:

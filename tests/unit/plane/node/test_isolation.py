@@ -597,9 +597,10 @@ def test_users_groups_and_restrictions_are_the_same_for_the_container_and_for_co
         assert container.user.linux is not None
         assert (container.user.linux.uid, container.user.linux.gid) == (1000, 1000)
         assert container.user.linux.supplemental_groups == [1000, 2000, 3000]
-        session = await yard.runtime.exec(pod, "c", ["sleep", "1002.5"], stdin=False, tty=False)
-        await yard.until(lambda: processes_with("1002.5"))
-        (command,) = processes_with("1002.5")
+        seconds = f"1002.{os.getpid()}"
+        session = await yard.runtime.exec(pod, "c", ["sleep", seconds], stdin=False, tty=False)
+        await yard.until(lambda: processes_with(seconds))
+        (command,) = processes_with(seconds)
         for pid in (container.state.pid, command):
             lines = dict(line.split(":\t", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
             wanted = {"Uid": "1000\t" * 3 + "1000", "Gid": "1000\t" * 3 + "1000", "Groups": "2000 3000 "}
@@ -744,6 +745,33 @@ def test_a_user_namespace_gives_ids_that_are_nobodys_on_the_machine(tmp_path: Pa
         assert (code, out) == (0, "0\nx\n/usr\nown\n")
 
     in_yard(tmp_path, play)
+
+
+def test_state_may_lie_on_layers_and_have_any_name(tmp_path: Path) -> None:
+    """Where layers cannot be mounted on layers, the root is a copy; and ids that cannot be mapped are refused."""
+    for name in ("lower", "upper", "work", "at"):
+        (tmp_path / name).mkdir()
+    layers = f"lowerdir={tmp_path}/lower,upperdir={tmp_path}/upper,workdir={tmp_path}/work"
+    mounted = ["mount", "-t", "overlay", "overlay", "-o", layers, f"{tmp_path}/at"]
+    if subprocess.run(mounted, check=False, capture_output=True).returncode != 0:
+        pytest.skip("this kernel has no overlay")
+
+    async def play(yard: Yard) -> None:
+        assert (
+            await yard.shell(yard.pod(), "echo x > /file; cat /file; ls -d /usr /etc/passwd") == "x\n/etc/passwd\n/usr"
+        )
+
+    async def mapped(yard: Yard) -> None:
+        said = await yard.output(yard.pod(hostUsers=False), "true")
+        assert said.startswith("hostUsers: false takes a file system that can map ids")
+        assert said.endswith("code 128")
+
+    try:
+        in_yard(tmp_path / "at" / "a: b, c", play)
+        in_yard(tmp_path / "at" / "d", mapped)
+    finally:
+        subprocess.run(["umount", "-l", f"{tmp_path}/at"], check=True)
+    in_yard(tmp_path / "a: b, c\\d", play)
 
 
 # Commands

@@ -1,11 +1,13 @@
-"""The process runtime: containers are groups of processes on this machine, each in a directory of its own.
+"""The process runtime: containers are processes of this machine.
 
 - An image names nothing that is pulled: a container needs a `command`, whose programs are this machine's.
+- As root, a container has namespaces and a root of its own (`isolation`, `shim.root`), and its securityContext is
+  applied; what cannot be is refused (`security`). Without root, containers are processes of the same user.
 - Containers outlive the agent, and are found again: each has a keeper (`shim`) that knows how it ended.
 - A container ends when its first process does; whatever else it started is killed then.
-- Volumes are seen at their places by the container alone where that can be, see `places`; the network is the machine's.
+- Volumes are mounted for the container alone; without root, they are links (`places`). The network is the machine's.
 - Limits: memory, processes and processor time by control groups where these may be written, else by what a process may
-  be limited to, see `limits`.
+  be limited to (`limits`).
 """
 
 from __future__ import annotations

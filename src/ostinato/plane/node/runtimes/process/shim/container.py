@@ -43,7 +43,10 @@ class Child:
         """Wait for it: why it failed, empty if it did not; and the descriptor of its terminal, if it has one."""
         text, terminal = b"", None
         while True:
-            data, ancillary, _, _ = self.report.recvmsg(_LONGEST, socket.CMSG_SPACE(array.array("i").itemsize))
+            try:
+                data, ancillary, _, _ = self.report.recvmsg(_LONGEST, socket.CMSG_SPACE(array.array("i").itemsize))
+            except ConnectionResetError:  # it ended without having read what was sent to it
+                break
             for level, kind, content in ancillary:
                 if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
                     terminal = array.array("i", content)[0]

@@ -31,6 +31,7 @@ _MASKED = (
     "/sys/devices/virtual/powercap",
 )
 _READ_ONLY = ("/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger")
+_UNMAPPED = "hostUsers: false takes a file system that can map ids (ext4, xfs, btrfs, tmpfs)"
 _SAFE = kernel.NO_SUID | kernel.NO_DEVICES
 _INERT = _SAFE | kernel.NO_EXEC
 
@@ -97,7 +98,7 @@ def enter(plan: dict[str, Any], binds: list[tuple[str, str, str, bool]], process
 
 def _tree(path: str, flags: int, recursive: bool = True, users: int | None = None) -> int:
     tree: int = kernel.clone_tree(path, recursive)
-    kernel.set_attributes(tree, flags, path, recursive, users)
+    kernel.set_attributes(tree, flags, path if users is None else _UNMAPPED, recursive, users)
     return tree
 
 
@@ -111,7 +112,8 @@ def _volume(source: str, part: str, target: str, read_only: bool, plan: dict[str
     finally:
         os.close(found)
     flags = (kernel.READ_ONLY if read_only else 0) | (0 if plan["privileged"] else kernel.NO_DEVICES)
-    kernel.set_attributes(tree, flags, f"mountPath {target}", user_namespace=plan["users"])
+    what = f"mountPath {target}" if plan["users"] is None else f"mountPath {target}: {_UNMAPPED}"
+    kernel.set_attributes(tree, flags, what, user_namespace=plan["users"])
     return tree
 
 
