@@ -14,6 +14,7 @@ from ostinato.api.errors import APIError
 from ostinato.api.json_path import JsonPath, JsonPathError
 from ostinato.api.quantity import Quantity, QuantityError
 from ostinato.api.time import Duration, MicroTime, Time, TimeError
+from ostinato.cel.parse.parser import parse as parse_cel
 from ostinato.server.access.asked import asked_by
 from ostinato.server.http.parser import Body, Malformed, parse_head
 from ostinato.server.http.websocket import BadFrame, FrameReader
@@ -21,7 +22,6 @@ from ostinato.server.negotiate import status_form
 from ostinato.server.options import list_options, write_options
 from ostinato.server.request import Request, parameters
 from ostinato.server.route import parse as parse_route
-from ostinato.server.schema.cel.parser import parse as parse_cel
 from ostinato.server.streaming import spdy_frames
 from ostinato.server.streaming.channels import unpack
 from tests.fuzz import harness

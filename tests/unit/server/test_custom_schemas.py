@@ -11,6 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.server.custom_samples import DATA
 
+from ostinato.api.formats import known_format, text_check
+from ostinato.api.patterns import pattern, pattern_problem
 from ostinato.server.schema import builtin
 from ostinato.server.schema.builtin import BadValue, TypeMismatch
 from ostinato.server.schema.check import compiled, fits_table
@@ -18,9 +20,7 @@ from ostinato.server.schema.default import apply_defaults
 from ostinato.server.schema.embedded import embedded_faults
 from ostinato.server.schema.equality import equal, in_enum
 from ostinato.server.schema.explain import Before, explain
-from ostinato.server.schema.formats import known_format, text_check
 from ostinato.server.schema.lists import repetitions
-from ostinato.server.schema.patterns import pattern, pattern_problem
 from ostinato.server.schema.prune import prune, read
 from ostinato.server.schema.structural import Structural
 

@@ -10,13 +10,13 @@ import contextlib
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from ostinato.cel.check.declarations import Declaration, message, simple
+from ostinato.cel.expression import CompileError, Expression, ProgramError
+from ostinato.cel.types import BOOL, DYN, NAMED, NULL, STRING, Type, list_of
+from ostinato.cel.values import CelError, CostExceededError
 from ostinato.server.resources.policy_messages import PATCH_TYPES
 from ostinato.server.resources.policy_types import NAMESPACE, REQUEST
 from ostinato.server.resources.strategy import Json
-from ostinato.server.schema.cel.declarations import Declaration, message, simple
-from ostinato.server.schema.cel.expression import CompileError, Expression, ProgramError
-from ostinato.server.schema.cel.types import BOOL, DYN, NAMED, NULL, STRING, Type, list_of
-from ostinato.server.schema.cel.values import CelError, CostExceededError
 from ostinato.server.schema.rules import PER_CALL
 
 _AUTHORIZER: Final = NAMED["kubernetes.authorization.Authorizer"]

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from ostinato.server.schema.cel.declarations import message, simple
-from ostinato.server.schema.cel.tree import Call, Comprehension, ListNode, MapNode, Node, StructNode
-from ostinato.server.schema.cel.types import DYN, STRING, Type
+from ostinato.cel.check.declarations import message, simple
+from ostinato.cel.tree import Call, Comprehension, ListNode, MapNode, Node, StructNode
+from ostinato.cel.types import DYN, STRING, Type
 
 
 class _AnyField:
@@ -79,7 +79,7 @@ def _first(faults: Iterator[str]) -> str:
 
 def as_json(value: Any) -> Any:
     """A value of CEL as JSON has it."""
-    from ostinato.server.schema.cel.functions.formatting import text_of  # noqa: PLC0415 - for what JSON has no word for
+    from ostinato.cel.libraries.formatting import text_of  # noqa: PLC0415 - for what JSON has no word for
 
     match value:
         case dict():

@@ -12,10 +12,10 @@ from typing import Any, Final, NamedTuple
 
 from ostinato.api.gvk import GroupVersionKind
 from ostinato.api.schema import builtin_schemas
+from ostinato.cel.check.declarations import declared
+from ostinato.cel.types import DYN, Type
 from ostinato.server.resources.policy_expressions import Compiler
 from ostinato.server.resources.strategy import Json
-from ostinato.server.schema.cel.declarations import declared
-from ostinato.server.schema.cel.types import DYN, Type
 
 _REFERENCE: Final = "#/definitions/"
 _METADATA: Final = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from ostinato.server.schema.cel.declarations import Declaration, message, simple
-from ostinato.server.schema.cel.types import BOOL, DYN, INT, STRING, TIMESTAMP, list_of, map_of
+from ostinato.cel.check.declarations import Declaration, message, simple
+from ostinato.cel.types import BOOL, DYN, INT, STRING, TIMESTAMP, list_of, map_of
 
 _TEXT: Final = simple(STRING)
 _TEXTS: Final = simple(list_of(STRING))

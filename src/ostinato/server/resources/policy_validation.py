@@ -8,10 +8,10 @@ from typing import Any, Final
 
 from ostinato.api import names
 from ostinato.api.field_errors import FieldError, Path
+from ostinato.cel.expression import Expression
 from ostinato.server.resources.policy_expressions import Compiler, ExpressionError
 from ostinato.server.resources.strategy import Json
 from ostinato.server.resources.validation import checked
-from ostinato.server.schema.cel.expression import Expression
 
 _SPEC: Final = Path("spec")
 _REASONS: Final = ("Forbidden", "Invalid", "RequestEntityTooLarge")

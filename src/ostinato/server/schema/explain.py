@@ -11,12 +11,12 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ostinato.api.field_errors import FieldError, Path
+from ostinato.api.formats import known_format, text_check
+from ostinato.api.patterns import pattern
 from ostinato.api.quoting import json_text, quote
 from ostinato.server.schema.check import type_fault, types_of
 from ostinato.server.schema.equality import equal, in_enum
-from ostinato.server.schema.formats import known_format, text_check
 from ostinato.server.schema.numbers import Fault, number_faults
-from ostinato.server.schema.patterns import pattern
 from ostinato.server.schema.structural import Structural
 
 

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from ostinato.api.field_errors import OMIT, FieldError, Path
+from ostinato.cel.check.declarations import Declaration, declared, escaped
+from ostinato.cel.values import NONE, CelError, CostExceededError, Optional
 from ostinato.server.flow.patience import HURRIED_COST, TooLongError, hurried
-from ostinato.server.schema.cel.declarations import Declaration, declared, escaped
-from ostinato.server.schema.cel.values import NONE, CelError, CostExceededError, Optional
 from ostinato.server.schema.explain import Before
 from ostinato.server.schema.rules import PER_CALL, PER_OBJECT, Rule, rules_of
 

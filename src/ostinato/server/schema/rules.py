@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from ostinato.server.schema.cel.declarations import MOST_REQUEST_BYTES, Declaration
-from ostinato.server.schema.cel.estimate import estimate
-from ostinato.server.schema.cel.expression import CompileError, Expression, ProgramError
-from ostinato.server.schema.cel.types import BOOL, STRING, Type, optional_of
+from ostinato.cel.check.declarations import MOST_REQUEST_BYTES, Declaration
+from ostinato.cel.cost.estimate import estimate
+from ostinato.cel.expression import CompileError, Expression, ProgramError
+from ostinato.cel.types import BOOL, STRING, Type, optional_of
 from ostinato.server.schema.field_paths import FieldPathError, normal_path
 
 PER_CALL: Final = 1_000_000  # what one evaluation may cost

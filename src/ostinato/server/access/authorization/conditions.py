@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
+from ostinato.cel.check.declarations import Declaration, message, simple
+from ostinato.cel.expression import CompileError, Expression, ProgramError
+from ostinato.cel.types import BOOL, STRING, list_of, map_of
+from ostinato.cel.values import CelError
 from ostinato.server.access.authorization.rbac import aggregated
-from ostinato.server.schema.cel.declarations import Declaration, message, simple
-from ostinato.server.schema.cel.expression import CompileError, Expression, ProgramError
-from ostinato.server.schema.cel.types import BOOL, STRING, list_of, map_of
-from ostinato.server.schema.cel.values import CelError
 
 _COST: Final = 1_000_000  # of one expression
 _TEXT: Final = simple(STRING)

@@ -11,6 +11,8 @@ from ostinato.api.apply import TypedError
 from ostinato.api.errors import InternalError
 from ostinato.api.gvk import GroupVersionKind
 from ostinato.api.patch import PatchError, TestFailed, json_patch
+from ostinato.cel.expression import Expression
+from ostinato.cel.values import CelError
 from ostinato.server import body
 from ostinato.server.admission.objects import forbidden
 from ostinato.server.admission.policies.matching import Attributes, Matcher
@@ -36,8 +38,6 @@ from ostinato.server.resources.policy_expressions import (
 from ostinato.server.resources.policy_messages import as_json, misplaced
 from ostinato.server.resources.strategy import Json
 from ostinato.server.schema.builtin import BadValue, TypeMismatch
-from ostinato.server.schema.cel.expression import Expression
-from ostinato.server.schema.cel.values import CelError
 
 if TYPE_CHECKING:
     from ostinato.server.access.authorization.authorizer import Authorizer

@@ -13,15 +13,15 @@ import msgspec
 
 from ostinato.api.gvk import GroupVersion, GroupVersionResource
 from ostinato.api.labels import from_label_selector
+from ostinato.cel.expression import Expression
+from ostinato.cel.libraries.authorizer import Answer, Authorizer, Question
+from ostinato.cel.values import CelError
 from ostinato.server.access.asked import Asked, field_terms, label_requirements
 from ostinato.server.access.authorization.decision import Decision
 from ostinato.server.admission.policies.matching import Attributes, Matcher
 from ostinato.server.request import User
 from ostinato.server.resources.policy_expressions import Evaluation, ExpressionError, OutOfBudgetError
 from ostinato.server.resources.strategy import Json
-from ostinato.server.schema.cel.expression import Expression
-from ostinato.server.schema.cel.functions.authorizer import Answer, Authorizer, Question
-from ostinato.server.schema.cel.values import CelError
 
 if TYPE_CHECKING:
     from ostinato.server.access.authorization import authorizer as access

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
+from ostinato.cel.expression import Expression
+from ostinato.cel.values import CelError
 from ostinato.server.admission.objects import forbidden
 from ostinato.server.admission.policies.matching import Attributes, Matcher
 from ostinato.server.admission.policies.policies import (
@@ -28,8 +30,6 @@ from ostinato.server.resources.policy_expressions import (
     named,
 )
 from ostinato.server.resources.strategy import Json
-from ostinato.server.schema.cel.expression import Expression
-from ostinato.server.schema.cel.values import CelError
 
 if TYPE_CHECKING:
     from ostinato.server.access.authorization.authorizer import Authorizer

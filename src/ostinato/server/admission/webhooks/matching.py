@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ostinato.api.errors import Forbidden
 from ostinato.api.gvk import GroupVersionKind, GroupVersionResource
+from ostinato.cel.expression import Expression
 from ostinato.server.admission.policies.matching import Attributes, Matcher, rule_matches
 from ostinato.server.admission.policies.policies import (
     Answers,
@@ -21,7 +22,6 @@ from ostinato.server.admission.policies.policies import (
 )
 from ostinato.server.resources.policy_expressions import Compiler, ExpressionError, named
 from ostinato.server.resources.strategy import Json
-from ostinato.server.schema.cel.expression import Expression
 
 if TYPE_CHECKING:
     from ostinato.server.admission.objects import Kind

@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 from ostinato.api.field_errors import FieldError, Path
+from ostinato.cel.check.declarations import Declaration, declared, escaped
+from ostinato.cel.cost.ranges import MOST
 from ostinato.server.resources.apiextensions.internal_form import shown_rule
-from ostinato.server.schema.cel.declarations import Declaration, declared, escaped
-from ostinato.server.schema.cel.ranges import MOST
 from ostinato.server.schema.field_paths import FieldPathError, normal_path
 from ostinato.server.schema.rules import Rule, cardinality, rules_of
 

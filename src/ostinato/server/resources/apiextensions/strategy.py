@@ -6,13 +6,13 @@ from datetime import datetime
 from typing import Any
 
 from ostinato.api.field_errors import FieldError, Path
+from ostinato.api.formats import known_format
 from ostinato.api.quoting import quote
 from ostinato.api.time import Time
 from ostinato.server.resources.apiextensions import conditions
 from ostinato.server.resources.apiextensions.approval import approval_faults
 from ostinato.server.resources.apiextensions.spec_rules import name_faults, names_faults, spec_faults, update_faults
 from ostinato.server.resources.strategy import Json, Strategy
-from ostinato.server.schema.formats import known_format
 
 _NO_NAMES = {"kind": "", "plural": ""}
 _SUBSCHEMAS = ("items", "not", "additionalProperties")

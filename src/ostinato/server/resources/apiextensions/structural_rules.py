@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ostinato.api.field_errors import FieldError, Path
-from ostinato.server.schema.patterns import pattern_problem
+from ostinato.api.patterns import pattern_problem
 
 Schema = Mapping[str, Any]
 

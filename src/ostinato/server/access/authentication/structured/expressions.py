@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from ostinato.cel.expression import CompileError, Expression, ProgramError
+from ostinato.cel.tree import Call, Ident, Literal, Node, Select, children
+from ostinato.cel.types import BOOL, DYN, STRING, Type, map_of
+from ostinato.cel.values import CelError, CostExceededError
 from ostinato.server.request import User
 from ostinato.server.resources.policy_types import REQUEST
-from ostinato.server.schema.cel.expression import CompileError, Expression, ProgramError
-from ostinato.server.schema.cel.tree import Call, Ident, Literal, Node, Select, children
-from ostinato.server.schema.cel.types import BOOL, DYN, STRING, Type, map_of
-from ostinato.server.schema.cel.values import CelError, CostExceededError
 
 _LIMIT: Final = 1_000_000  # cost of one expression, as kube-apiserver's per call limit
 _CLAIMS: Final = {"claims": map_of(STRING, DYN)}

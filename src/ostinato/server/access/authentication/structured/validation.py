@@ -10,6 +10,7 @@ import msgspec
 
 from ostinato.api import names
 from ostinato.api.field_errors import FieldError, Path
+from ostinato.cel.expression import Expression
 from ostinato.server.access.authentication.structured.configuration import (
     AuthenticationConfiguration,
     ClaimMappings,
@@ -26,7 +27,6 @@ from ostinato.server.access.authentication.structured.expressions import (
     compile_user_rule,
     selects,
 )
-from ostinato.server.schema.cel.expression import Expression
 
 _MOST_ISSUERS = 64
 _HTTP_PATH = r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+"

@@ -1,0 +1,1 @@
+"""Type-check CEL: declarations from schemas, function signatures, rules for literals."""

@@ -1,0 +1,1 @@
+"""Evaluate CEL: a checked tree compiled to nested Python functions."""

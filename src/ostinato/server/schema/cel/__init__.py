@@ -1,1 +1,0 @@
-"""CEL, the expression language of Kubernetes: read, checked against schemas, bounded in cost, evaluated."""
