@@ -22,8 +22,8 @@ from ostinato.server.negotiate import status_form
 from ostinato.server.options import list_options, write_options
 from ostinato.server.request import Request, parameters
 from ostinato.server.route import parse as parse_route
-from ostinato.server.streaming import spdy_frames
-from ostinato.server.streaming.channels import unpack
+from ostinato.streams import spdy_frames
+from ostinato.streams.channels import unpack
 from tests.fuzz import harness
 
 

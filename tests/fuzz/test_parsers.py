@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ostinato.server.streaming.spdy_frames import FrameWriter, data_frame, go_away, ping, reset
+from ostinato.streams.spdy_frames import FrameWriter, data_frame, go_away, ping, reset
 from tests.fuzz.mutate import Mutator
 from tests.fuzz.parsers import TARGETS, check
 from tests.fuzz.test_harness import CORPUS as DOCUMENTS

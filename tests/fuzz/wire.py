@@ -22,7 +22,7 @@ from ostinato.server.core import Server
 from ostinato.server.http import HttpServer
 from ostinato.server.request import User
 from ostinato.server.store.log_memory import MemoryLog
-from ostinato.server.streaming.spdy_frames import FrameWriter, data_frame, go_away, ping, reset
+from ostinato.streams.spdy_frames import FrameWriter, data_frame, go_away, ping, reset
 from ostinato.world import World
 from tests.fuzz.mutate import Mutator
 from tests.unit.plane.node.streaming import Stage as NodeStage

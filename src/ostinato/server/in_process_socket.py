@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 
-from ostinato.server.request import Upgrade
-from ostinato.server.streaming.inbox import Inbox
+from ostinato.streams.inbox import Inbox
+from ostinato.streams.upgrade import Upgrade
 
 
 class InProcessWebSocket:

@@ -26,13 +26,14 @@ from ostinato.server.backends.forwarding import Backend, connect
 from ostinato.server.backends.tls_stream import TlsStream
 from ostinato.server.http.head import clean
 from ostinato.server.options import boolean
-from ostinato.server.request import Answer, Request, Response, Socket, Stream, Upgrade
+from ostinato.server.request import Answer, Request, Response, Stream
 from ostinato.server.resources.strategy import Json
-from ostinato.server.streaming import channels, ports
-from ostinato.server.streaming.ports import SpdyLink
-from ostinato.server.streaming.session import Command, Session
-from ostinato.server.streaming.spdy import SpdyConnection
-from ostinato.server.streaming.spdy_command import PROTOCOLS, SPDY, SpdySession
+from ostinato.streams import channels, ports
+from ostinato.streams.ports import SpdyLink
+from ostinato.streams.session import Command, Session
+from ostinato.streams.spdy import SpdyConnection
+from ostinato.streams.spdy_command import PROTOCOLS, SPDY, SpdySession
+from ostinato.streams.upgrade import Socket, Upgrade
 from ostinato.world import Clock
 
 _PATIENCE: Final = 10.0  # seconds to connect

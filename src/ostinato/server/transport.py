@@ -27,7 +27,8 @@ from ostinato.client.transport.resending import LONGEST_WAIT, MOST_RETRIES, can_
 from ostinato.client.transport.warning import warning_texts
 from ostinato.server.core import Server
 from ostinato.server.in_process_socket import InProcessWebSocket, give_up
-from ostinato.server.request import Answer, Peer, Request, Response, Stream, Upgrade
+from ostinato.server.request import Answer, Peer, Request, Response, Stream
+from ostinato.streams.upgrade import Upgrade
 
 _PIECE = 1 << 16  # bytes of an answer that are handed over at a time, about
 

@@ -6,7 +6,8 @@ from collections.abc import Awaitable, Callable
 
 from tests.unit.server.test_http_connection import HEAD, UPGRADE, Stage, masked
 
-from ostinato.server.request import Answer, Request, Socket, Upgrade
+from ostinato.server.request import Answer, Request
+from ostinato.streams.upgrade import Socket, Upgrade
 
 Serve = Callable[[Socket], Awaitable[None]]
 SPDY = b"POST /exec HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n"

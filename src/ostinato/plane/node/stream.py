@@ -27,8 +27,8 @@ from ostinato.plane.node.runtimes import ExecError, Runtime
 from ostinato.plane.node.stream_logs import LogOptions, read_log
 from ostinato.server.options import boolean, integer
 from ostinato.server.request import Answer, Request, Stream, text_response
-from ostinato.server.streaming import channels, ports, spdy_command
-from ostinato.server.streaming.session import Command, Session, SessionError
+from ostinato.streams import channels, ports, spdy_command
+from ostinato.streams.session import Command, Session, SessionError
 from ostinato.world import World
 
 FindPod = Callable[[NamespacedName], Awaitable[Pod | None]]

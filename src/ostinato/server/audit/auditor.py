@@ -21,7 +21,8 @@ from ostinato.server.audit.event import event_of, user_info
 from ostinato.server.audit.masking import is_sensitive
 from ostinato.server.audit.record import AuditRecord
 from ostinato.server.audit.settings import AuditSettings
-from ostinato.server.request import Answer, Request, Response, Socket, Stream, Upgrade, User
+from ostinato.server.request import Answer, Request, Response, Stream, User
+from ostinato.streams.upgrade import Socket, Upgrade
 from ostinato.world import World
 
 if TYPE_CHECKING:

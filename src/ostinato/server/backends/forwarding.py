@@ -26,7 +26,8 @@ from ostinato.server.backends.headers import IdentityHeaders, back, is_upgrade, 
 from ostinato.server.backends.streams import ByteStream, PlainStream
 from ostinato.server.backends.tls_stream import TlsStream
 from ostinato.server.http.head import clean, first_lines
-from ostinato.server.request import Answer, Request, Response, Socket, Stream, Upgrade
+from ostinato.server.request import Answer, Request, Response, Stream
+from ostinato.streams.upgrade import Socket, Upgrade
 from ostinato.world import Clock
 
 _PATIENCE: Final = 30.0  # seconds to connect

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from ostinato.server.http import websocket
 from ostinato.server.http.head import clean
 from ostinato.server.http.parser import Head
-from ostinato.server.request import Upgrade
-from ostinato.server.streaming.inbox import Inbox
+from ostinato.streams.inbox import Inbox
+from ostinato.streams.upgrade import Upgrade
 
 Writable = Callable[[], "asyncio.Future[None] | None"]
 """What is to be waited for before more is written; None if there is room."""

@@ -9,7 +9,7 @@ import hashlib
 from collections.abc import Callable
 
 from ostinato.server.http.parser import Head
-from ostinato.server.streaming.channels import offered
+from ostinato.streams.channels import offered
 
 MOST_SMALL = 1 << 16  # bytes of a message of a client that has nothing to say
 MOST_MESSAGE = 1 << 22  # bytes of any other

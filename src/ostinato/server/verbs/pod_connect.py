@@ -23,8 +23,8 @@ from ostinato.server.resources.pod_spec import containers_of
 from ostinato.server.resources.resource import Resource
 from ostinato.server.resources.strategy import Json
 from ostinato.server.resources.validation import not_negative
-from ostinato.server.streaming.channels import V5, failed_upgrade, offered
 from ostinato.server.verbs.context import Context
+from ostinato.streams.channels import V5, failed_upgrade, offered
 
 _PATHS = {"log": "containerLogs", "exec": "exec", "attach": "attach", "portforward": "portForward"}
 _FLAGS = {"stdin": "input", "stdout": "output", "stderr": "error", "tty": "tty"}

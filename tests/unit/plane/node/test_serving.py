@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import pytest
 from tests.unit.plane.node.streaming import Stage
-from tests.unit.server.streaming_sockets import ends
+from tests.unit.streams.sockets import ends
 
 from ostinato.api.errors import APIError, BadRequest, InternalError
 from ostinato.client.patching import MergePatch
@@ -26,11 +26,12 @@ from ostinato.plane.node.stats import NodeStats
 from ostinato.server.access.authority import Authority
 from ostinato.server.core import Server
 from ostinato.server.remote_nodes import RemoteNodes, addresses_of
-from ostinato.server.request import Peer, Request, Response, Upgrade
+from ostinato.server.request import Peer, Request, Response
 from ostinato.server.store.log_memory import MemoryLog
-from ostinato.server.streaming import ports
-from ostinato.server.streaming.spdy import SpdyConnection
 from ostinato.server.transport import InProcessTransport
+from ostinato.streams import ports
+from ostinato.streams.spdy import SpdyConnection
+from ostinato.streams.upgrade import Upgrade
 from ostinato.world import World
 
 

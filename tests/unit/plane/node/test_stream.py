@@ -7,18 +7,18 @@ import json
 
 import pytest
 from tests.unit.plane.node.streaming import RUNNING, PlayedSession, Stage, container_status, ended, stage
-from tests.unit.server.streaming_sockets import ends
+from tests.unit.streams.sockets import ends
 
 from ostinato.api.errors import APIError, BadRequest, InternalError
 from ostinato.client.subresources.port_forward import PortForwardError
 from ostinato.client.transport.protocol import Request as Asked
 from ostinato.client.transport.protocol import UpgradeRefused
 from ostinato.server.request import Peer, Request
-from ostinato.server.streaming import ports
-from ostinato.server.streaming.session import Command
-from ostinato.server.streaming.spdy import SpdyConnection
-from ostinato.server.streaming.spdy_command import SpdySession
 from ostinato.server.transport import InProcessTransport
+from ostinato.streams import ports
+from ostinato.streams.session import Command
+from ostinato.streams.spdy import SpdyConnection
+from ostinato.streams.spdy_command import SpdySession
 
 SPDY = {"upgrade": "SPDY/3.1", "connection": "Upgrade"}
 

@@ -8,7 +8,7 @@ import re
 
 from ostinato.api.errors import Unauthorized
 from ostinato.server.request import Request
-from ostinato.server.streaming.channels import TOKEN_PROTOCOL
+from ostinato.streams.channels import TOKEN_PROTOCOL
 
 _HEADER = "sec-websocket-protocol"
 _UPGRADES = re.compile(r"(^|.*,\s*)upgrade($|\s*,)")

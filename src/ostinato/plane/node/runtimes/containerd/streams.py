@@ -8,11 +8,11 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from ostinato.plane.node.runtimes import ExecError
-from ostinato.server.streaming.ports import PROTOCOL as PORTS
-from ostinato.server.streaming.ports import SpdyLink
-from ostinato.server.streaming.session import Command, SessionError
-from ostinato.server.streaming.spdy import SpdyConnection, SpdyStream
-from ostinato.server.streaming.spdy_command import PROTOCOLS, SPDY, SpdySession
+from ostinato.streams.ports import PROTOCOL as PORTS
+from ostinato.streams.ports import SpdyLink
+from ostinato.streams.session import Command, SessionError
+from ostinato.streams.spdy import SpdyConnection, SpdyStream
+from ostinato.streams.spdy_command import PROTOCOLS, SPDY, SpdySession
 from ostinato.world import Clock
 
 _PATIENCE: Final = 30.0  # seconds for the runtime to answer

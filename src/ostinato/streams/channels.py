@@ -16,8 +16,8 @@ import msgspec
 
 from ostinato.api.errors import InternalError
 from ostinato.api.status import Status
-from ostinato.server.request import Socket, Upgrade
-from ostinato.server.streaming.session import Command, EndOfInput, Input, Size, run
+from ostinato.streams.session import Command, EndOfInput, Input, Size, run
+from ostinato.streams.upgrade import Socket, Upgrade
 
 WEBSOCKET: Final = "websocket"
 V5, V4, V1 = "v5.channel.k8s.io", "v4.channel.k8s.io", "channel.k8s.io"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ostinato.server.streaming.inbox import Inbox
+from ostinato.streams.inbox import Inbox
 
 
 class End:

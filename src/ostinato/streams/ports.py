@@ -12,11 +12,11 @@ import contextlib
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final, Protocol
 
-from ostinato.server.request import Socket, Upgrade
-from ostinato.server.streaming.channels import V4, V4_BASE64, WEBSOCKET, is_text, pack, unpack
-from ostinato.server.streaming.inbox import Inbox
-from ostinato.server.streaming.spdy import SpdyConnection, SpdyStream
-from ostinato.server.streaming.spdy_command import SPDY
+from ostinato.streams.channels import V4, V4_BASE64, WEBSOCKET, is_text, pack, unpack
+from ostinato.streams.inbox import Inbox
+from ostinato.streams.spdy import SpdyConnection, SpdyStream
+from ostinato.streams.spdy_command import SPDY
+from ostinato.streams.upgrade import Socket, Upgrade
 
 PROTOCOL: Final = "portforward.k8s.io"
 TUNNEL: Final = f"{SPDY}+{PROTOCOL}"  # SPDY in the messages of a WebSocket

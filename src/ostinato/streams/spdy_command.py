@@ -15,9 +15,9 @@ import msgspec
 
 from ostinato.api.errors import from_stream
 from ostinato.api.status import Status
-from ostinato.server.request import Socket, Upgrade
-from ostinato.server.streaming.session import Command, EndOfInput, Input, SessionError, Size, run
-from ostinato.server.streaming.spdy import SpdyConnection, SpdyStream
+from ostinato.streams.session import Command, EndOfInput, Input, SessionError, Size, run
+from ostinato.streams.spdy import SpdyConnection, SpdyStream
+from ostinato.streams.upgrade import Socket, Upgrade
 from ostinato.world import Clock
 
 SPDY: Final = "SPDY/3.1"

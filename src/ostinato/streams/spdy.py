@@ -16,9 +16,9 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Final, Self
 
-from ostinato.server.request import Socket
-from ostinato.server.streaming import spdy_frames as frames
-from ostinato.server.streaming.inbox import Inbox
+from ostinato.streams import spdy_frames as frames
+from ostinato.streams.inbox import Inbox
+from ostinato.streams.upgrade import Socket
 
 _PIECE: Final = 1 << 15  # bytes of data in a frame
 _MOST_STREAMS: Final = 1000  # that are open at a time

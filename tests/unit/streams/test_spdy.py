@@ -10,10 +10,10 @@ from collections.abc import Awaitable, Callable
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.server.streaming_sockets import ends
+from tests.unit.streams.sockets import ends
 
-from ostinato.server.streaming import spdy_frames as frames
-from ostinato.server.streaming.spdy import SpdyConnection
+from ostinato.streams import spdy_frames as frames
+from ostinato.streams.spdy import SpdyConnection
 from ostinato.world import Simulation
 
 
