@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ostinato.server.access.asked import Asked
-from ostinato.server.access.authorization.decision import ALLOWED, Decision, Granted, Mode
+from ostinato.server.access.authorization.decision import ALLOWED, NO_OPINION, Decision, Granted, Mode
 from ostinato.server.access.authorization.rbac import Rbac, aggregated
 from ostinato.server.access.authorization.roles import Roles
 from ostinato.server.access.authorization.rules import Rule
@@ -40,34 +40,25 @@ class Authorizer:
         """The decision, if it can be made without waiting for anyone."""
         if MASTERS in user.groups:
             return ALLOWED
-        reasons: list[str] = []
-        errors: list[str] = []
+        undecided: list[Decision] | None = None
         for mode in self.modes:
             decision = mode.decide_now(user, asked)
-            if decision is None:
-                return None
-            if decision.allowed or decision.denied:
+            if decision is None or decision.allowed or decision.denied:
                 return decision
-            if decision.reason:
-                reasons.append(decision.reason)
-            if decision.error:
-                errors.append(decision.error)
-        return _undecided(reasons, errors)
+            if decision is not NO_OPINION:
+                undecided = [*(undecided or ()), decision]
+        return NO_OPINION if undecided is None else _together(undecided)
 
     async def decide(self, user: User, asked: Asked) -> Decision:
         if MASTERS in user.groups:
             return ALLOWED
-        reasons: list[str] = []
-        errors: list[str] = []
+        undecided: list[Decision] = []
         for mode in self.modes:
             decision = mode.decide_now(user, asked) or await mode.decide(user, asked)
             if decision.allowed or decision.denied:
                 return decision
-            if decision.reason:
-                reasons.append(decision.reason)
-            if decision.error:
-                errors.append(decision.error)
-        return _undecided(reasons, errors)
+            undecided.append(decision)
+        return _together(undecided)
 
     async def check(self, user: User, asked: Asked) -> None:
         """Raise Forbidden if the user may not; AuthorizationFailed if that cannot be determined."""
@@ -97,5 +88,8 @@ def refuse(user: User, asked: Asked, decision: Decision) -> None:
     raise asked.refusal(user, decision.reason)
 
 
-def _undecided(reasons: list[str], errors: list[str]) -> Decision:
-    return Decision(allowed=False, reason="\n".join(reasons), error=aggregated(errors) if errors else "")
+def _together(undecided: list[Decision]) -> Decision:
+    """What modes say of which none decides."""
+    errors = [each.error for each in undecided if each.error]
+    reason = "\n".join(each.reason for each in undecided if each.reason)
+    return Decision(allowed=False, reason=reason, error=aggregated(errors) if errors else "")
