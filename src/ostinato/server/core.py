@@ -46,12 +46,12 @@ from ostinato.server.resources.registry import Registry
 from ostinato.server.resources.resource import Resource
 from ostinato.server.route import Route, parse
 from ostinato.server.store.index import Index, Log, StoreFailed
-from ostinato.server.verbs import pod_handlers, proxy
 from ostinato.server.verbs.context import Context
 from ostinato.server.verbs.get import get, get_at_once
-from ostinato.server.verbs.proxy import Passage, api_servers
-from ostinato.server.verbs.review import install_reviews
-from ostinato.server.verbs.token_request import install_tokens
+from ostinato.server.verbs.subresources import pod_handlers, proxy
+from ostinato.server.verbs.subresources.proxy import Passage, api_servers
+from ostinato.server.verbs.subresources.token_request import install_tokens
+from ostinato.server.verbs.unstored.review import install_reviews
 from ostinato.server.warning import warning_headers
 from ostinato.server.webhooks import Webhooks
 from ostinato.world import World
@@ -135,7 +135,7 @@ class Server:
 
     def serve_usage(self) -> None:
         """Serve metrics.k8s.io, from what the agents of nodes measure."""
-        from ostinato.server.verbs import resource_usage  # noqa: PLC0415 - loads only where it is needed
+        from ostinato.server.verbs.unstored import resource_usage  # noqa: PLC0415 - loads only where it is needed
 
         resource_usage.install(self.registry, self.nodes)
 

@@ -19,7 +19,7 @@ from ostinato.server.verbs.delete import delete, delete_collection
 from ostinato.server.verbs.get import get
 from ostinato.server.verbs.list import list_
 from ostinato.server.verbs.patch import patch
-from ostinato.server.verbs.scale import get_scale, patch_scale, update_scale
+from ostinato.server.verbs.subresources.scale import get_scale, patch_scale, update_scale
 from ostinato.server.verbs.update import update
 from ostinato.server.verbs.watch import watch
 

@@ -19,7 +19,7 @@ from ostinato.server.resources.resource import Resource, Subresource
 from ostinato.server.resources.scaling import ScaleFields, map_selector, struct_selector
 from ostinato.server.resources.strategy import Json
 from ostinato.server.schema import builtin
-from ostinato.server.verbs import component_status
+from ostinato.server.verbs.unstored import component_status
 from ostinato.world import Clock, World
 
 

@@ -1,1 +1,1 @@
-"""The verbs: what the server does on a resource, a file each."""
+"""Verbs: what the server does on a resource, a module each; subresources and resources that are not stored in rooms of their own."""

@@ -23,10 +23,10 @@ from ostinato.server.resources.strategy import Json
 from ostinato.server.store import index
 from ostinato.server.store.index import Entry
 from ostinato.server.verbs import write
-from ostinato.server.verbs.binding import SUCCESS
 from ostinato.server.verbs.context import Context
 from ostinato.server.verbs.delete import delete_object
-from ostinato.server.verbs.pod_condition import set_pod_condition
+from ostinato.server.verbs.subresources.binding import SUCCESS
+from ostinato.server.verbs.subresources.pod_condition import set_pod_condition
 
 EVICTION = GroupVersionKind("policy", "v1", "Eviction")
 

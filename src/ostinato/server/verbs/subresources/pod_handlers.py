@@ -11,9 +11,9 @@ from ostinato.server.resources.registry import Registry
 from ostinato.server.resources.resource import Resource
 from ostinato.server.resources.strategy import Strategy
 from ostinato.server.schema import builtin
-from ostinato.server.verbs.binding import binds
-from ostinato.server.verbs.eviction import EVICTION, evicts
-from ostinato.server.verbs.pod_connect import connects
+from ostinato.server.verbs.subresources.binding import binds
+from ostinato.server.verbs.subresources.eviction import EVICTION, evicts
+from ostinato.server.verbs.subresources.pod_connect import connects
 
 
 def install(registry: Registry, nodes: Nodes, authorizer: Authorizer) -> None:

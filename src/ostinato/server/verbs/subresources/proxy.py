@@ -30,7 +30,7 @@ from ostinato.server.resources.registry import Registry
 from ostinato.server.resources.resource import Resource
 from ostinato.server.resources.strategy import Json
 from ostinato.server.verbs.context import Context
-from ostinato.server.verbs.pod_connect import check_create
+from ostinato.server.verbs.subresources.pod_connect import check_create
 from ostinato.world import World
 
 _VERBS = ("get", "create", "update", "patch", "delete")

@@ -23,7 +23,7 @@ from ostinato.server.resources.strategy import Json
 from ostinato.server.store import index
 from ostinato.server.verbs import write
 from ostinato.server.verbs.context import Context
-from ostinato.server.verbs.pod_condition import set_pod_condition
+from ostinato.server.verbs.subresources.pod_condition import set_pod_condition
 
 SUCCESS: Json = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
 _SCHEDULED = {"type": "PodScheduled", "status": "True"}

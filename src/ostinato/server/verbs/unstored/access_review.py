@@ -10,8 +10,8 @@ from ostinato.server.access.asked import Asked
 from ostinato.server.access.authorization.authorizer import Authorizer
 from ostinato.server.request import User
 from ostinato.server.resources.strategy import Json
-from ostinato.server.verbs.access_selectors import field_terms, ignored, label_requirements, selector_errors
 from ostinato.server.verbs.context import Context
+from ostinato.server.verbs.unstored.access_selectors import field_terms, ignored, label_requirements, selector_errors
 
 _SPEC = Path("spec")
 _KIND = GroupKind("authorization.k8s.io", "")  # refusals name no kind

@@ -17,8 +17,8 @@ from ostinato.server.request import Response, User
 from ostinato.server.resources.registry import Registry
 from ostinato.server.resources.strategy import Json
 from ostinato.server.verbs import write
-from ostinato.server.verbs.access_review import AccessReviews
 from ostinato.server.verbs.context import Context
+from ostinato.server.verbs.unstored.access_review import AccessReviews
 
 # Answers a review: gets it as the client sent it, gives back its status.
 Answer = Callable[[Context, Json], Awaitable[Json]]
