@@ -28,8 +28,8 @@ from ostinato.manager import Manager
 from ostinato.plane import scheduler
 from ostinato.plane.scheduler.writes import Writes
 from ostinato.server.core import Server
+from ostinato.server.in_process.transport import InProcessTransport
 from ostinato.server.store.log_memory import MemoryLog
-from ostinato.server.transport import InProcessTransport
 from ostinato.world import World
 
 _AT_ONCE = 32  # objects that are created side by side

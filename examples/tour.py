@@ -12,8 +12,8 @@ from ostinato.crd import crd_of
 from ostinato.kinds.apps_v1 import Deployment, DeploymentSpec
 from ostinato.kinds.core_v1 import Container, LabelSelector, PodSpec, PodTemplateSpec
 from ostinato.server.core import Server
+from ostinato.server.in_process.transport import InProcessTransport
 from ostinato.server.store.log_memory import MemoryLog
-from ostinato.server.transport import InProcessTransport
 from ostinato.world import Simulation, World
 
 

@@ -41,7 +41,7 @@ async def operate(core: Server, world: World, namespace: str, workers: int, way:
     from ostinato.manager import CacheOptions
     from ostinato.manager.connecting import Purpose
     from ostinato.manager.running import serve_together
-    from ostinato.server.transport import InProcessTransport
+    from ostinato.server.in_process.transport import InProcessTransport
 
     def connect(purpose: Purpose) -> InProcessTransport:
         return InProcessTransport(core, user_agent=purpose.name, deadline=purpose.deadline)

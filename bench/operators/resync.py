@@ -21,8 +21,8 @@ from ostinato.controllers import Builder, ControllerOptions
 from ostinato.kinds.core_v1 import ConfigMap
 from ostinato.manager import Manager
 from ostinato.server.core import Server
+from ostinato.server.in_process.transport import InProcessTransport
 from ostinato.server.store.log_memory import MemoryLog
-from ostinato.server.transport import InProcessTransport
 from ostinato.world import World
 
 NEVER, SOON = 1e6, 1.0

@@ -21,8 +21,8 @@ from ostinato.api.meta import ObjectMeta
 from ostinato.client import Client, Config
 from ostinato.kinds.core_v1 import Namespace
 from ostinato.server.core import Server
+from ostinato.server.in_process.transport import InProcessTransport
 from ostinato.server.store.log_memory import MemoryLog
-from ostinato.server.transport import InProcessTransport
 from ostinato.world import World
 
 SECONDS = 60

@@ -6,7 +6,7 @@ import json
 
 from ostinato.server.http.parser import Malformed
 from ostinato.server.request import Request, Response
-from ostinato.server.route import parse
+from ostinato.server.request.route import parse
 from ostinato.world import Simulation
 from tests.contract.routing.record import RECORDED
 from tests.contract.routing.replay import answered, request_of, started

@@ -15,9 +15,9 @@ import pytest
 from ostinato.cache import CachedClient
 from ostinato.kinds.core_v1 import ConfigMap
 from ostinato.server.core import Server
+from ostinato.server.in_process.transport import InProcessTransport
 from ostinato.server.store.log_sqlite import SQLiteLog
 from ostinato.server.store.sqlite import snapshot
-from ostinato.server.transport import InProcessTransport
 from ostinato.world import World
 from tests.faults.damaged_store import killed, refusal
 from tests.unit.cache.lagging import Scene, played

@@ -18,10 +18,10 @@ from ostinato.cel.parse.parser import parse as parse_cel
 from ostinato.server.access.asked import asked_by
 from ostinato.server.http.parser import Body, Malformed, parse_head
 from ostinato.server.http.websocket import BadFrame, FrameReader
-from ostinato.server.negotiate import status_form
-from ostinato.server.options import list_options, write_options
 from ostinato.server.request import Request, parameters
-from ostinato.server.route import parse as parse_route
+from ostinato.server.request.negotiate import status_form
+from ostinato.server.request.options import list_options, write_options
+from ostinato.server.request.route import parse as parse_route
 from ostinato.streams import spdy_frames
 from ostinato.streams.channels import unpack
 from tests.fuzz import harness

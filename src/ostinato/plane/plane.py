@@ -26,8 +26,8 @@ from ostinato.plane import identities, joining, roles, scheduler, services
 from ostinato.plane.controllers import CONTROLLERS, FIELD_MANAGER, Options, add_controllers, unheard
 from ostinato.plane.node import fleet
 from ostinato.plane.node.runtimes import ProcessOptions, hiding
+from ostinato.server.in_process.transport import ADMINISTRATOR, InProcessTransport
 from ostinato.server.standalone import Settings, Standalone
-from ostinato.server.transport import ADMINISTRATOR, InProcessTransport
 from ostinato.world import World
 
 if TYPE_CHECKING:  # what it needs is an extra

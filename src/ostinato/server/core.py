@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from ostinato.api.errors import APIError, BadRequest, InternalError, ServiceUnavailable, Timeout
 from ostinato.api.quoting import quote
 from ostinato.api.time import Duration, TimeError
-from ostinato.server import flow_schemas
 from ostinato.server.access.asked import asked_by
 from ostinato.server.access.authentication.assembly import Authentication
 from ostinato.server.access.authentication.settings import AuthenticationSettings
@@ -27,24 +26,26 @@ from ostinato.server.admission.settings import AdmissionSettings
 from ostinato.server.audit.settings import AuditSettings
 from ostinato.server.backends.addresses import AddressGuard
 from ostinato.server.backends.headers import IdentityHeaders
-from ostinato.server.bootstrap import bootstrap, rules_of
+from ostinato.server.controllers import flow_schemas
+from ostinato.server.controllers.bootstrap import bootstrap, rules_of
+from ostinato.server.controllers.expiry import Expiry
 from ostinato.server.dispatch import not_found, verb_of
-from ostinato.server.expiry import Expiry
 from ostinato.server.flow.control import LONG_RUNNING, FlowControl, FlowSettings, TooManyRequests
 from ostinato.server.flow.flow import Flow
 from ostinato.server.flow.heavy import HeavyLane
 from ostinato.server.flow.queue_set import Seated
 from ostinato.server.flow.report import FlowReport
 from ostinato.server.flow.turns import Turns
-from ostinato.server.negotiate import status_form
-from ostinato.server.nodes import Nodes
-from ostinato.server.options import boolean
-from ostinato.server.present import error_response
+from ostinato.server.node_agents.endpoint import Nodes
 from ostinato.server.publish import Health, Issuer, Metrics, Publisher
 from ostinato.server.request import Answer, Request, Response, text_response
+from ostinato.server.request.negotiate import status_form
+from ostinato.server.request.options import boolean
+from ostinato.server.request.present import error_response
+from ostinato.server.request.route import Route, parse
+from ostinato.server.request.warning import warning_headers
 from ostinato.server.resources.registry import Registry
 from ostinato.server.resources.resource import Resource
-from ostinato.server.route import Route, parse
 from ostinato.server.store.index import Index, Log, StoreFailed
 from ostinato.server.verbs.context import Context
 from ostinato.server.verbs.get import get, get_at_once
@@ -52,7 +53,6 @@ from ostinato.server.verbs.subresources import pod_handlers, proxy
 from ostinato.server.verbs.subresources.proxy import Passage, api_servers
 from ostinato.server.verbs.subresources.token_request import install_tokens
 from ostinato.server.verbs.unstored.review import install_reviews
-from ostinato.server.warning import warning_headers
 from ostinato.server.webhooks import Webhooks
 from ostinato.world import World
 
@@ -305,7 +305,7 @@ class Server:
         assert self._definitions.collection is not None
         if not self._definitions.collection.entries:
             return
-        from ostinato.server.crds import CustomResources  # noqa: PLC0415
+        from ostinato.server.controllers.custom_resources import CustomResources  # noqa: PLC0415
 
         await CustomResources(self.world, self.index, self.registry, self.webhooks.ask, self.lane).settle()
 

@@ -21,13 +21,13 @@ from ostinato.server.access.kubeconfig import write_kubeconfig
 from ostinato.server.admission.settings import AdmissionSettings
 from ostinato.server.audit.settings import AuditSettings
 from ostinato.server.backends.addresses import AddressGuard
-from ostinato.server.bootstrap import KUBELET_CLIENT
+from ostinato.server.controllers.bootstrap import KUBELET_CLIENT
 from ostinato.server.core import Server
 from ostinato.server.flow.control import FlowSettings
 from ostinato.server.http import HttpServer
 from ostinato.server.http.client_certificates import RequestingContext, certificates_of
-from ostinato.server.nodes import Remote
-from ostinato.server.remote_nodes import RemoteNodes
+from ostinato.server.node_agents.endpoint import Remote
+from ostinato.server.node_agents.remote import RemoteNodes
 from ostinato.server.state import StateDirectory
 from ostinato.server.store.index import Log, StoreFailed, UnusableStore
 from ostinato.server.store.log_memory import MemoryLog

@@ -11,7 +11,7 @@ from ostinato.cache import CachedClient, Informers, InformerSettings
 from ostinato.client import Client
 from ostinato.client.transport.protocol import Request
 from ostinato.server.core import Server
-from ostinato.server.transport import InProcessTransport
+from ostinato.server.in_process.transport import InProcessTransport
 from ostinato.world import Simulation
 
 

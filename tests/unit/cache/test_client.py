@@ -29,8 +29,8 @@ from ostinato.client import Client, MergePatch, MetadataOf, Unstructured
 from ostinato.client.transport.protocol import ConnectionLost, Request
 from ostinato.kinds.core_v1 import ConfigMap, Namespace, Secret
 from ostinato.server.core import Server
+from ostinato.server.in_process.transport import InProcessTransport
 from ostinato.server.store.log_memory import MemoryLog
-from ostinato.server.transport import InProcessTransport
 from ostinato.server.verbs.write import MODIFIED
 
 MAPS = Unstructured.of("v1", "ConfigMap")

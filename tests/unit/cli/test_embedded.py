@@ -15,7 +15,7 @@ from ostinato.client import Client
 from ostinato.client.http.transport import HttpTransport
 from ostinato.kinds.core_v1 import Namespace
 from ostinato.manager import Purpose, serve_together
-from ostinato.server.transport import InProcessTransport
+from ostinato.server.in_process.transport import InProcessTransport
 from ostinato.world import World
 
 

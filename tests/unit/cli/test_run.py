@@ -26,8 +26,8 @@ from ostinato.crd import crd_of
 from ostinato.kinds.core_v1 import ConfigMap, Node
 from ostinato.manager import CacheOptions, Manager
 from ostinato.server.core import Server
+from ostinato.server.in_process.transport import InProcessTransport
 from ostinato.server.store.log_memory import MemoryLog
-from ostinato.server.transport import InProcessTransport
 from ostinato.world import World
 
 WIDGET = Path(__file__).parents[3] / "examples" / "widget.py"

@@ -17,7 +17,7 @@ from ostinato.client import Client
 from ostinato.client.transport.protocol import ConnectionLost, Request, WebSocket
 from ostinato.kinds.core_v1 import ConfigMap
 from ostinato.server.core import Server
-from ostinato.server.transport import InProcessTransport
+from ostinato.server.in_process.transport import InProcessTransport
 from ostinato.world import Simulation
 
 Json = dict[str, Any]

@@ -22,7 +22,7 @@ from ostinato.controllers import Channel, ChannelSource, Controller, ControllerO
 from ostinato.kinds.core_v1 import ConfigMap
 from ostinato.queue import Family
 from ostinato.server.core import Server
-from ostinato.server.transport import InProcessTransport
+from ostinato.server.in_process.transport import InProcessTransport
 from ostinato.world import Simulation
 
 Json = dict[str, Any]

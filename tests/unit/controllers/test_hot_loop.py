@@ -17,8 +17,8 @@ from ostinato.controllers.guards.hot_loop import HotLoopGuard
 from ostinato.controllers.reasons import Why
 from ostinato.kinds.core_v1 import ConfigMap
 from ostinato.server.core import Server
+from ostinato.server.in_process.transport import InProcessTransport
 from ostinato.server.store.log_memory import MemoryLog
-from ostinato.server.transport import InProcessTransport
 
 
 @staged

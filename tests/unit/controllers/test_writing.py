@@ -18,7 +18,7 @@ from ostinato.client import MergePatch
 from ostinato.client.transport.protocol import ConnectionLost, DeadlinePassed, Request, RequestTimedOut, Unreachable
 from ostinato.controllers import Context, controller
 from ostinato.kinds.core_v1 import ConfigMap
-from ostinato.server.transport import InProcessTransport
+from ostinato.server.in_process.transport import InProcessTransport
 
 
 @played

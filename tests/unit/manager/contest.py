@@ -21,8 +21,8 @@ from ostinato.manager.election.elector import LeadershipLost
 from ostinato.manager.election.fence import Fence, FencedTransport
 from ostinato.manager.election.settings import LeaderElection
 from ostinato.server.core import Server
+from ostinato.server.in_process.transport import InProcessTransport
 from ostinato.server.store.log_memory import MemoryLog
-from ostinato.server.transport import InProcessTransport
 from ostinato.world import Rng, Simulation, World
 
 SECONDS = 120.0  # that a contest lasts

@@ -15,7 +15,7 @@ from ostinato.manager.election.fence import Fence
 from ostinato.manager.election.lease import LeaseLock
 from ostinato.manager.election.settings import LeaderElection
 from ostinato.server.core import Server
-from ostinato.server.transport import InProcessTransport
+from ostinato.server.in_process.transport import InProcessTransport
 from ostinato.world import Simulation
 
 

@@ -19,8 +19,8 @@ from ostinato.kinds.core_v1 import ConfigMap, Namespace, Secret
 from ostinato.manager import CacheOptions, Manager, Purpose
 from ostinato.manager.logs import JsonFormatter, ReconcileFilter
 from ostinato.server.core import Server
+from ostinato.server.in_process.transport import InProcessTransport
 from ostinato.server.store.log_memory import MemoryLog
-from ostinato.server.transport import InProcessTransport
 
 
 def manager_on(stage: Stage, **options: Any) -> Manager:

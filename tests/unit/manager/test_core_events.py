@@ -18,8 +18,8 @@ from ostinato.manager.events.books import MOST_REMEMBERED
 from ostinato.manager.events.counts import CountBook
 from ostinato.manager.events.events import Events
 from ostinato.server.core import Server
+from ostinato.server.in_process.transport import InProcessTransport
 from ostinato.server.store.log_memory import MemoryLog
-from ostinato.server.transport import InProcessTransport
 from ostinato.world import Simulation, World
 
 A = ConfigMap(metadata=ObjectMeta(name="a", namespace="default", uid="u1", resource_version="7"))

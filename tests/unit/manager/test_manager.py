@@ -29,7 +29,7 @@ from ostinato.kinds.coordination_v1 import Lease
 from ostinato.kinds.core_v1 import ConfigMap, Endpoints
 from ostinato.kinds.events_v1 import Event
 from ostinato.manager import LeaderElection, LeadershipLost, Manager, Purpose, ShutdownTimedOut, Stopped
-from ostinato.server.transport import InProcessTransport
+from ostinato.server.in_process.transport import InProcessTransport
 
 COLOUR = ContextVar("COLOUR", default="none")
 QUICK = LeaderElection(name="widgets", namespace="default", trust_absence=True)

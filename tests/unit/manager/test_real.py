@@ -28,8 +28,8 @@ from ostinato.manager.election.fence import Fence
 from ostinato.manager.endpoints import Endpoint, parse_address
 from ostinato.manager.signals import stop_on_signals
 from ostinato.server.core import Server
+from ostinato.server.in_process.transport import InProcessTransport
 from ostinato.server.store.log_memory import MemoryLog
-from ostinato.server.transport import InProcessTransport
 from ostinato.world import World
 from ostinato.world.on_this_loop import OnThisLoop
 

@@ -27,8 +27,8 @@ from ostinato.manager.connecting import Connect, Purpose
 from ostinato.plane import identities, roles
 from ostinato.plane.controllers import CONTROLLERS, FIELD_MANAGER, Options, add_controllers
 from ostinato.server.core import Server
+from ostinato.server.in_process.transport import ADMINISTRATOR, InProcessTransport
 from ostinato.server.store.log_memory import MemoryLog
-from ostinato.server.transport import ADMINISTRATOR, InProcessTransport
 from ostinato.world import Simulation, World
 
 T = TypeVar("T")

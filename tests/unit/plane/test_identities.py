@@ -10,10 +10,10 @@ from ostinato.client.transport.protocol import Request
 from ostinato.manager import Manager
 from ostinato.plane import identities, roles, scheduler, services
 from ostinato.plane.controllers import CONTROLLERS, Options, add_controllers
-from ostinato.server.bootstrap import _table
+from ostinato.server.controllers.bootstrap import _table
 from ostinato.server.core import Server
+from ostinato.server.in_process.transport import InProcessTransport
 from ostinato.server.store.log_memory import MemoryLog
-from ostinato.server.transport import InProcessTransport
 from ostinato.world import Simulation
 
 

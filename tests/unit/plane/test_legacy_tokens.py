@@ -27,8 +27,8 @@ from ostinato.plane.controllers.tokens import account_secrets, legacy_cleaner
 from ostinato.server.access.authentication.identity import RefusedToken
 from ostinato.server.access.authentication.settings import AccountSettings, AuthenticationSettings
 from ostinato.server.core import Server
+from ostinato.server.in_process.transport import InProcessTransport
 from ostinato.server.store.log_memory import MemoryLog
-from ostinato.server.transport import InProcessTransport
 from ostinato.world import Limits, Simulation
 
 LAST_USED, INVALID = "kubernetes.io/legacy-token-last-used", "kubernetes.io/legacy-token-invalid-since"

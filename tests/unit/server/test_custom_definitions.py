@@ -24,7 +24,7 @@ from tests.unit.server.custom_samples import (
     widget,
 )
 
-from ostinato.server.crds import CustomResources
+from ostinato.server.controllers.custom_resources import CustomResources
 from ostinato.server.resources.apiextensions.strategy import CustomResourceDefinition
 from ostinato.server.schema import builtin
 

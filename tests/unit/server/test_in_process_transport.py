@@ -18,9 +18,9 @@ from ostinato.client.transport.protocol import (
 from ostinato.client.transport.protocol import Request as Asked
 from ostinato.server.core import Server
 from ostinato.server.flow.turns import Turns
+from ostinato.server.in_process.transport import InProcessTransport
 from ostinato.server.request import Request, Response, Stream
 from ostinato.server.store.log_memory import MemoryLog
-from ostinato.server.transport import InProcessTransport
 from ostinato.world import Simulation
 
 Handler = Callable[[Request], Awaitable[Response | Stream]]

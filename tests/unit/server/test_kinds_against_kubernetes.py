@@ -11,7 +11,7 @@ import pytest
 
 from ostinato.api.gvk import GroupVersion, GroupVersionKind
 from ostinato.api.time import Time
-from ostinato.server import body
+from ostinato.server.request import body
 from ostinato.server.resources.registry import Registry
 from ostinato.server.resources.resource import Resource
 from ostinato.server.resources.tables import cells_of, pod_conditions

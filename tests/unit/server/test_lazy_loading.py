@@ -18,7 +18,7 @@ world = Simulation(1)
 def loaded():
     prefix = "ostinato.server.resources."
     return sorted(name.removeprefix(prefix) for name in sys.modules if name.startswith(prefix)) + [
-        name for name in ("ostinato.server.crds", "cryptography", "yaml") if name in sys.modules
+        name for name in ("ostinato.server.controllers.custom_resources", "cryptography", "yaml") if name in sys.modules
     ]
 
 async def main():
@@ -45,7 +45,14 @@ def test_the_rules_of_a_group_are_loaded_with_its_first_write() -> None:
     done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=True)
     before, between, after, codes = json.loads(done.stdout)
     assert codes == [200, 422, 200]
-    assert not {"apps", "batch", "autoscaling", "apiextensions", "tables.workloads", "ostinato.server.crds"} & {*before}
+    assert not {
+        "apps",
+        "batch",
+        "autoscaling",
+        "apiextensions",
+        "tables.workloads",
+        "ostinato.server.controllers.custom_resources",
+    } & {*before}
     assert not {"cryptography", "yaml"} & {*before}
     assert "apps" not in between
     assert {"apps", "tables.workloads"} <= {*after}

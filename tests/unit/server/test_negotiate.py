@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from ostinato.api.errors import APIError, UnsupportedMediaType
-from ostinato.server.negotiate import PLAIN, Form, body_media, form_of, status_form
 from ostinato.server.request import Request
+from ostinato.server.request.negotiate import PLAIN, Form, body_media, form_of, status_form
 
 META = "g=meta.k8s.io;v=v1"
 TABLE = f"application/json;as=Table;{META}"

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ostinato.api.errors import APIError, BadRequest
-from ostinato.server.options import (
+from ostinato.server.request import Request
+from ostinato.server.request.options import (
     DeleteOptions,
     WriteOptions,
     check_list_options,
@@ -13,7 +14,6 @@ from ostinato.server.options import (
     list_options,
     write_options,
 )
-from ostinato.server.request import Request
 
 
 def asked(query: str) -> Request:

@@ -13,7 +13,7 @@ from tests.unit.server.publish_samples import CUSTOM, ask, custom_resources, new
 from ostinato.server.core import Server
 from ostinato.server.publish.metrics import Metrics
 from ostinato.server.request import Request, Response, User
-from ostinato.server.route import Route
+from ostinato.server.request.route import Route
 
 NOT_FOUND = "the server could not find the requested resource"
 NOT_ALLOWED = "the server does not allow this method on the requested resource"

@@ -7,7 +7,7 @@ from tests.unit.server.asking import Api, asking
 
 from ostinato.server.core import Server
 from ostinato.server.request import Request, Response
-from ostinato.server.route import Route, parse
+from ostinato.server.request.route import Route, parse
 
 
 def route(method: str, path: str, *, watch: bool = False) -> Route | None:

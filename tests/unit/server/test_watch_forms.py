@@ -12,7 +12,7 @@ from tests.unit.server.watching import CONFIG_MAPS, config_map, refused, told, v
 
 from ostinato.api import protobuf
 from ostinato.server.core import Server
-from ostinato.server.negotiate import Form
+from ostinato.server.request.negotiate import Form
 from ostinato.server.store.log_memory import MemoryLog
 from ostinato.server.verbs.watch_writer import WatchWriter
 from ostinato.world import Simulation

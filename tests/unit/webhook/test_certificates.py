@@ -20,8 +20,8 @@ from ostinato.api.errors import Conflict, Forbidden, Invalid
 from ostinato.api.gvk import GroupResource, GroupVersionKind
 from ostinato.client import Client
 from ostinato.server.core import Server
+from ostinato.server.in_process.transport import InProcessTransport
 from ostinato.server.store.log_memory import MemoryLog
-from ostinato.server.transport import InProcessTransport
 from ostinato.webhook import (
     CaBundles,
     Certificate,

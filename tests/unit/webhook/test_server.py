@@ -25,8 +25,8 @@ from ostinato.cache import CachedClient, Informers
 from ostinato.client import Client, ConnectionLost, Unstructured
 from ostinato.controllers.runnable import Families, Surroundings
 from ostinato.server.core import Server
+from ostinato.server.in_process.transport import InProcessTransport
 from ostinato.server.store.log_memory import MemoryLog
-from ostinato.server.transport import InProcessTransport
 from ostinato.webhook import (
     Certificate,
     CertificateError,

@@ -30,7 +30,7 @@ from ostinato.plane.node.stream import PodStreams
 from ostinato.plane.node.supplies import Larder
 from ostinato.plane.node.sweep import Leftovers, Sweep
 from ostinato.plane.pods import PodState
-from ostinato.server.nodes import Endpoint
+from ostinato.server.node_agents.endpoint import Endpoint
 from ostinato.world import World
 
 if TYPE_CHECKING:  # what it needs is an extra

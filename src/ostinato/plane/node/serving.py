@@ -12,7 +12,7 @@ from ostinato.client.client import Client
 from ostinato.plane.node.delegation import Delegation
 from ostinato.server.access.authority import Authority
 from ostinato.server.http import HttpServer
-from ostinato.server.nodes import Endpoint
+from ostinato.server.node_agents.endpoint import Endpoint
 from ostinato.server.request import Answer, Request, Response, text_response
 from ostinato.world import World
 

@@ -25,8 +25,8 @@ from ostinato.kinds.core_v1 import Container, ContainerStatus, Pod
 from ostinato.plane.node.logs import log_of
 from ostinato.plane.node.runtimes import ExecError, Runtime
 from ostinato.plane.node.stream_logs import LogOptions, read_log
-from ostinato.server.options import boolean, integer
 from ostinato.server.request import Answer, Request, Stream, text_response
+from ostinato.server.request.options import boolean, integer
 from ostinato.streams import channels, ports, spdy_command
 from ostinato.streams.session import Command, Session, SessionError
 from ostinato.world import World

@@ -10,7 +10,7 @@ from ostinato.api.errors import Forbidden
 from ostinato.api.gvk import GroupResource
 from ostinato.api.quoting import quote
 from ostinato.server.request import Request, User
-from ostinato.server.route import Route
+from ostinato.server.request.route import Route
 
 _SELECTING = frozenset({"list", "watch", "deletecollection"})
 _MARKUP = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})  # what a browser could take for HTML

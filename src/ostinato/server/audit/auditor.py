@@ -27,7 +27,7 @@ from ostinato.world import World
 
 if TYPE_CHECKING:
     from ostinato.server.access.asked import Asked
-    from ostinato.server.route import Route
+    from ostinato.server.request.route import Route
 
 _LONG_RUNNING: Final = frozenset({"attach", "exec", "log", "portforward", "proxy"})
 _LONGEST_AGENT: Final = 1024

@@ -17,9 +17,9 @@ from ostinato.server.flow.schemas import CATCH_ALL, EXEMPT, FlowSchema, in_order
 from ostinato.server.flow.shards import deal, flow_hash
 from ostinato.server.flow.turns import Turns
 from ostinato.server.request import Request, Response, User, text_response
+from ostinato.server.request.route import Route
 from ostinato.server.resources.registry import Registry
 from ostinato.server.resources.resource import Resource
-from ostinato.server.route import Route
 from ostinato.world import Timer, World
 
 Json = dict[str, Any]

@@ -11,8 +11,8 @@ from math import ceil
 from typing import NamedTuple
 
 from ostinato.server.request import Request
+from ostinato.server.request.route import Route
 from ostinato.server.resources.resource import Resource
-from ostinato.server.route import Route
 from ostinato.server.store.index import Collection
 
 BYTES_PER_SEAT = 100_000

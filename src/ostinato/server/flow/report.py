@@ -9,9 +9,9 @@ from ostinato.server.flow.control import FlowControl
 from ostinato.server.flow.flow import BOUNDS, Count
 from ostinato.server.flow.levels import Level
 from ostinato.server.flow.queue_set import Seated
-from ostinato.server.options import boolean
 from ostinato.server.request import Request, Response, text_response
-from ostinato.server.route import parse
+from ostinato.server.request.options import boolean
+from ostinato.server.request.route import parse
 from ostinato.world import Clock
 
 _PAGES = "/debug/api_priority_and_fairness/"

@@ -19,8 +19,8 @@ from ostinato.server.http.closed import CLOSED
 from ostinato.server.http.head import CONTINUE, LAST_CHUNK, chunk, first_lines, refusal
 from ostinato.server.http.parser import MOST_HEAD, Body, Head, Malformed, parse_head
 from ostinato.server.http.upgraded import Upgraded, switching
-from ostinato.server.present import error_response
 from ostinato.server.request import MOST_BODY, Answer, Peer, Request, Response, Stream
+from ostinato.server.request.present import error_response
 from ostinato.streams.upgrade import Upgrade
 
 if TYPE_CHECKING:

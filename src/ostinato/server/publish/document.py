@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 from functools import cached_property
 
-from ostinato.server.negotiate import JSON
 from ostinato.server.request import Request, Response
+from ostinato.server.request.negotiate import JSON
 
 
 class Document:

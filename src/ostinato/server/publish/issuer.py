@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ostinato.server.negotiate import JSON
 from ostinato.server.request import Request, Response
+from ostinato.server.request.negotiate import JSON
 
 if TYPE_CHECKING:
     from ostinato.server.access.authentication.assembly import Authentication

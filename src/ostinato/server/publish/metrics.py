@@ -9,8 +9,8 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 
+from ostinato.server.request.route import Route
 from ostinato.server.resources.resource import Resource
-from ostinato.server.route import Route
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 

@@ -13,8 +13,6 @@ import msgspec
 
 from ostinato.server.dispatch import not_allowed, not_found
 from ostinato.server.flow.report import FlowReport
-from ostinato.server.negotiate import JSON, YAML, Form, document_form
-from ostinato.server.present import encode, value_response
 from ostinato.server.publish import issuer, metrics
 from ostinato.server.publish.discovery import Discovery, Json
 from ostinato.server.publish.document import Document
@@ -23,6 +21,8 @@ from ostinato.server.publish.issuer import Issuer
 from ostinato.server.publish.metrics import Metrics
 from ostinato.server.publish.version import GIT_VERSION, version_answer
 from ostinato.server.request import Request, Response, text_response
+from ostinato.server.request.negotiate import JSON, YAML, Form, document_form
+from ostinato.server.request.present import encode, value_response
 from ostinato.server.resources.registry import Registry
 from ostinato.server.resources.resource import Resource
 from ostinato.world import Clock

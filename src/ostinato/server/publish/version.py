@@ -10,8 +10,8 @@ import msgspec
 
 from ostinato.api.errors import NotAcceptable
 from ostinato.api.status import Status, StatusDetails
-from ostinato.server.negotiate import JSON
 from ostinato.server.request import Request, Response
+from ostinato.server.request.negotiate import JSON
 
 MAJOR, MINOR = "1", "36"
 # The suffix says who answers, so that nobody takes it for kube-apiserver itself.

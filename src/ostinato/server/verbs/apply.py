@@ -14,11 +14,10 @@ from ostinato.api.apply import ApplyError, FieldManager
 from ostinato.api.errors import AlreadyExists, BadRequest, Conflict, NotFound, Unknown
 from ostinato.api.wire import DecodeError
 from ostinato.api.wire.repeated import repeats_keys
-from ostinato.server import body
 from ostinato.server.flow.heavy import is_heavy
-from ostinato.server.negotiate import Form
-from ostinato.server.options import WriteOptions
-from ostinato.server.request import Response
+from ostinato.server.request import Response, body
+from ostinato.server.request.negotiate import Form
+from ostinato.server.request.options import WriteOptions
 from ostinato.server.resources.strategy import Json
 from ostinato.server.schema.builtin import BadValue, TypeMismatch, json_type
 from ostinato.server.schema.prune import read_metadata

@@ -14,8 +14,8 @@ from ostinato.server.admission.chain import Admission
 from ostinato.server.flow.heavy import HeavyLane
 from ostinato.server.flow.patience import TooLongError, in_a_hurry
 from ostinato.server.request import Request
+from ostinato.server.request.route import Route
 from ostinato.server.resources.resource import Resource
-from ostinato.server.route import Route
 from ostinato.server.store.index import Collection, Index
 from ostinato.world import World
 

@@ -6,12 +6,12 @@ import msgspec
 
 from ostinato.api import names
 from ostinato.api.errors import AlreadyExists, APIError, Unknown
-from ostinato.server import body, metadata
 from ostinato.server.flow.heavy import is_heavy
-from ostinato.server.negotiate import Form, body_media, form_of
-from ostinato.server.options import WriteOptions, write_options
-from ostinato.server.present import presented
-from ostinato.server.request import Response
+from ostinato.server.request import Response, body
+from ostinato.server.request.negotiate import Form, body_media, form_of
+from ostinato.server.request.options import WriteOptions, write_options
+from ostinato.server.request.present import presented
+from ostinato.server.resources import metadata
 from ostinato.server.resources.strategy import Json
 from ostinato.server.store import index
 from ostinato.server.verbs import write

@@ -16,11 +16,10 @@ from ostinato.api.errors import BadRequest, Conflict, NotFound
 from ostinato.api.gvk import GroupResource
 from ostinato.api.time import Time
 from ostinato.api.wire import DecodeError
-from ostinato.server import body
-from ostinato.server.negotiate import body_media, form_of
-from ostinato.server.options import DeleteOptions, check_list_options, delete_options, list_options
-from ostinato.server.present import list_response, object_response, value_response
-from ostinato.server.request import Request, Response
+from ostinato.server.request import Request, Response, body
+from ostinato.server.request.negotiate import body_media, form_of
+from ostinato.server.request.options import DeleteOptions, check_list_options, delete_options, list_options
+from ostinato.server.request.present import list_response, object_response, value_response
 from ostinato.server.resources.resource import Resource
 from ostinato.server.resources.strategy import Json, Strategy
 from ostinato.server.schema.builtin import BadValue, TypeMismatch

@@ -5,10 +5,10 @@ from __future__ import annotations
 from ostinato.api.errors import BadRequest, NotFound, Timeout, Unknown
 from ostinato.api.quoting import quote
 from ostinato.server.flow.heavy import is_heavy
-from ostinato.server.negotiate import PLAIN, form_of
-from ostinato.server.options import boolean
-from ostinato.server.present import object_response, presented
 from ostinato.server.request import Response
+from ostinato.server.request.negotiate import PLAIN, form_of
+from ostinato.server.request.options import boolean
+from ostinato.server.request.present import object_response, presented
 from ostinato.server.store.index import Entry, Index
 from ostinato.server.verbs.context import Context
 from ostinato.world import Clock

@@ -7,10 +7,10 @@ from itertools import compress
 import msgspec
 
 from ostinato.api.errors import BadRequest, Expired
-from ostinato.server.negotiate import form_of
-from ostinato.server.options import ListOptions, check_list_options, list_options
-from ostinato.server.present import in_slices, list_response
 from ostinato.server.request import Response
+from ostinato.server.request.negotiate import form_of
+from ostinato.server.request.options import ListOptions, check_list_options, list_options
+from ostinato.server.request.present import in_slices, list_response
 from ostinato.server.resources.strategy import Json
 from ostinato.server.store.index import Compacted, Entry
 from ostinato.server.verbs.context import Context

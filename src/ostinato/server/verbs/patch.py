@@ -29,11 +29,10 @@ from ostinato.api.status import Status, StatusDetails
 from ostinato.api.wire import DecodeError, decode_json, strict_errors
 from ostinato.api.wire.repeated import repeats_keys
 from ostinato.api.wire.strict import repetitions, with_repeated_keys
-from ostinato.server import body
 from ostinato.server.flow.heavy import is_heavy
-from ostinato.server.negotiate import form_of
-from ostinato.server.options import WriteOptions, write_options
-from ostinato.server.request import Response
+from ostinato.server.request import Response, body
+from ostinato.server.request.negotiate import form_of
+from ostinato.server.request.options import WriteOptions, write_options
 from ostinato.server.resources.resource import Resource
 from ostinato.server.resources.strategy import Json
 from ostinato.server.schema import builtin

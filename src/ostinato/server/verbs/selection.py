@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ostinato.api import fields, labels
 from ostinato.api.errors import BadRequest
-from ostinato.server.options import ListOptions
+from ostinato.server.request.options import ListOptions
 from ostinato.server.resources.resource import Resource
 from ostinato.server.store.index import Entry
 from ostinato.server.verbs.context import Context

@@ -17,10 +17,10 @@ from itertools import compress
 from typing import NamedTuple
 
 from ostinato.api.errors import APIError, Expired, NotAcceptable, Timeout, Unknown
-from ostinato.server.negotiate import form_of
-from ostinato.server.options import ListOptions, check_list_options, list_options
-from ostinato.server.present import in_slices
 from ostinato.server.request import Stream
+from ostinato.server.request.negotiate import form_of
+from ostinato.server.request.options import ListOptions, check_list_options, list_options
+from ostinato.server.request.present import in_slices
 from ostinato.server.store.hub import Subscription
 from ostinato.server.store.index import Compacted, Entry, Event
 from ostinato.server.verbs.context import Context

@@ -8,8 +8,8 @@ from __future__ import annotations
 import msgspec
 
 from ostinato.api.errors import APIError
-from ostinato.server.negotiate import Form
-from ostinato.server.present import new_table, partial, row
+from ostinato.server.request.negotiate import Form
+from ostinato.server.request.present import new_table, partial, row
 from ostinato.server.resources.resource import Resource
 from ostinato.server.resources.strategy import Json
 from ostinato.server.store.index import Event

@@ -12,8 +12,8 @@ import msgspec
 
 from ostinato.api.apply import restore_times
 from ostinato.api.errors import BadRequest, Conflict
-from ostinato.server.options import WriteOptions
 from ostinato.server.request import Request
+from ostinato.server.request.options import WriteOptions
 from ostinato.server.resources.resource import Resource
 from ostinato.server.resources.strategy import Json
 from ostinato.server.store.index import Entry, Index

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from ostinato.api.gvk import GroupVersionKind
 from ostinato.api.wire import DecodeError
-from ostinato.server import body
+from ostinato.server.request import body
 from ostinato.server.resources.strategy import Json
 from ostinato.server.schema.builtin import json_type
 from ostinato.server.webhooks.target import CallError

@@ -14,9 +14,9 @@ from ostinato.kinds.core_v1 import Pod
 from ostinato.plane.node.runtimes import ExecError, Runtime, Session, Usage
 from ostinato.plane.node.stream import PodStreams
 from ostinato.server.core import Server
+from ostinato.server.in_process.transport import InProcessTransport
 from ostinato.server.request import Request
 from ostinato.server.store.log_memory import MemoryLog
-from ostinato.server.transport import InProcessTransport
 from ostinato.streams.upgrade import Upgrade
 from ostinato.world import Simulation
 

@@ -9,9 +9,9 @@ from ostinato.client import Client
 from ostinato.kinds.core_v1 import Container, Pod, PodSpec, ServiceAccount, ServiceAccountTokenProjection
 from ostinato.plane.node.supplies import Larder, Supplies
 from ostinato.server.core import Server
+from ostinato.server.in_process.transport import InProcessTransport
 from ostinato.server.request import Request
 from ostinato.server.store.log_memory import MemoryLog
-from ostinato.server.transport import InProcessTransport
 from ostinato.world import Simulation
 
 

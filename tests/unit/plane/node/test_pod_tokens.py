@@ -23,8 +23,8 @@ from ostinato.plane.node.volumes.tokens import PodTokens
 from ostinato.server.access.authentication import jwt
 from ostinato.server.access.authentication.identity import Identity, RefusedToken
 from ostinato.server.core import Server
+from ostinato.server.in_process.transport import InProcessTransport
 from ostinato.server.store.log_memory import MemoryLog
-from ostinato.server.transport import InProcessTransport
 from ostinato.world import Limits, Simulation
 
 ASKED = ServiceAccountTokenProjection(path="token", expiration_seconds=3600)

@@ -25,10 +25,10 @@ from ostinato.plane.node.serving import NodeServer
 from ostinato.plane.node.stats import NodeStats
 from ostinato.server.access.authority import Authority
 from ostinato.server.core import Server
-from ostinato.server.remote_nodes import RemoteNodes, addresses_of
+from ostinato.server.in_process.transport import InProcessTransport
+from ostinato.server.node_agents.remote import RemoteNodes, addresses_of
 from ostinato.server.request import Peer, Request, Response
 from ostinato.server.store.log_memory import MemoryLog
-from ostinato.server.transport import InProcessTransport
 from ostinato.streams import ports
 from ostinato.streams.spdy import SpdyConnection
 from ostinato.streams.upgrade import Upgrade

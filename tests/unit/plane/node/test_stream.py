@@ -13,8 +13,8 @@ from ostinato.api.errors import APIError, BadRequest, InternalError
 from ostinato.client.subresources.port_forward import PortForwardError
 from ostinato.client.transport.protocol import Request as Asked
 from ostinato.client.transport.protocol import UpgradeRefused
+from ostinato.server.in_process.transport import InProcessTransport
 from ostinato.server.request import Peer, Request
-from ostinato.server.transport import InProcessTransport
 from ostinato.streams import ports
 from ostinato.streams.session import Command
 from ostinato.streams.spdy import SpdyConnection

@@ -12,7 +12,7 @@ from ostinato.server.flow.control import FlowSettings
 from ostinato.server.flow.estimate import Estimate, estimate
 from ostinato.server.flow.levels import Level
 from ostinato.server.request import Request, Response, Stream, User
-from ostinato.server.route import parse
+from ostinato.server.request.route import parse
 from ostinato.server.store.log_memory import MemoryLog
 from ostinato.world import Simulation
 

@@ -8,9 +8,9 @@ from ostinato.api import names
 from ostinato.api.errors import Invalid, NotFound
 from ostinato.api.field_errors import FieldError, Path
 from ostinato.api.gvk import GroupResource
-from ostinato.server import body
 from ostinato.server.admission.chain import Plugin
 from ostinato.server.admission.objects import Kind, forbidden
+from ostinato.server.request import body
 from ostinato.server.resources.strategy import Json
 from ostinato.server.store import index
 from ostinato.server.verbs import write

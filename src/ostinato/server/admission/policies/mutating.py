@@ -13,7 +13,6 @@ from ostinato.api.gvk import GroupVersionKind
 from ostinato.api.patch import PatchError, TestFailed, json_patch
 from ostinato.cel.expression import Expression
 from ostinato.cel.values import CelError
-from ostinato.server import body
 from ostinato.server.admission.objects import forbidden
 from ostinato.server.admission.policies.matching import Attributes, Matcher
 from ostinato.server.admission.policies.policies import (
@@ -29,6 +28,7 @@ from ostinato.server.admission.policies.policies import (
     refused,
     waited,
 )
+from ostinato.server.request import body
 from ostinato.server.resources.policy_expressions import (
     Compiler,
     ExpressionError,

@@ -21,12 +21,12 @@ from ostinato.api.patch import PatchError, json_patch
 from ostinato.api.quoting import quote
 from ostinato.api.schema import builtin_schemas
 from ostinato.api.wire import DecodeError, decode_json
-from ostinato.server import body
 from ostinato.server.admission.chain import Plugin
 from ostinato.server.admission.policies.matching import Attributes
 from ostinato.server.admission.webhooks.matching import Match, Webhook, WebhookMatcher
 from ostinato.server.admission.webhooks.review import FailedCall, Verdict, asked
 from ostinato.server.admission.webhooks.versions import converted, shown_as
+from ostinato.server.request import body
 from ostinato.server.resources.strategy import Json
 from ostinato.server.schema import builtin
 from ostinato.server.schema.builtin import BadValue, TypeMismatch, json_type

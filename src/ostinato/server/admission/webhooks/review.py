@@ -14,7 +14,7 @@ from ostinato.api.quoting import quote
 from ostinato.api.status import Status
 from ostinato.server.admission.policies.matching import Attributes
 from ostinato.server.admission.webhooks.matching import Match, Webhook
-from ostinato.server.options import DeleteOptions, WriteOptions
+from ostinato.server.request.options import DeleteOptions, WriteOptions
 from ostinato.server.resources.strategy import Json
 from ostinato.server.webhooks.review import check_kind, decoded, field, version_of
 from ostinato.server.webhooks.target import Ask, CallError, UnusableTarget

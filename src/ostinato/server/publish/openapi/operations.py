@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 import msgspec
 
 from ostinato.api.gvk import GroupVersionKind
-from ostinato.server.negotiate import JSON, PROTOBUF, YAML
+from ostinato.server.request.negotiate import JSON, PROTOBUF, YAML
 from ostinato.server.resources.resource import Resource, Subresource
 
 _META = "io.k8s.apimachinery.pkg.apis.meta.v1."

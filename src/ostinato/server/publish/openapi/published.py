@@ -13,13 +13,13 @@ from typing import Any
 import msgspec
 
 from ostinato.api.gvk import GroupVersionKind
-from ostinato.server.negotiate import JSON
 from ostinato.server.publish.discovery import Discovery
 from ostinato.server.publish.document import Document
 from ostinato.server.publish.openapi import gnostic, v2, v3
 from ostinato.server.publish.openapi.custom import V2, V3, definition_name, definitions_of
 from ostinato.server.publish.openapi.definitions import Definitions, references
 from ostinato.server.publish.openapi.operations import Path, camel, document_path, paths_of, tag_of
+from ostinato.server.request.negotiate import JSON
 from ostinato.server.resources.resource import Resource
 
 Json = dict[str, Any]

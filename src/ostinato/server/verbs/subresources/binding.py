@@ -13,11 +13,10 @@ from ostinato.api.errors import BadRequest, Conflict, NotFound, Unknown
 from ostinato.api.field_errors import FieldError, Path, joined
 from ostinato.api.gvk import GroupResource
 from ostinato.api.quoting import quote
-from ostinato.server import body
-from ostinato.server.negotiate import body_media, form_of
-from ostinato.server.options import write_options
-from ostinato.server.present import value_response
-from ostinato.server.request import Response
+from ostinato.server.request import Response, body
+from ostinato.server.request.negotiate import body_media, form_of
+from ostinato.server.request.options import write_options
+from ostinato.server.request.present import value_response
 from ostinato.server.resources.resource import Resource
 from ostinato.server.resources.strategy import Json
 from ostinato.server.store import index

@@ -12,12 +12,11 @@ from ostinato.api.errors import BadRequest, Conflict, Forbidden, Invalid, NotFou
 from ostinato.api.field_errors import FieldError, Path
 from ostinato.api.gvk import GroupResource, GroupVersionKind
 from ostinato.api.status import StatusCause
-from ostinato.server import body
 from ostinato.server.admission.chain import Admission
-from ostinato.server.negotiate import body_media, form_of
-from ostinato.server.options import DeleteOptions, delete_options, read_delete_options, write_options
-from ostinato.server.present import value_response
-from ostinato.server.request import Response
+from ostinato.server.request import Response, body
+from ostinato.server.request.negotiate import body_media, form_of
+from ostinato.server.request.options import DeleteOptions, delete_options, read_delete_options, write_options
+from ostinato.server.request.present import value_response
 from ostinato.server.resources.resource import Resource
 from ostinato.server.resources.strategy import Json
 from ostinato.server.store import index

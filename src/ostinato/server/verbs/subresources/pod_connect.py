@@ -15,10 +15,10 @@ from ostinato.api.gvk import GroupKind
 from ostinato.api.status import Status
 from ostinato.server.access.asked import Asked
 from ostinato.server.access.authorization.authorizer import Authorizer
-from ostinato.server.negotiate import check_text
-from ostinato.server.nodes import Nodes
-from ostinato.server.options import boolean, integer, refuse_dry_run
+from ostinato.server.node_agents.endpoint import Nodes
 from ostinato.server.request import Answer, Request, Response
+from ostinato.server.request.negotiate import check_text
+from ostinato.server.request.options import boolean, integer, refuse_dry_run
 from ostinato.server.resources.pod_spec import containers_of
 from ostinato.server.resources.resource import Resource
 from ostinato.server.resources.strategy import Json

@@ -6,7 +6,7 @@ from functools import partial
 
 from ostinato.api.schema import builtin_schemas
 from ostinato.server.access.authorization.authorizer import Authorizer
-from ostinato.server.nodes import Nodes
+from ostinato.server.node_agents.endpoint import Nodes
 from ostinato.server.resources.registry import Registry
 from ostinato.server.resources.resource import Resource
 from ostinato.server.resources.strategy import Strategy

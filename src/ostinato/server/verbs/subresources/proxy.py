@@ -22,10 +22,10 @@ from ostinato.server.access.authorization.authorizer import Authorizer
 from ostinato.server.backends.addresses import AddressError, AddressGuard
 from ostinato.server.backends.forwarding import Backend, forward, unverified
 from ostinato.server.backends.headers import IdentityHeaders, is_upgrade
-from ostinato.server.nodes import Nodes
-from ostinato.server.options import refuse_dry_run
-from ostinato.server.remote_nodes import AGENT_ADDRESSES
+from ostinato.server.node_agents.endpoint import Nodes
+from ostinato.server.node_agents.remote import AGENT_ADDRESSES
 from ostinato.server.request import Answer, Request, Response
+from ostinato.server.request.options import refuse_dry_run
 from ostinato.server.resources.registry import Registry
 from ostinato.server.resources.resource import Resource
 from ostinato.server.resources.strategy import Json

@@ -21,12 +21,12 @@ from ostinato.api.field_errors import FieldError, Path
 from ostinato.api.gvk import GroupResource, GroupVersionKind, GroupVersionResource
 from ostinato.api.quoting import quote
 from ostinato.api.schema import builtin_schemas
-from ostinato.server import body, metadata
 from ostinato.server.admission.chain import Admission
-from ostinato.server.negotiate import body_media, form_of
-from ostinato.server.options import write_options
-from ostinato.server.present import object_response
-from ostinato.server.request import Response
+from ostinato.server.request import Response, body
+from ostinato.server.request.negotiate import body_media, form_of
+from ostinato.server.request.options import write_options
+from ostinato.server.request.present import object_response
+from ostinato.server.resources import metadata
 from ostinato.server.resources.resource import Resource
 from ostinato.server.resources.scaling import ScaleFields
 from ostinato.server.resources.strategy import Json, Strategy

@@ -10,13 +10,12 @@ from ostinato.api.errors import BadRequest, Conflict, Invalid, NotFound
 from ostinato.api.field_errors import FieldError, Path
 from ostinato.api.gvk import GroupResource, GroupVersion, GroupVersionKind
 from ostinato.api.schema import builtin_schemas
-from ostinato.server import body
 from ostinato.server.access.authentication.assembly import Authentication
 from ostinato.server.admission.objects import Kind
-from ostinato.server.negotiate import body_media, form_of
-from ostinato.server.options import write_options
-from ostinato.server.present import value_response
-from ostinato.server.request import Response
+from ostinato.server.request import Response, body
+from ostinato.server.request.negotiate import body_media, form_of
+from ostinato.server.request.options import write_options
+from ostinato.server.request.present import value_response
 from ostinato.server.resources.resource import Resource
 from ostinato.server.resources.strategy import Json, Strategy
 from ostinato.server.schema import builtin

@@ -14,11 +14,11 @@ import msgspec
 
 from ostinato.api.errors import APIError, NotFound
 from ostinato.api.gvk import GroupResource, GroupVersionKind, GroupVersionResource
-from ostinato.server.negotiate import form_of
-from ostinato.server.nodes import Nodes
-from ostinato.server.options import list_options
-from ostinato.server.present import list_response, object_response
+from ostinato.server.node_agents.endpoint import Nodes
 from ostinato.server.request import Request, Response
+from ostinato.server.request.negotiate import form_of
+from ostinato.server.request.options import list_options
+from ostinato.server.request.present import list_response, object_response
 from ostinato.server.resources.registry import Registry
 from ostinato.server.resources.resource import Resource
 from ostinato.server.resources.strategy import Json, Strategy

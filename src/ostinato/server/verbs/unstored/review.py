@@ -6,14 +6,13 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 
 from ostinato.api.errors import BadRequest
-from ostinato.server import body
 from ostinato.server.access.authentication.authenticator import Authenticator
 from ostinato.server.access.authentication.identity import RefusedToken
 from ostinato.server.access.authorization.authorizer import Authorizer
-from ostinato.server.negotiate import body_media, form_of
-from ostinato.server.options import write_options
-from ostinato.server.present import value_response
-from ostinato.server.request import Response, User
+from ostinato.server.request import Response, User, body
+from ostinato.server.request.negotiate import body_media, form_of
+from ostinato.server.request.options import write_options
+from ostinato.server.request.present import value_response
 from ostinato.server.resources.registry import Registry
 from ostinato.server.resources.strategy import Json
 from ostinato.server.verbs import write

@@ -17,10 +17,11 @@ from typing import Any
 import msgspec
 
 from ostinato.api.gvk import GroupVersion
-from ostinato.server import body, flow_schemas
 from ostinato.server.access.authorization import roles
 from ostinato.server.access.authorization.rules import Rule
 from ostinato.server.access.reconcile import reconciled
+from ostinato.server.controllers import flow_schemas
+from ostinato.server.request import body
 from ostinato.server.resources.apiregistration import local_services
 from ostinato.server.resources.core import service_addresses
 from ostinato.server.resources.registry import Registry

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ostinato.server.audit.record import AuditRecord
     from ostinato.server.flow.flow import Flow
     from ostinato.server.flow.turns import Turn
-    from ostinato.server.route import Route
+    from ostinato.server.request.route import Route
 
 MOST_BODY = 3 * 1024 * 1024  # bytes of a body that are read; more is refused
 

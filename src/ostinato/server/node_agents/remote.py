@@ -25,8 +25,8 @@ from ostinato.server.backends.answer import Head, body_of, read_head
 from ostinato.server.backends.forwarding import Backend, connect
 from ostinato.server.backends.tls_stream import TlsStream
 from ostinato.server.http.head import clean
-from ostinato.server.options import boolean
 from ostinato.server.request import Answer, Request, Response, Stream
+from ostinato.server.request.options import boolean
 from ostinato.server.resources.strategy import Json
 from ostinato.streams import channels, ports
 from ostinato.streams.ports import SpdyLink
@@ -51,7 +51,7 @@ class Where(NamedTuple):
 
 
 class RemoteNodes:
-    """See `ostinato.server.nodes.Remote`."""
+    """See `ostinato.server.node_agents.endpoint.Remote`."""
 
     def __init__(self, clock: Clock, context: Callable[[], ssl.SSLContext], guard: AddressGuard) -> None:
         """`context`: makes the one with which agents are asked; called when it is first needed."""

@@ -15,8 +15,8 @@ from ostinato.api.errors import APIError, NotAcceptable, Unknown
 from ostinato.api.status import Status
 from ostinato.server.flow.heavy import is_heavy
 from ostinato.server.flow.turns import Turns
-from ostinato.server.negotiate import PLAIN, Form
 from ostinato.server.request import Response
+from ostinato.server.request.negotiate import PLAIN, Form
 from ostinato.server.resources.resource import Resource
 from ostinato.server.resources.strategy import Json
 from ostinato.server.store.index import Entry

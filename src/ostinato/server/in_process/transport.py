@@ -26,7 +26,7 @@ from ostinato.client.transport.protocol import (
 from ostinato.client.transport.resending import LONGEST_WAIT, MOST_RETRIES, can_be_sent_again, wait_before_retry
 from ostinato.client.transport.warning import warning_texts
 from ostinato.server.core import Server
-from ostinato.server.in_process_socket import InProcessWebSocket, give_up
+from ostinato.server.in_process.socket import InProcessWebSocket, give_up
 from ostinato.server.request import Answer, Peer, Request, Response, Stream
 from ostinato.streams.upgrade import Upgrade
 

@@ -13,9 +13,9 @@ from ostinato.api.quoting import quote
 from ostinato.api.schema import builtin_schemas
 from ostinato.api.wire import DecodeError, decode_json, strict_errors
 from ostinato.api.wire.repeated import decode_repeated, repeats_keys
-from ostinato.server.negotiate import Media
-from ostinato.server.options import WriteOptions
 from ostinato.server.request import Request
+from ostinato.server.request.negotiate import Media
+from ostinato.server.request.options import WriteOptions
 from ostinato.server.resources.resource import Resource
 from ostinato.server.resources.strategy import Json
 from ostinato.server.schema.builtin import BadValue, TypeMismatch, json_type

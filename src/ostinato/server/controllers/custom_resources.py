@@ -14,15 +14,15 @@ from typing import Any
 
 from ostinato.server.admission.chain import Admission
 from ostinato.server.flow.heavy import HeavyLane
-from ostinato.server.options import DeleteOptions
 from ostinato.server.request import Request, User
+from ostinato.server.request.options import DeleteOptions
+from ostinato.server.request.route import Route
 from ostinato.server.resources.apiextensions.approval import approval_condition
 from ostinato.server.resources.apiextensions.conditions import CLEANUP, condition, find, is_true, with_condition
 from ostinato.server.resources.apiextensions.naming import named_status
 from ostinato.server.resources.custom import Conversion, Conversions, CustomResource, Definition
 from ostinato.server.resources.registry import Registry
 from ostinato.server.resources.strategy import Json
-from ostinato.server.route import Route
 from ostinato.server.store.index import Conflict, Entry, Index
 from ostinato.server.verbs import write
 from ostinato.server.verbs.context import Context

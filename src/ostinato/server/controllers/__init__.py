@@ -1,0 +1,1 @@
+"""What the server does beside requests: bootstrap objects, custom resources, expiry, FlowSchema conditions."""

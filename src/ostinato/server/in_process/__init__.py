@@ -1,0 +1,1 @@
+"""The in-process transport: requests and upgraded connections without HTTP."""
