@@ -104,7 +104,7 @@ WIDGETS = {
                             "text": {"type": "string", "pattern": "^(a|aa|aaa|b){1,100}(a*)*(b|c)?$"},
                             "numbers": {
                                 "type": "array",
-                                "maxItems": 2000,
+                                "maxItems": 1000,
                                 "items": {"type": "integer"},
                                 "x-kubernetes-validations": [{"rule": RULE}],
                             },

@@ -173,7 +173,11 @@ func work(worker int) func(turn int) request {
 	case "regular-expression":
 		return widget("text", `"`+strings.Repeat("a", 2_000_000)+`"`)
 	case "cel":
-		return widget("numbers", "["+strings.Repeat("1,", 1999)+"1]")
+		numbers := make([]string, 1000)
+		for i := range numbers {
+			numbers[i] = fmt.Sprint(i)
+		}
+		return widget("numbers", "["+strings.Join(numbers, ",")+"]")
 	}
 	panic("no mix " + *mix)
 }

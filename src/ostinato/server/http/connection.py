@@ -371,7 +371,7 @@ class Connection(asyncio.BufferedProtocol):
         if self._over or (self._ended_by_client and _HEAD_END not in self._buffer):
             self._transport.close()
             return
-        self.deadline = self._clock.monotonic() + IDLE_SECONDS
+        self.deadline = self._turns.began + IDLE_SECONDS
         if self._buffer:
             self._loop.call_soon(self._advance_in_turn)
         elif not self._reading:
