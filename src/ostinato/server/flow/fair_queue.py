@@ -37,13 +37,14 @@ class Class(Generic[T]):
 class Line(Generic[T]):
     """The work of a flow that waits, in order."""
 
-    __slots__ = ("begins", "belongs", "flow", "seated", "tag", "waiting")
+    __slots__ = ("begins", "belongs", "expected", "flow", "seated", "tag", "waiting")
 
     def __init__(self, belongs: Class[T], flow: Hashable) -> None:
         self.belongs = belongs
         self.flow = flow
         self.tag = 0.0  # the time that the line has used
         self.begins = 0.0  # seconds that the first step of a request takes, smoothed
+        self.expected = 0.0  # the same for the further ones
         self.seated = 0  # requests of the flow that have seats
         self.waiting: deque[T] = deque()  # the line is in the class's heap exactly while this is not empty
 

@@ -121,7 +121,7 @@ class Turns:
         if isinstance(work, asyncio.Future):
             if not work.done():  # else it was cancelled: who asked is gone
                 work.set_result(None)
-                self._spent += line.begins  # its step runs later in this turn, and is charged to the line then
+                self._spent += line.expected  # its step runs later in this turn, and is charged to the line then
             return
         self.began = began = self.clock()
         try:
@@ -170,8 +170,11 @@ class Steps(Generic[T]):
                 seconds = clock() - began
                 line = request.line
                 turns.charge(line, seconds - prepaid)
-                if line is not None and first:
-                    line.begins += (seconds - line.begins) / 8
+                if line is not None:
+                    if first:
+                        line.begins += (seconds - line.begins) / 8
+                    else:
+                        line.expected += (seconds - line.expected) / 8
                 prepaid, first = 0.0, False
                 try:
                     error = None

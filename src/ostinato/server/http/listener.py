@@ -183,7 +183,7 @@ class Listener:
         finally:
             self._loop.remove_reader(accepted.fileno())
         line = self._turns.queue.line("tls", _SHARES, address)
-        line.begins = HANDSHAKE_COST
+        line.expected = HANDSHAKE_COST
         if self._turns.busy and not self._turns.may_run(line):
             await self._turns.gate(line)
         self._turns.charge(line, HANDSHAKE_COST)
