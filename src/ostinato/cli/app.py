@@ -42,8 +42,10 @@ def _parser() -> argparse.ArgumentParser:
     )
     _add_types(commands.add_parser("types", help="write classes from definitions", description=_TYPES))
     _add_demo(commands.add_parser("demo", help="see a control plane at work", description=_DEMO))
-    _add_up(commands.add_parser("up", help="run a whole control plane", description=_UP))
-    _add_apiserver(commands.add_parser("apiserver", help="run an API server alone", description=_APISERVER))
+    _add_up(commands.add_parser("up", usage=_SERVER_USAGE, help="run a whole control plane", description=_UP))
+    _add_apiserver(
+        commands.add_parser("apiserver", usage=_SERVER_USAGE, help="run an API server alone", description=_APISERVER)
+    )
     _add_snapshot(commands.add_parser("snapshot", help="save and restore stored objects", description=_SNAPSHOT))
     _add_user(commands.add_parser("user", help="write kubeconfigs for users", description=_USER))
     _add_controllers(commands.add_parser("controllers", help="run the plane's controllers", description=_CONTROLLERS))
@@ -82,6 +84,11 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
     where = parser.add_argument_group("which cluster")
     where.add_argument("--embedded", action="store_true", help="one in this process, for as long as the command runs")
     where.add_argument("--state", metavar="DIR", help="where --embedded keeps its objects (default: nowhere)")
+    where.add_argument(
+        "--accept-data-loss",
+        action="store_true",
+        help="if the store in --state is damaged, keep its files aside and start with what can be read of it",
+    )
     where.add_argument("--kubeconfig", metavar="FILE", help="that of this kubeconfig")
     where.add_argument("--context", metavar="NAME", help="that of this context of the kubeconfig")
     where.add_argument("-n", "--namespace", metavar="NS", default="", help="this namespace alone (default: all)")
@@ -179,44 +186,48 @@ _APISERVER = """Run an API server: bare, without controllers, scheduler or nodes
 until it is interrupted or terminated."""
 
 
+_SERVER_USAGE = "%(prog)s [OPTION]..."  # the options are too many to be listed twice
+
+
 def _add_up(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(command=_up, prog=parser.prog)
-    server_options.add_to(parser)
-    parser.add_argument("--nodes", metavar="N", type=int, default=1, help="how many there are (default: %(default)s)")
-    parser.add_argument(
+    cluster = parser.add_argument_group("cluster")
+    cluster.add_argument("--nodes", metavar="N", type=int, default=1, help="number of nodes (default: %(default)s)")
+    cluster.add_argument(
         "--runtime",
         metavar="NAME",
         default="process",
         help="what runs containers: process, containerd or simulated (default: %(default)s)",
     )
-    _add_containerd(parser)
-    _add_processes(parser)
-    parser.add_argument("--bare", action="store_true", help="the API server alone, as `ostinato apiserver`")
-    _add_without(parser, "leave out a controller, the scheduler or services; may be given several times")
+    _add_containerd(cluster)
+    _add_processes(cluster)
+    cluster.add_argument("--bare", action="store_true", help="run the API server alone, as `ostinato apiserver` does")
+    _add_without(cluster, "leave out a controller, the scheduler or services; may be given several times")
+    server_options.add_to(parser)
 
 
-def _add_containerd(parser: argparse.ArgumentParser) -> None:
+def _add_containerd(parser: argparse._ActionsContainer) -> None:
     parser.add_argument(
         "--containerd",
         metavar="SOCKET",
         default="/run/containerd/containerd.sock",
-        help="where containerd listens, for the runtime of this name (default: %(default)s)",
+        help="containerd's socket, for --runtime containerd (default: %(default)s)",
     )
 
 
-def _add_processes(parser: argparse.ArgumentParser) -> None:
+def _add_processes(parser: argparse._ActionsContainer) -> None:
     parser.add_argument(
         "--expose",
         metavar="DIR",
         action="append",
         default=[],
-        help="a directory of this machine that containers of the runtime process see, read-only; "
+        help="for --runtime process: directory of this machine that containers see, read-only; "
         "may be given several times",
     )
     parser.add_argument(
         "--insecure-processes",
         action="store_true",
-        help="run Pods of the runtime process even where their securityContext cannot be applied",
+        help="for --runtime process: run Pods even where their securityContext cannot be applied",
     )
 
 
@@ -225,7 +236,7 @@ def _add_apiserver(parser: argparse.ArgumentParser) -> None:
     server_options.add_to(parser)
 
 
-def _add_without(parser: argparse.ArgumentParser, what: str, names: Sequence[str] | None = None) -> None:
+def _add_without(parser: argparse._ActionsContainer, what: str, names: Sequence[str] | None = None) -> None:
     """`names`: those that may be given, where that is known here."""
     parser.add_argument("--without", metavar="NAME", action="append", default=[], choices=names, help=what)
 

@@ -15,7 +15,9 @@ _MODES = ("batch", "blocking", "blocking-strict")
 
 
 def add_to(group: argparse._ArgumentGroup) -> None:
-    group.add_argument("--audit-policy-file", metavar="FILE", help="audit.k8s.io/v1 Policy: what is audited")
+    group.add_argument(
+        "--audit-policy-file", metavar="FILE", help="audit policy (audit.k8s.io/v1); without one nothing is audited"
+    )
     _add_log(group)
     _add_webhook(group)
 
@@ -23,7 +25,7 @@ def add_to(group: argparse._ArgumentGroup) -> None:
 def _add_log(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--audit-log-path", metavar="FILE", help="write audit events to this file; - is standard output")
     group.add_argument(
-        "--audit-log-format", choices=("json", "legacy"), default="json", help="form of a line (default: %(default)s)"
+        "--audit-log-format", choices=("json", "legacy"), default="json", help="format of a line (default: %(default)s)"
     )
     for name, default, what in (
         ("maxage", 366, "days for which rotated files are kept"),
@@ -37,12 +39,14 @@ def _add_log(group: argparse._ArgumentGroup) -> None:
 
 
 def _add_webhook(group: argparse._ArgumentGroup) -> None:
-    group.add_argument("--audit-webhook-config-file", metavar="FILE", help="kubeconfig of the backend for audit events")
+    group.add_argument(
+        "--audit-webhook-config-file", metavar="FILE", help="kubeconfig of a webhook that gets the events"
+    )
     group.add_argument(
         "--audit-webhook-initial-backoff",
         metavar="DURATION",
         default="10s",
-        help="wait before the first retry (default: %(default)s)",
+        help="wait before a failed delivery is retried the first time (default: %(default)s)",
     )
     _add_delivery(group, "webhook", "batch", max_size=400, max_wait="30s", throttled=True)
 
@@ -59,15 +63,20 @@ def _add_delivery(
         "(default: %(default)s)",
     )
     for option, default, what in (
-        ("batch-buffer-size", 10_000, "events that wait at most"),
-        ("batch-max-size", max_size, "events in a batch"),
-        ("batch-throttle-burst", 15 if throttled else 0, "batches at once, after a pause"),
-        ("truncate-max-event-size", 102_400, "bytes of an event"),
-        ("truncate-max-batch-size", 10_485_760, "bytes of a batch"),
+        ("batch-buffer-size", 10_000, "events that may wait for delivery; more are dropped"),
+        ("batch-max-size", max_size, "largest number of events in a batch"),
+        ("batch-throttle-burst", 15 if throttled else 0, "batches that may be sent at once"),
+        ("truncate-max-event-size", 102_400, "largest event in bytes"),
+        ("truncate-max-batch-size", 10_485_760, "largest batch in bytes"),
     ):
-        group.add_argument(f"{prefix}-{option}", metavar="N", type=int, default=default, help=f"{what} (%(default)s)")
+        group.add_argument(
+            f"{prefix}-{option}", metavar="N", type=int, default=default, help=f"{what} (default: %(default)s)"
+        )
     group.add_argument(
-        f"{prefix}-batch-max-wait", metavar="DURATION", default=max_wait, help="wait for a batch to fill (%(default)s)"
+        f"{prefix}-batch-max-wait",
+        metavar="DURATION",
+        default=max_wait,
+        help="longest wait for a batch to fill (default: %(default)s)",
     )
     group.add_argument(
         f"{prefix}-batch-throttle-enable",
@@ -76,17 +85,17 @@ def _add_delivery(
         nargs="?",
         const=True,
         default=throttled,
-        help="limit the rate of batches (%(default)s)",
+        help=f"limit the rate of batches (default: {str(throttled).lower()})",
     )
     group.add_argument(
         f"{prefix}-batch-throttle-qps",
         metavar="N",
         type=float,
         default=10.0 if throttled else 0.0,
-        help="batches a second (%(default)s)",
+        help="batches a second (default: %(default)s)",
     )
     group.add_argument(
-        f"{prefix}-truncate-enabled", action="store_true", help="remove the objects of events that are too large"
+        f"{prefix}-truncate-enabled", action="store_true", help="drop objects from events that are too large"
     )
 
 

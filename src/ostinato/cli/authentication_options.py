@@ -22,39 +22,62 @@ def add_to(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--token-auth-file", metavar="CSV", help='bearer tokens, a line each: token,user,uid,"group1,group2"'
     )
-    _add_switch(group, "--enable-bootstrap-token-auth", "accept bootstrap tokens: Secrets in kube-system", default=True)
-    _add_list(group, "--api-audiences", "AUDIENCE", "for whom tokens must be (default: the issuers)")
+    _add_switch(
+        group,
+        "--enable-bootstrap-token-auth",
+        "accept bootstrap tokens, which are Secrets in kube-system",
+        default=True,
+    )
+    _add_list(
+        group,
+        "--api-audiences",
+        "AUDIENCE",
+        "audiences of this server: service account tokens need one of them (default: the issuers)",
+    )
     _add_list(
         group,
         "--service-account-issuer",
         "URL",
-        "of service account tokens: the first signs, all are accepted (default: https://kubernetes.default.svc)",
+        "issuer of service account tokens; of several, the first signs and all are accepted "
+        "(default: https://kubernetes.default.svc)",
     )
     group.add_argument(
         "--service-account-signing-key-file",
         metavar="PEM",
-        help="private key of service account tokens, RSA or ECDSA (default: sa.key in the state directory)",
+        help="private key that signs service account tokens, RSA or ECDSA (default: sa.key in the state directory)",
     )
-    _add_list(group, "--service-account-key-file", "PEM", "further keys, public or private, whose tokens are accepted")
-    group.add_argument("--service-account-jwks-uri", metavar="URL", default="", help="where others find the keys")
+    _add_list(
+        group,
+        "--service-account-key-file",
+        "PEM",
+        "further key whose service account tokens are accepted, public or private",
+    )
+    group.add_argument(
+        "--service-account-jwks-uri",
+        metavar="URL",
+        default="",
+        help="URI of the JWKS in the OpenID discovery document (default: the server's own)",
+    )
     group.add_argument(
         "--service-account-max-token-expiration",
         metavar="DURATION",
         default="0s",
-        help="longest life of a service account token, at least 1h (default: unlimited)",
+        help="longest lifetime of a service account token, at least 1h (default: unlimited)",
     )
     _add_switch(
         group,
         "--service-account-extend-token-expiration",
-        "tokens that admission adds to Pods live for a year",
+        "tokens that are mounted into Pods live for a year instead of an hour",
         default=True,
     )
     group.add_argument(
-        "--client-ca-file", metavar="PEM", help="further authority whose client certificates are accepted"
+        "--client-ca-file", metavar="PEM", help="further certificate authority whose client certificates are accepted"
     )
     _add_switch(group, "--anonymous-auth", "allow requests without credentials", default=None)
     group.add_argument(
-        "--authentication-config", metavar="YAML", help="AuthenticationConfiguration: JWT issuers, anonymous requests"
+        "--authentication-config",
+        metavar="YAML",
+        help="AuthenticationConfiguration: JWT issuers and anonymous requests",
     )
     _add_oidc(group)
     _add_webhook(group)
@@ -63,17 +86,21 @@ def add_to(group: argparse._ArgumentGroup) -> None:
 
 def _add_oidc(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--oidc-issuer-url", metavar="URL", default="", help="accept ID tokens of this OpenID issuer")
-    group.add_argument("--oidc-client-id", metavar="ID", default="", help="audience that its tokens must be for")
-    group.add_argument("--oidc-ca-file", metavar="PEM", help="authority of its certificate (default: the host's)")
-    group.add_argument("--oidc-username-claim", metavar="CLAIM", default="sub", help="default: %(default)s")
+    group.add_argument("--oidc-client-id", metavar="ID", default="", help="audience that ID tokens must have")
+    group.add_argument(
+        "--oidc-ca-file", metavar="PEM", help="certificate authority of the issuer (default: the system's)"
+    )
+    group.add_argument(
+        "--oidc-username-claim", metavar="CLAIM", default="sub", help="claim with the user name (default: %(default)s)"
+    )
     group.add_argument(
         "--oidc-username-prefix",
         metavar="TEXT",
         default="",
-        help='before user names; "-" is none (default: URL# for claims other than email)',
+        help='prefix of user names; "-" is none (default: the issuer and "#", except for the claim email)',
     )
     group.add_argument("--oidc-groups-claim", metavar="CLAIM", default="", help="claim with the groups")
-    group.add_argument("--oidc-groups-prefix", metavar="TEXT", default="", help="before the names of groups")
+    group.add_argument("--oidc-groups-prefix", metavar="TEXT", default="", help="prefix of group names")
     group.add_argument(
         "--oidc-required-claim",
         metavar="CLAIM=VALUE",
@@ -81,26 +108,26 @@ def _add_oidc(group: argparse._ArgumentGroup) -> None:
         default=[],
         help="claim that must have this value; may be given several times",
     )
-    _add_list(group, "--oidc-signing-algs", "ALG", "accepted algorithms (default: RS256)")
+    _add_list(group, "--oidc-signing-algs", "ALG", "accepted signature algorithm (default: RS256)")
 
 
 def _add_webhook(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--authentication-token-webhook-config-file",
         metavar="KUBECONFIG",
-        help="backend that reviews tokens that the server does not know",
+        help="kubeconfig of a webhook that reviews tokens which the server does not know",
     )
     group.add_argument(
         "--authentication-token-webhook-version",
         choices=("v1", "v1beta1"),
         default="v1beta1",
-        help="of the TokenReview (default: %(default)s)",
+        help="version of the TokenReviews that the webhook gets (default: %(default)s)",
     )
     group.add_argument(
         "--authentication-token-webhook-cache-ttl",
         metavar="DURATION",
         default="2m0s",
-        help="how long its answers are kept (default: %(default)s)",
+        help="how long its answers are cached (default: %(default)s)",
     )
 
 
@@ -108,13 +135,18 @@ def _add_front_proxy(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--requestheader-client-ca-file",
         metavar="PEM",
-        help="authority of front proxies, which name users in headers",
+        help="certificate authority of front proxies, which name the user in headers",
     )
-    _add_list(group, "--requestheader-allowed-names", "NAME", "common names of proxies (default: any)")
-    _add_list(group, "--requestheader-username-headers", "HEADER", "user names (default: X-Remote-User)")
-    _add_list(group, "--requestheader-uid-headers", "HEADER", "uids (default: none)")
-    _add_list(group, "--requestheader-group-headers", "HEADER", "groups (default: X-Remote-Group)")
-    _add_list(group, "--requestheader-extra-headers-prefix", "PREFIX", "extra values (default: X-Remote-Extra-)")
+    _add_list(group, "--requestheader-allowed-names", "NAME", "common name of a front proxy (default: any)")
+    _add_list(group, "--requestheader-username-headers", "HEADER", "header with the user name (default: X-Remote-User)")
+    _add_list(group, "--requestheader-uid-headers", "HEADER", "header with the uid (default: none)")
+    _add_list(group, "--requestheader-group-headers", "HEADER", "header with a group (default: X-Remote-Group)")
+    _add_list(
+        group,
+        "--requestheader-extra-headers-prefix",
+        "PREFIX",
+        "prefix of headers with extra values (default: X-Remote-Extra-)",
+    )
 
 
 def _add_list(group: argparse._ArgumentGroup, name: str, value: str, text: str) -> None:

@@ -28,12 +28,13 @@ from ostinato.world import World
 class Embedded:
     """`start` it once, then `close` it. It is served beside the managers that use it, and ends them if it fails."""
 
-    def __init__(self, world: World, state: Path | None) -> None:
+    def __init__(self, world: World, state: Path | None, *, accept_data_loss: bool = False) -> None:
         self._world = world
         self._removed = None if state is not None else Path(tempfile.mkdtemp(prefix="ostinato-"))
         directory = state or self._removed
         assert directory is not None
-        server = Settings(state=directory, port=0, store="" if state is not None else "memory")
+        store = "" if state is not None else "memory"
+        server = Settings(state=directory, port=0, store=store, accept_data_loss=accept_data_loss)
         self._plane = Plane(world, PlaneSettings(server=server, nodes=1))
         self._over_http: Connect | None = None
         self._failing: asyncio.Task[None] | None = None

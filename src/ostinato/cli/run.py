@@ -42,6 +42,7 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     file: str
     embedded: bool = False
     state: str | None = None
+    accept_data_loss: bool = False
     install_crds: bool = False
     kubeconfig: str | None = None
     context: str | None = None
@@ -74,6 +75,8 @@ def _check(options: RunOptions) -> None:
         raise Failure("--embedded is a cluster of its own: it goes without --kubeconfig and --context")
     if options.state and not options.embedded:
         raise Failure("--state is where --embedded keeps its objects: it goes with that alone")
+    if options.accept_data_loss and not options.state:
+        raise Failure("--accept-data-loss is about the store of --embedded --state DIR: it goes with these alone")
     check_addresses(health=options.health, metrics=options.metrics)
     if options.namespace and (problems := names.name_is_dns_label(options.namespace)):
         raise Failure(f"--namespace: {options.namespace!r} cannot be the name of a namespace: {problems[0]}")
@@ -118,7 +121,7 @@ def _cluster(options: RunOptions, runner: asyncio.Runner) -> Iterator[_Cluster]:
         yield _Cluster(Choices(config=config, **others))
         return
     world = World.real()
-    cluster = _embedded(world, options.state, runner)
+    cluster = _embedded(world, options, runner)
     try:
         place = f"the embedded cluster is at {cluster.url}: kubectl --kubeconfig {cluster.kubeconfig}\n"
         config = Config.load(path=cluster.kubeconfig, namespace=namespace)
@@ -128,12 +131,13 @@ def _cluster(options: RunOptions, runner: asyncio.Runner) -> Iterator[_Cluster]:
         world.executor.close()
 
 
-def _embedded(world: World, state: str | None, runner: asyncio.Runner) -> Embedded:
+def _embedded(world: World, options: RunOptions, runner: asyncio.Runner) -> Embedded:
     """The embedded cluster, running."""
     try:
         from ostinato.cli.embedded import Embedded  # noqa: PLC0415 - an operator's image has no server
 
-        cluster = Embedded(world, Path(state) if state else None)
+        state = Path(options.state) if options.state else None
+        cluster = Embedded(world, state, accept_data_loss=options.accept_data_loss)
         with _told():
             runner.run(cluster.start())
     except ModuleNotFoundError as error:

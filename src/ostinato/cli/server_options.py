@@ -63,7 +63,8 @@ def _add_serving(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--kubelet-certificate-authority",
         metavar="FILE|none",
-        help="who signs the serving certificates of nodes; none believes any (default: this cluster's authority)",
+        help="certificate authority of the nodes' serving certificates; none accepts any certificate "
+        "(default: the cluster's authority)",
     )
 
 

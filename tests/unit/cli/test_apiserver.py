@@ -17,7 +17,7 @@ import stat
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ import yaml
 from ostinato.cli import server_options, serving
 from ostinato.cli.app import run
 from ostinato.cli.failure import Failure
+from ostinato.server.access.authentication.keys import make_private_key
 from ostinato.server.standalone import Settings
 
 SOURCE = Path(__file__).parents[3] / "src"
@@ -275,6 +276,24 @@ def test_where_to_listen_is_a_host_and_a_port(listen: str, host: str, port: int)
 def test_options_that_mean_nothing_are_told(listen: str, store: str, problem: str) -> None:
     with pytest.raises(Failure, match=problem):
         _settings("--listen", listen, "--store", store)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [lambda key: b"", lambda key: key[:900], lambda key: key.replace(b"A", b"*", 1), lambda key: key[:200] + key[265:]],
+    ids=["empty", "truncated", "no-base64", "a-line-lost"],
+)
+def test_a_malformed_service_account_key_is_reported_at_start_in_one_line(
+    tmp_path: Path, damage: Callable[[bytes], bytes]
+) -> None:
+    """Not at the first token, when the server seems to run already."""
+    state = tmp_path / "state"
+    state.mkdir(0o700)
+    make_private_key(state / "sa.key")
+    (state / "sa.key").write_bytes(damage((state / "sa.key").read_bytes()))
+    said = fail("--state", str(state))
+    assert said.startswith(f"ostinato apiserver: {state / 'sa.key'}: not a private RSA or ECDSA key in PEM")
+    assert said.count("\n") == 1
 
 
 def test_an_admission_plugin_is_enabled_by_its_name() -> None:

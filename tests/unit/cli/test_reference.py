@@ -23,6 +23,14 @@ def test_the_page_names_every_option(command: str) -> None:
     assert [text for text in options if text not in section and text not in ("-h", "--help")] == []
 
 
+def test_the_api_server_has_the_options_of_up_except_the_group_cluster() -> None:
+    """The page about it refers to those of `ostinato up`."""
+    (commands,) = [each for each in _parser()._actions if isinstance(each, argparse._SubParsersAction)]
+    up = [group for group in commands.choices["up"]._action_groups if group.title not in ("cluster", "options")]
+    shared = {text for group in up for action in group._group_actions for text in action.option_strings}
+    assert shared | {"-h", "--help"} == set(commands.choices["apiserver"]._option_string_actions)
+
+
 def test_an_image_without_the_server_has_the_commands_for_controllers() -> None:
     """What the extras bring is not there, nor is the server loaded."""
     code = """

@@ -204,3 +204,26 @@ def test_a_killed_server_with_a_flipped_bit_in_its_write_ahead_log_does_not_star
     assert (state / "store.db.damaged-1-wal").read_bytes() == bytes(wal)
     accepted.stop()
     assert len(names_of(start())) >= 19
+
+
+def test_run_embedded_refuses_a_damaged_store_unless_the_loss_is_accepted(start: Start, tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    server = start()
+    fill(server, *(f"a{number}" for number in range(20)))
+    kill(server)
+    wal = bytearray((state / "store.db-wal").read_bytes())
+    wal[len(wal) // 2] ^= 16
+    (state / "store.db-wal").write_bytes(wal)
+    program = tmp_path / "program.py"
+    program.write_text("raise SystemExit(7)")  # loaded once the cluster runs
+    options = ("run", "--embedded", "--state", str(state), str(program))
+    refused = command(*options)
+    assert (refused.returncode, refused.stdout, refused.stderr.count("\n")) == (1, "", 1), refused.stderr
+    assert "or start with --accept-data-loss to go on with what can be read" in refused.stderr
+    assert "calls for an exit (7) when it is imported" in command(*options, "--accept-data-loss").stderr
+    assert (state / "store.db.damaged-1-wal").read_bytes() == bytes(wal)
+
+
+def test_accept_data_loss_of_run_needs_a_state_directory(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["run", "--embedded", "--accept-data-loss", "program.py"]) == 1
+    assert "--accept-data-loss is about the store of --embedded --state DIR" in capsys.readouterr().err

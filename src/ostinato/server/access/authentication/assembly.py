@@ -79,8 +79,7 @@ class Authentication:
         keys = AccountKeys(
             self._world, signing=accounts.signing_key, kept=accounts.kept_key, verifying=accounts.key_files
         )
-        if accounts.signing_key is not None or accounts.key_files:
-            keys.load()  # what an operator named is wrong now or never
+        keys.check()
         audiences = self.settings.own_audiences
         return AccountTokens(self._world.clock, keys, accounts.issuers, audiences, self.kinds, self._legacy)
 
