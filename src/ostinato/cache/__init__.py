@@ -16,7 +16,7 @@ from ostinato.cache.events import Added, Deleted, Event, Updated, filtered
 from ostinato.cache.informer import Informer, InformerStopped, Registration
 from ostinato.cache.informers import Informers, InformerSettings
 from ostinato.cache.lister import Lister
-from ostinato.cache.metrics import CacheMetrics, Gauge
+from ostinato.cache.metrics import CacheMetrics
 from ostinato.cache.own_writes.expectations import StaleCache
 from ostinato.cache.own_writes.recorder import OwnWrites, own_writes
 from ostinato.cache.reader import CachedListing, CachedReader, NotWatched
@@ -40,7 +40,6 @@ __all__ = [
     "Entry",
     "Event",
     "FeedOptions",
-    "Gauge",
     "IndexBy",
     "Informer",
     "InformerSettings",

@@ -26,7 +26,6 @@ from ostinato.api.object import KindInfo
 from ostinato.cache.events import Added, Event, Predicate
 from ostinato.cache.listener import Handler, Listener, ListenerOptions
 from ostinato.cache.lister import Lister
-from ostinato.cache.metrics import Gauge
 from ostinato.cache.readable_store import ReadableStore, combine
 from ostinato.cache.reflector.failures import is_expired
 from ostinato.cache.reflector.feed import Feed, FeedCallbacks, FeedOptions
@@ -34,6 +33,7 @@ from ostinato.cache.store.indexes import IndexBy
 from ostinato.cache.sync_tracker import SyncTracker
 from ostinato.client.list_watch import ListWatch
 from ostinato.client.views import Kind
+from ostinato.metrics import Sample
 from ostinato.world import Timer, World
 from ostinato.world.insisting import insist
 
@@ -177,7 +177,7 @@ class Informer:
         """
         await self.sync_tracker.wait(timeout)
 
-    def gauges(self) -> list[Gauge]:
+    def gauges(self) -> list[Sample]:
         """What is the case now, for whoever keeps metrics."""
         return [gauge for feed in self._feeds.values() for gauge in feed.gauges()]
 

@@ -13,7 +13,7 @@ Labels are `name`, `group`, `version` and `resource`. What is the case now is co
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, NamedTuple, Protocol
+from typing import Final, Protocol
 
 QUEUED_ITEMS: Final = "informer_queued_items"
 PROCESSING_LATENCY: Final = "informer_processing_latency_seconds"
@@ -28,14 +28,6 @@ class CacheMetrics(Protocol):
 
     def observe(self, name: str, value: float, labels: Mapping[str, str], /) -> None:
         """One more, that took so long."""
-
-
-class Gauge(NamedTuple):
-    """What is the case now."""
-
-    name: str
-    labels: dict[str, str]
-    value: float
 
 
 def version_number(version: str) -> float:

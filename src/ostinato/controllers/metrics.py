@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, Literal
 
-from ostinato.queue import Family, QueueStatistics, Sample
-from ostinato.queue.metrics import DURATIONS, Histogram
+from ostinato.metrics import EXPONENTIAL_BUCKETS, Family, Histogram, Sample, counter, gauge
+from ostinato.queue import QueueStatistics
 from ostinato.world import Clock, Executor
 
 Outcome = Literal["success", "error", "requeue", "requeue_after"]
@@ -25,7 +25,7 @@ _BOUNDS: Final = (
 # fmt: on
 _MOST_REASONS: Final = 100  # that are told apart: each is a series, and a source may say whatever it likes
 _OTHER_REASONS: Final = "exceeded_cardinality_limit"
-_QUEUE_BOUNDS: Final = (*DURATIONS, 100.0, 1000.0)  # two more than client-go has
+_QUEUE_BOUNDS: Final = (*EXPONENTIAL_BUCKETS, 100.0, 1000.0)  # two more than client-go has
 
 
 class ControllerStatistics:
@@ -91,7 +91,7 @@ class ControllerStatistics:
         yield self._by("ostinato_reconcile_reasons_total", "Why reconciles ran.", "reason", self.reasons)
         yield from self._threads()
         for family in self.queue.families():
-            samples = [Sample(each.name, each.labels | self._labels, each.value) for each in family.samples]
+            samples = [Sample(each.name, {**each.labels, **self._labels}, each.value) for each in family.samples]
             yield Family(family.name, family.kind, family.help, samples)
 
     def _threads(self) -> Iterator[Family]:
@@ -106,10 +106,10 @@ class ControllerStatistics:
         )
 
     def _counter(self, name: str, text: str, value: float) -> Family:
-        return Family(name, "counter", text, [Sample(name, self._labels, value)])
+        return counter(name, text, value, self._labels)
 
     def _gauge(self, name: str, text: str, value: float) -> Family:
-        return Family(name, "gauge", text, [Sample(name, self._labels, value)])
+        return gauge(name, text, value, self._labels)
 
     def _by(self, name: str, text: str, label: str, values: dict[Outcome, int] | dict[str, int]) -> Family:
         samples = [Sample(name, self._labels | {label: str(each)}, count) for each, count in values.items()]

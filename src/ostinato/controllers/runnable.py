@@ -16,7 +16,7 @@ A surrounding holds all that a runnable may need, so that nothing is global and 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from inspect import isawaitable
@@ -27,15 +27,11 @@ from ostinato.api.access import AnyObject
 from ostinato.cache.client import CachedClient
 from ostinato.cache.informers import Informers
 from ostinato.controllers.options import ControllerOptions
-from ostinato.queue import Family
+from ostinato.metrics import Families
 from ostinato.world import World
 
 if TYPE_CHECKING:
     from ostinato.kinds.core_v1 import ObjectReference
-
-Families = Callable[[], Iterable[Family]]
-"""Metrics of something, as they are when it is called."""
-
 
 Span = Callable[[str, Mapping[str, str]], AbstractContextManager[object]]
 """`with span("reconcile", {"controller": "widgets"}):` is a stretch of work that a trace shows."""

@@ -15,7 +15,6 @@ from ostinato.manager.health import Check
 from ostinato.manager.lifecycle import ShutdownTimedOut
 from ostinato.manager.logs import JsonFormatter, ReconcileFilter, TextFormatter, configure_logging
 from ostinato.manager.manager import Manager
-from ostinato.manager.metrics.registry import Registry
 from ostinato.manager.running import run, serve_together
 
 __all__ = [
@@ -31,7 +30,6 @@ __all__ = [
     "Manager",
     "Purpose",
     "ReconcileFilter",
-    "Registry",
     "ShutdownTimedOut",
     "Stopped",
     "TextFormatter",

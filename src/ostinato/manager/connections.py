@@ -23,7 +23,7 @@ from ostinato.client.views import View, view_of
 from ostinato.manager.connecting import Connect, Purpose
 from ostinato.manager.election.fence import Fence, FencedTransport
 from ostinato.manager.events.events import Events
-from ostinato.manager.metrics.registry import Tallies
+from ostinato.manager.metrics import request_metrics
 from ostinato.manager.tracing import traced
 from ostinato.world import World
 
@@ -62,14 +62,14 @@ class Connections:
     def __init__(
         self, connect: Connect, world: World, identity: Identity, caches: CacheOptions, fence: Fence | None
     ) -> None:
-        self.tallies = Tallies()
+        self.request_metrics = request_metrics()
         self._connect = connect
         self._world = world
         self._identity = identity
         self._fence = fence
         self._unwatched = caches.unwatched
         self._others: dict[tuple[str, bool], CachedClient] = {}  # by identity, and whether it is a leader's
-        self.live = self._client(traced(connect(Purpose(metrics=self.tallies))))
+        self.live = self._client(traced(connect(Purpose(metrics=self.request_metrics))))
         self._clients = [self.live]
         measured = self._measured(caches)
         self.informers = Informers(self.live, settings=measured.settings, defaults=measured.defaults)
@@ -89,9 +89,9 @@ class Connections:
 
     def _cached(self, identity: str, *, leads: bool) -> CachedClient:
         if not leads or self._fence is None:
-            transport = traced(self._connect(Purpose(metrics=self.tallies, identity=identity)))
+            transport = traced(self._connect(Purpose(metrics=self.request_metrics, identity=identity)))
         else:
-            purpose = Purpose(deadline=self._fence.deadline, metrics=self.tallies, identity=identity)
+            purpose = Purpose(deadline=self._fence.deadline, metrics=self.request_metrics, identity=identity)
             transport = FencedTransport(traced(self._connect(purpose)), self._fence)
         client = self._client(transport)
         self._clients.append(client)
@@ -122,5 +122,5 @@ class Connections:
         defaults = caches.defaults
         if defaults.feed.metrics is not None:
             return caches
-        feed = msgspec.structs.replace(defaults.feed, metrics=self.tallies)
+        feed = msgspec.structs.replace(defaults.feed, metrics=self.request_metrics)
         return msgspec.structs.replace(caches, defaults=msgspec.structs.replace(defaults, feed=feed))

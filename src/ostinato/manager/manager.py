@@ -49,11 +49,10 @@ from ostinato.manager.groups import Groups, is_webhook, needs_leader_election
 from ostinato.manager.health import Check, Checks
 from ostinato.manager.hosting import Choices, current_host
 from ostinato.manager.lifecycle import Lifecycle, Parts
-from ostinato.manager.metrics import exposition
-from ostinato.manager.metrics.process import process_families
-from ostinato.manager.metrics.registry import Registry, cache_families
+from ostinato.manager.metrics import cache_families
 from ostinato.manager.running import run
 from ostinato.manager.tracing import spans
+from ostinato.metrics import CONTENT_TYPE, Registry, process_families
 from ostinato.world import World
 
 _TOLERANCE: Final = 20.0  # seconds after the end of its lease by which a leader must have ended
@@ -389,7 +388,7 @@ class Manager:
         self._lifecycle.failed(name, error)
 
     def _show_metrics(self, connections: Connections) -> None:
-        self.metrics.add(connections.tallies.families)
+        self.metrics.add(connections.request_metrics.families)
         self.metrics.add(lambda: cache_families(connections.informers))
         self.metrics.add(process_families)
 
@@ -399,7 +398,7 @@ class Manager:
         return None if checks is None else Answer(*await checks.report(name, query))
 
     async def _answer_metrics(self, path: str, query: Query) -> Answer | None:  # noqa: ARG002 - there is nothing to choose
-        return Answer(200, self.metrics.text(), exposition.CONTENT_TYPE) if path == "/metrics" else None
+        return Answer(200, self.metrics.text(), CONTENT_TYPE) if path == "/metrics" else None
 
 
 def _told(runnable: object) -> str:

@@ -3,7 +3,7 @@
 - `WorkQueue`: keys, each handed to one worker at a time; with delays, rate limits and priorities.
 - `OrderedQueue`: things, strictly one after the other; one that fails is tried again before the next.
 - Rate limiters for both: `ExponentialBackoff`, `TokenBucket`, `FastSlow`, `MaxOf`, `MaxWait`.
-- `QueueStatistics` keeps the metrics of a work queue, as `Family` and `Sample`; a `Histogram` serves others as well.
+- `QueueStatistics` keeps the metrics of a work queue.
 - `parallelize` works on many pieces at once.
 """
 
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from ostinato.queue.getters import QueueShutDown
 from ostinato.queue.limiters import ExponentialBackoff, FastSlow, MaxOf, MaxWait, RateLimiter, TokenBucket
-from ostinato.queue.metrics import Family, Histogram, QueueMetrics, QueueStatistics, Sample
+from ostinato.queue.metrics import QueueMetrics, QueueStatistics
 from ostinato.queue.ordered import OrderedQueue
 from ostinato.queue.parallel import parallelize
 from ostinato.queue.work import LOW_PRIORITY, WorkQueue
@@ -19,9 +19,7 @@ from ostinato.queue.work import LOW_PRIORITY, WorkQueue
 __all__ = [
     "LOW_PRIORITY",
     "ExponentialBackoff",
-    "Family",
     "FastSlow",
-    "Histogram",
     "MaxOf",
     "MaxWait",
     "OrderedQueue",
@@ -29,7 +27,6 @@ __all__ = [
     "QueueShutDown",
     "QueueStatistics",
     "RateLimiter",
-    "Sample",
     "TokenBucket",
     "WorkQueue",
     "parallelize",

@@ -18,17 +18,15 @@ stale and nothing has to be stopped.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Hashable, Iterator, Sequence
-from typing import Final, Generic, Literal, NamedTuple, Protocol, TypeVar
+from typing import Generic, Literal, Protocol, TypeVar
 
+from ostinato.metrics import EXPONENTIAL_BUCKETS, Family, Histogram, Sample
 from ostinato.world import Clock
 
 K = TypeVar("K", bound=Hashable)
 K_contra = TypeVar("K_contra", bound=Hashable, contravariant=True)
 
-# Seconds, ten times more each time as Go computes it: a bound is a label, and compared as text.
-DURATIONS: Final = (1e-8, 1e-7, 1e-6, 9.999999999999999e-06, 9.999999999999999e-05, 0.001, 0.01, 0.1, 1.0, 10.0)
 _MOST_PRIORITIES = 25  # that are told apart: each is a series of its own wherever metrics are kept
 _OTHER_PRIORITIES = "exceeded_cardinality_limit"
 
@@ -52,56 +50,10 @@ class QueueMetrics(Protocol[K_contra]):
         """A key is added after a delay."""
 
 
-class Sample(NamedTuple):
-    """One line of a metric, as Prometheus would print it: `name{labels} value`."""
-
-    name: str
-    labels: dict[str, str]
-    value: float
-
-
-class Family(NamedTuple):
-    """A metric: its name, what it is, and all its samples."""
-
-    name: str
-    kind: Literal["counter", "gauge", "histogram"]
-    help: str
-    samples: list[Sample]
-
-
-class Histogram:
-    """How many observations were up to each of some bounds. They default to those of the times in queues."""
-
-    def __init__(self, bounds: Sequence[float] = DURATIONS) -> None:
-        self.sum = 0.0
-        self.counts = [0] * (len(bounds) + 1)  # of each bound those above the one before; the last has no bound
-        self._bounds = bounds
-
-    def observe(self, value: float) -> None:
-        self.sum += value
-        self.counts[bisect_left(self._bounds, value)] += 1
-
-    @property
-    def count(self) -> int:
-        return sum(self.counts)
-
-    def samples(self, name: str, labels: dict[str, str]) -> list[Sample]:
-        found, below = [], 0
-        for bound, count in zip([*map(_bound_text, self._bounds), "+Inf"], self.counts, strict=True):
-            below += count
-            found.append(Sample(f"{name}_bucket", {**labels, "le": bound}, below))
-        return [*found, Sample(f"{name}_sum", labels, self.sum), Sample(f"{name}_count", labels, below)]
-
-
-def _bound_text(bound: float) -> str:
-    """Whole numbers without a point, as client-go shows them: a bound is a label, and compared as text."""
-    return repr(float(bound)).removesuffix(".0")
-
-
 class QueueStatistics(Generic[K]):
     """The metrics of the work queue `name`, kept in memory."""
 
-    def __init__(self, name: str, clock: Clock, bounds: Sequence[float] = DURATIONS) -> None:
+    def __init__(self, name: str, clock: Clock, bounds: Sequence[float] = EXPONENTIAL_BUCKETS) -> None:
         """`bounds` of the durations, in seconds. They default to those of client-go, from 10 ns to 10 s."""
         self.adds = 0
         self.retries = 0

@@ -93,7 +93,7 @@ class Server:
         self._impersonation = Impersonation(self.authorizer)
         self.health = Health(self._store_fault)
         self.auditor = _auditor(audit, world, self.webhooks)
-        self.metrics = Metrics(None if self.auditor is None else self.auditor.counters.lines)
+        self.metrics = Metrics(None if self.auditor is None else self.auditor.counters.families)
         self.flow = FlowControl(world, self.registry, self.turns, flow, self.metrics.inflight)
         report, issuer = FlowReport(self.flow, world.clock), Issuer(self.authentication)
         self.publisher = Publisher(self.registry, self.health, self.metrics, issuer, report, world.clock)

@@ -15,10 +15,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from ostinato.queue import Family, Histogram, Sample
-from ostinato.queue.metrics import DURATIONS
+from ostinato.metrics import EXPONENTIAL_BUCKETS, Family, Histogram, Sample, counter
 
-_BOUNDS: Final = (*DURATIONS, 100.0, 1000.0)
+_BOUNDS: Final = (*EXPONENTIAL_BUCKETS, 100.0, 1000.0)
 
 
 class WebhookStatistics:
@@ -73,14 +72,14 @@ class WebhookStatistics:
                 "Current number of admission requests being served.",
                 in_flight,
             ),
-            _single("controller_runtime_webhook_panics_total", "Total number of webhook panics", self.panics),
-            _single(
+            counter("controller_runtime_webhook_panics_total", "Total number of webhook panics", self.panics),
+            counter(
                 "controller_runtime_conversion_webhook_panics_total",
                 "Total number of conversion webhook panics",
                 self.conversion_panics,
             ),
-            _single("certwatcher_read_certificate_total", "Total number of certificate reads", self.certificate_reads),
-            _single(
+            counter("certwatcher_read_certificate_total", "Total number of certificate reads", self.certificate_reads),
+            counter(
                 "certwatcher_read_certificate_errors_total",
                 "Total number of certificate read errors",
                 self.certificate_errors,
@@ -95,7 +94,3 @@ class _Path:
         self.in_flight = 0
         self.codes = {200: 0, 500: 0}  # the likely ones are there from the start, so that rates can be computed
         self.latency = Histogram(_BOUNDS)
-
-
-def _single(name: str, text: str, value: int) -> Family:
-    return Family(name, "counter", text, [Sample(name, {}, value)])

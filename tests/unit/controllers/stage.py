@@ -20,7 +20,7 @@ from ostinato.cache import CachedClient, Informers
 from ostinato.client import Client
 from ostinato.controllers import Channel, ChannelSource, Controller, ControllerOptions, Surroundings
 from ostinato.kinds.core_v1 import ConfigMap
-from ostinato.queue import Family
+from ostinato.metrics import Family
 from ostinato.server.core import Server
 from ostinato.server.in_process.transport import InProcessTransport
 from ostinato.world import Simulation

@@ -37,7 +37,7 @@ from ostinato.controllers import (
 )
 from ostinato.controllers.guards.remedy import remedy_for
 from ostinato.kinds.core_v1 import ConfigMap
-from ostinato.queue import Family
+from ostinato.metrics import Family
 
 KEY = Request("default", "a")
 

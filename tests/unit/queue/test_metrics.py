@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from ostinato.queue import QueueStatistics, Sample, WorkQueue
+from ostinato.metrics import Sample
+from ostinato.queue import QueueStatistics, WorkQueue
 from ostinato.world import Clock, DeadlockError, Simulation
 
 Main = Callable[[WorkQueue[str], QueueStatistics[str], Clock], Coroutine[Any, Any, None]]

@@ -22,7 +22,6 @@ from ostinato.cache.metrics import (
     QUEUED_ITEMS,
     STORE_VERSION,
     CacheMetrics,
-    Gauge,
     version_number,
 )
 from ostinato.cache.own_writes.expectations import Expectations, ExpectedState
@@ -33,6 +32,7 @@ from ostinato.cache.store.entry_decoder import EntryDecoder, Transform
 from ostinato.cache.store.indexes import IndexBy
 from ostinato.cache.store.store import Replacement, Store
 from ostinato.client.list_watch import ListWatch
+from ostinato.metrics import Sample
 from ostinato.world import Timer, World
 
 _AT_ONCE: Final = 16  # objects that are packed in one step
@@ -86,12 +86,12 @@ class Feed:
         self._labels = _labels(options.name, source)
         self.reflector = Reflector(source, self._fifo, self, world, options.reflector, self._failed)
 
-    def gauges(self) -> list[Gauge]:
+    def gauges(self) -> list[Sample]:
         """What is the case now, for whoever keeps metrics."""
         return [
-            Gauge(QUEUED_ITEMS, self._labels, len(self._fifo)),
-            Gauge(STORE_VERSION, self._labels, version_number(self.store.resource_version)),
-            Gauge(OBJECTS, self._labels, len(self.store)),
+            Sample(QUEUED_ITEMS, self._labels, len(self._fifo)),
+            Sample(STORE_VERSION, self._labels, version_number(self.store.resource_version)),
+            Sample(OBJECTS, self._labels, len(self.store)),
         ]
 
     @property

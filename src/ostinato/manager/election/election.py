@@ -23,7 +23,7 @@ from ostinato.manager.election.elector import Elector, LeadershipLost
 from ostinato.manager.election.fence import Fence
 from ostinato.manager.election.lease import LeaseLock
 from ostinato.manager.election.settings import LeaderElection
-from ostinato.queue import Family, Sample
+from ostinato.metrics import Family, counter, gauge
 from ostinato.world import Thread, World
 from ostinato.world.on_this_loop import OnThisLoop
 
@@ -101,11 +101,9 @@ class Election:
 
     def families(self) -> Iterator[Family]:
         labels = {"name": self.options.name}
-        status = [Sample(MASTER_STATUS, labels, int(self.is_leader))]
-        yield Family(MASTER_STATUS, "gauge", "Whether this process leads: 1, or 0 if it stands by.", status)
+        yield gauge(MASTER_STATUS, "Whether this process leads: 1, or 0 if it stands by.", int(self.is_leader), labels)
         slow = 0 if self._elector is None else self._elector.slow_paths
-        text = "Renewals for which the lease had to be read again."
-        yield Family(SLOW_PATHS, "counter", text, [Sample(SLOW_PATHS, labels, slow)])
+        yield counter(SLOW_PATHS, "Renewals for which the lease had to be read again.", slow, labels)
 
     # In the thread
 

@@ -10,12 +10,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import msgspec
 
+from ostinato import metrics
 from ostinato.api.time import Time
 from ostinato.kinds.core_v1 import Pod
+from ostinato.metrics import Family
 from ostinato.plane.node.runtimes import Runtime, Usage
 from ostinato.world import Clock
 
@@ -100,32 +102,44 @@ def _compared(node: str, before: _Sample, after: _Sample) -> dict[str, Any]:
     return {"node": {"nodeName": node} | told(before.machine.cpu, after.machine), "pods": pods}
 
 
+_HELP: Final = {  # the kubelet's
+    "node_cpu_usage_seconds_total": "[STABLE] Cumulative cpu time consumed by the node in core-seconds",
+    "node_memory_working_set_bytes": "[STABLE] Current working set of the node in bytes",
+    "container_cpu_usage_seconds_total": "[STABLE] Cumulative cpu time consumed by the container in core-seconds",
+    "container_memory_working_set_bytes": "[STABLE] Current working set of the container in bytes",
+    "container_start_time_seconds": "[STABLE] Start time of the container since unix epoch in seconds",
+    "pod_cpu_usage_seconds_total": "[STABLE] Cumulative cpu time consumed by the pod in core-seconds",
+    "pod_memory_working_set_bytes": "[STABLE] Current working set of the pod in bytes",
+    "resource_scrape_error": "[STABLE] 1 if there was an error while getting container metrics, 0 otherwise",
+}
+
+
 def _counters(sample: _Sample) -> str:
     at = int(sample.time.timestamp() * 1000)
-    families: dict[str, list[str]] = {}
+    families: dict[str, Family] = {}
 
-    def add(name: str, labels: str, value: float) -> None:
-        families.setdefault(name, []).append(f"{name}{labels} {value} {at}")
+    def add(name: str, labels: dict[str, str], value: float, timestamp: int | None = at) -> None:
+        kind: Literal["counter", "gauge"] = "counter" if name.endswith("_total") else "gauge"
+        family = families.setdefault(name, Family(name, kind, _HELP[name], []))
+        family.samples.append(metrics.Sample(name, labels, value, timestamp))
 
-    add("node_cpu_usage_seconds_total", "", sample.machine.cpu)
-    add("node_memory_working_set_bytes", "", sample.machine.memory)
+    add("node_cpu_usage_seconds_total", {}, sample.machine.cpu)
+    add("node_memory_working_set_bytes", {}, sample.machine.memory)
     for pod, usage in sample.pods:
-        whose = f'namespace="{pod.metadata.namespace}",pod="{pod.metadata.name}"'
+        whose = {"namespace": pod.metadata.namespace, "pod": pod.metadata.name}
         started = {each.name: each.state.running for each in pod.status.container_statuses if each.state is not None}
         for name, used in usage.items():
-            labels = f'{{container="{name}",{whose}}}'
+            labels = {"container": name, **whose}
             add("container_cpu_usage_seconds_total", labels, used.cpu)
             add("container_memory_working_set_bytes", labels, used.memory)
             running = started.get(name)
             if running is not None and running.started_at is not None:
                 add("container_start_time_seconds", labels, running.started_at.timestamp())
         if usage:
-            add("pod_cpu_usage_seconds_total", f"{{{whose}}}", sum(used.cpu for used in usage.values()))
-            add("pod_memory_working_set_bytes", f"{{{whose}}}", sum(used.memory for used in usage.values()))
-    lines = []
-    for name, rows in families.items():
-        lines += [f"# TYPE {name} {'counter' if name.endswith('_total') else 'gauge'}", *rows]
-    return "\n".join([*lines, "# TYPE resource_scrape_error gauge", "resource_scrape_error 0", ""])
+            add("pod_cpu_usage_seconds_total", whose, sum(used.cpu for used in usage.values()))
+            add("pod_memory_working_set_bytes", whose, sum(used.memory for used in usage.values()))
+    add("resource_scrape_error", {}, 0, timestamp=None)
+    return metrics.text(families.values())
 
 
 def machine_usage() -> Usage:

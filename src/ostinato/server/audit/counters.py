@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from ostinato.metrics import Family, Sample, counter
 from ostinato.server.audit.policy import LEVELS
 
 
@@ -15,20 +16,14 @@ class AuditCounters:
         self.levels = [0] * len(LEVELS)  # requests, by level
         self.errors: Counter[str] = Counter()  # events that are lost, by backend
 
-    def lines(self) -> Iterator[str]:
-        """As Prometheus reads them."""
-        yield from _head("apiserver_audit_event_total", "Audit events generated and sent to the backends.")
-        yield f"apiserver_audit_event_total {self.events}"
-        yield from _head("apiserver_audit_requests_rejected_total", "Requests refused because of an audit error.")
-        yield f"apiserver_audit_requests_rejected_total {self.rejected}"
-        yield from _head("apiserver_audit_level_total", "Requests by the level at which they are audited.")
-        for level, number in zip(LEVELS, self.levels, strict=True):
-            yield f'apiserver_audit_level_total{{level="{level}"}} {number}'
-        yield from _head("apiserver_audit_error_total", "Audit events that were lost.")
-        for plugin, number in self.errors.items():
-            yield f'apiserver_audit_error_total{{plugin="{plugin}"}} {number}'
-
-
-def _head(name: str, text: str) -> Iterator[str]:
-    yield f"# HELP {name} {text}"
-    yield f"# TYPE {name} counter"
+    def families(self) -> Iterator[Family]:
+        yield counter("apiserver_audit_event_total", "Audit events generated and sent to the backends.", self.events)
+        yield counter(
+            "apiserver_audit_requests_rejected_total", "Requests rejected because of an audit error.", self.rejected
+        )
+        name = "apiserver_audit_level_total"
+        levels = [Sample(name, {"level": level}, number) for level, number in zip(LEVELS, self.levels, strict=True)]
+        yield Family(name, "counter", "Requests by audit level.", levels)
+        name = "apiserver_audit_error_total"
+        errors = [Sample(name, {"plugin": plugin}, number) for plugin, number in self.errors.items()]
+        yield Family(name, "counter", "Audit events that were lost.", errors)

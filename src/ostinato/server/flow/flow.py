@@ -2,36 +2,34 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from typing import TYPE_CHECKING
 
+from ostinato.metrics import Histogram
 from ostinato.server.flow.schemas import FlowSchema
 from ostinato.server.flow.turns import Turn
 
 if TYPE_CHECKING:
     from ostinato.server.flow.levels import Level
 
-BOUNDS = (0.0, 0.005, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 15.0, 30.0)
+_BOUNDS = (0.0, 0.005, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 15.0, 30.0)
 
 
 class Count:
     """What is counted of the requests of a FlowSchema in a priority level."""
 
-    __slots__ = ("buckets", "dispatched", "executing", "rejected", "seats", "seconds", "waiting")
+    __slots__ = ("dispatched", "executing", "rejected", "seats", "waiting", "waits")
 
     def __init__(self) -> None:
         self.dispatched = self.executing = self.seats = self.waiting = 0
         self.rejected: dict[str, int] = {}  # by reason
-        self.buckets = [0] * (len(BOUNDS) + 1)  # of the time that those waited who had to
-        self.seconds = 0.0
+        self.waits = Histogram(_BOUNDS)  # of the requests that had to wait
 
     def reject(self, reason: str) -> None:
         self.rejected[reason] = self.rejected.get(reason, 0) + 1
 
     def waited(self, seconds: float) -> None:
         """A request has left its queue."""
-        self.buckets[bisect_left(BOUNDS, seconds)] += 1
-        self.seconds += seconds
+        self.waits.observe(seconds)
 
 
 class Flow:

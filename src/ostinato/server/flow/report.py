@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
+from typing import Literal
 
+from ostinato.metrics import Family, Sample, exposition
 from ostinato.server.flow.control import FlowControl
-from ostinato.server.flow.flow import BOUNDS, Count
+from ostinato.server.flow.flow import Count
 from ostinato.server.flow.levels import Level
 from ostinato.server.flow.queue_set import Seated
 from ostinato.server.request import Request, Response, text_response
@@ -117,10 +119,10 @@ class FlowReport:
     # Metrics
 
     def metrics(self) -> str:
-        """In the text form of Prometheus."""
-        return "".join(f"{line}\n" for line in self._lines())
+        """Return the metrics in the Prometheus text format."""
+        return exposition.text(self._families())
 
-    def _lines(self) -> Iterator[str]:
+    def _families(self) -> Iterator[Family]:
         levels = self._in_order
         gauges: Iterable[tuple[str, str, Callable[[Level], float]]] = (
             ("nominal_limit_seats", "Nominal seats of each priority level.", lambda level: level.nominal),
@@ -138,50 +140,44 @@ class FlowReport:
             ("demand_seats_smoothed", "Smoothed demand for seats.", lambda level: level.set.demand.smoothed),
         )
         for name, text, value in gauges:
-            yield from _head(name, "gauge", text)
-            yield from (f'{_PREFIX}{name}{{priority_level="{level.name}"}} {value(level):g}' for level in levels)
-        counts = [(level, schema, count) for level in levels for schema, count in sorted(level.counts.items())]
-        numbers: Iterable[tuple[str, str, str, Callable[[Count], float]]] = (
+            yield _family(name, "gauge", text, [({"priority_level": level.name}, value(level)) for level in levels])
+        counts = [
+            (level, {"flow_schema": schema, "priority_level": level.name}, count)
+            for level in levels
+            for schema, count in sorted(level.counts.items())
+        ]
+        numbers: Iterable[tuple[str, Literal["counter", "gauge"], str, Callable[[Count], float]]] = (
             ("dispatched_requests_total", "counter", "Requests that had a seat.", lambda count: count.dispatched),
             ("current_executing_requests", "gauge", "Requests that have a seat.", lambda count: count.executing),
             ("current_executing_seats", "gauge", "Seats that are taken.", lambda count: count.seats),
             ("current_inqueue_requests", "gauge", "Requests that wait for a seat.", lambda count: count.waiting),
         )
         for name, kind, text, of in numbers:
-            yield from _head(name, kind, text)
-            yield from (f"{_PREFIX}{name}{{{_labels(level, schema)}}} {of(count):g}" for level, schema, count in counts)
-        yield from _head("rejected_requests_total", "counter", "Requests that found no seat.")
-        for level, schema, count in counts:
-            for reason, number in sorted(count.rejected.items()):
-                yield f'{_PREFIX}rejected_requests_total{{{_labels(level, schema)},reason="{reason}"}} {number}'
-        yield from _head("request_wait_duration_seconds", "histogram", "The time that requests waited for a seat.")
-        for level, schema, count in counts:
-            if not level.exempt:
-                yield from _waits(f'execute="true",{_labels(level, schema)}', count)
+            yield _family(name, kind, text, [(labels, of(count)) for _, labels, count in counts])
+        rejected = [
+            ({**labels, "reason": reason}, number)
+            for _, labels, count in counts
+            for reason, number in sorted(count.rejected.items())
+        ]
+        yield _family("rejected_requests_total", "counter", "Requests that found no seat.", rejected)
+        name = f"{_PREFIX}request_wait_duration_seconds"
+        waits = []
+        for level, labels, count in counts:
+            if not level.exempt:  # requests that did not wait are counted as dispatched only
+                zeros = count.dispatched - count.waits.count
+                waits += count.waits.samples(name, {"execute": "true", **labels}, zeros)
+        yield Family(name, "histogram", "Time that requests waited for a seat.", waits)
 
 
 def _dispatched(level: Level) -> int:
     return sum(count.dispatched for count in level.counts.values())
 
 
-def _labels(level: Level, schema: str) -> str:
-    return f'flow_schema="{schema}",priority_level="{level.name}"'
-
-
-def _head(name: str, kind: str, text: str) -> Iterator[str]:
-    yield f"# HELP {_PREFIX}{name} {text}"
-    yield f"# TYPE {_PREFIX}{name} {kind}"
-
-
-def _waits(labels: str, count: Count) -> Iterator[str]:
-    """Those that did not have to wait are counted as dispatched alone."""
-    name = f"{_PREFIX}request_wait_duration_seconds"
-    total = count.dispatched - sum(count.buckets)
-    for bound, number in zip((*BOUNDS, float("inf")), count.buckets, strict=True):
-        total += number
-        yield f'{name}_bucket{{{labels},le="{"+Inf" if bound == float("inf") else f"{bound:g}"}"}} {total}'
-    yield f"{name}_sum{{{labels}}} {count.seconds}"
-    yield f"{name}_count{{{labels}}} {total}"
+def _family(
+    name: str, kind: Literal["counter", "gauge"], text: str, values: Sequence[tuple[dict[str, str], float]]
+) -> Family:
+    name = f"{_PREFIX}{name}"
+    return Family(name, kind, text, [Sample(name, labels, value) for labels, value in values])
 
 
 def _details(seated: Seated) -> list[object]:

@@ -11,9 +11,10 @@ from urllib.parse import unquote
 
 import msgspec
 
+from ostinato.metrics import CONTENT_TYPE
 from ostinato.server.dispatch import not_allowed, not_found
 from ostinato.server.flow.report import FlowReport
-from ostinato.server.publish import issuer, metrics
+from ostinato.server.publish import issuer
 from ostinato.server.publish.discovery import Discovery, Json
 from ostinato.server.publish.document import Document
 from ostinato.server.publish.health import Health
@@ -104,7 +105,7 @@ class Publisher:
 
     def _counted(self, request: Request) -> Response:
         text = self._metrics.text(self._registry, GIT_VERSION) + self._flow.metrics()
-        return Response(200, text.encode(), metrics.CONTENT_TYPE)
+        return Response(200, text.encode(), CONTENT_TYPE)
 
     def _described(self, path: str, request: Request) -> Response | None:
         if self._openapi is None:

@@ -99,10 +99,10 @@ def test_counters_are_told_to_those_who_compare_themselves() -> None:
         assert isinstance(answer, Response)
         found = {line.rpartition(" ")[0] for line in answer.body.decode().splitlines() if line[0] != "#"}
         assert {
-            "node_cpu_usage_seconds_total 10.0",
+            "node_cpu_usage_seconds_total 10",
             "node_memory_working_set_bytes 5242880",
-            'container_cpu_usage_seconds_total{container="c",namespace="default",pod="p"} 5.0',
-            'container_start_time_seconds{container="c",namespace="default",pod="p"} 1767225600.0',
+            'container_cpu_usage_seconds_total{container="c",namespace="default",pod="p"} 5',
+            'container_start_time_seconds{container="c",namespace="default",pod="p"} 1767225600',
             'pod_memory_working_set_bytes{namespace="default",pod="p"} 3145728',
         } <= found
 

@@ -1,17 +1,18 @@
-"""Metrics as text, in the format that Prometheus reads (version 0.0.4)."""
+"""Prometheus text format, version 0.0.4."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
-from ostinato.queue import Family
+from ostinato.metrics.families import Family
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 
 def text(families: Iterable[Family]) -> str:
+    """Return the families in the text format, in the given order."""
     return "".join([f"{line}\n" for family in families for line in _lines(family)])
 
 
@@ -20,13 +21,14 @@ def _lines(family: Family) -> Iterator[str]:
     yield f"# HELP {family.name} {help_text}"
     yield f"# TYPE {family.name} {family.kind}"
     for sample in family.samples:
-        yield f"{sample.name}{_labels(sample.labels)} {number(sample.value)}"
+        line = f"{sample.name}{_labels(sample.labels)} {number(sample.value)}"
+        yield line if sample.timestamp is None else f"{line} {sample.timestamp}"
 
 
-def _labels(labels: dict[str, str]) -> str:
+def _labels(labels: Mapping[str, str]) -> str:
     if not labels:
         return ""
-    # By name, but for the bound of a bucket, which stands last.
+    # Sorted by name, as Prometheus' Go library prints them; `le` is last.
     ordered = sorted(labels.items(), key=lambda label: (label[0] == "le", label[0]))
     return "{" + ",".join([f'{name}="{_escaped(value)}"' for name, value in ordered]) + "}"
 
@@ -36,7 +38,7 @@ def _escaped(value: str) -> str:
 
 
 def number(value: float) -> str:
-    """The shortest text that is read as the same number; whole numbers without a point."""
+    """Return the shortest text that parses to the same number; integers without a decimal point."""
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):

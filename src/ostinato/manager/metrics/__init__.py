@@ -1,1 +1,0 @@
-"""Metrics: the registry of a manager, the Prometheus text format, metrics of the process."""
