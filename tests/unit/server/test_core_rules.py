@@ -12,16 +12,16 @@ from ostinato.api.quantity import Quantity
 from ostinato.server.admission.quota.limit_ranger import _problems
 from ostinato.server.admission.quota.scopes import in_scope
 from ostinato.server.admission.quota.usage import usage
-from ostinato.server.resources import amounts
-from ostinato.server.resources.core import STRATEGIES
 from ostinato.server.resources.core.configuration import MOST_BYTES, decoded_length
-from ostinato.server.resources.core.pod_update import validate_spec_change
-from ostinato.server.resources.core.service_validation import validate_load_balancer, validate_update
-from ostinato.server.resources.images import pull_policy, tag_of
-from ostinato.server.resources.pod_spec import default_pod_spec
-from ostinato.server.resources.pod_validation import validate_pod_spec
-from ostinato.server.resources.pod_warnings import pod_warnings
-from ostinato.server.resources.validation import difference
+from ostinato.server.resources.core.pods.spec.defaults import default_pod_spec
+from ostinato.server.resources.core.pods.spec.images import pull_policy, tag_of
+from ostinato.server.resources.core.pods.spec.validation import validate_pod_spec
+from ostinato.server.resources.core.pods.spec.warnings import pod_warnings
+from ostinato.server.resources.core.pods.update import validate_spec_change
+from ostinato.server.resources.core.services.validation import validate_load_balancer, validate_update
+from ostinato.server.resources.core.strategy import STRATEGIES
+from ostinato.server.resources.validation import quantities as amounts
+from ostinato.server.resources.validation.checks import difference
 
 _DIGEST = "sha256:" + "0123456789abcdef" * 4
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ostinato.server.admission.pod_security.versions import findings
-from ostinato.server.resources.app_armor import app_armor_from_annotations
+from ostinato.server.resources.core.pods.spec.app_armor import app_armor_from_annotations
 
 PLAIN = {"containers": [{"name": "c", "image": "i"}]}
 ROOT = {**PLAIN, "hostUsers": False, "securityContext": {"runAsUser": 0}}

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ostinato.api.quoting import json_text
-from ostinato.server.resources.shown import as_shown
-from ostinato.server.resources.validation import difference
+from ostinato.server.resources.validation.checks import difference
+from ostinato.server.resources.validation.shown import as_shown
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,12 @@ from ostinato.controllers import Context, Request
 from ostinato.kinds.admissionregistration_v1 import ValidatingAdmissionPolicy
 from ostinato.manager import Manager
 from ostinato.plane.controllers import Options
-from ostinato.server.resources.policy_type_checks import Checked, builtin_schema, custom_schema, type_warnings
+from ostinato.server.resources.admissionregistration.policy_type_checks import (
+    Checked,
+    builtin_schema,
+    custom_schema,
+    type_warnings,
+)
 
 NAME: Final = "validatingadmissionpolicy-status-controller"
 _FIELD_MANAGER: Final = "validatingadmissionpolicy-status"

@@ -25,7 +25,7 @@ from ostinato.server.admission.pods.image_policy import ImagePolicy
 from ostinato.server.admission.pods.label_map import label_map
 from ostinato.server.admission.pods.toleration_restriction import ClusterTolerations
 from ostinato.server.admission.quota.limited import LimitedResource
-from ostinato.server.resources.scheduling_validation import validate_tolerations
+from ostinato.server.resources.core.pods.spec.scheduling import validate_tolerations
 from ostinato.server.resources.strategy import Json
 from ostinato.server.webhooks.identity import Identities, backend_of
 

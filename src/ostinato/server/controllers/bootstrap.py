@@ -22,8 +22,8 @@ from ostinato.server.access.authorization.rules import Rule
 from ostinato.server.access.reconcile import reconciled
 from ostinato.server.controllers import flow_schemas
 from ostinato.server.request import body
-from ostinato.server.resources.apiregistration import local_services
-from ostinato.server.resources.core import service_addresses
+from ostinato.server.resources.apiregistration.strategy import local_services
+from ostinato.server.resources.core.services import addresses as service_addresses
 from ostinato.server.resources.registry import Registry
 from ostinato.server.resources.resource import Resource
 from ostinato.server.resources.strategy import Json

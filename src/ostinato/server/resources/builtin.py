@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 from ostinato.api.gvk import GroupVersionKind
 from ostinato.server.resources.strategy import Json, Strategy
 
-# By group: the modules, here, whose `STRATEGIES` are those of its resources.
-_MODULES: dict[str, tuple[str, ...]] = {
+# By group: the packages, here, whose `strategy.STRATEGIES` hold the strategies of its resources.
+_PACKAGES: dict[str, tuple[str, ...]] = {
     "": ("core", "events"),
     "admissionregistration.k8s.io": ("admissionregistration",),
     "apiextensions.k8s.io": ("apiextensions",),
@@ -42,8 +42,9 @@ _COMMON = Strategy()
 def _strategies(group: str) -> Mapping[str, Strategy]:
     """Those of a group, by resource."""
     found: dict[str, Strategy] = {}
-    for name in _MODULES.get(group, ()):
-        strategies: dict[tuple[str, str], Strategy] = import_module(f"ostinato.server.resources.{name}").STRATEGIES
+    for name in _PACKAGES.get(group, ()):
+        module = import_module(f"ostinato.server.resources.{name}.strategy")
+        strategies: dict[tuple[str, str], Strategy] = module.STRATEGIES
         found |= {resource: strategy for (_, resource), strategy in strategies.items()}
     return found
 
@@ -57,12 +58,12 @@ class Shared(NamedTuple):
     strategy: Callable[[], Strategy]
 
 
-def _later(module: str, name: str) -> Callable[..., Any]:
-    """A function or class of a module here, which is loaded when it is first called."""
+def _later(package: str, name: str) -> Callable[..., Any]:
+    """A function or class of a package's `strategy`, loaded when it is first called."""
 
     @cache
     def found() -> Callable[..., Any]:
-        what: Callable[..., Any] = getattr(import_module(f"ostinato.server.resources.{module}"), name)
+        what: Callable[..., Any] = getattr(import_module(f"ostinato.server.resources.{package}.strategy"), name)
         return what
 
     def call(*given: Any) -> Any:

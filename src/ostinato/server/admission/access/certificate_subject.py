@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ostinato.server.admission.chain import Plugin, resources
 from ostinato.server.admission.objects import forbidden, is_of
-from ostinato.server.resources.certificate_validation import parse_request
+from ostinato.server.resources.certificates.validation import parse_request
 from ostinato.server.resources.strategy import Json
 
 if TYPE_CHECKING:

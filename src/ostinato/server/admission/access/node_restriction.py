@@ -17,7 +17,7 @@ from ostinato.server.admission.access.node_tokens import TokenAudiences
 from ostinato.server.admission.access.pod_references import PodReferenceError, referenced
 from ostinato.server.admission.chain import Plugin
 from ostinato.server.admission.objects import Kind, forbidden
-from ostinato.server.resources.certificate_validation import parse_request
+from ostinato.server.resources.certificates.validation import parse_request
 from ostinato.server.resources.strategy import Json
 
 if TYPE_CHECKING:

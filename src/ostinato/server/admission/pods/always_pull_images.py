@@ -11,7 +11,7 @@ from ostinato.api.errors import Unknown
 from ostinato.api.field_errors import FieldError, Path
 from ostinato.server.admission.chain import Plugin, resources
 from ostinato.server.admission.objects import forbidden, is_of
-from ostinato.server.resources.pod_spec import containers_of
+from ostinato.server.resources.core.pods.spec.defaults import containers_of
 from ostinato.server.resources.strategy import Json
 
 if TYPE_CHECKING:

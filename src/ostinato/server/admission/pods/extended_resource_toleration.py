@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from ostinato.server.admission.chain import Plugin, resources
 from ostinato.server.admission.objects import is_of
-from ostinato.server.resources.amounts import is_extended
-from ostinato.server.resources.pod_spec import containers_of
+from ostinato.server.resources.core.pods.spec.defaults import containers_of
 from ostinato.server.resources.strategy import Json
+from ostinato.server.resources.validation.quantities import is_extended
 
 if TYPE_CHECKING:
     from ostinato.server.verbs.context import Context

@@ -18,7 +18,7 @@ import msgspec
 from ostinato.api.gvk import GroupVersionKind
 from ostinato.server.admission.chain import Plugin, resources
 from ostinato.server.admission.objects import forbidden
-from ostinato.server.resources.pod_spec import containers_of
+from ostinato.server.resources.core.pods.spec.defaults import containers_of
 from ostinato.server.resources.strategy import Json
 from ostinato.server.webhooks.review import decoded, field
 from ostinato.server.webhooks.target import CallError, Target

@@ -17,7 +17,7 @@ from ostinato.api.quoting import quote
 from ostinato.api.status import StatusCause
 from ostinato.server.admission.chain import Plugin, resources
 from ostinato.server.admission.objects import Kind, forbidden
-from ostinato.server.resources.pod_resources import pod_total
+from ostinato.server.resources.core.pods.spec.resources import pod_total
 from ostinato.server.resources.strategy import Json
 
 if TYPE_CHECKING:

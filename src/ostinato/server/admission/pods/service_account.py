@@ -9,7 +9,7 @@ from ostinato.api.quoting import quote
 from ostinato.server.access.authorization.references import secrets_and_maps
 from ostinato.server.admission.chain import Plugin, resources
 from ostinato.server.admission.objects import Kind, forbidden, is_of
-from ostinato.server.resources.pod_spec import containers_of
+from ostinato.server.resources.core.pods.spec.defaults import containers_of
 from ostinato.server.resources.strategy import Json
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from ostinato.api.wire import DecodeError, decode_json
 from ostinato.server.admission.chain import Plugin, resources
 from ostinato.server.admission.objects import Kind, is_of
 from ostinato.server.admission.pods.tolerations import includes, merged
-from ostinato.server.resources.pod_resources import quality_of_service
+from ostinato.server.resources.core.pods.spec.resources import quality_of_service
 from ostinato.server.resources.strategy import Json
 from ostinato.server.schema.builtin import json_type
 

@@ -29,13 +29,13 @@ from ostinato.server.admission.policies.policies import (
     waited,
 )
 from ostinato.server.request import body
-from ostinato.server.resources.policy_expressions import (
+from ostinato.server.resources.admissionregistration.policy_expressions import (
     Compiler,
     ExpressionError,
     OutOfBudgetError,
     named,
 )
-from ostinato.server.resources.policy_messages import as_json, misplaced
+from ostinato.server.resources.admissionregistration.policy_messages import as_json, misplaced
 from ostinato.server.resources.strategy import Json
 from ostinato.server.schema.builtin import BadValue, TypeMismatch
 

@@ -20,7 +20,11 @@ from ostinato.server.access.asked import Asked, field_terms, label_requirements
 from ostinato.server.access.authorization.decision import Decision
 from ostinato.server.admission.policies.matching import Attributes, Matcher
 from ostinato.server.request import User
-from ostinato.server.resources.policy_expressions import Evaluation, ExpressionError, OutOfBudgetError
+from ostinato.server.resources.admissionregistration.policy_expressions import (
+    Evaluation,
+    ExpressionError,
+    OutOfBudgetError,
+)
 from ostinato.server.resources.strategy import Json
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from ostinato.server.admission.policies.policies import (
     refused,
     waited,
 )
-from ostinato.server.resources.policy_expressions import (
+from ostinato.server.resources.admissionregistration.policy_expressions import (
     Compiler,
     Evaluation,
     ExpressionError,

@@ -10,7 +10,7 @@ import msgspec
 from ostinato.api.quantity import Quantity
 from ostinato.server.admission.chain import Plugin, resources
 from ostinato.server.admission.objects import Kind, forbidden, is_of
-from ostinato.server.resources.pod_resources import own_total
+from ostinato.server.resources.core.pods.spec.resources import own_total
 from ostinato.server.resources.strategy import Json
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ostinato.api.gvk import GroupResource
-from ostinato.server.resources.pod_resources import quality_of_service
+from ostinato.server.resources.core.pods.spec.resources import quality_of_service
 from ostinato.server.resources.strategy import Json
 
 _PODS = GroupResource("", "pods")

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 from ostinato.api.gvk import GroupResource
 from ostinato.api.quantity import Quantity
-from ostinato.server.resources.amounts import is_huge_pages, is_native
-from ostinato.server.resources.pod_resources import pod_total
+from ostinato.server.resources.core.pods.spec.resources import pod_total
 from ostinato.server.resources.strategy import Json
+from ostinato.server.resources.validation.quantities import is_huge_pages, is_native
 
 Usage = dict[str, Quantity]
 _ONE = Quantity.of(1)

@@ -20,7 +20,7 @@ from ostinato.server.admission.policies.policies import (
     compiled_or_error,
     waited,
 )
-from ostinato.server.resources.policy_expressions import Compiler, ExpressionError, named
+from ostinato.server.resources.admissionregistration.policy_expressions import Compiler, ExpressionError, named
 from ostinato.server.resources.strategy import Json
 
 if TYPE_CHECKING:

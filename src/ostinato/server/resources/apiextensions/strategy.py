@@ -133,3 +133,8 @@ def _strange_formats(obj: Json) -> list[str]:
         below += [item for name in _SUBSCHEMA_MAPS for item in (schema.get(name) or {}).values()]
         waiting.extend(item for item in reversed(below) if isinstance(item, dict))
     return found
+
+
+STRATEGIES: dict[tuple[str, str], Strategy] = {
+    ("apiextensions.k8s.io", "customresourcedefinitions"): CustomResourceDefinition(),
+}

@@ -11,7 +11,7 @@ from ostinato.api.field_errors import FieldError, Path
 from ostinato.api.names import byte_length
 from ostinato.api.wire import DecodeError, decode_json
 from ostinato.server.resources.strategy import Json, Strategy
-from ostinato.server.resources.validation import unchanged
+from ostinato.server.resources.validation.checks import unchanged
 from ostinato.server.schema.builtin import json_type
 
 MOST_BYTES = 1024 * 1024

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from ostinato.api.field_errors import FieldError, Path
-from ostinato.server.resources.pod_spec import default_pod_template
-from ostinato.server.resources.pod_validation import validate_pod_template
-from ostinato.server.resources.pod_warnings import pod_name_warning, template_warnings
+from ostinato.server.resources.core.pods.spec.defaults import default_pod_template
+from ostinato.server.resources.core.pods.spec.validation import validate_pod_template
+from ostinato.server.resources.core.pods.spec.warnings import pod_name_warning, template_warnings
 from ostinato.server.resources.strategy import Json, Strategy
-from ostinato.server.resources.validation import not_negative
+from ostinato.server.resources.validation.checks import not_negative
 
 _SPEC = Path("spec")
 _COUNTS = ("replicas", "fullyLabeledReplicas", "readyReplicas", "availableReplicas", "observedGeneration")

@@ -8,11 +8,11 @@ from typing import Any
 from ostinato.api import names
 from ostinato.api.field_errors import FieldError, Path
 from ostinato.api.quantity import Quantity
-from ostinato.server.resources import amounts
-from ostinato.server.resources.pod_spec import round_up
-from ostinato.server.resources.shown import as_shown
+from ostinato.server.resources.core.pods.spec.defaults import round_up
 from ostinato.server.resources.strategy import Json, Strategy
-from ostinato.server.resources.validation import IMMUTABLE, checked
+from ostinato.server.resources.validation import quantities as amounts
+from ostinato.server.resources.validation.checks import IMMUTABLE, checked
+from ostinato.server.resources.validation.shown import as_shown
 
 _SPEC = Path("spec")
 _LIMITS = ("max", "min", "default", "defaultRequest", "maxLimitRequestRatio")

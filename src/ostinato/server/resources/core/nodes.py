@@ -10,12 +10,12 @@ from ostinato.api import names
 from ostinato.api.addresses import cidr_warnings, parse_cidr
 from ostinato.api.field_errors import FieldError, Path
 from ostinato.api.quoting import quote
-from ostinato.server.resources.amounts import validate_amount
-from ostinato.server.resources.pod_spec import round_up
-from ostinato.server.resources.scheduling_validation import TAINT_EFFECTS
-from ostinato.server.resources.shown import as_shown
+from ostinato.server.resources.core.pods.spec.defaults import round_up
+from ostinato.server.resources.core.pods.spec.scheduling import TAINT_EFFECTS
 from ostinato.server.resources.strategy import Json, Strategy
-from ostinato.server.resources.validation import checked, legacy_cidr, one_of
+from ostinato.server.resources.validation.checks import checked, legacy_cidr, one_of
+from ostinato.server.resources.validation.quantities import validate_amount
+from ostinato.server.resources.validation.shown import as_shown
 
 _SPEC = Path("spec")
 _FEATURE = re.compile(r"[A-Z][a-zA-Z0-9]*(/[a-zA-Z][a-zA-Z0-9]*)*")

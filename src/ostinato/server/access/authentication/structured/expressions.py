@@ -10,7 +10,7 @@ from ostinato.cel.tree import Call, Ident, Literal, Node, Select, children
 from ostinato.cel.types import BOOL, DYN, STRING, Type, map_of
 from ostinato.cel.values import CelError, CostExceededError
 from ostinato.server.request import User
-from ostinato.server.resources.policy_types import REQUEST
+from ostinato.server.resources.admissionregistration.policy_types import REQUEST
 
 _LIMIT: Final = 1_000_000  # cost of one expression, as kube-apiserver's per call limit
 _CLAIMS: Final = {"claims": map_of(STRING, DYN)}

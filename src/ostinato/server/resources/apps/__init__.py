@@ -1,0 +1,1 @@
+"""The apps group: Deployments, ReplicaSets, StatefulSets, DaemonSets, ControllerRevisions."""

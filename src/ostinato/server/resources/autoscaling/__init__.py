@@ -1,0 +1,1 @@
+"""The autoscaling group: HorizontalPodAutoscalers, v1 and v2."""

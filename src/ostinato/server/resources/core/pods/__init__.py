@@ -1,0 +1,1 @@
+"""Pods: strategies of Pods and of their subresources."""

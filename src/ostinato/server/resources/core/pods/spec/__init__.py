@@ -1,0 +1,1 @@
+"""Pod specs, in Pods and in Pod templates: defaults, validation, warnings."""

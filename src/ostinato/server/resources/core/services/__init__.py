@@ -1,0 +1,1 @@
+"""Services and Endpoints: strategies, allocation of cluster IPs and node ports, validation."""

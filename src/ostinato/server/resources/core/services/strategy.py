@@ -1,0 +1,170 @@
+"""Services: an address and ports that stay while the Pods behind them come and go."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import msgspec
+
+from ostinato.api import names
+from ostinato.api.addresses import cidr_warnings, ip_warning
+from ostinato.api.field_errors import FieldError, Path
+from ostinato.server.resources.core.services import validation as service_validation
+from ostinato.server.resources.core.services.addresses import follow
+from ostinato.server.resources.core.services.allocation import NODE_PORTS, Allocation
+from ostinato.server.resources.core.services.shape import (
+    drop_what_the_type_lacks,
+    is_externally_accessible,
+    node_ports,
+    normalize_cluster_ips,
+    patch_allocated,
+)
+from ostinato.server.resources.strategy import Json, NameRule, Strategy
+from ostinato.server.store.index import Conflict
+
+if TYPE_CHECKING:
+    from ostinato.server.store.index import Index
+    from ostinato.world import World
+
+_SPEC = Path("spec")
+_AFFINITY_SECONDS = 10800
+_TOPOLOGY_HINTS = "service.kubernetes.io/topology-aware-hints"
+_TOPOLOGY_MODE = "service.kubernetes.io/topology-mode"
+
+
+class Service(Strategy):
+    name_rule: ClassVar[NameRule] = staticmethod(names.name_is_dns_label)
+    allow_create_on_update = True
+    returns_deleted = True
+    selectable = ("spec.clusterIP", "spec.type")
+
+    def __init__(self, world: World | None = None) -> None:
+        self._world = world
+        self._allocation = None if world is None else Allocation(world.rng.fork("services"))
+
+    def for_server(self, world: World) -> Strategy:
+        return Service(world)
+
+    def default(self, obj: Json) -> None:
+        spec = obj.setdefault("spec", {})
+        if spec.setdefault("sessionAffinity", "None") == "None":
+            spec.pop("sessionAffinityConfig", None)
+        elif spec["sessionAffinity"] == "ClientIP":
+            configured = spec.get("sessionAffinityConfig", {}).get("clientIP", {})
+            if "timeoutSeconds" not in configured:
+                spec["sessionAffinityConfig"] = {"clientIP": {"timeoutSeconds": _AFFINITY_SECONDS}}
+        kind = spec.setdefault("type", "ClusterIP")
+        for port in spec.get("ports", ()):
+            port.setdefault("protocol", "TCP")
+            if not port.get("targetPort"):
+                port["targetPort"] = port.get("port", 0)
+        if is_externally_accessible(spec):
+            spec.setdefault("externalTrafficPolicy", "Cluster")
+        if kind in ("ClusterIP", "NodePort", "LoadBalancer"):
+            spec.setdefault("internalTrafficPolicy", "Cluster")
+        if kind == "LoadBalancer":
+            spec.setdefault("allocateLoadBalancerNodePorts", True)
+            for ingress in obj.get("status", {}).get("loadBalancer", {}).get("ingress", ()):
+                if ingress.get("ip"):
+                    ingress.setdefault("ipMode", "VIP")
+
+    def begin(self, new: Json, old: Json | None, index: Index, *, dry: bool) -> Callable[[], None] | None:
+        assert self._allocation is not None
+        spec = new["spec"]
+        if old is not None:
+            patch_allocated(spec, old["spec"])
+        normalize_cluster_ips(spec, None if old is None else old["spec"])
+        end = self._allocation.hold(new, old, index, dry=dry)
+        if spec["type"] == "ExternalName" and spec.get("internalTrafficPolicy") in ("Cluster", "Local"):
+            del spec["internalTrafficPolicy"]
+        if "healthCheckNodePort" in spec:
+            spec["healthCheckNodePort"] = spec.pop("healthCheckNodePort")  # shown behind the ports
+        return end
+
+    async def after_write(self, new: Json, old: Json | None, index: Index) -> None:
+        assert self._world is not None
+        await follow(index, self._world, new, old)
+
+    def prepare_create(self, obj: Json) -> None:
+        obj["status"] = {"loadBalancer": {}}
+
+    def prepare_update(self, new: Json, old: Json) -> None:
+        drop_what_the_type_lacks(new["spec"], old["spec"])
+        if new["spec"]["type"] != "LoadBalancer":
+            new["status"] = {**new.get("status", {}), "loadBalancer": {}}
+
+    def validate(self, obj: Json) -> list[FieldError]:
+        return service_validation.validate(obj, None)
+
+    def validate_update(self, new: Json, old: Json) -> list[FieldError]:
+        return service_validation.validate_update(new, old)
+
+    def validate_status_update(self, new: Json, old: Json) -> list[FieldError]:
+        return service_validation.validate_load_balancer(new, old)
+
+    def warnings(self, new: Json, old: Json | None) -> list[str]:
+        spec = new["spec"]
+        found: list[str] = []
+        if _TOPOLOGY_HINTS in new["metadata"].get("annotations", {}):
+            found.append(f"annotation {_TOPOLOGY_HINTS} is deprecated, please use {_TOPOLOGY_MODE} instead")
+        address = spec.get("clusterIP", "")
+        if address and address != "None":
+            found += _ip_warnings(_SPEC.child("clusterIPs"), spec.get("clusterIPs", ()))
+        headless = spec["type"] == "ClusterIP" and address == "None"
+        external = spec.get("externalIPs", ())
+        if headless:
+            if spec.get("loadBalancerIP"):
+                found.append("spec.loadBalancerIP is ignored for headless services")
+            if external:
+                found.append("spec.externalIPs is ignored for headless services")
+            if spec.get("sessionAffinity") != "None":
+                found.append("spec.SessionAffinity is ignored for headless services")
+        found += _ip_warnings(_SPEC.child("externalIPs"), external)
+        if external and not headless and spec["type"] != "ExternalName":
+            found.append("spec.externalIPs is deprecated and may no longer be implemented in some clusters")
+        if spec.get("loadBalancerIP"):
+            text = ip_warning(spec["loadBalancerIP"])
+            found += [f"{_SPEC.child('loadBalancerIP')}: {text}"] if text else []
+        for i, network in enumerate(spec.get("loadBalancerSourceRanges", ())):
+            path = _SPEC.child("loadBalancerSourceRanges").index(i)
+            found += [f"{path}: {text}" for text in cidr_warnings(network)]
+        if spec["type"] == "ExternalName" and external:
+            found.append('spec.externalIPs is ignored when spec.type is "ExternalName"')
+        if spec["type"] != "ExternalName" and spec.get("externalName"):
+            found.append('spec.externalName is ignored when spec.type is not "ExternalName"')
+        if spec.get("trafficDistribution") == "PreferClose":
+            found.append('spec.trafficDistribution: "PreferClose" is deprecated; use "PreferSameZone"')
+        return found
+
+    async def after_delete(self, obj: Json, index: Index) -> None:
+        """Its addresses are free again; its Endpoints go with it, or another one of its name would inherit them."""
+        assert self._world is not None
+        await follow(index, self._world, None, obj)
+        collection = index.collections.get("endpoints")
+        metadata = obj["metadata"]
+        entry = collection.newest(f"{metadata['namespace']}/{metadata['name']}") if collection is not None else None
+        if collection is not None and entry is not None and not _is_held(entry.data):
+            with suppress(Conflict):  # changed meanwhile: somebody still uses them
+                await index.delete(collection, entry.key, entry)
+
+    def fields(self, obj: Mapping[str, Any]) -> dict[str, str]:
+        spec = obj.get("spec", {})
+        found = {"spec.clusterIP": spec.get("clusterIP", ""), "spec.type": spec.get("type", "")}
+        ports = node_ports(spec)
+        if ports:
+            found[NODE_PORTS] = ",".join(map(str, ports))
+        return found
+
+
+def _is_held(data: bytes) -> bool:
+    return bool(msgspec.json.decode(data)["metadata"].get("finalizers"))
+
+
+def _ip_warnings(path: Path, addresses: list[str]) -> list[str]:
+    return [
+        f"{path.index(i)}: {text}"
+        for i, text in enumerate(ip_warning(address) for address in addresses)
+        if text is not None
+    ]

@@ -1,0 +1,1 @@
+"""PersistentVolumes and PersistentVolumeClaims: strategies, validation, volume sources."""

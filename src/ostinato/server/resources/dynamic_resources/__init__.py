@@ -1,0 +1,1 @@
+"""The resource.k8s.io group: devices and claims of them."""

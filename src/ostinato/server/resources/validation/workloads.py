@@ -1,0 +1,120 @@
+"""What kinds that make Pods from a template have in common: selectors, templates, counts, and checks of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ostinato.api import field_values, intstr, labels, names
+from ostinato.api.field_errors import FieldError, Path
+from ostinato.server.resources.strategy import Json
+from ostinato.server.resources.validation.checks import not_negative
+from ostinato.server.resources.validation.shown import as_shown
+
+SPEC = Path("spec")
+STATUS = Path("status")
+TEMPLATE = SPEC.child("template")
+
+_SURPRISING = (
+    "metadata.name: this is used in Pod names and hostnames, which can result in surprising behavior; "
+    "a DNS label is recommended: "
+)
+
+
+def name_warnings(obj: Json, old: Json | None) -> list[str]:
+    """A name that Pods cannot be named after is allowed, but warned of at creation."""
+    faults = names.is_dns1123_label(obj["metadata"].get("name", "")) if old is None else []
+    return [f"{_SURPRISING}[{' '.join(faults)}]"] if faults else []
+
+
+def counts(holder: Json, path: Path, *fields: str) -> list[FieldError]:
+    """Numbers, where they are set, are not negative."""
+    return [error for field in fields if field in holder for error in not_negative(holder[field], path.child(field))]
+
+
+def no_more_than(status: Json, most: str, fields: tuple[str, ...], detail: str = "") -> list[FieldError]:
+    """Counts of a status that are part of another one."""
+    limit = status.get(most, 0)
+    detail = detail or f"cannot be greater than status.{most}"
+    return [
+        FieldError.invalid(STATUS.child(field), status.get(field, 0), detail)
+        for field in fields
+        if status.get(field, 0) > limit
+    ]
+
+
+def never_less(new: Json, old: Json, field: str) -> list[FieldError]:
+    """A count of the status that only grows, once it is there."""
+    before, after = (part.get("status", {}).get(field) for part in (old, new))
+    if before is None or (after is not None and after >= before):
+        return []
+    return [FieldError.invalid(STATUS.child(field), after or 0, "cannot be decremented")]
+
+
+def selector_errors(spec: Json, kind: str) -> list[FieldError]:
+    """A selector must be there, be well-formed and select something."""
+    path, selector = SPEC.child("selector"), spec.get("selector")
+    if selector is None:
+        return [FieldError.required(path)]
+    errors = labels.validate_label_selector(selector, path)
+    if not selector.get("matchLabels") and not selector.get("matchExpressions"):
+        errors.append(
+            FieldError.invalid(
+                path, as_shown("meta.v1.LabelSelector", selector), f"empty selector is invalid for {kind}"
+            )
+        )
+    return errors
+
+
+def parsed_selector(selector: Json | None) -> labels.Selector | None:
+    """The selector; None if it cannot be read."""
+    try:
+        return labels.from_label_selector(selector)
+    except ValueError:
+        return None
+
+
+def template_labels(template: Json) -> Any:
+    return (template.get("metadata") or {}).get("labels")
+
+
+def mismatch(selector: labels.Selector, template: Json) -> list[FieldError]:
+    """A selector must select what its template makes."""
+    found = template_labels(template)
+    if selector.matches(found or {}):
+        return []
+    return [
+        FieldError.invalid(TEMPLATE.child("metadata", "labels"), found, "`selector` does not match template `labels`")
+    ]
+
+
+def always_running(template: Json, kind: str) -> list[FieldError]:
+    """Pods that are to be kept running are restarted whatever happens, and have no deadline."""
+    spec, path = template.get("spec") or {}, TEMPLATE.child("spec")
+    errors = []
+    if spec.get("restartPolicy") != "Always":
+        errors.append(FieldError.not_supported(path.child("restartPolicy"), spec.get("restartPolicy", ""), ["Always"]))
+    if "activeDeadlineSeconds" in spec:
+        detail = f"activeDeadlineSeconds in {kind} is not Supported"
+        errors.append(FieldError.forbidden(path.child("activeDeadlineSeconds"), detail))
+    return errors
+
+
+def count_or_percent(value: intstr.IntOrString, path: Path) -> list[FieldError]:
+    """A number of Pods, or a share of them."""
+    if isinstance(value, str):
+        return [FieldError.invalid(path, value, text) for text in field_values.is_percent(value)]
+    return not_negative(value, path)
+
+
+def at_most_all(value: intstr.IntOrString, path: Path) -> list[FieldError]:
+    if isinstance(value, str) and not field_values.is_percent(value) and int(value[:-1]) > 100:
+        return [FieldError.invalid(path, value, "must not be greater than 100%")]
+    return []
+
+
+def number_in(value: intstr.IntOrString | None) -> int:
+    """The number or the percentage that is written; 0 for what is neither."""
+    if isinstance(value, str):
+        digits = value.removesuffix("%")
+        return int(digits) if digits.isascii() and digits.isdigit() else 0
+    return value or 0
