@@ -55,5 +55,5 @@ def test_the_rules_of_a_group_are_loaded_with_its_first_write() -> None:
     } & {*before}
     assert not {"cryptography", "yaml"} & {*before}
     assert "apps" not in between
-    assert {"apps", "tables.workloads"} <= {*after}
+    assert {"apps", "core.table"} <= {*after}
     assert "batch" not in after

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 from ostinato.api.gvk import GroupVersionKind
 from ostinato.server.resources.strategy import Json, Strategy
 
-# By group: the packages, here, whose `strategy.STRATEGIES` hold the strategies of its resources.
-_PACKAGES: dict[str, tuple[str, ...]] = {
+# By group: the packages, here, with `strategy.STRATEGIES` (by resource) and `table.CELLS`.
+PACKAGES: dict[str, tuple[str, ...]] = {
     "": ("core", "events"),
     "admissionregistration.k8s.io": ("admissionregistration",),
     "apiextensions.k8s.io": ("apiextensions",),
@@ -26,6 +26,7 @@ _PACKAGES: dict[str, tuple[str, ...]] = {
     "certificates.k8s.io": ("certificates",),
     "coordination.k8s.io": ("coordination",),
     "discovery.k8s.io": ("discovery",),
+    "events.k8s.io": ("events",),
     "flowcontrol.apiserver.k8s.io": ("flowcontrol",),
     "networking.k8s.io": ("networking",),
     "node.k8s.io": ("node",),
@@ -42,7 +43,7 @@ _COMMON = Strategy()
 def _strategies(group: str) -> Mapping[str, Strategy]:
     """Those of a group, by resource."""
     found: dict[str, Strategy] = {}
-    for name in _PACKAGES.get(group, ()):
+    for name in PACKAGES.get(group, ()):
         module = import_module(f"ostinato.server.resources.{name}.strategy")
         strategies: dict[tuple[str, str], Strategy] = module.STRATEGIES
         found |= {resource: strategy for (_, resource), strategy in strategies.items()}

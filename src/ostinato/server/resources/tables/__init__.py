@@ -1,8 +1,11 @@
-"""Table rows: what `kubectl get` shows of each built-in kind.
+"""Table rows: what `kubectl get` prints for each built-in kind.
 
-Each module here has `CELLS`: by group and resource, the function that makes the cells of one row, in the order of the
-kind's columns. It takes the object as it is stored and the present time, for ages are told by the server. Kinds that
-have none show their name and when they were created. The modules are loaded with the first Table that is asked for.
+The `table` module of a group's package has `CELLS`: by group and resource, the function that makes the cells of one
+row, in the order of the kind's columns.
+
+- The function takes the object as it is stored and the current time: the server renders ages.
+- A kind without an entry prints its name and its creation time.
+- A `table` module is loaded with the first Table of its group.
 """
 
 from __future__ import annotations
@@ -11,37 +14,40 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from ostinato.server.resources.builtin import PACKAGES
+
 if TYPE_CHECKING:
     from ostinato.server.resources.strategy import Json
     from ostinato.server.resources.tables.cells import Cells
 
-_MODULES = ("workloads", "network", "storage", "cluster", "access", "devices")
+_WITHOUT_ROWS = frozenset({"apiextensions"})  # packages that have no `table`
 
 
 @cache
-def _all_cells() -> dict[tuple[str, str], Cells]:
+def _cells(group: str) -> dict[tuple[str, str], Cells]:
     found: dict[tuple[str, str], Cells] = {}
-    for name in _MODULES:
-        found |= import_module(f"{__name__}.{name}").CELLS
+    for package in PACKAGES.get(group, ()):
+        if package not in _WITHOUT_ROWS:
+            found |= import_module(f"ostinato.server.resources.{package}.table").CELLS
     return found
 
 
 def cells_of(group: str, resource: str) -> Cells:
-    """What makes the cells of a row of a resource."""
+    """Return the function that makes the cells of a resource's rows."""
     from ostinato.server.resources.tables.cells import name_and_creation  # noqa: PLC0415
 
-    return _all_cells().get((group, resource), name_and_creation)
+    return _cells(group).get((group, resource), name_and_creation)
 
 
 def pod_conditions(pod: Json) -> list[Json]:
-    """What the row of a Pod says about it."""
-    from ostinato.server.resources.tables import pods  # noqa: PLC0415
+    """Return the conditions of a Pod's row."""
+    from ostinato.server.resources.core.pods import table  # noqa: PLC0415
 
-    return pods.pod_conditions(pod)
+    return table.pod_conditions(pod)
 
 
 def flow_schema_order(schema: Json) -> Any:
-    """Where the row of a FlowSchema stands."""
-    from ostinato.server.resources.tables import cluster  # noqa: PLC0415
+    """Return the sort key of a FlowSchema's row."""
+    from ostinato.server.resources.flowcontrol import table  # noqa: PLC0415
 
-    return cluster.flow_schema_order(schema)
+    return table.flow_schema_order(schema)

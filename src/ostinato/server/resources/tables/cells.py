@@ -1,4 +1,4 @@
-"""What the cells of many kinds have in common: ages, selectors, short lists."""
+"""Cells that the rows of many kinds share: ages, selectors, counts, short lists."""
 
 from __future__ import annotations
 
@@ -115,3 +115,25 @@ def first(*texts: str | None) -> str:
 
 def joined(items: Iterable[Any] | None, by: str = ",") -> str:
     return by.join(str(item) for item in items or ())
+
+
+def load_balancer_addresses(obj: Json) -> list[str]:
+    """The addresses in `status.loadBalancer`, sorted."""
+    points = ((obj.get("status") or {}).get("loadBalancer") or {}).get("ingress") or ()
+    return sorted({point.get("ip") or point.get("hostname") or "" for point in points} - {""})
+
+
+def spec_and_status(obj: Json) -> tuple[Json, Json]:
+    return obj.get("spec") or {}, obj.get("status") or {}
+
+
+def replica_counts(obj: Json, now: datetime) -> list[Any]:
+    """Name, desired, current and ready replicas, age."""
+    spec, status = spec_and_status(obj)
+    return [
+        name_of(obj),
+        spec.get("replicas", 0),
+        status.get("replicas", 0),
+        status.get("readyReplicas", 0),
+        age(obj, now),
+    ]

@@ -1,10 +1,13 @@
-"""Rows of the kinds that a cluster is made of: Nodes, namespaces, their contents, Events, classes and priorities."""
+"""Table rows of the core group."""
 
 from __future__ import annotations
 
 from datetime import datetime
 from typing import Any
 
+from ostinato.server.resources.core.pods import table as pods
+from ostinato.server.resources.core.services import table as services
+from ostinato.server.resources.core.storage import table as storage
 from ostinato.server.resources.strategy import Json
 from ostinato.server.resources.tables.cells import (
     NONE,
@@ -12,10 +15,11 @@ from ostinato.server.resources.tables.cells import (
     Cells,
     age,
     condition_status,
-    first,
+    container_cells,
+    label_text,
     name_and_age,
     name_of,
-    since,
+    replica_counts,
 )
 
 _ROLE_PREFIX = "node-role.kubernetes.io/"
@@ -87,77 +91,20 @@ def _component(obj: Json, now: datetime) -> list[Any]:  # noqa: ARG001
     return [name_of(obj), "Unknown", "", ""]
 
 
-def _event(obj: Json, now: datetime) -> list[Any]:
-    about, source, series = obj.get("involvedObject") or {}, obj.get("source") or {}, obj.get("series")
-    began = since(obj.get("firstTimestamp") or obj.get("eventTime"), now)
-    if series is not None:
-        last, count = since(series.get("lastObservedTime"), now), series.get("count", 0)
-    else:
-        last = since(obj["lastTimestamp"], now) if obj.get("lastTimestamp") else began
-        count = obj.get("count") or 1
-    kind, name = about.get("kind", "").lower(), about.get("name", "")
-    component = first(source.get("component"), obj.get("reportingComponent"))
-    instance = first(source.get("host"), obj.get("reportingInstance"))
-    return [
-        last,
-        obj.get("type", ""),
-        obj.get("reason", ""),
-        f"{kind}/{name}" if name else kind,
-        about.get("fieldPath", ""),
-        f"{component}, {instance}" if instance else component,
-        obj.get("message", "").strip(),
-        began,
-        count,
-        name_of(obj),
-    ]
+def _pod_template(obj: Json, now: datetime) -> list[Any]:  # noqa: ARG001
+    template = obj.get("template") or {}
+    return [name_of(obj), *container_cells(template), label_text((template.get("metadata") or {}).get("labels"))]
 
 
-def _lease(obj: Json, now: datetime) -> list[Any]:
-    return [name_of(obj), (obj.get("spec") or {}).get("holderIdentity", ""), age(obj, now)]
-
-
-def _priority_class(obj: Json, now: datetime) -> list[Any]:
-    return [
-        name_of(obj),
-        obj.get("value", 0),
-        obj.get("globalDefault", False),
-        age(obj, now),
-        obj.get("preemptionPolicy", ""),
-    ]
-
-
-def _runtime_class(obj: Json, now: datetime) -> list[Any]:
-    return [name_of(obj), obj.get("handler", ""), age(obj, now)]
-
-
-def _flow_schema(obj: Json, now: datetime) -> list[Any]:
+def _replication_controller(obj: Json, now: datetime) -> list[Any]:
     spec = obj.get("spec") or {}
-    method = spec.get("distinguisherMethod")
-    return [
-        name_of(obj),
-        (spec.get("priorityLevelConfiguration") or {}).get("name", ""),
-        spec.get("matchingPrecedence", 0),
-        NONE if method is None else method.get("type", ""),
-        age(obj, now),
-        condition_status(obj, "Dangling") or "?",
-    ]
-
-
-def flow_schema_order(obj: Json) -> tuple[int, str]:
-    """FlowSchemas are shown in the order in which they are tried."""
-    return (obj.get("spec") or {}).get("matchingPrecedence", 0), name_of(obj)
-
-
-def _priority_level(obj: Json, now: datetime) -> list[Any]:
-    spec = obj.get("spec") or {}
-    limited = spec.get("limited")
-    queuing = ((limited or {}).get("limitResponse") or {}).get("queuing")
-    shares: list[Any] = [NONE if limited is None else limited.get("nominalConcurrencyShares", 0)]
-    queues = (NONE if queuing is None else queuing.get(key, 0) for key in ("queues", "handSize", "queueLengthLimit"))
-    return [name_of(obj), spec.get("type", ""), *shares, *queues, age(obj, now)]
+    return [*replica_counts(obj, now), *container_cells(spec.get("template") or {}), label_text(spec.get("selector"))]
 
 
 CELLS: dict[tuple[str, str], Cells] = {
+    **pods.CELLS,
+    **services.CELLS,
+    **storage.CELLS,
     ("", "nodes"): _node,
     ("", "namespaces"): _namespace,
     ("", "secrets"): _secret,
@@ -165,11 +112,6 @@ CELLS: dict[tuple[str, str], Cells] = {
     ("", "serviceaccounts"): name_and_age,
     ("", "resourcequotas"): _quota,
     ("", "componentstatuses"): _component,
-    ("", "events"): _event,
-    ("events.k8s.io", "events"): _event,
-    ("coordination.k8s.io", "leases"): _lease,
-    ("scheduling.k8s.io", "priorityclasses"): _priority_class,
-    ("node.k8s.io", "runtimeclasses"): _runtime_class,
-    ("flowcontrol.apiserver.k8s.io", "flowschemas"): _flow_schema,
-    ("flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations"): _priority_level,
+    ("", "podtemplates"): _pod_template,
+    ("", "replicationcontrollers"): _replication_controller,
 }

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from ostinato.server.resources.strategy import Json
-from ostinato.server.resources.tables.cells import NONE, age, condition_status, name_of, since
+from ostinato.server.resources.tables.cells import NONE, Cells, age, condition_status, name_of, since
 
 _COMPLETED = {"type": "Completed", "status": "True"}
 _FINISHED = {
@@ -139,3 +139,6 @@ def _why(terminated: Json) -> str:
     if terminated.get("signal"):
         return f"Signal:{terminated['signal']}"
     return f"ExitCode:{terminated.get('exitCode', 0)}"
+
+
+CELLS: dict[tuple[str, str], Cells] = {("", "pods"): pod}

@@ -1,4 +1,4 @@
-"""Rows of devices, and of what claims them."""
+"""Table rows of the resource.k8s.io group."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from typing import Any
 
 from ostinato.server.resources.strategy import Json
 from ostinato.server.resources.tables.cells import Cells, age, name_and_age, name_of
-
-_GROUP = "resource.k8s.io"
 
 
 def _claim(obj: Json, now: datetime) -> list[Any]:
@@ -30,8 +28,8 @@ def _slice(obj: Json, now: datetime) -> list[Any]:
 
 
 CELLS: dict[tuple[str, str], Cells] = {
-    (_GROUP, "deviceclasses"): name_and_age,
-    (_GROUP, "resourceclaimtemplates"): name_and_age,
-    (_GROUP, "resourceclaims"): _claim,
-    (_GROUP, "resourceslices"): _slice,
+    ("resource.k8s.io", "deviceclasses"): name_and_age,
+    ("resource.k8s.io", "resourceclaimtemplates"): name_and_age,
+    ("resource.k8s.io", "resourceclaims"): _claim,
+    ("resource.k8s.io", "resourceslices"): _slice,
 }
