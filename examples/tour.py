@@ -6,11 +6,12 @@ Run it with `python examples/tour.py`; `make demo` shows the control plane inste
 from __future__ import annotations
 
 from ostinato import Conflict, CustomResource, Invalid, ObjectMeta, Struct
+from ostinato.api.meta import LabelSelector
 from ostinato.cache import CachedClient, Event, Informers
 from ostinato.client import Client, MergePatch
 from ostinato.crd import crd_of
 from ostinato.kinds.apps_v1 import Deployment, DeploymentSpec
-from ostinato.kinds.core_v1 import Container, LabelSelector, PodSpec, PodTemplateSpec
+from ostinato.kinds.core_v1 import Container, PodSpec, PodTemplateSpec
 from ostinato.server.core import Server
 from ostinato.server.in_process.transport import InProcessTransport
 from ostinato.server.store.log_memory import MemoryLog

@@ -16,7 +16,7 @@ from tests.cluster.test_run import OSTINATO, on
 
 BOXES = """
 from ostinato import CustomResource, Manager, ObjectMeta, Request, Struct, controller
-from ostinato.controllers import Watch
+from ostinato.controllers import WatchKind
 from ostinato.kinds.core_v1 import ConfigMap, Secret
 
 
@@ -34,7 +34,7 @@ async def all_boxes(secret, surroundings):
     return [Request(box.metadata.namespace, box.metadata.name) for box in boxes]
 
 
-@controller(Box, owns=[ConfigMap], watches=[Watch(Secret, map_to=all_boxes)])
+@controller(Box, owns=[ConfigMap], watches=[WatchKind(Secret, map_to=all_boxes)])
 async def packing(box: Box, ctx) -> None:
     content = ConfigMap(metadata=ObjectMeta(name=box.metadata.name), data={"size": str(box.spec.size)})
     await ctx.apply(content, owner=box)

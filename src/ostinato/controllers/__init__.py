@@ -11,11 +11,11 @@ Three doors lead to the same room: the decorator, the `Builder`, and `Controller
 through `predicates` and `handlers` into a queue, and from there to a reconciler, whose `result` says what is next.
 """
 
-from ostinato.controllers.builder import Builder, Watched
+from ostinato.controllers.builder import Builder, WatchedKind
 from ostinato.controllers.context import Context
 from ostinato.controllers.controller import Controller, ControllerError
 from ostinato.controllers.current import Reconcile, current_reconcile, reconcile_id
-from ostinato.controllers.decorator import ControllerFunction, Watch, controller
+from ostinato.controllers.decorator import ControllerFunction, WatchKind, controller
 from ostinato.controllers.metrics import ControllerStatistics
 from ostinato.controllers.objects.applying import ForeignObject, StillOwned
 from ostinato.controllers.objects.readiness import Readiness, readiness_of
@@ -86,8 +86,8 @@ __all__ = [
     "Task",
     "TerminalError",
     "WarmsUp",
-    "Watch",
-    "Watched",
+    "WatchKind",
+    "WatchedKind",
     "added",
     "all_of",
     "annotation_changed",

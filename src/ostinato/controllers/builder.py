@@ -38,7 +38,7 @@ _NAME: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,126}[A-Za-z0-9])?")
 Role = Literal["for", "owned", "watched"]
 
 
-class Watched(msgspec.Struct, frozen=True):
+class WatchedKind(msgspec.Struct, frozen=True):
     """A kind that a controller watches, and what for."""
 
     view: View[Any]
@@ -53,7 +53,7 @@ class Builder:
         """
         self._name = name
         self._add = add
-        self._watched: list[tuple[Watched, KindSource]] = []
+        self._watched: list[tuple[WatchedKind, KindSource]] = []
         self._sources: list[Source] = []
         self._filters: list[EventFunction] = []
         self._options = ControllerOptions()
@@ -124,7 +124,7 @@ class Builder:
         return self
 
     @property
-    def watched(self) -> tuple[Watched, ...]:
+    def watched(self) -> tuple[WatchedKind, ...]:
         """The kinds that are watched, and what for."""
         return tuple(watched for watched, _ in self._watched)
 
@@ -184,7 +184,7 @@ class Builder:
             raise ControllerError(f"{self._title()}: what is in another cluster is for watches(…, informers=…) alone")
         source = KindSource(kind, handler, KindOptions(predicates=_listed(predicates), **options))
         view = source.view if role == "for" else view_of(kind)
-        self._watched.append((Watched(view, role), source))
+        self._watched.append((WatchedKind(view, role), source))
         return self
 
     def _primary(self) -> View[Any] | None:

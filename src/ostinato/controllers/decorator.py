@@ -29,8 +29,8 @@ from ostinato.controllers.sources.sources import Source
 T = TypeVar("T")
 
 
-class Watch(msgspec.Struct, frozen=True):
-    """A further kind to watch: `Watch(ConfigMap, map_to=widgets_using)`. See `Builder.watches`."""
+class WatchKind(msgspec.Struct, frozen=True):
+    """A further kind to watch: `WatchKind(ConfigMap, map_to=widgets_using)`. See `Builder.watches`."""
 
     kind: AnyKind
     map_to: MapFunction | None = None
@@ -110,7 +110,7 @@ def controller(
     *,
     name: str = "",
     owns: Iterable[AnyKind] = (),
-    watches: Iterable[Watch] = (),
+    watches: Iterable[WatchKind] = (),
     sources: Sequence[Source] = (),
     predicates: Iterable[EventFunction] = (),
     access: Sequence[Any] = (),
@@ -137,8 +137,10 @@ def controller(
         for each in _listed("owns", owns):
             builder.owns(each)
         for watch in _listed("watches", watches):
-            if not isinstance(watch, Watch):
-                raise TypeError(f"watches: say what to reconcile when one changes: Watch({_shown(watch)}, map_to=…)")
+            if not isinstance(watch, WatchKind):
+                raise TypeError(
+                    f"watches: {_shown(watch)} is not a WatchKind; use WatchKind({_shown(watch)}, map_to=…)"
+                )
             builder.watches(
                 watch.kind,
                 map_to=watch.map_to,

@@ -142,7 +142,8 @@ def test_the_roles_allow_what_the_program_does(place: Path, capsys: pytest.Captu
 
 def test_a_program_that_writes_core_events_is_allowed_to(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for core in ("True", "False"):
-        (place / "core_one.py").write_text(PROGRAM.replace("Manager(", f"Manager(core_events={core}, "))
+        program = PROGRAM.replace("Manager(", f"Manager(reporting=ReportingOptions(core_events={core}), ")
+        (place / "core_one.py").write_text(f"from ostinato.manager import ReportingOptions\n{program}")
         assert run(["manifests", "core_one.py"]) == 0
         role = objects(capsys.readouterr().out)["ClusterRole/core-one"]
         groups = {group for rule in role["rules"] if "events" in rule["resources"] for group in rule["apiGroups"]}
@@ -163,20 +164,21 @@ def test_one_namespace_needs_roles_in_it(place: Path, capsys: pytest.CaptureFixt
 
 SCOPED = """
 from ostinato import CustomResource, Manager, controller
-from ostinato.cache import Settings
-from ostinato.controllers import Watch
+from ostinato.cache import InformerSettings
+from ostinato.controllers import WatchKind
 from ostinato.kinds.core_v1 import ConfigMap, Secret
 from ostinato.manager import CacheOptions
 
 class Widget(CustomResource, group="example.dev", version="v1"):
     spec: dict[str, str] = {}
 
-@controller(Widget, owns=[ConfigMap], watches=[Watch(Secret, map_to=lambda secret: [])])
+@controller(Widget, owns=[ConfigMap], watches=[WatchKind(Secret, map_to=lambda secret: [])])
 async def widgets(widget: Widget, ctx) -> None: ...
 
 Manager(
     caches=CacheOptions(
-        settings={Secret: Settings(namespaces=("shared",))}, defaults=Settings(namespaces=("red", "blue"))
+        settings={Secret: InformerSettings(namespaces=("shared",))},
+        defaults=InformerSettings(namespaces=("red", "blue")),
     )
 ).add(widgets).run()
 """
@@ -202,7 +204,7 @@ def test_roles_are_for_the_namespaces_that_caches_hold(
 def test_roles_are_for_the_namespaces_that_a_controller_asks_for_itself(
     place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    own = 'map_to=lambda secret: [], options={"settings": Settings(namespaces=("vault",))}'
+    own = 'map_to=lambda secret: [], options={"settings": InformerSettings(namespaces=("vault",))}'
     (place / "asking.py").write_text(SCOPED.replace("map_to=lambda secret: []", own))
     assert run(["manifests", "asking.py"]) == 0
     found = list(yaml.safe_load_all(capsys.readouterr().out))

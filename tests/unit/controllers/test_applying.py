@@ -11,7 +11,7 @@ from tests.unit.controllers.stage import Stage, Widget, config_map, definition, 
 
 from ostinato.api.errors import Conflict
 from ostinato.api.gvk import NamespacedName
-from ostinato.api.meta import ObjectMeta
+from ostinato.api.meta import LabelSelector, ObjectMeta
 from ostinato.api.owners import AlreadyOwned, OwnerError, controller_of, is_controlled_by
 from ostinato.cache.own_writes.expectations import StaleCache, Written
 from ostinato.cache.store.indexes import by_owner
@@ -22,7 +22,7 @@ from ostinato.controllers.objects import applying
 from ostinato.controllers.objects.applying import Applier, contains
 from ostinato.controllers.reasons import Why
 from ostinato.kinds.apps_v1 import Deployment, DeploymentSpec
-from ostinato.kinds.core_v1 import ConfigMap, Container, LabelSelector, Namespace, PodSpec, PodTemplateSpec, Secret
+from ostinato.kinds.core_v1 import ConfigMap, Container, Namespace, PodSpec, PodTemplateSpec, Secret
 
 
 async def context(stage: Stage, *watched: Any, name: str = "widgets") -> Context:

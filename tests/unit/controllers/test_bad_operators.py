@@ -13,7 +13,7 @@ from tests.unit.controllers.stage import Stage, Widget, config_map, staged, widg
 from ostinato.api.meta import Condition, ObjectMeta
 from ostinato.api.object import CustomResource
 from ostinato.api.struct import Struct
-from ostinato.controllers import Context, StartupSource, Surroundings, Task, Watch, controller, on_update, where
+from ostinato.controllers import Context, StartupSource, Surroundings, Task, WatchKind, controller, on_update, where
 from ostinato.controllers.guards.steps import Measured
 from ostinato.kinds.core_v1 import ConfigMap
 from ostinato.world import Clock
@@ -372,7 +372,7 @@ async def test_a_map_function_that_fails_is_shown_and_one_that_answers_nonsense_
 
     for function in (fails, tells_a_name, tells_a_dict, tells_objects):
 
-        @controller(Widget, name="bad", watches=[Watch(ConfigMap, map_to=function)])
+        @controller(Widget, name="bad", watches=[WatchKind(ConfigMap, map_to=function)])
         async def bad(each: Widget, ctx: Context) -> None: ...
 
         async with stage.running(bad):

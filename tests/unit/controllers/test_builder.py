@@ -22,7 +22,7 @@ from ostinato.controllers import (
     ForObject,
     Request,
     Result,
-    Watch,
+    WatchKind,
     controller,
     generation_changed,
     in_namespaces,
@@ -197,7 +197,7 @@ def test_times_are_numbers_of_seconds(name: str, value: Any) -> None:
     [
         ({"owns": ConfigMap}, r"owns is a list: owns=\[ConfigMap\]"),
         ({"watches": Secret}, r"watches is a list: watches=\[Secret\]"),
-        ({"watches": [Secret]}, r"watches: say what to reconcile when one changes: Watch\(Secret, map_to=…\)"),
+        ({"watches": [Secret]}, r"watches: Secret is not a WatchKind; use WatchKind\(Secret, map_to=…\)"),
         ({"max_concurrent": "4"}, "max_concurrent: '4' is not a number of reconciles"),
         ({"max_concurent": 4}, "there is no option 'max_concurent' of a controller: there are max_concurrent, "),
     ],
@@ -210,7 +210,7 @@ def test_what_is_written_wrongly_is_told_how_it_is_written(given: dict[str, Any]
 # The decorator
 
 
-@controller(Widget, owns=[ConfigMap], watches=[Watch(Secret, map_to=lambda secret: None)], max_concurrent=2)
+@controller(Widget, owns=[ConfigMap], watches=[WatchKind(Secret, map_to=lambda secret: None)], max_concurrent=2)
 async def widgets(each: Widget, ctx: Context) -> Result | None:
     """Makes widgets."""
     return Result(requeue_after=each.spec.size)

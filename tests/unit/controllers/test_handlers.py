@@ -24,7 +24,7 @@ from ostinato.controllers import (
     MapTo,
     Request,
     Surroundings,
-    Watch,
+    WatchKind,
     controller,
     having_labels,
 )
@@ -156,7 +156,7 @@ async def test_a_map_function_is_given_the_surroundings_of_the_manager_that_asks
     def keys(each: ConfigMap, surroundings: Surroundings) -> None:
         asked.append(surroundings.client)
 
-    @controller(Widget, watches=[Watch(ConfigMap, map_to=keys)])
+    @controller(Widget, watches=[WatchKind(ConfigMap, map_to=keys)])
     async def widgets(each: Widget, ctx: Context) -> None: ...
 
     other = Stage(stage.world, stage.server)

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from tests.unit.controllers.stage import widget
 
-from ostinato.api.meta import ObjectMeta
+from ostinato.api.meta import LabelSelector, ObjectMeta
 from ostinato.controllers import readiness_of
 from ostinato.kinds.apps_v1 import Deployment, DeploymentSpec, DeploymentStatus
-from ostinato.kinds.core_v1 import LabelSelector, PodSpec, PodTemplateSpec
+from ostinato.kinds.core_v1 import PodSpec, PodTemplateSpec
 
 Json = dict[str, Any]
 
