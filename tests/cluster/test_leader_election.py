@@ -10,7 +10,7 @@ from ostinato.client import Client, Config
 from ostinato.controllers import Surroundings, Task
 from ostinato.kinds.coordination_v1 import Lease
 from ostinato.kinds.core_v1 import ConfigMap, Event
-from ostinato.manager import LeaderElection, Manager
+from ostinato.manager import LeaderElection, Manager, ReportingOptions
 
 SECONDS = 60
 
@@ -28,7 +28,7 @@ def candidate(config: Config, name: str, turns: list[str]) -> Manager:
     election = LeaderElection(
         name="turns", identity=name, lease_duration=4, renew_deadline=3, retry_period=0.5, trust_absence=True
     )
-    manager = Manager(config, leader_election=election, core_events=True)
+    manager = Manager(config, leader_election=election, reporting=ReportingOptions(core_events=True))
     return manager.add(Task("worker", work))
 
 

@@ -110,7 +110,7 @@ def _roles(program: Program, options: ManifestsOptions) -> list[Json]:
             rules += electing_leaders(NamespacedName(lease, election.name))
             about.add(lease)
         for namespace in {""} if "" in about else about:
-            rules += [recording_events(namespace, core=core) for core in {False, manager.core_events}]
+            rules += [recording_events(namespace, core=core) for core in {False, manager.reporting.core_events}]
     metadata = {"name": account.name, "namespace": account.namespace}
     return [
         {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata},

@@ -8,7 +8,7 @@ from pathlib import Path
 from ostinato.cli.failure import Failure
 from ostinato.cli.telling import check_addresses, told
 from ostinato.client.config.config import Config
-from ostinato.manager import LeaderElection, Manager
+from ostinato.manager import ClientOptions, LeaderElection, Manager, ReportingOptions
 from ostinato.plane import scheduler
 from ostinato.plane.controllers import FIELD_MANAGER, Options, add_controllers, unheard
 
@@ -29,9 +29,8 @@ def _manager(options: argparse.Namespace) -> Manager:
         leader_election=election,
         health=options.health,
         metrics=options.metrics,
-        field_manager=name,
-        core_events=not is_scheduler,
-        warn=unheard,
+        client=ClientOptions(field_manager=name, warn=unheard),
+        reporting=ReportingOptions(core_events=not is_scheduler),
     )
     if is_scheduler:
         scheduler.add_to(manager)

@@ -15,11 +15,13 @@ from ostinato.manager.health import Check
 from ostinato.manager.lifecycle import ShutdownTimedOut
 from ostinato.manager.logs import JsonFormatter, ReconcileFilter, TextFormatter, configure_logging
 from ostinato.manager.manager import Manager
+from ostinato.manager.options import ClientOptions, ReportingOptions
 from ostinato.manager.running import run, serve_together
 
 __all__ = [
     "CacheOptions",
     "Check",
+    "ClientOptions",
     "Connect",
     "CoreEventRecorder",
     "EventRecorder",
@@ -30,6 +32,7 @@ __all__ = [
     "Manager",
     "Purpose",
     "ReconcileFilter",
+    "ReportingOptions",
     "ShutdownTimedOut",
     "Stopped",
     "TextFormatter",

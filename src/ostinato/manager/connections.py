@@ -13,17 +13,16 @@ from typing import Any, Literal
 
 import msgspec
 
-from ostinato.api.scheme import Scheme
 from ostinato.cache.client import CachedClient
 from ostinato.cache.informers import AnyKind, Informers, InformerSettings
 from ostinato.client.client import Client
-from ostinato.client.transport.exchange import WarningHandler
 from ostinato.client.transport.protocol import Transport
 from ostinato.client.views import View, view_of
 from ostinato.manager.connecting import Connect, Purpose
 from ostinato.manager.election.fence import Fence, FencedTransport
 from ostinato.manager.events.events import Events
 from ostinato.manager.metrics import request_metrics
+from ostinato.manager.options import ClientOptions
 from ostinato.manager.tracing import traced
 from ostinato.world import World
 
@@ -48,24 +47,22 @@ class CacheOptions(msgspec.Struct, frozen=True, kw_only=True):
         return found.for_view(view)
 
 
-class Identity(msgspec.Struct, frozen=True, kw_only=True):
-    """Who a manager is to its server: the namespace of what names none, the owner of the fields that it sets, and who
-    is told what the server warns of."""
-
-    namespace: str = "default"
-    field_manager: str = "ostinato"
-    scheme: Scheme | None = None
-    warn: WarningHandler | None = None
-
-
 class Connections:
     def __init__(
-        self, connect: Connect, world: World, identity: Identity, caches: CacheOptions, fence: Fence | None
+        self,
+        connect: Connect,
+        world: World,
+        namespace: str,
+        options: ClientOptions,
+        caches: CacheOptions,
+        fence: Fence | None,
     ) -> None:
+        """`namespace`: of objects that name none."""
         self.request_metrics = request_metrics()
         self._connect = connect
         self._world = world
-        self._identity = identity
+        self._namespace = namespace
+        self._options = options
         self._fence = fence
         self._unwatched = caches.unwatched
         self._others: dict[tuple[str, bool], CachedClient] = {}  # by identity, and whether it is a leader's
@@ -106,14 +103,12 @@ class Connections:
             await client.close()
 
     def _client(self, transport: Transport) -> Client:
-        identity = self._identity
         return Client(
             transport,
             world=self._world,
-            scheme=identity.scheme,
-            namespace=identity.namespace,
-            field_manager=identity.field_manager,
-            warn=identity.warn,
+            namespace=self._namespace,
+            field_manager=self._options.field_manager,
+            warn=self._options.warn,
         )
 
     def _measured(self, caches: CacheOptions) -> CacheOptions:

@@ -20,8 +20,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
-from collections.abc import Callable
 from functools import cached_property
 from inspect import isroutine
 from typing import Any, Final, Self
@@ -33,12 +31,11 @@ from ostinato.cache.informers import Informers
 from ostinato.client.arguments import told
 from ostinato.client.client import Client
 from ostinato.client.config.config import Config
-from ostinato.client.transport.exchange import WarningHandler
 from ostinato.controllers.builder import Builder
 from ostinato.controllers.options import ControllerOptions
 from ostinato.controllers.runnable import Recorder, Runnable, Surroundings
 from ostinato.manager.connecting import Connect, over_http
-from ostinato.manager.connections import CacheOptions, Connections, Identity
+from ostinato.manager.connections import CacheOptions, Connections
 from ostinato.manager.election.announcing import Announcer
 from ostinato.manager.election.election import Election
 from ostinato.manager.election.fence import Fence
@@ -50,6 +47,7 @@ from ostinato.manager.health import Check, Checks
 from ostinato.manager.hosting import Choices, current_host
 from ostinato.manager.lifecycle import Lifecycle, Parts
 from ostinato.manager.metrics import cache_families
+from ostinato.manager.options import ClientOptions, ReportingOptions
 from ostinato.manager.running import run
 from ostinato.manager.tracing import spans
 from ostinato.metrics import CONTENT_TYPE, Registry, process_families
@@ -68,32 +66,27 @@ class Manager:
         metrics: str = "",
         caches: CacheOptions | None = None,
         controllers: ControllerOptions | None = None,
+        client: ClientOptions | None = None,
+        reporting: ReportingOptions | None = None,
         graceful_shutdown: float = 30.0,
-        field_manager: str = "ostinato",
-        core_events: bool = False,
-        warn: WarningHandler | None = None,
-        logger: logging.Logger | None = None,
         connect: Connect | None = None,
-        identities: Callable[[str], str] | None = None,
         world: World | None = None,
     ) -> None:
         """
-        - `config`: which server. Defaults to what `Config.load()` finds, as kubectl does, when it is first needed.
-        - `leader_election`: the name of a Lease, or all options. Defaults to none: every replica does everything.
-        - `health`, `metrics`: addresses to serve them on, like ":8081". Default to none.
-        - `caches`: what is cached, and how.
-        - `controllers`: options of all controllers that do not say otherwise.
-        - `graceful_shutdown`: seconds for what is under way at the end. Defaults to 30.
-        - `field_manager`: who owns the fields that are set through `client`. Defaults to "ostinato".
-        - `core_events`: whether events are written as those of the core group, each message by itself, as the control
-          plane of Kubernetes does. Defaults to no: they are those of events.k8s.io, in series.
-        - `warn`: told what the server warns of. Defaults to the log, each text once.
-        - `logger`: the parts log to its children, each under its own name. Defaults to "ostinato".
-        - `connect`: how to reach the server, in place of HTTP.
-        - `identities`: by the name of what is added, as whom it writes; `connect` gets that as the identity of its
-          purpose. Defaults to one identity for all.
+        - `config`: the API server to connect to. Defaults to `Config.load()`, which finds it as kubectl does, when it
+          is first needed.
+        - `leader_election`: name of the Lease, or all options. Defaults to None: every replica runs everything.
+        - `health`, `metrics`: addresses to serve the endpoints on, such as ":8081". Default to "", not served.
+        - `caches`: what is cached, and how. Defaults to all objects of each kind that is watched.
+        - `controllers`: options of controllers that do not set their own.
+        - `client`: field manager, identities and warnings of the clients.
+        - `reporting`: Events and logs.
+        - `graceful_shutdown`: seconds that running work has to finish on shutdown. 0 cancels it immediately, a negative
+          number waits without limit. Defaults to 30.
+        - `connect`: creates the transports, in place of HTTP to the server of `config`; for a server in this process.
+        - `world`: clock, randomness, ids and threads. Defaults to the real ones.
 
-        A program that loads files may decide otherwise (`hosting`).
+        A program that loads the file of this manager may override some of these (`hosting`).
         """
         if config is not None and not isinstance(config, Config):
             raise TypeError(f"config: {told(config)} is no Config; a kubeconfig is read by Config.load(path=...)")
@@ -113,11 +106,8 @@ class Manager:
         self.metrics = Registry()
         self._config = choices.config
         self._connect = choices.connect
-        self._identities = identities
-        self._field_manager = field_manager
-        self._warn = warn
-        self._logger = logger or logging.getLogger("ostinato")
-        self.core_events = core_events
+        self._client_options = client or ClientOptions()
+        self._reporting = reporting or ReportingOptions()
         self._caches = choices.caches or CacheOptions()
         self._controllers = controllers or ControllerOptions()
         self._worlds: list[World] = []  # parts of this one, with workers of their own
@@ -167,9 +157,8 @@ class Manager:
         - `host`: of core Events, where it happens.
         """
         events = self._connections.events
-        return (
-            events.core_recorder(name, host) if core or (core is None and self.core_events) else events.recorder(name)
-        )
+        is_core = self._reporting.core_events if core is None else core
+        return events.core_recorder(name, host) if is_core else events.recorder(name)
 
     @property
     def is_leader(self) -> bool:
@@ -217,6 +206,10 @@ class Manager:
     @property
     def caches(self) -> CacheOptions:
         return self._caches
+
+    @property
+    def reporting(self) -> ReportingOptions:
+        return self._reporting
 
     def connected(self, purpose: str) -> Client:
         """A client of the caller's own, to close after use. The purpose is part of its user agent."""
@@ -299,8 +292,7 @@ class Manager:
             config = Config.load()
         connect = self._connect or over_http(config or Config(), self.world)
         namespace = "default" if config is None else config.namespace
-        me = Identity(namespace=namespace, field_manager=self._field_manager, warn=self._warn)
-        return Connections(connect, self.world, me, self._caches, self._fence)
+        return Connections(connect, self.world, namespace, self._client_options, self._caches, self._fence)
 
     def _assembled(self, connections: Connections) -> Lifecycle:
         """All parts, ready to be started."""
@@ -324,14 +316,15 @@ class Manager:
     def _surroundings(self, runnable: Runnable) -> Surroundings:
         connections = self._connections
         leads = needs_leader_election(runnable, self._controllers)
-        identity = "" if self._identities is None else self._identities(runnable.name)
+        identities = self._client_options.identities
+        identity = "" if identities is None else identities(runnable.name)
         return Surroundings(
             client=connections.client_of(identity, leads=leads),
             informers=connections.informers,
             world=self._apart(),
             metrics=self.metrics,
             recorder=self.recorder(runnable.name),
-            logger=self._logger.getChild(runnable.name),
+            logger=self._reporting.logger.getChild(runnable.name),
             span=spans(),
             controllers=self._controllers,
         )

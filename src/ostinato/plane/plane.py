@@ -21,7 +21,7 @@ import msgspec
 
 from ostinato.client.client import Client
 from ostinato.client.transport.protocol import Transport
-from ostinato.manager import Manager, Purpose
+from ostinato.manager import ClientOptions, Manager, Purpose, ReportingOptions
 from ostinato.plane import identities, joining, roles, scheduler, services
 from ostinato.plane.controllers import CONTROLLERS, FIELD_MANAGER, Options, add_controllers, unheard
 from ostinato.plane.node import fleet
@@ -105,10 +105,8 @@ class Plane:
         await self._grant()
         manager = self._manager = Manager(
             connect=self._connect_part,
-            identities=identities.of_runnable,
-            field_manager=FIELD_MANAGER,
-            core_events=True,
-            warn=unheard,
+            client=ClientOptions(field_manager=FIELD_MANAGER, identities=identities.of_runnable, warn=unheard),
+            reporting=ReportingOptions(core_events=True),
             world=self._world,
         )
         self._add_parts(manager)

@@ -234,7 +234,7 @@ def test_what_is_remembered_is_bounded() -> None:
 @staged
 async def test_a_manager_says_in_which_group_events_are_written(stage: Stage) -> None:
     from ostinato.controllers import Surroundings, Task
-    from ostinato.manager import Manager, Purpose
+    from ostinato.manager import Manager, Purpose, ReportingOptions
 
     def connect(purpose: Purpose) -> Any:
         return InProcessTransport(stage.server, deadline=purpose.deadline)
@@ -242,7 +242,8 @@ async def test_a_manager_says_in_which_group_events_are_written(stage: Stage) ->
     async def work(surroundings: Surroundings) -> None:
         surroundings.recorder.event(A, "Worked", "x")
 
-    manager = Manager(connect=connect, world=stage.world, core_events=True).add(Task("worker", work))
+    core = ReportingOptions(core_events=True)
+    manager = Manager(connect=connect, world=stage.world, reporting=core).add(Task("worker", work))
     manager.recorder("one").event(A, "One", "x")
     manager.recorder("two", core=False).event(A, "Two", "x")
 

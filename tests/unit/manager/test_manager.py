@@ -28,7 +28,16 @@ from ostinato.controllers import (
 from ostinato.kinds.coordination_v1 import Lease
 from ostinato.kinds.core_v1 import ConfigMap, Endpoints
 from ostinato.kinds.events_v1 import Event
-from ostinato.manager import LeaderElection, LeadershipLost, Manager, Purpose, ShutdownTimedOut, Stopped
+from ostinato.manager import (
+    ClientOptions,
+    LeaderElection,
+    LeadershipLost,
+    Manager,
+    Purpose,
+    ReportingOptions,
+    ShutdownTimedOut,
+    Stopped,
+)
 from ostinato.server.in_process.transport import InProcessTransport
 
 COLOUR = ContextVar("COLOUR", default="none")
@@ -1148,7 +1157,7 @@ async def test_a_part_logs_under_its_own_name_to_the_managers_logger(stage: Stag
     async def widgets(request: Any, ctx: Context) -> None:
         seen.append(ctx.logger.name)
 
-    for given in ({}, {"logger": logging.getLogger("paris")}):
+    for given in ({}, {"reporting": ReportingOptions(logger=logging.getLogger("paris"))}):
         rig = Rig(stage, **given)
         rig.manager.add(widgets)
         await rig.start()
@@ -1159,7 +1168,7 @@ async def test_a_part_logs_under_its_own_name_to_the_managers_logger(stage: Stag
 @staged
 async def test_who_is_to_hear_what_the_server_warns_of_hears_it_from_every_client(stage: Stage) -> None:
     told: list[str] = []
-    rig = Rig(stage, leader_election=QUICK, warn=told.append)
+    rig = Rig(stage, leader_election=QUICK, client=ClientOptions(warn=told.append))
     for client in (rig.manager.client, rig.manager.client.live):
         await client.get(Endpoints, "kubernetes", namespace="default")
     deprecated = "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"

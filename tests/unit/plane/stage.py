@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 from ostinato.api.meta import ObjectMeta
 from ostinato.client import Client, MergePatch
 from ostinato.kinds.core_v1 import ServiceAccount
-from ostinato.manager import Manager
+from ostinato.manager import ClientOptions, Manager, ReportingOptions
 from ostinato.manager.connecting import Connect, Purpose
 from ostinato.plane import identities, roles
 from ostinato.plane.controllers import CONTROLLERS, FIELD_MANAGER, Options, add_controllers
@@ -52,9 +52,8 @@ class Stage:
         """Start a manager with what is added to it. `identity`: its own; parts of the plane have theirs."""
         manager = Manager(
             connect=lambda purpose: self.connect(purpose._replace(identity=purpose.identity or identity)),
-            identities=_identity,
-            field_manager=field_manager,
-            core_events=True,
+            client=ClientOptions(field_manager=field_manager, identities=_identity),
+            reporting=ReportingOptions(core_events=True),
             world=self.world,
         )
         add(manager)

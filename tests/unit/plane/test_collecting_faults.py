@@ -12,7 +12,7 @@ from ostinato.client.transport import protocol
 from ostinato.client.transport.protocol import ConnectionLost
 from ostinato.kinds.batch_v1 import Job
 from ostinato.kinds.core_v1 import ConfigMap, Namespace, Pod
-from ostinato.manager import Manager
+from ostinato.manager import ClientOptions, Manager
 from ostinato.plane.controllers import CONTROLLERS, FIELD_MANAGER, Options, add_controllers
 from ostinato.world import Rng
 
@@ -59,7 +59,7 @@ class Restarted:
         while True:
             manager = Manager(
                 connect=lambda purpose: Lossy(self._stage.connect(purpose), self._rng, self._note),
-                field_manager=FIELD_MANAGER,
+                client=ClientOptions(field_manager=FIELD_MANAGER),
                 graceful_shutdown=0,  # what is under way is dropped
                 world=self._stage.world,
             )

@@ -21,7 +21,7 @@ from ostinato.kinds.core_v1 import (
     SecretEnvSource,
     ServiceAccount,
 )
-from ostinato.manager import Manager
+from ostinato.manager import ClientOptions, Manager, ReportingOptions
 from ostinato.plane.controllers import FIELD_MANAGER, Options
 from ostinato.plane.controllers.tokens import account_secrets, legacy_cleaner
 from ostinato.server.access.authentication.identity import RefusedToken
@@ -70,9 +70,9 @@ def on(directory: Path, play: Any) -> None:
             await scene.client.create(ServiceAccount(metadata=ObjectMeta(name=name)))
         manager = Manager(
             connect=lambda _: InProcessTransport(server),
-            field_manager=FIELD_MANAGER,
+            client=ClientOptions(field_manager=FIELD_MANAGER),
+            reporting=ReportingOptions(core_events=True),
             world=simulation,
-            core_events=True,
         )
         options = Options(account_key=key)
         account_secrets.add_to(manager, options)

@@ -21,7 +21,7 @@ from ostinato.cache.informers import InformerSettings
 from ostinato.client.config.config import Config, Tls
 from ostinato.client.transport.protocol import TransportError
 from ostinato.kinds.core_v1 import Pod
-from ostinato.manager import CacheOptions, Manager
+from ostinato.manager import CacheOptions, ClientOptions, Manager, ReportingOptions
 from ostinato.plane import services
 from ostinato.plane.node import certificates, fleet
 from ostinato.plane.node.discovery import discovered
@@ -129,8 +129,8 @@ class JoinedNode:
             manager = self._manager = Manager(
                 config,
                 caches=CacheOptions(settings={Pod: own}),
-                field_manager="kubelet",
-                core_events=True,
+                client=ClientOptions(field_manager="kubelet"),
+                reporting=ReportingOptions(core_events=True),
                 world=self._world,
             )
             server = self._server = NodeServer(self._world, settings.name, manager.client.live)
