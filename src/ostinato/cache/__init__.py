@@ -1,4 +1,4 @@
-"""Caches: the objects of a server at hand, kept up to date by watching, and told to whoever wants to hear.
+"""Caches: local copies of the objects of a server, kept in sync by list and watch.
 
     informers = Informers(client)
     pods = informers.of(Pod)
@@ -8,7 +8,7 @@
     await informers.synced(timeout=60)
     pod = await CachedClient(client, informers).get(Pod, "web-0")
 
-From the server to a handler: `Reflector`, `Fifo`, `Store`, `Listener`; an `Informer` is all of them together.
+From the server to a handler: `Reflector`, `Fifo`, `Store`, `Listener`; an `Informer` combines them.
 """
 
 from ostinato.cache.client import CachedClient

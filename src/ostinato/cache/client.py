@@ -1,19 +1,19 @@
-"""The cached client: reads from caches, writes to the server, and reads what it wrote.
+"""Cached client: reads from caches, writes to the server, and reads its own writes.
 
     client = CachedClient(Client.connect(), informers)
     pod = await client.get(Pod, request, missing=None)     # from the cache, if Pods are watched
     pods = await client.list(Pod, namespace="default", fields={"spec.nodeName": "node-1"})
     await client.update(pod)                               # to the server
-    pod = await client.get(Pod, request)                   # waits until the cache has seen the update
-    pod = await client.live.get(Pod, request)              # from the server, always
+    pod = await client.get(Pod, request)                   # waits until the cache has observed the update
+    pod = await client.live.get(Pod, request)              # always from the server
 
-- What is read is the caller's own. Nothing that is done to it changes the cache.
-- After a write through this client, reads of that object, and lists that it may be in, wait until the cache has seen
-  the write; `StaleCache` if that takes too long. `fresh=False` takes what is there.
-- After a write that got no answer, `own_writes` waits for a moment: it may have been done.
-- After a conflict, a read of the object waits until the cache has seen what it was in conflict with.
-- A kind that nothing watches is read from the server, or refused, as was said when the client was made. No read ever
-  starts a watch.
+- Every read returns a new object; changing it does not change the cache.
+- After a write through this client, reads of that object, and lists that may include it, wait until the cache has
+  observed the write; they raise `StaleCache` on timeout. `fresh=False` does not wait.
+- After a write without a response, `own_writes` waits for a second: it may have been performed.
+- After a conflict, a read of the object waits until the cache has observed the newer state.
+- Reads of a kind that is not watched go to the server, or raise `NotWatched`, depending on `unwatched`. No read starts
+  a watch.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from ostinato.client.views import Kind, MetadataOf, View, view_of
 T = TypeVar("T")
 A = TypeVar("A", bound=AnyObject)
 
-_MODIFIED: Final = "the object has been modified"  # what a server says of a conflict of versions
+_MODIFIED: Final = "the object has been modified"  # the server's message for a conflict of resourceVersions
 
 
 class CachedClient(CachedReader):
@@ -53,10 +53,10 @@ class CachedClient(CachedReader):
         read_timeout: float = READ_TIMEOUT,
     ) -> None:
         """
-        - `live`: reads and writes at the server.
+        - `live`: the client for the server.
         - `informers`: the caches.
-        - `unwatched`: what to do about reads of what no cache has. Defaults to asking the server.
-        - `read_timeout`: seconds that a read waits for a cache to be filled, or to see a write. Defaults to 10.
+        - `unwatched`: where to read what no cache has: from the "server", or "refuse". Defaults to "server".
+        - `read_timeout`: seconds that a read waits for a cache to sync, or to observe a write. Defaults to 10.
         """
         super().__init__(live, informers, unwatched=unwatched, read_timeout=read_timeout)
         self._tracker = WriteTracker(informers, live.world.clock)
@@ -162,11 +162,11 @@ class CachedClient(CachedReader):
             self._tracker.deleted_all(view_of(kind).gvk, namespace, labels)
 
     async def retry_on_conflict(self, function: Callable[[], Awaitable[T]], backoff: Backoff = CONFLICTS) -> T:
-        """As `Client.retry_on_conflict`. What `function` reads through this client is what it was in conflict with."""
+        """As `Client.retry_on_conflict`. Reads through this client in `function` return the newer state."""
         return await self.live.retry_on_conflict(function, backoff)
 
     async def _answered(self, write: Awaitable[T], options: Any) -> T:
-        """The answer to a write, or that there was none. Any: the options are one of the typed dicts above."""
+        """Await a write; record a failure. Any: the options are one of the typed dicts above."""
         try:
             return await write
         except BaseException as error:
@@ -177,17 +177,17 @@ class CachedClient(CachedReader):
     async def _written(
         self, kind: GroupVersionKind | None, write: Awaitable[A], options: Any, *, unless: object = None
     ) -> A:
-        """The answer to a write of this kind, noted; `unless` it is this very object: then nothing was sent."""
-        seen = "" if kind is None else self._tracker.cached_version(kind)
+        """Await and record a write; `unless` the response is this very object: then nothing was sent."""
+        cached = "" if kind is None else self._tracker.cached_version(kind)
         answer = await self._answered(write, options)
         if answer is not unless and not options.get("dry_run"):
-            self._tracker.written(answer, seen)
+            self._tracker.written(answer, cached)
         return answer
 
     def _patch_conflicted(
         self, view: View[Any], name: Key, namespace: str | None, patch: Patch, error: Conflict
     ) -> None:
-        """The same for a patch that says itself which version it is for."""
+        """Record a conflict of a patch that has a resourceVersion."""
         metadata = patch.content.get("metadata") if isinstance(patch.content, dict) else None
         version = metadata.get("resourceVersion") if isinstance(metadata, dict) else None
         if version:
@@ -202,10 +202,10 @@ class CachedClient(CachedReader):
 
 
 def _kind_of(instance: Any) -> GroupVersionKind | None:
-    """None of what is no object: the client of the server refuses that, and says what is wanted."""
+    """Return None for anything but an object: the live client raises the error."""
     return access.gvk(instance) if isinstance(instance, Object | dict) else None
 
 
 def _is_about_version(error: Conflict, name: str) -> bool:
-    """Whether the object of this name has changed: it may also be another, such as the quota that it counts in."""
+    """Whether the conflict is about this object; it may be about another, such as a ResourceQuota."""
     return _MODIFIED in error.message and error.details.name in ("", name)

@@ -1,4 +1,4 @@
-"""Events: what handlers are told of objects.
+"""Events: what handlers receive.
 
     def changed(event: Event) -> None:
         match event:
@@ -6,14 +6,13 @@
             case Updated(old=before, new=after): ...
             case Deleted(last_known=pod, final_state_known=False): ...
 
-- Objects come as entries: what is known without decoding costs nothing, the rest is decoded by `read`.
-- An object that was deleted and made anew while nobody watched is a `Deleted` and an `Added`, not an update from one to
-  the other: they have nothing in common but the name.
-- What was noticed later, because a list had it, is `relisted`: more may have happened to the object than was told.
-- A deletion that was seen as it happened gives the last state of the object. One that was noticed later, because a
-  list no longer had the object, gives what was last known of it: `final_state_known` is False, and it may be stale.
-- After the server went back to an earlier state, every object is a `Deleted` of that sort and an `Added`, even one that
-  is as it was: what was done about it may be lost. Look whether it is there before anything is undone for good.
+- Events hold entries: metadata costs nothing, the object is decoded by `read`.
+- An object that was deleted and recreated between two watches is a `Deleted` and an `Added`, not an `Updated`: the uid
+  differs.
+- `relisted`: the change was detected by a relist, so intermediate changes may have been missed.
+- `final_state_known` is False for a deletion that was detected by a relist: `last_known` may be stale.
+- After the server was restored to an earlier state, every object is such a `Deleted` and an `Added`, even if it is
+  unchanged: what controllers did for it may be lost. Check for its existence before undoing anything irreversibly.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from ostinato.cache.store.entry import Entry
 
 
 class Added(msgspec.Struct, frozen=True, gc=False):
-    """There is an object. `initial`: it was there when the handler came, or when the cache was first filled."""
+    """An object was added. `initial`: it existed when the handler was added, or when the cache synced."""
 
     object: Entry
     initial: bool = False
@@ -39,7 +38,7 @@ class Added(msgspec.Struct, frozen=True, gc=False):
 
 
 class Updated(msgspec.Struct, frozen=True, gc=False):
-    """An object has changed; or it has not, and this is a resync: both entries are the same then."""
+    """An object has changed; or a resync replays it, and both entries are the same."""
 
     old: Entry
     new: Entry
@@ -59,7 +58,7 @@ class Updated(msgspec.Struct, frozen=True, gc=False):
 
 
 class Deleted(msgspec.Struct, frozen=True, gc=False):
-    """There is no such object any more."""
+    """An object was deleted."""
 
     last_known: Entry
     final_state_known: bool = True
@@ -78,9 +77,9 @@ Predicate = Callable[[Entry], object]
 
 
 def filtered(event: Event, predicate: Predicate) -> Event | None:
-    """The event as it looks to who sees only the objects that are `predicate`.
+    """Return the event as a handler with this predicate receives it, or None.
 
-    An object that becomes one of them is added, one that ceases to be is deleted, as it last was among them.
+    An object that begins to match is `Added`; one that ceases to match is `Deleted`, with its last matching state.
     """
     match event:
         case Added(object=entry) | Deleted(last_known=entry):

@@ -1,16 +1,17 @@
-"""The informer: one store of a kind, shared by all who read it or want to hear of changes.
+"""Informer: one store of a kind, shared by its readers and event handlers.
 
     informer = Informer([client.list_watch(Pod)], world)
     informer.add_handler(lambda event: queue.add(event.key))
     informer.start()
     await informer.synced(timeout=60)
 
-- It follows one collection, or several of a kind: one a namespace.
-- Each handler hears every change, in order and at its own pace, and everything once more when its own period has
-  passed. One that comes late is first told of what is there.
-- `has_synced` says that the first list is in the store; that of a registration, that its handler has heard of it.
-- It starts once and stops once. When `stop` returns nothing of it runs any more; what handlers have not heard is
-  dropped.
+client-go's SharedIndexInformer:
+
+- Follows one collection, or several of a kind: one per namespace.
+- Each handler receives every event, in order and at its own pace, and a resync after its own period. A handler that is
+  added late first receives an `Added` for every object.
+- `has_synced`: the first list is in the store; of a registration: its handler has processed it.
+- Starts once and stops once. When `stop` returns, all its tasks have ended; events in the handlers' queues are dropped.
 """
 
 from __future__ import annotations
@@ -39,17 +40,17 @@ from ostinato.world.insisting import insist
 
 T = TypeVar("T")
 
-_UNSTARTED: Final = 30.0  # seconds after which a handler of an informer that nobody starts is a mistake
+_UNSTARTED: Final = 30.0  # seconds after which to warn of a handler of an informer that is not started
 _DEFAULTS: Final = FeedOptions()
 _logger = logging.getLogger("ostinato.cache")
 
 
-class InformerStopped(RuntimeError):  # noqa: N818 - what is the matter
-    """Nothing can be asked of an informer that has stopped."""
+class InformerStopped(RuntimeError):  # noqa: N818 - named after the condition
+    """The informer has stopped."""
 
 
 class Registration:
-    """A handler that was added to an informer."""
+    """An event handler of an informer."""
 
     def __init__(self, informer: Informer, listener: Listener) -> None:
         self._informer = informer
@@ -57,20 +58,20 @@ class Registration:
 
     @property
     def has_synced(self) -> bool:
-        """Whether the handler has returned from every object that was there at the beginning."""
+        """Whether the handler has processed all initial objects."""
         return self._listener.has_synced
 
     @property
     def pending(self) -> int:
-        """How many events the handler has still to hear."""
+        """The number of events in the handler's queue."""
         return self._listener.pending
 
-    async def synced(self, timeout: float | None = None) -> None:  # noqa: ASYNC109 - the error says what was waited for
-        """Return when it has; `SyncError` as `Informer.synced`."""
+    async def synced(self, timeout: float | None = None) -> None:  # noqa: ASYNC109 - the error names the cause
+        """Wait until `has_synced`; raises `SyncError` as `Informer.synced`."""
         await self._informer.sync_tracker.wait(timeout, self._listener)
 
     def remove(self) -> None:
-        """Tell the handler nothing more. Harmless when it was removed, or when the informer has stopped."""
+        """Stop calling the handler. No effect if it was removed, or the informer has stopped."""
         self._informer.remove_handler(self)
 
 
@@ -86,11 +87,12 @@ class Informer:
     ) -> None:
         """
         - `sources`: the collection to follow, or several of a kind, each in another namespace.
-        - `selector`: which labels the objects of the sources have. Defaults to any.
-        - `complete`: whether the sources give all objects of their namespaces that `selector` matches.
+        - `selector`: the label selector of the sources. Defaults to none.
+        - `complete`: whether the sources include all objects of their namespaces that match `selector`; False with a
+          field selector. Defaults to True.
         """
         if not sources:
-            raise ValueError("an informer needs a collection to follow")
+            raise ValueError("Informer() needs at least one source")
         self.gvk: GroupVersionKind = sources[0].gvk
         self.options = options
         self.metadata_only = options.metadata_only
@@ -99,14 +101,14 @@ class Informer:
         self._world = world
         self._feeds = {source.namespace: self._feed(source, options) for source in sources}
         if len(self._feeds) != len(sources):
-            raise ValueError(f"{self}: a namespace is given twice")
+            raise ValueError(f"Informer() duplicate namespace in {self}; pass each once")
         if len(sources) > 1 and "" in self._feeds:
-            raise ValueError(f"{self}: all namespaces are given, and some of them once more")
+            raise ValueError(f"Informer() all namespaces and single ones in {self}; pass either")
         self.store: ReadableStore = combine([feed.store for feed in self._feeds.values()])
         self.sync_tracker = SyncTracker(list(self._feeds.values()), world.clock)
         self._listeners: dict[Registration, Listener] = {}
-        self._tasks: dict[Listener, asyncio.Task[None]] = {}  # of those that are told now
-        self._timers: dict[Listener, Timer] = {}  # of those that resync, or that nobody starts
+        self._tasks: dict[Listener, asyncio.Task[None]] = {}  # of running listeners
+        self._timers: dict[Listener, Timer] = {}  # for resyncs, and for the warning about an unstarted informer
         self._running: asyncio.Task[None] | None = None
         self._stopped = False
 
@@ -118,11 +120,11 @@ class Informer:
     def __str__(self) -> str:
         return ", ".join(str(feed.source) for feed in self._feeds.values())
 
-    # What it knows
+    # State
 
     @property
     def namespaces(self) -> tuple[str, ...]:
-        """Those that it follows; "" is all."""
+        """The followed namespaces; "" is all."""
         return tuple(self._feeds)
 
     @property
@@ -130,12 +132,12 @@ class Informer:
         return tuple(self._feeds.values())
 
     def feed_of(self, namespace: str) -> Feed | None:
-        """Which of them follows a namespace, or objects that have none."""
+        """Return the feed of a namespace, or of cluster-scoped objects."""
         return self._feeds.get("") or self._feeds.get(namespace)
 
     @property
     def info(self) -> KindInfo | None:
-        """What the server calls the kind; known once it has synced."""
+        """The kind as the server serves it; known once synced."""
         return next((feed.info for feed in self._feeds.values() if feed.info is not None), None)
 
     @property
@@ -161,44 +163,44 @@ class Informer:
 
     @property
     def resource_version(self) -> str:
-        """Up to which everything came from the server, "" before the first list; of several, that of the first."""
+        """The resourceVersion of the last event, "" before the first list; of several feeds, that of the first."""
         return next(iter(self._feeds.values())).reflector.resource_version
 
     def lister(self, kind: Kind[T]) -> Lister[T]:
-        """Its objects, in a form of the reader's choice."""
+        """Return a lister of its objects in the requested form."""
         return Lister(self.store, kind)
 
-    async def synced(self, timeout: float | None = None) -> None:  # noqa: ASYNC109 - the error says what was waited for
-        """Return when the first list is in the store.
+    async def synced(self, timeout: float | None = None) -> None:  # noqa: ASYNC109 - the error names the cause
+        """Wait until the first list is in the store.
 
-        `SyncError`, which names kind, namespace and cause: after `timeout` seconds; after five if the server refuses
-        (no such kind, forbidden), for that does not pass by itself; at once if the informer is not started, or ends.
-        It goes on trying all the same.
+        Raises `SyncError` with kind, namespace and cause: after `timeout` seconds; after five seconds of rejections (no
+        such kind, forbidden), which need an intervention; immediately if the informer is not running. The informer
+        continues to retry.
         """
         await self.sync_tracker.wait(timeout)
 
     def gauges(self) -> list[Sample]:
-        """What is the case now, for whoever keeps metrics."""
+        """Return the current values of the gauges."""
         return [gauge for feed in self._feeds.values() for gauge in feed.gauges()]
 
     # Handlers and indexes
 
     def add_index(self, definition: IndexBy) -> None:
-        """Keep another index, of what is there too. A ValueError if there is one of that name."""
-        self._check_alive("an index")
+        """Add an index, and index all objects. Raises ValueError if the name is taken."""
+        self._check_not_stopped("add_index")
         for feed in self._feeds.values():
             feed.store.add_index(definition)
 
     def add_handler(
         self, handler: Handler, *, resync: float = 0.0, predicate: Predicate | None = None, name: str = ""
     ) -> Registration:
-        """Have a handler told of what is there, and then of what changes.
+        """Add an event handler; it receives all current objects, then every change.
 
-        - `resync`: seconds after which it is told of everything once more, at least 1. Defaults to 0, never.
-        - `predicate`: of which objects it is told. Defaults to all.
+        - `resync`: seconds between resyncs, at least 1. Defaults to 0, never.
+        - `predicate`: which objects it receives. Defaults to all.
         - `name`: for messages. Defaults to the name of the function.
         """
-        self._check_alive("a handler")
+        self._check_not_stopped("add_handler")
         listener = Listener(handler, ListenerOptions(resync, predicate, name), self._world.clock)
         registration = Registration(self, listener)
         self._listeners[registration] = listener
@@ -212,24 +214,24 @@ class Informer:
         return registration
 
     def remove_handler(self, registration: Registration) -> None:
-        """Tell it nothing more. Harmless when it was removed already; a ValueError if it is another informer's."""
+        """Stop calling a handler. No effect if it was removed. Raises ValueError if it is another informer's."""
         if registration._informer is not self:
-            raise ValueError(f"{self}: that handler was added to another informer")
+            raise ValueError(f"remove_handler() the handler was not added to the informer of {self}")
         listener = self._listeners.pop(registration, None)
         if listener is not None:
             self._cancel_timer(listener)
             listener.remove()
 
     def suspect_restore(self, why: str) -> None:
-        """What is here is no longer true: the server went back to an earlier state."""
+        """Relist: there is evidence that the server was restored to an earlier state."""
         for feed in self._feeds.values():
             feed.reflector.suspect_restore(why)
 
-    # Its life
+    # Lifecycle
 
     def start(self) -> None:
-        """Begin, on the running event loop. Harmless when it has begun."""
-        self._check_alive("a start")
+        """Start on the running event loop. No effect if it is running."""
+        self._check_not_stopped("start")
         if self._running is not None:
             return
         self._running = asyncio.get_running_loop().create_task(self._run(), name=f"informer of {self}")
@@ -239,7 +241,7 @@ class Informer:
             self._run_listener(listener)
 
     async def stop(self) -> None:
-        """End it: first what reads from the server, then the handlers, each after the event that it is hearing."""
+        """Stop reading from the server, then the handlers, each after its current event."""
         self._stopped = True
         self.sync_tracker.stopped()
         if self._running is not None:
@@ -252,14 +254,14 @@ class Informer:
             await asyncio.wait(tasks)
 
     async def abort(self) -> None:
-        """End it at once: what handlers are hearing is cut short. One that will not have it is left behind."""
+        """Stop immediately: cancel running handlers, and abandon those that do not end."""
         self._stopped = True
         self.sync_tracker.stopped()
         for registration in list(self._listeners):
             self.remove_handler(registration)
         tasks = [*self._tasks.values(), *([] if self._running is None else [self._running])]
         for task in await insist(tasks, self._world.clock):
-            _logger.error("%s does not end though it was cancelled: it is left behind", task.get_name())
+            _logger.error("task does not end after cancellation, abandoned task=%s", task.get_name())
 
     async def _run(self) -> None:
         try:
@@ -267,7 +269,7 @@ class Informer:
                 for feed in self._feeds.values():
                     group.create_task(feed.run())
         except Exception as error:
-            _logger.exception("informer of %s failed", self)
+            _logger.exception("informer failed collection=%s", self)
             self.sync_tracker.broken(error)
 
     def _run_listener(self, listener: Listener) -> None:
@@ -286,24 +288,24 @@ class Informer:
     def _warn_unless_started(self, listener: Listener) -> None:
         try:
             asyncio.get_running_loop()
-        except RuntimeError:  # there is no loop yet, so whoever adds handlers will start one
+        except RuntimeError:  # no event loop yet, so the program is still being set up
             return
         self._timers[listener] = self._world.clock.timer(_UNSTARTED, self._warn, listener)
 
     def _warn(self, listener: Listener) -> None:
         del self._timers[listener]
-        _logger.warning("handler %s hears nothing: the informer of %s was not started", listener.name, self)
+        _logger.warning("informer not started, handler gets no events handler=%s collection=%s", listener.name, self)
 
     def _cancel_timer(self, listener: Listener) -> None:
         timer = self._timers.pop(listener, None)
         if timer is not None:
             timer.cancel()
 
-    def _check_alive(self, what: str) -> None:
+    def _check_not_stopped(self, action: str) -> None:
         if self._stopped:
-            raise InformerStopped(f"{what} for the informer of {self}, which has stopped")
+            raise InformerStopped(f"{action}() the informer of {self} has stopped; create another one")
 
-    # What its feeds tell
+    # Callbacks of the feeds
 
     def _emit(self, events: list[Event]) -> None:
         for listener in self._listeners.values():
@@ -317,7 +319,7 @@ class Informer:
     def _failure_of(self, source: ListWatch) -> Callable[[Exception], None]:
         def failed(error: Exception) -> None:
             level = logging.DEBUG if is_expired(error) else logging.WARNING
-            _logger.log(level, "%s: %s: %s", source, type(error).__name__, error)
+            _logger.log(level, "list or watch failed collection=%s error=%s: %s", source, type(error).__name__, error)
             self.sync_tracker.failed(source, error)
 
         return failed

@@ -1,15 +1,18 @@
-"""Informers: all the caches of one process, one for each kind and selection.
+"""Informers: the shared informers of a process, one for each kind and selection.
 
-    informers = Informers(client, settings={Secret: InformerSettings(namespaces=("widgets",), labels="owner=widgets")})
-    pods = informers.of(Pod)          # whoever asks for the same gets the same
+    settings = {Secret: InformerSettings(namespaces=("widgets",), labels="owner=widgets")}
+    informers = Informers(client, settings=settings)
+    pods = informers.of(Pod)          # the same informer for every caller
     informers.start()
     await informers.synced(timeout=60)
 
-- Nothing starts by itself: `start` starts those that have not started, and may be called again after others came.
-- What is cached of a kind is said once, in its `InformerSettings`; `of` gives that unless asked for something else.
-  Two who share a cache may want other indexes, and get them; they cannot want other parts of the same objects.
-- The whole of a kind serves those who need its metadata alone; there is no second store for them.
-- `stop` returns when all have ended; then nothing can be started any more.
+client-go's SharedInformerFactory:
+
+- `start` starts all informers that have not started, and may be called again after others were added.
+- `InformerSettings` declare once what is cached of a kind; `of` uses them unless it is given others. Callers that share
+  an informer may add indexes, but must agree on the transform.
+- An informer of whole objects also serves metadata-only reads; there is no second store.
+- When `stop` returns, all informers have ended, and no other can be created.
 """
 
 from __future__ import annotations
@@ -37,9 +40,9 @@ AnyKind = type[Object] | View[Any] | GroupVersionKind
 class InformerSettings(msgspec.Struct, frozen=True, kw_only=True):
     """What is cached of a kind.
 
-    - `namespaces`: those whose objects are cached; "" is all. Defaults to all.
-    - `labels`, `fields`: which objects. Defaults to all.
-    - `feed`: indexes, transforms, and how the server is asked. Its metrics default to those of the defaults.
+    - `namespaces`: the namespaces to watch; "" is all. Defaults to all.
+    - `labels`, `fields`: selectors. Default to all objects.
+    - `feed`: indexes, transform, and how to list and watch. Its metrics default to those of the default settings.
     """
 
     namespaces: tuple[str, ...] = ("",)
@@ -48,17 +51,14 @@ class InformerSettings(msgspec.Struct, frozen=True, kw_only=True):
     feed: FeedOptions = FeedOptions()
 
     def for_view(self, view: View[Any]) -> InformerSettings:
-        """The same for a kind: one that is in no namespace is followed whatever namespaces are named.
-
-        All namespaces are all, whatever others are named beside them.
-        """
+        """Return the settings for a kind: all namespaces if it is cluster-scoped, or if "" is one of them."""
         if "" not in self.namespaces and (view.info is None or view.info.namespaced):
             return self
         return msgspec.structs.replace(self, namespaces=("",))
 
 
 class Sources(Protocol):
-    """What gives the collections to follow: a client."""
+    """The part of a client that informers need."""
 
     @property
     def world(self) -> World: ...
@@ -69,7 +69,7 @@ class Sources(Protocol):
 
 
 class _Scope(msgspec.Struct, frozen=True):
-    """What makes two informers the same."""
+    """The identity of an informer."""
 
     gvk: GroupVersionKind
     metadata_only: bool
@@ -89,8 +89,8 @@ class Informers:
         defaults: InformerSettings = _DEFAULTS,
     ) -> None:
         """
-        - `settings`: what is cached of which kind.
-        - `defaults`: what is cached of the others. Defaults to all objects.
+        - `settings`: what to cache, by kind.
+        - `defaults`: what to cache of other kinds. Defaults to all objects.
         """
         self._client = client
         self._world = client.world
@@ -101,7 +101,7 @@ class Informers:
         self._stopped = False
 
     def of(self, kind: AnyKind, settings: InformerSettings | None = None) -> Informer:
-        """The informer of a kind, made if there is none. `settings` are taken in place of the kind's own."""
+        """Return the informer of a kind, created on first use. `settings` replace those of the kind."""
         view: View[Any] = view_of(kind)
         wanted = self.settings_of(view) if settings is None else settings.for_view(view)
         metadata_only = isinstance(view, MetadataOf)
@@ -111,8 +111,8 @@ class Informers:
         informer = self._informers.get(scope)
         if informer is None:
             if self._stopped:
-                raise InformerStopped(f"an informer of {view.gvk}, after all have stopped")
-            informer = self._informers[scope] = self._made(view, wanted)
+                raise InformerStopped(f"of() the informers have stopped; cannot create one of {view.gvk}")
+            informer = self._informers[scope] = self._create(view, wanted)
             self._of_kind.setdefault(view.gvk, []).append(informer)
         else:
             _share(informer, wanted.feed)
@@ -120,30 +120,30 @@ class Informers:
 
     @property
     def watches_all_namespaces(self) -> bool:
-        """Whether what is cached, unless said otherwise for a kind, is that of all namespaces."""
+        """Whether the default settings include all namespaces."""
         return "" in self._defaults.namespaces
 
     def settings_of(self, kind: AnyKind) -> InformerSettings:
-        """What is cached of a kind, by its own settings or by default."""
+        """Return the settings of a kind, or the defaults."""
         view: View[Any] = view_of(kind)
         return self._settings.get(view.gvk, self._defaults).for_view(view)
 
     async def info(self, kind: AnyKind) -> KindInfo:
-        """What the server calls a kind; `NoSuchKind` if it does not have it."""
+        """Return the kind as the server serves it; raises `NoSuchKind` if it does not."""
         return await self._client.list_watch(kind).info()
 
     def all(self, gvk: GroupVersionKind | None = None) -> Sequence[Informer]:
-        """All, or those of a kind, in the order in which they were made."""
+        """Return all informers, or those of a kind, in the order of creation."""
         return list(self._informers.values()) if gvk is None else self._of_kind.get(gvk, [])
 
     def start(self) -> None:
-        """Start those that have not started. After `stop` it does nothing."""
+        """Start all informers that have not started. No effect after `stop`."""
         if not self._stopped:
             for informer in self.all():
                 informer.start()
 
-    async def synced(self, timeout: float | None = None) -> None:  # noqa: ASYNC109 - the error says what was waited for
-        """Return when the first lists of all that were started are in their stores; `SyncError` if one fails."""
+    async def synced(self, timeout: float | None = None) -> None:  # noqa: ASYNC109 - the error names the cause
+        """Wait until all started informers have synced; raises `SyncError` if one fails."""
         started = [each for each in self.all() if each.has_started]
         try:
             async with asyncio.TaskGroup() as group:
@@ -158,7 +158,7 @@ class Informers:
             raise SyncError(f"{error}{waiting}", error.cause) from None
 
     async def release(self, informer: Informer) -> None:
-        """Stop one and forget it, unless somebody listens to it: what it followed is no longer served."""
+        """Stop and remove an informer without handlers: its kind is no longer served."""
         if informer.has_handlers:
             return
         self._informers = {scope: each for scope, each in self._informers.items() if each is not informer}
@@ -166,18 +166,18 @@ class Informers:
         await informer.stop()
 
     async def stop(self) -> None:
-        """Stop all of them. Returns when nothing of them runs any more."""
+        """Stop all informers, and wait until they have ended."""
         self._stopped = True
         for informer in self.all():
             await informer.stop()
 
     async def abort(self) -> None:
-        """Stop all of them at once: what handlers are hearing is cut short."""
+        """Stop all informers immediately, and cancel running handlers."""
         self._stopped = True
         for informer in self.all():
             await informer.abort()
 
-    def _made(self, view: View[Any], settings: InformerSettings) -> Informer:
+    def _create(self, view: View[Any], settings: InformerSettings) -> Informer:
         feed = msgspec.structs.replace(
             settings.feed,
             metadata_only=isinstance(view, MetadataOf),
@@ -192,12 +192,12 @@ class Informers:
 
 
 def _share(informer: Informer, wanted: FeedOptions) -> None:
-    """Have an informer serve who wants this, too. A ValueError if it holds something else of its objects."""
+    """Add the indexes that another caller needs. Raises ValueError if it needs another transform."""
     options = informer.options
     if (options.transform, options.keep_managed_fields) != (wanted.transform, wanted.keep_managed_fields):
         raise ValueError(
-            f"{informer}: cached already with another transform, or other managed fields; say once for all what is "
-            "cached of this kind, in the settings of the informers (CacheOptions of a manager)"
+            f"of() {informer} has another transform or keep_managed_fields already; set both once, in the settings of "
+            "the informers (CacheOptions of a manager)"
         )
     known = {each.name for each in informer.feeds[0].store.indexes}
     for index in wanted.indexes:

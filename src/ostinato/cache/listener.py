@@ -1,10 +1,12 @@
-"""Listeners: each handler hears every event in order, at its own pace.
+"""Listener: calls one event handler for every event, in order, at its own pace.
 
-- Each has a queue and a task of its own. A slow handler delays nobody; what it has not heard yet takes memory.
-- A handler that raises is reported, and hears the next event.
-- A handler is synced when it has returned from the last of the objects that were there at the beginning. Who counts on
-  what a handler did, rather than on what is in the store, waits for that.
-- Resyncs come to a handler when its own period has passed.
+client-go's processorListener:
+
+- Each listener has its own unbounded queue and task. A slow handler delays no other.
+- An exception of a handler is logged; the next event follows.
+- `has_synced`: the handler has returned from the last initial object. Wait for it rather than for the store where the
+  effects of the handler matter.
+- A resync is enqueued after the listener's own period.
 """
 
 from __future__ import annotations
@@ -23,25 +25,25 @@ from ostinato.cache.store.entry import Entry
 from ostinato.world import Clock
 
 Handler = Callable[[Event], Awaitable[object] | object]
-"""Called with each event; what it returns is awaited if it can be."""
+"""Called with each event; an awaitable result is awaited."""
 
 SHORTEST_RESYNC: Final = 1.0
-_TURN: Final = 200  # events after which others get their turn
+_YIELD_EVERY: Final = 200  # events
 _logger = logging.getLogger("ostinato.cache")
 
 
 class _Marker:
-    """Stands in a queue behind events that belong together."""
+    """Marks a position in a queue."""
 
 
-_SYNCED: Final = _Marker()  # the objects that were there at the beginning
-_RESYNCED: Final = _Marker()
+_SYNCED: Final = _Marker()  # after the initial objects
+_RESYNCED: Final = _Marker()  # after the objects of a resync
 
 
 class ListenerOptions(msgspec.Struct, frozen=True):
     """
-    - `resync`: seconds after which the handler is handled of everything once more; 0 is never. At least 1.
-    - `predicate`: of which objects the handler is handled. Defaults to all.
+    - `resync`: seconds after which the handler receives all objects again (a resync), at least 1. Defaults to 0, never.
+    - `predicate`: which objects the handler receives. Defaults to all.
     - `name`: for messages. Defaults to the name of the function.
     """
 
@@ -51,7 +53,7 @@ class ListenerOptions(msgspec.Struct, frozen=True):
 
 
 class Listener:
-    """One handler: what it has still to hear, and the task that tells it."""
+    """One handler with its queue."""
 
     def __init__(self, handler: Handler, options: ListenerOptions, clock: Clock) -> None:
         self.name = options.name or getattr(handler, "__qualname__", "") or type(handler).__qualname__
@@ -60,54 +62,54 @@ class Listener:
         self._predicate = options.predicate
         self._clock = clock
         self._queue: deque[Event | _Marker] = deque()
-        self._markers = 0  # of them, markers
-        self._waiter: asyncio.Future[None] | None = None  # set while there is nothing to tell
+        self._markers = 0  # in the queue
+        self._waiter: asyncio.Future[None] | None = None  # set while `run` waits; the queue is empty then
         self._synced = asyncio.Event()
-        self._resyncing = 0  # resyncs that the handler has still to hear to their end
+        self._resyncing = 0  # resyncs in the queue
         self._removed = False
 
     @property
     def has_synced(self) -> bool:
-        """Whether the handler has returned from every object that was there at the beginning."""
+        """Whether the handler has processed all initial objects."""
         return self._synced.is_set()
 
     @property
     def pending(self) -> int:
-        """How many events it has still to hear."""
+        """The number of events in the queue."""
         return len(self._queue) - self._markers
 
     async def wait_synced(self) -> None:
         await self._synced.wait()
 
     def enqueue(self, events: Iterable[Event]) -> None:
-        """Add events behind those that are waiting."""
+        """Append events to the queue."""
         self._queue.extend(events)
         self._wake()
 
     def mark_synced(self) -> None:
-        """What comes now was not there at the beginning."""
+        """Mark the end of the initial objects."""
         self._mark(_SYNCED)
 
     def remove(self) -> None:
-        """Tell it nothing more, not even what is waiting."""
+        """End `run`, and drop the queue."""
         self._removed = True
         self._queue.clear()
         self._markers = 0
         self._wake()
 
     def enqueue_resync(self, entries: Iterable[Entry]) -> None:
-        """A resync: these objects, as if they had changed."""
+        """Append an `Updated` for each object, with the same entry twice."""
         self._resyncing += 1
         self.enqueue(Updated(entry, entry) for entry in entries)
         self._mark(_RESYNCED)
 
     @property
     def resyncing(self) -> bool:
-        """Whether it has still to hear the last resync: another would only make it later."""
+        """Whether a resync is in the queue: another would only add to the backlog."""
         return self._resyncing > 0
 
     async def run(self) -> None:
-        """Tell the handler what there is to tell, until it is removed."""
+        """Call the handler for each event until removed."""
         handled = 0
         while not self._removed:
             if not self._queue:
@@ -121,7 +123,7 @@ class Listener:
             if answer is not None:
                 await self._await_handler(answer, event)
             handled += 1
-            if handled % _TURN == 0:
+            if handled % _YIELD_EVERY == 0:
                 await self._clock.sleep(0)
 
     def _mark(self, marker: _Marker) -> None:
@@ -137,12 +139,12 @@ class Listener:
             self._resyncing -= 1
 
     def _call_handler(self, event: Event) -> Awaitable[object] | None:
-        """Tell the handler; what is to be awaited."""
+        """Call the handler; return its result if it is awaitable."""
         try:
             seen = event if self._predicate is None else filtered(event, self._predicate)
             answer = None if seen is None else self._handler(seen)
             return answer if answer is not None and isawaitable(answer) else None
-        except Exception:  # noqa: BLE001 - whatever the user's function does
+        except Exception:  # noqa: BLE001 - user code may raise anything
             self._failed(event)
             return None
 
@@ -153,12 +155,13 @@ class Listener:
             task = asyncio.current_task()
             if task is None or task.cancelling():
                 raise
-            self._failed(event)  # by something that it awaited: nobody wants this to end
+            self._failed(event)  # something that it awaited was cancelled, not this task
         except Exception:  # noqa: BLE001
             self._failed(event)
 
     def _failed(self, event: Event) -> None:
-        _logger.exception("handler %s failed on %s of %s", self.name, type(event).__name__, event.object)
+        kind = type(event).__name__
+        _logger.exception("event handler failed handler=%s event=%s object=%s", self.name, kind, event.object)
 
     async def _wait(self) -> None:
         self._waiter = asyncio.get_running_loop().create_future()

@@ -1,11 +1,11 @@
-"""Listers: objects from a store, in a form of the reader's choice.
+"""Lister: typed reads from a store.
 
     pods = informer.lister(Pod)
     pods.get("web-0", "default")
     pods.list(namespace="default", labels="app=web")
     pods.by_index("spec.nodeName", "node-1")
 
-Each object is decoded when it is asked for, and is the caller's own.
+Every read decodes a new object, which the caller may change.
 """
 
 from __future__ import annotations
@@ -33,23 +33,23 @@ class Lister(Generic[T]):
         self._view = view_of(kind)
 
     def get(self, name: Key, namespace: str = "") -> T:
-        """One object; NotFound, in the words of a server, if there is none."""
+        """Return an object; raises NotFound, with the server's message, if it does not exist."""
         found = self.find(name, namespace)
         if found is None:
             raise NotFound.of(self._resource(), key_of(name, namespace).name)
         return found
 
     def find(self, name: Key, namespace: str = "") -> T | None:
-        """One object, or None."""
+        """Return an object, or None."""
         entry = self._store.get(key_of(name, namespace))
         return None if entry is None else entry.read(self._view)
 
     def list(self, namespace: str = "", labels: LabelSelection = None) -> list[T]:
-        """All objects, or those of a namespace, or with labels."""
+        """Return all objects, or those of a namespace, or those that match a label selector."""
         return self._read(selected(self._store, namespace, selector_of(labels)))
 
     def by_index(self, index: str, value: str) -> list[T]:  # type: ignore[valid-type]  # the method above, to mypy
-        """The objects that have a value in an index; `NoSuchIndex` if there is none."""
+        """Return the objects with a value in an index; raises `NoSuchIndex` if there is no such index."""
         return self._read(self._store.by_index(index, value))
 
     def _read(self, entries: Iterable[Entry]) -> list[T]:  # type: ignore[valid-type]
@@ -61,14 +61,14 @@ class Lister(Generic[T]):
 
 
 def key_of(name: Key, namespace: str = "") -> NamespacedName:
-    """A name in a namespace, or what has both."""
+    """Return the key of a name in a namespace, or of an object or request that has both."""
     if isinstance(name, NamespacedName):
         return name
     return NamespacedName(namespace, name) if isinstance(name, str) else key_from(None, name)
 
 
 def selected(store: ReadableStore, namespace: str, selector: label_selectors.Selector) -> list[Entry]:
-    """The objects of a namespace, or of all (""), whose labels match. Without a selector no labels are looked at."""
+    """Return the objects of a namespace, or of all (""), that match. An empty selector decodes no labels."""
     if selector.selects_nothing:
         return []
     entries = store.entries(namespace)
@@ -76,7 +76,7 @@ def selected(store: ReadableStore, namespace: str, selector: label_selectors.Sel
 
 
 def selector_of(labels: LabelSelection) -> label_selectors.Selector:
-    """What is meant by a selection of labels: a text, a mapping, or a selector in one of its forms."""
+    """Parse a label selection: a string, a mapping, or a selector in one of its forms."""
     if isinstance(labels, label_selectors.Selector):
         return labels
     query = selection_query(labels, None)

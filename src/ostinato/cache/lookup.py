@@ -1,11 +1,9 @@
-"""Cached reads: which cache has the answer to a query, and whether it has all of it.
+"""Lookup: which cache can answer a read.
 
-- A cache of all objects of a kind, in the namespaces that it follows, answers every query about them: what it has
-  not does not exist.
-- A cache of some of them, by labels or fields, has an object or does not know; it answers a list only if the list asks
-  for the same labels.
-- A cache of metadata answers questions about metadata.
-- A cache that nobody has started answers nothing. One that is not synced yet is waited for.
+- A cache of all objects of a kind, in its namespaces, answers every read: what it does not have does not exist.
+- A cache with a label or field selector answers a get if it has the object, and a list only with the same labels.
+- A cache of metadata answers reads of metadata.
+- A cache that is not started answers nothing; a read waits for one that is not synced yet.
 """
 
 from __future__ import annotations
@@ -37,7 +35,7 @@ _NAMESPACE = "metadata.namespace"
 
 
 class ListQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """What a list asks for. `index` is the name of an index and a value; `fresh` is to wait for own writes."""
+    """The arguments of a list. `index`: name and value; `fresh`: wait for own writes."""
 
     namespace: str = ""
     labels: LabelSelection = None
@@ -47,7 +45,7 @@ class ListQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CachedEntries(msgspec.Struct, frozen=True):
-    """The objects of a list, and the version of the cache that they are from."""
+    """The objects of a list, and the resourceVersion of the cache."""
 
     entries: list[Entry]
     resource_version: str
@@ -60,26 +58,26 @@ class CacheLookup:
         self.read_timeout = read_timeout  # seconds that a read waits for a cache
 
     def watching(self, view: View[Any]) -> Sequence[Informer]:
-        """The caches that have objects in this form, those that have all of them first."""
+        """Return the running caches of this form of objects, those without a selector first."""
         informers = self._informers.all(view.gvk)
         if len(informers) == 1 and informers[0].is_running and not informers[0].metadata_only:
-            return informers  # as nearly always
+            return informers  # the common case
         metadata = isinstance(view, MetadataOf)
         found = [each for each in informers if each.is_running and (metadata or not each.metadata_only)]
         return sorted(found, key=_is_partial)
 
     async def wait_synced(self, informer: Informer) -> None:
-        """Wait until a cache has what was there when it began."""
+        """Wait until a cache has synced."""
         await informer.synced(self.read_timeout)
 
     async def wait_fresh(self, feed: Feed, key: NamespacedName | None = None, namespace: str = "") -> None:
-        """Wait until a cache has seen what this process wrote."""
+        """Wait until a cache has observed own writes."""
         pending = feed.expectations.pending(key, namespace)
         if pending:
             await wait_for(pending, self.read_timeout, self._clock)
 
     async def find(self, view: View[Any], query: ListQuery) -> CachedEntries | None:
-        """The objects of a list, from a cache that has all of them; None if there is no such cache."""
+        """List from a cache that has all requested objects; None if there is no such cache."""
         labels = selector_of(query.labels)
         for informer in self.watching(view):
             if not _answers(informer, labels):
@@ -89,7 +87,7 @@ class CacheLookup:
                 continue
             if not feed.has_synced:
                 await self.wait_synced(informer)
-            assert feed.info is not None, "a cache that is filled knows its kind"
+            assert feed.info is not None, "a synced cache knows its kind"
             check_namespace(feed.info, query.namespace)
             if query.fresh:
                 await self.wait_fresh(feed, namespace=query.namespace)
@@ -98,7 +96,7 @@ class CacheLookup:
 
 
 def is_authoritative(informer: Informer) -> bool:
-    """Whether what a cache has not, in the namespaces it follows, does not exist."""
+    """Whether an object that the cache does not have, in its namespaces, does not exist."""
     return not _is_partial(informer)
 
 
@@ -107,7 +105,7 @@ def _is_partial(informer: Informer) -> bool:
 
 
 def _answers(informer: Informer, labels: Selector) -> bool:
-    """Whether all objects that a list asks for are in a cache, as far as labels and fields go."""
+    """Whether the cache has all objects that match the labels."""
     if not informer.complete:
         return False
     return informer.selector is None or set(informer.selector.requirements) <= set(labels.requirements)
@@ -126,7 +124,7 @@ def _select(store: ReadableStore, query: ListQuery, labels: Selector) -> list[En
 
 
 def _by_indexes(store: ReadableStore, query: ListQuery) -> list[Entry] | None:
-    """The objects that fit all that is asked of indexes and fields; None if nothing is."""
+    """Return the objects that match the index and fields of a query; None if it has neither."""
     parts = [store.by_index(*query.index)] if query.index is not None else []
     for _, text in selection_query(None, query.fields):
         parts += [_having(store, term) for term in parse_fields(text).terms]
@@ -142,7 +140,7 @@ def _by_indexes(store: ReadableStore, query: ListQuery) -> list[Entry] | None:
 def _having(store: ReadableStore, term: Term) -> list[Entry]:
     field, value = term.field, term.value
     if term.negated:
-        raise ValueError(f"{term}: a cache finds what has a value, not what has another; ask the server (client.live)")
+        raise ValueError(f"{term}: a cache supports equality only; use client.live")
     if field == _NAMESPACE:
         return store.entries(value) if value else []
     if field == _NAME:
@@ -151,5 +149,5 @@ def _having(store: ReadableStore, term: Term) -> list[Entry]:
         return store.by_index(field, value)
     except NoSuchIndex:
         raise ValueError(
-            f"{field}: the cache keeps no index of this field; add by_field({field!r}), or ask the server (client.live)"
+            f"{field}: not indexed in the cache; add the index by_field({field!r}), or use client.live"
         ) from None

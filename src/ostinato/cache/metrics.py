@@ -1,13 +1,13 @@
-"""What caches tell of themselves, under the names that client-go gives its metrics.
+"""Cache metrics, under client-go's names where it has them.
 
-| metric | is |
+| metric | value |
 |---|---|
-| `informer_queued_items` | what came from the server and is not in the store yet |
-| `informer_processing_latency_seconds` | how long a batch takes, from the FIFO into the store and to the handlers |
-| `informer_store_resource_version` | the version of the store, its last 15 digits: a float holds no more |
-| `ostinato_cache_objects` | how many objects the store has |
+| `informer_queued_items` | deltas in the FIFO |
+| `informer_processing_latency_seconds` | time of a batch from the FIFO to the store and the handlers' queues |
+| `informer_store_resource_version` | last 15 digits of the store's resourceVersion: a float holds no more |
+| `ostinato_cache_objects` | objects in the store |
 
-Labels are `name`, `group`, `version` and `resource`. What is the case now is computed when it is read.
+Labels: `name`, `group`, `version`, `resource`. Gauges are computed when they are read.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ _EXACT_DIGITS: Final = 15
 
 
 class CacheMetrics(Protocol):
-    """Keeps what it is told. Called for every batch: be quick, and never raise."""
+    """Receives observations. Called for every batch: must be fast and never raise."""
 
     def observe(self, name: str, value: float, labels: Mapping[str, str], /) -> None:
-        """One more, that took so long."""
+        """Observe a value in a histogram."""
 
 
 def version_number(version: str) -> float:
-    """The last digits of a version, as many as a float holds exactly; 0 if it is none."""
+    """Return the last 15 digits of a resourceVersion; 0 if it is not a number."""
     digits = version[-_EXACT_DIGITS:]
     return float(digits) if digits.isdecimal() else 0.0

@@ -1,6 +1,6 @@
-"""Reading from one store, or from several of a kind as if they were one.
+"""Read access to one store, or to several of a kind as one.
 
-An informer that follows a few namespaces has a store for each. Which one an object is in follows from its namespace.
+An informer of several namespaces has a store for each; the namespace of an object determines the store.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ostinato.cache.store.store import Store
 
 
 class ReadableStore(Protocol):
-    """What there is to read; see `Store`."""
+    """The reads of a `Store`."""
 
     def __len__(self) -> int: ...
 
@@ -25,19 +25,19 @@ class ReadableStore(Protocol):
     def keys(self) -> list[NamespacedName]: ...
 
     def entries(self, namespace: str = "") -> list[Entry]:
-        """All, or those of a namespace."""
+        """Return all entries, or those of a namespace."""
 
     def index_keys(self, index: str, value: str) -> list[NamespacedName]:
-        """The keys of the objects that have a value in an index; `NoSuchIndex` if there is none."""
+        """Return the keys of the objects with a value in an index; raises `NoSuchIndex`."""
 
     def by_index(self, index: str, value: str) -> list[Entry]:
-        """The objects that have a value in an index."""
+        """Return the objects with a value in an index."""
 
     def index_values(self, index: str) -> list[str]:
-        """All values that any object has in an index."""
+        """Return all values of an index."""
 
     def values_of(self, index: str, key: NamespacedName) -> tuple[str, ...]:
-        """The values that an object has in an index."""
+        """Return the values of an object in an index."""
 
 
 def combine(stores: Sequence[Store]) -> ReadableStore:
@@ -58,7 +58,7 @@ class _CombinedStore:
         return next((found for store in self._stores if (found := store.get(key)) is not None), None)
 
     def keys(self) -> list[NamespacedName]:
-        return [key for store in self._stores for key in store.keys()]  # noqa: SIM118 - a store is no dict
+        return [key for store in self._stores for key in store.keys()]  # noqa: SIM118 - a store is not a dict
 
     def entries(self, namespace: str = "") -> list[Entry]:
         return [entry for store in self._stores for entry in store.entries(namespace)]

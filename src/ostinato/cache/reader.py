@@ -1,6 +1,6 @@
-"""Reading from caches where they have the answer, and from the server, or not at all, where they have not.
+"""Cached reader: reads from caches where they can answer; otherwise from the server, or not at all.
 
-`CachedReader` is the half of a cached client that changes nothing; see `ostinato.cache.client`.
+`CachedReader` is the read half of a cached client; see `ostinato.cache.client`.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ READ_TIMEOUT: Final = 10.0
 _RAISE: Final[Any] = object()  # the default of `missing`
 
 
-class NotWatched(LookupError):  # noqa: N818 - what is the matter
-    """A read of what no cache has, by a client that was told not to ask the server."""
+class NotWatched(LookupError):  # noqa: N818 - named after the condition
+    """No cache can answer the read, and the client does not read from the server."""
 
 
 class CachedReader:
@@ -43,13 +43,13 @@ class CachedReader:
         self._unwatched = unwatched
         self._lookup = CacheLookup(informers, live.world.clock, read_timeout)
 
-    if not TYPE_CHECKING:  # types say it by themselves
+    if not TYPE_CHECKING:  # type checkers report it themselves
 
         def __getattr__(self, name: str) -> Any:
             live = self.__dict__.get("live")
             if live is not None and hasattr(live, name):
-                raise AttributeError(f"a cached client has no {name}; ask the server: client.live.{name}")
-            raise AttributeError(f"a cached client has no {name}")
+                raise AttributeError(f"a cached client has no attribute {name!r}; use client.live.{name}")
+            raise AttributeError(f"a cached client has no attribute {name!r}")
 
     @overload
     async def get(self, kind: Kind[T], name: Key, *, fresh: bool = True, **options: Unpack[ReadOptions]) -> T: ...
@@ -60,7 +60,10 @@ class CachedReader:
     async def get(
         self, kind: Kind[T], name: Key, *, missing: Any = _RAISE, fresh: bool = True, **options: Unpack[ReadOptions]
     ) -> Any:
-        """One object; `missing` instead of NotFound if it does not exist."""
+        """Return an object; if it does not exist, `missing`, or raise NotFound.
+
+        - `fresh`: wait until the cache has observed own writes of the object. Defaults to True.
+        """
         view = view_of(kind)
         if not options or not (read_query(options) or options.get("subresource")):
             for informer in self._lookup.watching(view):
@@ -80,7 +83,7 @@ class CachedReader:
                 if entry is not None:
                     return entry.read(view)
                 if is_authoritative(informer):
-                    assert feed.info is not None, "a cache that is filled knows its kind"
+                    assert feed.info is not None, "a synced cache knows its kind"
                     check_namespace(feed.info, key.namespace)
                     check_name(feed.info, key.name)
                     if missing is not _RAISE:
@@ -101,17 +104,18 @@ class CachedReader:
         index: tuple[str, str] | None = None,
         fresh: bool = True,
     ) -> CachedListing[T]:
-        """The objects of a kind: `await client.list(Pod)`, or `async for pod in client.list(Pod)`.
+        """List the objects of a kind: `await client.list(Pod)`, or `async for pod in client.list(Pod)`.
 
-        - `namespace`: defaults to all, or to those that the caches are of, if they are of some alone by default.
-        - `fields`: from a cache, those that an index is kept of, and `metadata.name` and `metadata.namespace`.
-        - `index`: the name of an index that the cache keeps, and a value.
+        - `namespace`: Defaults to all, or to the namespaces of the default cache settings.
+        - `fields`: equality of indexed fields, `metadata.name` and `metadata.namespace`.
+        - `index`: the name of an index of the cache, and a value.
+        - `fresh`: wait until the cache has observed own writes that may be in the list. Defaults to True.
         """
         query = ListQuery(namespace=namespace, labels=labels, fields=fields, index=index, fresh=fresh)
         return CachedListing(self, view_of(kind), query)
 
     async def parts(self, view: View[Any], query: ListQuery) -> Sequence[ListQuery]:
-        """The query, or one for each namespace: where caches are of some alone, a list of all is one of those."""
+        """Return the query, or one per cached namespace: with caches of some namespaces, all means those."""
         if query.namespace or self.informers.watches_all_namespaces:
             return (query,)
         info = view.info or await self.informers.info(view)
@@ -130,7 +134,7 @@ class CachedReader:
         return found
 
     async def fresh(self, kind: Kind[Any], name: Key | None = None, *, namespace: str | None = None) -> None:
-        """Wait until the caches have seen what was written through this client: of a kind, or one object."""
+        """Wait until the caches have observed own writes of a kind, or of one object."""
         view = view_of(kind)
         for informer in self._lookup.watching(view):
             if name is None:
@@ -143,11 +147,11 @@ class CachedReader:
                 await self._lookup.wait_fresh(part, key)
 
     def check_unwatched(self, view: View[Any]) -> None:
-        """`NotWatched` if the server is not to be asked."""
+        """Raise `NotWatched` unless reads may go to the server."""
         if self._unwatched == "refuse":
             raise NotWatched(
-                f"{view.gvk.kind} of {view.gvk.api_version}: nothing watches what was asked for, and this client asks "
-                "caches alone; watch it, or ask the server (client.live)"
+                f"{view.gvk.kind} of {view.gvk.api_version}: not watched, and this client reads from caches only; "
+                "watch it, or use client.live"
             )
 
     def _key(self, view: View[Any], name: Key, namespace: str | None, informer: Informer) -> NamespacedName:
@@ -160,7 +164,7 @@ class CachedReader:
 
 
 class CachedListing(Generic[T]):
-    """What `list` of a cached client gives. Nothing is looked up before it is awaited or iterated."""
+    """The result of `CachedReader.list`; evaluated when it is awaited or iterated."""
 
     def __init__(self, reader: CachedReader, view: View[T], query: ListQuery) -> None:
         self._reader = reader
@@ -181,7 +185,7 @@ class CachedListing(Generic[T]):
             else:
                 items += [entry.read(self._view) for entry in found.entries]
                 version = found.resource_version
-            items.resource_version = items.resource_version or version  # of several namespaces, that of the first
+            items.resource_version = items.resource_version or version  # of several namespaces: that of the first
         return items
 
     async def __aiter__(self) -> AsyncIterator[T]:

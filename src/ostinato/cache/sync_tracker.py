@@ -1,8 +1,7 @@
-"""Syncing: waiting for the first fill of a cache, and saying what it waits for if that does not come.
+"""Sync tracker: waits until a cache has synced, and reports why it has not.
 
-A server that refuses (there is no such kind, it is forbidden) will refuse until somebody does something about it, so
-the wait ends after a few seconds and says so. What may pass by itself, such as a server that does not answer, is waited
-for until the end.
+A rejection (no such kind, forbidden) does not pass without an intervention, so the wait ends a few seconds after it.
+Transient errors, such as an unreachable server, are retried until the timeout.
 """
 
 from __future__ import annotations
@@ -18,11 +17,11 @@ from ostinato.cache.reflector.feed import Feed
 from ostinato.client.list_watch import ListWatch
 from ostinato.world import Clock
 
-REJECTION_GRACE: Final = 5.0  # seconds after which a refusal is taken for what it is
+REJECTION_GRACE: Final = 5.0  # seconds that a wait continues after a rejection
 
 
 class SyncError(Exception):
-    """A cache was not filled. `cause` is the last error of the server or the connection, if there was one."""
+    """A cache has not synced. `cause`: the last error of the server or the connection, if any."""
 
     def __init__(self, message: str, cause: Exception | None = None) -> None:
         super().__init__(message)
@@ -33,8 +32,8 @@ class SyncTracker:
     def __init__(self, feeds: Sequence[Feed], clock: Clock) -> None:
         self._feeds = feeds
         self._clock = clock
-        self._rejected_since: dict[ListWatch, float] = {}  # since when a source has been refused, and nothing else
-        self._waiters: dict[asyncio.Future[None], None] = {}  # in order
+        self._rejected_since: dict[ListWatch, float] = {}  # by source: the first of consecutive rejections
+        self._waiters: dict[asyncio.Future[None], None] = {}  # ordered set
         self._state = "not started"
         self._broken: Exception | None = None
 
@@ -42,7 +41,7 @@ class SyncTracker:
     def has_synced(self) -> bool:
         return all(feed.has_synced for feed in self._feeds)
 
-    # What happens
+    # State changes
 
     def started(self) -> None:
         self._state = "running"
@@ -64,14 +63,14 @@ class SyncTracker:
             self._wake()
 
     def feed_synced(self) -> bool:
-        """One more is; whether all are now."""
+        """Record that a feed has synced; return whether all have."""
         self._wake()
         return self.has_synced
 
     # Waiting
 
     async def wait(self, timeout: float | None, listener: Listener | None = None) -> None:  # noqa: ASYNC109
-        """Until the store is filled, and, if one is given, a listener has heard of it. `SyncError` if that fails."""
+        """Wait until all feeds have synced, and then the listener, if given; raises `SyncError`."""
         until = None if timeout is None else self._clock.monotonic() + timeout
         while not self.has_synced:
             if self._state != "running":
@@ -88,7 +87,7 @@ class SyncTracker:
                     self._rejected_since
                     and min(self._rejected_since.values()) + REJECTION_GRACE <= self._clock.monotonic()
                 ):
-                    raise self._error("the server refuses") from None
+                    raise self._error("the server rejects the list") from None
         if listener is not None:
             await self._wait_for_handler(listener, until, timeout)
 
@@ -98,7 +97,7 @@ class SyncTracker:
                 await listener.wait_synced()
         except TimeoutError:
             raise SyncError(
-                f"handler {listener.name}: not synced after {timeout:g} s, {listener.pending} more events to hear"
+                f"handler {listener.name}: not synced after {timeout:g} s, {listener.pending} events pending"
             ) from None
 
     async def _wait_for_change(self) -> None:

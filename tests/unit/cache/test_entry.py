@@ -63,7 +63,7 @@ def test_an_entry_knows_what_controllers_go_by() -> None:
     assert [owner.uid for owner in found.owner_references] == ["n-1", "s-1"]
     assert found.header.name == "web-0"
     assert str(found) == "Pod shop/web-0"
-    assert repr(found) == "<Pod shop/web-0 at version 42>"
+    assert repr(found) == "<Pod shop/web-0 at resourceVersion 42>"
 
 
 def test_an_entry_that_is_being_deleted_says_so() -> None:
@@ -103,7 +103,7 @@ def test_what_is_read_is_the_callers_own() -> None:  # 86
 
 
 def test_an_entry_is_not_read_as_another_kind() -> None:
-    with pytest.raises(WrongKind, match="Pod shop/web-0 is no Service of v1"):
+    with pytest.raises(WrongKind, match="Pod shop/web-0: not a Service of v1"):
         entry().read(Service)
 
 
@@ -112,7 +112,7 @@ def test_of_metadata_alone_nothing_else_is_read() -> None:
     value.pop("spec")
     found = entry(value, CollectionInfo(kind_of(Pod), metadata_only=True))
     assert found.read(MetadataOf(Pod)).metadata.name == "web-0"
-    with pytest.raises(ObjectError, match=r"Pod shop/web-0: only its metadata is in the cache; read MetadataOf\(Pod\)"):
+    with pytest.raises(ObjectError, match=r"Pod shop/web-0: the cache has metadata only; read MetadataOf\(Pod\)"):
         found.read(Pod)
     with pytest.raises(WrongKind):
         entry(POD, CollectionInfo(kind_of(Pod), metadata_only=True))
@@ -205,8 +205,8 @@ def test_cutting_managed_fields_changes_nothing_else(
         (b"", "Pod: Input data was truncated"),
         (b"[]", "Pod: Expected `object`, got `array`"),
         (b'{"metadata":{"name":"a"}', "Pod: Input data was truncated"),
-        (b"{}", "Pod: it has no metadata"),
-        (b'{"metadata":{}}', "Pod: it has no name"),
+        (b"{}", "Pod: metadata: missing"),
+        (b'{"metadata":{}}', "Pod: metadata.name: missing"),
         (b'{"metadata":{"name":7}}', "Pod: Expected `str`, got `int`"),
         (b'{"metadata":"x"}', "Pod: Expected `object`, got `str`"),
         (b'{"kind":"Service","metadata":{"name":"a"}}', "expected v1, Kind=Pod, got , Kind=Service"),
@@ -260,9 +260,9 @@ def test_managed_fields_are_cut_after_a_transform_too() -> None:
 @pytest.mark.parametrize(
     ("transform", "problem"),
     [
-        (lambda pod: 1 / 0, "the transform failed: ZeroDivisionError"),
-        (lambda pod: None, "it gave no dict but NoneType"),
-        (lambda pod: {"spec": object()}, "the transform failed"),
+        (lambda pod: 1 / 0, "transform failed: ZeroDivisionError"),
+        (lambda pod: None, "must return a dict, not NoneType"),
+        (lambda pod: {"spec": object()}, "transform failed"),
         (lambda pod: {"kind": "Service"}, "expected v1, Kind=Pod, got , Kind=Service"),
         (lambda pod: {"metadata": 7}, "Expected `object`, got `int`"),
     ],

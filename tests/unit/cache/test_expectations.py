@@ -96,9 +96,9 @@ def test_facts_about_objects() -> None:
     assert Gone(key("a")).is_satisfied_by(store)
     assert Superseded(key("a"), "2").is_satisfied_by(store)
     assert [str(state) for state in (Gone(key("a")), BeingDeleted(key("a")), Superseded(key("a"), "1"))] == [
-        "the end of default/a",
+        "the removal of default/a",
         "the deletion of default/a",
-        "what came after version 1 of default/a",
+        "default/a after resourceVersion 1",
     ]
 
 
@@ -149,7 +149,7 @@ def test_what_was_waited_for_in_vain_for_more_than_a_minute_is_lost_and_the_cach
         assert simulation.clock.monotonic() == pytest.approx(80)
 
     simulation.run(main())
-    assert lost == ["version 5 of default/a"]
+    assert lost == ["default/a at resourceVersion 5"]
 
 
 def test_waiting_ends_when_all_has_come_or_the_time_is_up() -> None:
@@ -160,7 +160,7 @@ def test_waiting_ends_when_all_has_come_or_the_time_is_up() -> None:
         expectations = Expectations(store, "pods")
         await wait_for([], 0, simulation.clock)
         expected = [expectations.expect(Written(key("a"), "5")), expectations.expect(Written(key("b"), "6"))]
-        with pytest.raises(StaleCache, match="pods: the cache has not seen version 5 of default/a after 2 s"):
+        with pytest.raises(StaleCache, match="not observed default/a at resourceVersion 5 after 2 s"):
             await wait_for(expected, 2, simulation.clock)
         waiter = asyncio.ensure_future(wait_for(expected, 10, simulation.clock))
         store.bookmark("5")

@@ -136,12 +136,12 @@ async def test_who_shares_a_cache_has_the_indexes_it_asked_for_and_nobody_elses_
     informers.start()
     await informers.synced(timeout=5)
     assert [maps.store.index_values(f"label:{name}") for name in ("tier", "app")] == [[], []]
-    problem = "configmaps: cached already with another transform, or other managed fields"
+    problem = "configmaps has another transform or keep_managed_fields already"
     for other in (FeedOptions(transform=slim), FeedOptions(keep_managed_fields=True)):
         with pytest.raises(ValueError, match=problem):
             informers.of(ConfigMap, InformerSettings(feed=other))
     assert informers.of(Secret) is informers.of(Secret)  # its own transform, in place of the default's
-    with pytest.raises(ValueError, match="secrets: cached already with another transform"):
+    with pytest.raises(ValueError, match="secrets has another transform or keep_managed_fields already"):
         informers.of(Secret, InformerSettings())
     await informers.stop()
 
@@ -203,7 +203,7 @@ async def test_start_starts_those_that_have_not_started_and_stop_ends_all(scene:
     informers.start()  # does nothing
     assert maps.has_stopped
     assert informers.of(ConfigMap) is maps
-    with pytest.raises(InformerStopped, match="an informer of /v1, Kind=Namespace, after all have stopped"):
+    with pytest.raises(InformerStopped, match="the informers have stopped; cannot create one of /v1, Kind=Namespace"):
         informers.of(Namespace)
 
 
@@ -230,7 +230,7 @@ async def test_a_kind_that_the_server_does_not_have_surfaces_by_name_within_seco
     with pytest.raises(SyncError) as caught:
         await informers.synced(timeout=60)
     assert str(caught.value) == (
-        "the server refuses: widgets.example.dev in namespace default: "
+        "the server rejects the list: widgets.example.dev in namespace default: "
         'no matches for kind "Widget" in version "example.dev/v1"; is its definition widgets.example.dev installed?'
     )
     assert isinstance(caught.value.cause, NoSuchKind)

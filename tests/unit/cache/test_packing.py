@@ -48,7 +48,7 @@ def kept(store: Store, name: str) -> Entry:
 def test_objects_that_are_alike_take_a_fraction_of_their_size() -> None:
     packer = Packer()
     came = [pod(f"a-{number}", {**ALIKE, "nodeName": f"node-{number}"}) for number in range(TWINS)]
-    first, *others = [packer.packed(each) for each in came]
+    first, *others = [packer.pack(each) for each in came]
     assert not first.reference
     for each in others:
         assert each.reference is first.suffix
@@ -59,7 +59,7 @@ def test_what_is_packed_is_read_as_it_came() -> None:
     packer = Packer()
     for number in range(TWINS):
         came = pod(f"a-{number}", {**ALIKE, "nodeName": f"node-{number}"}, version=7)
-        found = packer.packed(came)
+        found = packer.pack(came)
         assert found.data == came.data
         assert found.metadata_json == came.metadata_json
         assert found.dict() == came.dict()
@@ -71,47 +71,47 @@ def test_what_is_packed_is_read_as_it_came() -> None:
 
 def test_what_is_like_none_stays_as_it_came_and_the_next_are_compared_with_it() -> None:
     packer = Packer()
-    packer.packed(pod("a", ALIKE))
-    other = packer.packed(pod("b", noise(1)))
+    packer.pack(pod("a", ALIKE))
+    other = packer.pack(pod("b", noise(1)))
     assert not other.reference
-    assert packer.packed(pod("c", noise(1))).reference is other.suffix
+    assert packer.pack(pod("c", noise(1))).reference is other.suffix
 
 
 def test_a_newer_state_is_compared_with_what_the_last_was_compared_with() -> None:
     packer = Packer()
-    reference = packer.packed(pod("a", ALIKE)).suffix
-    before = packer.packed(pod("b", ALIKE))
-    packer.packed(pod("c", noise(1)))
-    assert packer.packed(pod("b", {**ALIKE, "nodeName": "n"}, 2), before.reference).reference is reference
+    reference = packer.pack(pod("a", ALIKE)).suffix
+    before = packer.pack(pod("b", ALIKE))
+    packer.pack(pod("c", noise(1)))
+    assert packer.pack(pod("b", {**ALIKE, "nodeName": "n"}, 2), before.reference).reference is reference
 
 
 @pytest.mark.parametrize("spec", [{"nodeName": "a"}, {"nodeName": "a" * (LARGEST + 1)}])
 def test_what_is_small_or_very_large_is_not_packed(spec: dict[str, Any]) -> None:
     packer = Packer()
-    packer.packed(pod("a", spec))
-    assert not packer.packed(pod("b", spec)).reference
+    packer.pack(pod("a", spec))
+    assert not packer.pack(pod("b", spec)).reference
 
 
 def test_of_many_that_are_like_none_few_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
     compared = 0
 
-    def differences(data: bytes, _: bytes) -> bytes:
+    def compress(data: bytes, _: bytes) -> bytes:
         nonlocal compared
         compared += 1
         return data
 
     packer = Packer()
-    monkeypatch.setattr("ostinato.cache.store.packing._differences", differences)
+    monkeypatch.setattr("ostinato.cache.store.packing._compress", compress)
     for number in range(160):
-        packer.packed(pod("a", noise(number)))
+        packer.pack(pod("a", noise(number)))
     assert 3 <= compared <= 15
 
 
 def test_after_many_that_are_like_none_those_that_are_alike_are_packed_again() -> None:
     packer = Packer()
     for number in range(50):
-        packer.packed(pod("a", noise(number)))
-    assert sum(bool(packer.packed(pod("b", ALIKE)).reference) for _ in range(60)) >= 40
+        packer.pack(pod("a", noise(number)))
+    assert sum(bool(packer.pack(pod("b", ALIKE)).reference) for _ in range(60)) >= 40
 
 
 @given(
@@ -122,7 +122,7 @@ def test_whatever_objects_are_like_they_are_read_as_they_came(specs: list[dict[s
     packer = Packer()
     for number, spec in enumerate(specs):
         came = pod(str(number), spec)
-        assert packer.packed(came).data == came.data
+        assert packer.pack(came).data == came.data
 
 
 # In a store

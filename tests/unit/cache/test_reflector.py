@@ -212,7 +212,7 @@ def test_an_object_of_a_list_that_cannot_be_read_is_left_out_and_reported(caplog
         await informer.stop()
 
     simulate(scenario)
-    assert "pods: an object of the list is left out" in caplog.text
+    assert "cannot decode object, skipped collection=pods" in caplog.text
 
 
 def test_cancelling_a_list_ends_it_without_an_error() -> None:  # 14, 27
@@ -455,7 +455,7 @@ def test_a_transform_that_fails_leaves_the_object_out_and_the_watch_going(
         assert len(server.watches) == 1
 
     with_informer(scenario, FeedOptions(transform=transform))
-    assert "Pod default/d: the transform failed: ZeroDivisionError()" in caplog.text
+    assert "Pod default/d: transform failed: ZeroDivisionError()" in caplog.text
 
 
 def test_a_bookmark_moves_the_version_of_reflector_and_store_and_changes_nothing_else() -> None:  # 24, 61, 71
@@ -549,8 +549,9 @@ def test_failures_are_told_in_the_log_and_expiry_only_to_who_listens_closely(  #
 
     with_informer(scenario, LISTING)
     levels = {record.getMessage(): record.levelname for record in caplog.records}
-    assert levels["pods: Expired: too old"] == "DEBUG"
-    assert levels["pods: InternalError: Internal error occurred: oops"] == "WARNING"
+    assert levels["list or watch failed collection=pods error=Expired: too old"] == "DEBUG"
+    internal = "list or watch failed collection=pods error=InternalError: Internal error occurred: oops"
+    assert levels[internal] == "WARNING"
     assert levels["watch interrupted, resuming collection=pods error=the connection broke"] == "DEBUG"
 
 
@@ -797,7 +798,7 @@ def test_a_streaming_list_that_takes_long_is_remarked_on(caplog: pytest.LogCaptu
         await informer.stop()
 
     simulate(scenario)
-    assert caplog.messages == ["pods: 1 objects so far, and more to come"] * 2
+    assert caplog.messages == ["initial state incomplete, still streaming collection=pods objects=1"] * 2
 
 
 # Kinds, and going back

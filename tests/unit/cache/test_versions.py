@@ -15,9 +15,9 @@ def test_decimal_numbers_of_any_length_are_versions(text: str) -> None:
 @pytest.mark.parametrize("text", ["", "0", "01", "-1", "+1", "1.0", " 1", "a", "1a", "\u00b2", "\u0661"])
 def test_nothing_else_is(text: str) -> None:
     assert not is_version(text)
-    with pytest.raises(ValueError, match="is no resource version that can be compared"):
+    with pytest.raises(ValueError, match="is not a comparable resourceVersion"):
         compare(text, "1")
-    with pytest.raises(ValueError, match="is no resource version that can be compared"):
+    with pytest.raises(ValueError, match="is not a comparable resourceVersion"):
         compare("1", text)
 
 

@@ -524,7 +524,7 @@ async def test_a_kind_that_is_missing_is_told_within_seconds_and_is_an_error_at_
     file = Path(__file__).relative_to(Path.cwd())
     installs = f"`ostinato manifests {file} | kubectl apply -f -` installs it"
     assert stage.log.texts()[0] == (
-        "controller gadgets waits for Gadget of example.dev/v1: the server refuses: gadgets.example.dev: "
+        "controller gadgets waits for Gadget of example.dev/v1: the server rejects the list: gadgets.example.dev: "
         'no matches for kind "Gadget" in version "example.dev/v1"; '
         f"is its definition gadgets.example.dev installed? {installs}"
     )

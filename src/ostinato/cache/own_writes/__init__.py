@@ -1,1 +1,1 @@
-"""Own writes: how a controller reads what it wrote. See docs/concepts/cache.md."""
+"""Own writes: cached reads that reflect the process's own writes. See docs/concepts/own-writes.md."""

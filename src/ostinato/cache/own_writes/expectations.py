@@ -1,15 +1,16 @@
-"""Expectations: what this process has written, and the store has not seen yet.
+"""Expectations: the writes of this process that a store has not observed yet.
 
-A store is behind the server by as long as an event takes. Who writes an object and then reads it from the cache would
-read what was there before; so the store is told of the write, and reads wait until it has come.
+The counterpart of kube-controller-manager's ControllerExpectations, by resourceVersion instead of by count. A store is
+behind the server by the latency of the watch, so a read right after a write would return the state before it. Each
+write registers an expectation with the store, and reads wait until it is satisfied.
 
-- A write has come when the store is at its version, or at a later one: events come in the sort_key of versions.
-- A deletion has come when the object is gone, is another one of the same name, or waits for its finalizers.
-- A conflict says that what the store has is outdated: it has come when the store has something else.
-- A server that went back to an earlier state, or a cache that stops, ends all waiting.
-- A write that was waited for in vain for more than a minute is lost: a server that was restored does not know of it,
-  and a watch that had fallen silent would have been opened again by then. The cache is told so, to list anew, unless
-  it has no watch at all.
+- `Written`: satisfied when the store's resourceVersion reaches that of the write. Events arrive in that order.
+- `Gone`, `BeingDeleted`: satisfied when the object is absent, has another uid, or (`BeingDeleted`) has a
+  deletionTimestamp.
+- `Superseded`, after a conflict: satisfied when the store no longer has the resourceVersion that was rejected.
+- All are satisfied when the server is restored to an earlier state, and when the cache stops.
+- An expectation that times out again 70 s or more after its first timeout is lost: by then a stalled watch would have
+  been reopened, so the server was restored. `on_lost` makes the reflector relist, if it has a watch open.
 """
 
 from __future__ import annotations
@@ -27,25 +28,25 @@ from ostinato.client.list_watch import QUIET
 from ostinato.world import Clock
 
 
-class StaleCache(TimeoutError):  # noqa: N818 - what is the matter
-    """The cache has not seen a write of this process in time. Try again later, or read from the server."""
+class StaleCache(TimeoutError):  # noqa: N818 - named after the condition
+    """The cache did not observe a write of this process in time. Retry later, or read from the server."""
 
 
 class Written(msgspec.Struct, frozen=True):
-    """The object was written, and had this version then."""
+    """The object was written, with this resourceVersion as the result."""
 
     key: NamespacedName
-    version: str
+    resource_version: str
 
     def is_satisfied_by(self, store: Store) -> bool:
-        return reached(store.resource_version, self.version)
+        return reached(store.resource_version, self.resource_version)
 
     def __str__(self) -> str:
-        return f"version {self.version} of {self.key}"
+        return f"{self.key} at resourceVersion {self.resource_version}"
 
 
 class Gone(msgspec.Struct, frozen=True):
-    """The object with this uid, or whichever there was, does not exist any more."""
+    """The object with this uid (any, if empty) does not exist any more."""
 
     key: NamespacedName
     uid: str = ""
@@ -55,11 +56,11 @@ class Gone(msgspec.Struct, frozen=True):
         return entry is None or self.uid not in ("", entry.uid)
 
     def __str__(self) -> str:
-        return f"the end of {self.key}"
+        return f"the removal of {self.key}"
 
 
 class BeingDeleted(msgspec.Struct, frozen=True):
-    """The object with this uid, or whichever there was, is gone, or waits for its finalizers to be so."""
+    """The object with this uid (any, if empty) does not exist any more, or has a deletionTimestamp."""
 
     key: NamespacedName
     uid: str = ""
@@ -73,24 +74,24 @@ class BeingDeleted(msgspec.Struct, frozen=True):
 
 
 class Superseded(msgspec.Struct, frozen=True):
-    """The object has another version than this."""
+    """The object no longer has this resourceVersion."""
 
     key: NamespacedName
-    version: str
+    resource_version: str
 
     def is_satisfied_by(self, store: Store) -> bool:
         entry = store.get(self.key)
-        return entry is None or entry.resource_version != self.version
+        return entry is None or entry.resource_version != self.resource_version
 
     def __str__(self) -> str:
-        return f"what came after version {self.version} of {self.key}"
+        return f"{self.key} after resourceVersion {self.resource_version}"
 
 
 ExpectedState = Written | Gone | BeingDeleted | Superseded
 
 
 class Expectation:
-    """Something that is the case on the server, and that the store is to see."""
+    """A state of the server that the store has yet to observe."""
 
     __slots__ = ("_event", "_on_lost", "_timed_out_at", "satisfied", "source", "state")
 
@@ -101,8 +102,8 @@ class Expectation:
         self.state = state
         self.satisfied = False
         self._on_lost = on_lost
-        self._timed_out_at: float | None = None  # when somebody first gave up waiting
-        self._event: asyncio.Event | None = None  # when somebody waits for it, which few do
+        self._timed_out_at: float | None = None  # when a wait for it first timed out
+        self._event: asyncio.Event | None = None  # created by the first `wait`; most have none
 
     def satisfy(self) -> None:
         self.satisfied = True
@@ -117,7 +118,7 @@ class Expectation:
         await self._event.wait()
 
     def timed_out(self, now: float) -> None:
-        """Somebody has waited in vain."""
+        """Record that a wait for it timed out; report it as lost after the second timeout `QUIET` seconds later."""
         if self._timed_out_at is None:
             self._timed_out_at = now
         elif now - self._timed_out_at >= QUIET:
@@ -125,41 +126,45 @@ class Expectation:
 
 
 class Expectations:
-    """The writes to one collection."""
+    """The expectations of one collection."""
 
     def __init__(
         self, store: Store, source: object, on_lost: Callable[[ExpectedState], object] = lambda _: None
     ) -> None:
-        """`lost` is called when a write will not come any more. Defaults to nobody."""
+        """
+        - `source`: the collection, for messages.
+        - `on_lost`: called with a state that the store will not observe any more. Defaults to nothing.
+        """
         self._store = store
         self._source = source
         self._on_lost = on_lost
-        self._pending: dict[NamespacedName, list[Expectation]] = {}  # none of them has come
-        self._writes: list[tuple[tuple[int, str], int, Expectation]] = []  # of them a heap, by version and number
-        self._others: list[Expectation] = []  # and those that come by something else than a version
-        self._count = 0  # writes so far: their numbers
-        self._version = ""  # of the store, when it was last looked at
+        self._pending: dict[NamespacedName, list[Expectation]] = {}  # unsatisfied, by object
+        self._writes: list[tuple[tuple[int, str], int, Expectation]] = []  # heap of the comparable `Written`
+        self._others: list[Expectation] = []  # the rest: checked after every change
+        self._count = 0  # breaks ties in the heap
+        self._version = ""  # the store's resourceVersion at the last `observe`
 
     def expect(self, state: ExpectedState) -> Expectation:
+        """Register an expectation; it is satisfied already if the store has observed the state."""
         expectation = Expectation(self._source, state, self._on_lost)
         if state.is_satisfied_by(self._store):
             expectation.satisfy()
         else:
             self._pending.setdefault(state.key, []).append(expectation)
-            if isinstance(state, Written) and is_version(state.version):
+            if isinstance(state, Written) and is_version(state.resource_version):
                 self._count += 1
-                heappush(self._writes, (sort_key(state.version), self._count, expectation))
+                heappush(self._writes, (sort_key(state.resource_version), self._count, expectation))
             else:
                 self._others.append(expectation)
         return expectation
 
     @property
     def has_pending(self) -> bool:
-        """Whether there is a write that has not come."""
+        """Whether any expectation is unsatisfied."""
         return bool(self._pending)
 
     def pending(self, key: NamespacedName | None = None, namespace: str = "") -> list[Expectation]:
-        """The writes that have not come: of an object, or in a namespace, or all."""
+        """Return the unsatisfied expectations: of one object, of a namespace, or all."""
         if key is not None:
             return list(self._pending.get(key, ()))
         return [
@@ -170,20 +175,20 @@ class Expectations:
         ]
 
     def observe(self) -> None:
-        """The store has changed: release those whose write has come."""
+        """Satisfy the expectations that the store, which has changed, now meets."""
         before, self._version = self._version, self._store.resource_version
         if not self._pending:
             return
         if is_version(before) and is_version(self._version) and sort_key(self._version) < sort_key(before):
-            self.clear()  # what was written is lost, or will come under another version
+            self.clear()  # the server was restored: the writes are lost, or have another resourceVersion
             return
         if self._writes and is_version(self._version):
             seen = sort_key(self._version)
             while self._writes and self._writes[0][0] <= seen:
                 self._satisfy(heappop(self._writes)[2])
         if self._others:
-            come = [each for each in self._others if each.state.is_satisfied_by(self._store)]
-            for each in come:
+            met = [each for each in self._others if each.state.is_satisfied_by(self._store)]
+            for each in met:
                 self._others.remove(each)
                 self._satisfy(each)
 
@@ -196,7 +201,7 @@ class Expectations:
         expectation.satisfy()
 
     def clear(self) -> None:
-        """Nobody is to wait any longer."""
+        """Satisfy all, so that no read waits any longer."""
         for expectations in self._pending.values():
             for each in expectations:
                 each.satisfy()
@@ -206,7 +211,7 @@ class Expectations:
 
 
 async def wait_for(expectations: Iterable[Expectation], timeout: float, clock: Clock) -> None:  # noqa: ASYNC109
-    """Return when all writes have come; `StaleCache` after `timeout` seconds."""
+    """Wait until all are satisfied; raise `StaleCache` after `timeout` seconds."""
     late = [each for each in expectations if not each.satisfied]
     if not late:
         return
@@ -217,6 +222,6 @@ async def wait_for(expectations: Iterable[Expectation], timeout: float, clock: C
     except TimeoutError:
         missing = next((each for each in late if not each.satisfied), None)
         if missing is None:
-            return  # they came in the very moment in which the time was over
+            return  # satisfied in the same step of the event loop as the timeout
         missing.timed_out(clock.monotonic())
-        raise StaleCache(f"{missing.source}: the cache has not seen {missing.state} after {timeout:g} s") from None
+        raise StaleCache(f"{missing.source}: the cache has not observed {missing.state} after {timeout:g} s") from None

@@ -1,7 +1,7 @@
-"""Latest writes: objects as a run itself last wrote them, so that it is not in conflict with itself.
+"""Latest writes: objects as a reconcile last wrote them, so that it does not conflict with itself.
 
-A run that writes the status of an object, and then its finalizers, has read neither in between; the object that it has
-in hand is older than what it knows. What was read later than it was written is taken as it was read.
+A reconcile that writes the status of an object and then its finalizers does not read in between; the object that it
+holds is older than its own first write. `LatestWrites.of` returns the newer of the two.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from ostinato.api.leaves import encode_leaf
 from ostinato.api.object import Object, origin
 from ostinato.cache.store.resource_versions import reached
 
-_Identity = tuple[GroupVersionKind, NamespacedName, str]  # the last is the uid; what somebody made up has none
+_Identity = tuple[GroupVersionKind, NamespacedName, str]  # the last is the uid; "" for an object that was not read
 
 
 class ObjectState(msgspec.Struct, frozen=True, gc=False):
-    """What is known of an object."""
+    """What a later write of an object needs to know."""
 
-    version: str
-    document: bytes  # JSON that has its status at least
+    resource_version: str
+    document: bytes  # JSON with at least the status
     finalizers: tuple[str, ...]
 
     @classmethod
@@ -34,38 +34,36 @@ class ObjectState(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def status(self) -> dict[str, Any]:
-        """One's own."""
-        found = _alone.decode(self.document).status
+        """A copy that the caller may change."""
+        found = _status_decoder.decode(self.document).status
         return found if isinstance(found, dict) else {}
 
 
 class LatestWrites:
-    """What one run has written."""
+    """The objects that one reconcile has written."""
 
     def __init__(self) -> None:
         self._written: dict[_Identity, ObjectState] = {}
 
     def of(self, instance: AnyObject) -> ObjectState:
-        """The object as it was last written, unless what is given was read later."""
+        """Return the state last written, or that of `instance` if it is newer."""
         written = self._written.get(_identity(instance)) if self._written else None
         version = access.resource_version(instance)
-        if written is None or (version != written.version and reached(version, written.version)):
+        if written is None or (version != written.resource_version and reached(version, written.resource_version)):
             return ObjectState.of(instance)
         return written
 
     def wrote(self, instance: AnyObject, answer: AnyObject) -> ObjectState:
-        """The server answered a write of the object with this."""
-        seen = self._written[_identity(instance)] = ObjectState.of(answer)
-        return seen
+        """Record the server's response to a write of `instance`."""
+        state = self._written[_identity(instance)] = ObjectState.of(answer)
+        return state
 
 
-class _StatusAlone(msgspec.Struct):
-    """Of an object."""
-
-    status: Any = None  # Any: what a server sends
+class _StatusOnly(msgspec.Struct):
+    status: Any = None  # Any: validated by the caller
 
 
-_alone = msgspec.json.Decoder(_StatusAlone)
+_status_decoder = msgspec.json.Decoder(_StatusOnly)
 
 
 def _identity(instance: AnyObject) -> _Identity:
@@ -73,7 +71,7 @@ def _identity(instance: AnyObject) -> _Identity:
 
 
 def _document(instance: AnyObject) -> bytes:
-    """The JSON that the object was read from, as a class leaves out what is at its default; or one of its status."""
+    """Return the JSON that the object was read from, which keeps fields at their default; else its status as JSON."""
     data = origin(instance) if isinstance(instance, Object) else None
     if data is not None:
         return data

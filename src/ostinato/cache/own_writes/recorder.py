@@ -1,15 +1,16 @@
-"""Own writes: what was written in a stretch of code, and whether the caches have seen it.
+"""Own writes: the writes of a block of code, and whether the caches have observed them.
 
     with own_writes() as writes:
         await reconcile(request)
     ...
     await writes.wait_seen(timeout=10)      # before the next reconcile of the same key
 
-A reconcile that runs before its last writes are in the cache decides on what was there before them. So whoever runs it
-keeps the writes of each run and lets the next one wait for them. Tasks that are started in the block count too.
-
-A write that got no answer may have been done, and under which version nobody knows. The caches then get a moment in
-which its event would come: who creates what it does not find would otherwise create it twice.
+- A reconcile that runs before its last writes are in the cache decides on the state before them. So the controller
+  records the writes of each reconcile, and delays the next one of the same key until they are observed.
+- Writes of tasks that are started in the block count too.
+- A write without a response may have been performed, with an unknown resourceVersion. `wait_seen` then takes at least
+  `UNANSWERED_DELAY` after it, in which its event arrives: otherwise a reconcile that creates what it does not find
+  would create it twice.
 """
 
 from __future__ import annotations
@@ -29,13 +30,11 @@ from ostinato.world import Clock
 _recording: ContextVar[OwnWrites | None] = ContextVar("ostinato.cache.own_writes.recorder", default=None)
 
 
-UNANSWERED_DELAY: Final = (
-    1.0  # seconds; an event takes a few thousandths, but a connection that broke is made anew first
-)
+UNANSWERED_DELAY: Final = 1.0  # seconds; an event takes milliseconds, but a broken connection is reopened first
 
 
 class OwnWrite(msgspec.Struct, frozen=True):
-    """One write: the object as the server answered with it, and which one it is."""
+    """One write: the object in the server's response, and its identity."""
 
     gvk: GroupVersionKind
     key: NamespacedName
@@ -49,11 +48,11 @@ class OwnWrite(msgspec.Struct, frozen=True):
 
 class OwnWrites:
     def __init__(self, on_write: Callable[[OwnWrite], object] | None = None) -> None:
-        """`on_write` is called with each write. Defaults to nobody."""
+        """`on_write`: called with each write. Defaults to nothing."""
         self.on_write = on_write
         self._expectations: list[Expectation] = []
-        self._clock: Clock | None = None  # on which they are waited for; known when there are any
-        self._until = 0.0  # when those that got no answer count as seen
+        self._clock: Clock | None = None  # set with the first unobserved write
+        self._until = 0.0  # when writes without a response count as observed
 
     def add(self, expectation: Expectation, clock: Clock) -> None:
         if not expectation.satisfied:
@@ -61,26 +60,27 @@ class OwnWrites:
             self._clock = clock
 
     def unanswered(self, clock: Clock) -> None:
-        """A write got no answer, and may have been done."""
+        """Record a write without a response, which may have been performed."""
         self._clock = clock
         self._until = clock.monotonic() + UNANSWERED_DELAY
 
     @property
     def all_seen(self) -> bool:
+        """Whether the caches have observed all of them."""
         for expectation in self._expectations:
             if not expectation.satisfied:
                 return False
         return self._clock is None or self._clock.monotonic() >= self._until
 
     async def wait_seen(self, timeout: float) -> None:  # noqa: ASYNC109 - the error says what was waited for
-        """Return when the caches have seen all of them; `StaleCache` after `timeout` seconds."""
+        """Wait until the caches have observed all of them; raise `StaleCache` after `timeout` seconds."""
         if self._clock is not None and not self.all_seen:
             await wait_for(self._expectations, timeout, self._clock)
             await self._clock.sleep(self._until - self._clock.monotonic())
 
 
-class own_writes:  # noqa: N801 - it is used like a function: `with own_writes() as writes:`
-    """Record the writes of the block that go through cached clients; `on_write` is called with each."""
+class own_writes:  # noqa: N801 - a context manager: `with own_writes() as writes:`
+    """Record the writes through cached clients in the block; `on_write` is called with each."""
 
     __slots__ = ("_token", "_writes")
 
@@ -93,9 +93,9 @@ class own_writes:  # noqa: N801 - it is used like a function: `with own_writes()
 
     def __exit__(self, *_: object) -> None:
         _recording.reset(self._token)
-        self._writes.on_write = None  # who waits for the writes does not hold what was told
+        self._writes.on_write = None  # do not keep its objects alive while the writes are pending
 
 
 def current_own_writes() -> OwnWrites | None:
-    """The writes of the block that is running, if there is one."""
+    """Return the record of the innermost `own_writes` block of this task, if there is one."""
     return _recording.get()

@@ -1,11 +1,11 @@
-"""Write tracker: tells the caches of a kind what is now the case on the server.
+"""Write tracker: registers an expectation for each write with the caches that will observe it.
 
-A cache that could not see a write is not told of it, or its readers would wait in vain: one that has other namespaces,
-and one that has objects with other labels or fields, unless the object is in it and so will leave it.
-
-An answer may also tell that the server was restored from a copy. Versions only grow: what is written gets one that no
-cache has seen yet, and what a write leaves as it is has the one that the cache has. Where neither is the case, what was
-cached is of a history that did not take place, and all caches are told to list anew.
+- Caches that cannot observe a write get no expectation, or reads would wait for nothing: those of other namespaces, and
+  those with a selector that does not match, unless the object is in the cache and will leave it.
+- The expectation is also recorded in the `OwnWrites` of the running block, if there is one.
+- The response may reveal that the server was restored from a backup. A write that changes an object gets a
+  resourceVersion that no cache has observed yet; one that changes nothing keeps the one that the cache has. If neither
+  holds, the cached state is of a discarded history, and all caches relist.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ class WriteTracker:
         self._clock = clock
 
     def cached_version(self, gvk: GroupVersionKind) -> str:
-        """Up to which version all that happened to objects of a kind is cached; "" if not all of them are.
+        """Return the resourceVersion of the cache of all objects of a kind; "" if there is none, or it is unreliable.
 
-        A cache that is to list anew has seen nothing: what is written meanwhile is no reason to do so again. Nor has
-        one that had to leave an object out: it does not have what was written, whatever the server did.
+        A cache about to relist is unreliable: a write meanwhile is no reason for another relist. So is one that skipped
+        an object that it could not decode: the write may be of that object.
         """
         for informer in self._informers.all(gvk):
             if informer.is_running and informer.complete and informer.selector is None:
                 feed = informer.feed_of("")
-                if feed is not None and feed.is_sure:
+                if feed is not None and feed.is_reliable:
                     return feed.store.resource_version
         return ""
 
-    def written(self, instance: AnyObject, seen: str) -> None:
-        """The server answered a write with this object; `seen` is what was seen before that was sent."""
+    def written(self, instance: AnyObject, cached: str) -> None:
+        """Record a write, given the response and the `cached_version` before the request was sent."""
         write = OwnWrite.of(instance)
         writes = current_own_writes()
         if writes is not None and writes.on_write is not None:
@@ -56,47 +56,47 @@ class WriteTracker:
         if _is_removed(instance):
             self._expect(write.gvk, Gone(key, access.uid(instance)))
         elif write.resource_version:
-            if self._shows_restore(write, seen):
+            if self._shows_restore(write, cached):
                 for informer in self._informers.all():
-                    informer.suspect_restore(f"it gave {write.gvk.kind} {key} version {write.resource_version}")
+                    informer.suspect_restore(f"{write.gvk.kind} {key} was written at {write.resource_version}")
             for informer in self._informers.all(write.gvk):
                 if informer.is_running and _will_observe(informer, key, instance):
                     self._register(informer, Written(key, write.resource_version), writes)
 
     def deleted(self, informer: Informer, key: NamespacedName, uid: str) -> None:
-        """The server agreed to delete the object with this uid, or (""), whichever there was."""
+        """Record that the server accepted the deletion of the object with this uid (any, if empty)."""
         known = informer.store.get(key)
         self._register(informer, BeingDeleted(key, uid or (known.uid if known else "")), current_own_writes())
 
     def deleted_all(self, gvk: GroupVersionKind, namespace: str, labels: LabelSelection) -> None:
-        """The server agreed to delete all objects of a namespace that have these labels."""
+        """Record that the server accepted the deletion of all objects of a namespace that match the labels."""
         for informer in self._watching(gvk):
             for entry in selected(informer.store, namespace, selector_of(labels)):
                 self._register(informer, BeingDeleted(entry.key, entry.uid), current_own_writes())
 
     def failed(self, error: BaseException) -> None:
-        """A write failed; perhaps it was done all the same."""
+        """Record a failed write if the server may have performed it nevertheless."""
         writes = current_own_writes()
         if writes is not None and _may_have_succeeded(error):
             writes.unanswered(self._clock)
 
     def conflicted(self, instance: AnyObject) -> None:
-        """The server refused a write of this object: it is no longer what it was."""
+        """Record that the server rejected a write of this object with a conflict."""
         version = access.resource_version(instance)
         if version:
             self._expect(access.gvk(instance), Superseded(access.key(instance), version))
 
     def conflicted_at(self, informer: Informer, key: NamespacedName, version: str) -> None:
-        """The server refused a write of an object by its name: it no longer has this version."""
+        """Record that the server rejected a patch that required this resourceVersion."""
         self._register(informer, Superseded(key, version), current_own_writes())
 
-    def _shows_restore(self, write: OwnWrite, seen: str) -> bool:
-        """Whether what was written has a version that was seen before, and with which the cache does not have it.
+    def _shows_restore(self, write: OwnWrite, cached: str) -> bool:
+        """Whether the write got a resourceVersion that the cache had passed, without the cache having it.
 
-        What a write leaves as it is keeps its version. If the cache has heard anything since, it may have been that the
-        object changed once more, or has gone.
+        A write that changes nothing keeps its resourceVersion. If the cache has changed since, the object may have been
+        changed once more, or removed.
         """
-        if not seen or not reached(seen, write.resource_version) or self.cached_version(write.gvk) != seen:
+        if not cached or not reached(cached, write.resource_version) or self.cached_version(write.gvk) != cached:
             return False
         entries = (informer.store.get(write.key) for informer in self._watching(write.gvk))
         versions = [entry.resource_version for entry in entries if entry is not None]
@@ -124,16 +124,16 @@ def _will_observe(informer: Informer, key: NamespacedName, instance: AnyObject) 
 
 
 def _may_have_succeeded(error: BaseException) -> bool:
-    """Whether the request was sent, and no answer says what became of it."""
+    """Whether the request may have reached the server, and its outcome is unknown."""
     if isinstance(error, APIError):
         return error.code >= 500
     return isinstance(error, TransportError | CancelledError) and not isinstance(error, DeadlinePassed | Unreachable)
 
 
 def _is_removed(instance: AnyObject) -> bool:
-    """Whether the write took away the last thing that the deletion of the object waited for.
+    """Whether the write removed the last finalizer of an object being deleted, and so the object.
 
-    Kinds that end in phases of their own, as namespaces do, have no grace period: when they go is for others to know.
+    Kinds that are finalized otherwise, such as namespaces, have no deletionGracePeriodSeconds.
     """
     if not access.is_being_deleted(instance) or access.finalizers(instance):
         return False

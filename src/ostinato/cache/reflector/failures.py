@@ -1,4 +1,4 @@
-"""What the errors of lists and watches mean to a reflector."""
+"""Classification of the errors of lists and watches."""
 
 from __future__ import annotations
 
@@ -6,32 +6,32 @@ from ostinato.api.errors import APIError, Expired, Gone, Timeout, TooManyRequest
 from ostinato.api.status import RESOURCE_VERSION_TOO_LARGE
 from ostinato.client.transport.protocol import TransportError
 
-_TOO_LARGE = "Too large resource version"  # in the words of servers that give no cause
+_TOO_LARGE = "Too large resource version"  # the message of servers that send no cause
 
 
-class VeryShortWatch(TransportError):  # noqa: N818 - what happened
-    """A watch ended at once and told nothing. Something between here and the server does not let watches through."""
+class VeryShortWatch(TransportError):  # noqa: N818 - named after the event
+    """A watch ended within a second without any event: a proxy on the way may not support watches."""
 
 
 class ServerRestored(Exception):  # noqa: N818
-    """The server is at an earlier state than it was: it was restored from a copy. Only a list tells what is there."""
+    """The server's resourceVersion went back: it was restored from a backup, and a relist is necessary."""
 
 
 def is_expired(error: Exception) -> bool:
-    """Whether the server no longer has the state that it was asked for, or what happened since."""
+    """Whether the server has compacted the requested resourceVersion (410)."""
     return isinstance(error, Expired | Gone)
 
 
 def is_too_large(error: Exception) -> bool:
-    """Whether the server has not seen the state yet that it was asked for, and may never do so."""
+    """Whether the server has not reached the requested resourceVersion yet, and may never do so."""
     if not isinstance(error, APIError):
         return False
     if error.has_cause(RESOURCE_VERSION_TOO_LARGE):
         return True
-    words = [error.message, *(cause.message for cause in error.causes)]
-    return isinstance(error, Timeout) and any(_TOO_LARGE in text for text in words)
+    messages = [error.message, *(cause.message for cause in error.causes)]
+    return isinstance(error, Timeout) and any(_TOO_LARGE in message for message in messages)
 
 
 def is_transient(error: Exception) -> bool:
-    """Whether trying the same again later may help, without a list in between: no answer, or too many requests."""
+    """Whether a retry may succeed without a relist: no response, or 429."""
     return isinstance(error, TooManyRequests | TransportError)

@@ -1,8 +1,11 @@
-"""A feed: keeps one store equal to one collection on a server, and tells what changes.
+"""Feed: keeps one store in sync with one collection on a server, and emits events of its changes.
 
-Reflector, FIFO and store, joined together. The store decides what has happened: an object that it has is updated, one
-that it has not is added, whatever the event was called. It is changed first, and then handlers are told: who reads the
-store from a handler sees a state that is not older than what the handler was told.
+Reflector, FIFO and store together; client-go's low-level `cache.Controller`.
+
+- The store decides on the type of an event: an object that it has is updated, any other is added, whatever the watch
+  event was called.
+- The store is changed before handlers are called, so a handler never reads a state older than its event.
+- Changed objects are packed (`store.packing`) when the feed is idle.
 """
 
 from __future__ import annotations
@@ -35,20 +38,20 @@ from ostinato.client.list_watch import ListWatch
 from ostinato.metrics import Sample
 from ostinato.world import Timer, World
 
-_AT_ONCE: Final = 16  # objects that are packed in one step
-_QUIET: Final = 1.0  # seconds in which nothing comes
-_MOST_UNPACKED: Final = 4_000  # objects that have changed and wait for that
+_PACKED_PER_STEP: Final = 16  # objects
+_IDLE_AFTER: Final = 1.0  # seconds without a delta
+_MOST_UNPACKED: Final = 4_000  # changed objects that may wait until the feed is idle
 
 
 class FeedOptions(msgspec.Struct, frozen=True, kw_only=True):
     """
-    - `indexes`: kept besides that by namespace.
-    - `transform`: what to hold of an object. Defaults to all but its managedFields.
-    - `keep_managed_fields`: hold them, too.
-    - `metadata_only`: the source gives nothing but metadata.
-    - `reflector`: how the server is asked.
-    - `metrics`: is told what happens. Defaults to nobody.
-    - `name`: whose cache it is, in the metrics.
+    - `indexes`: in addition to the index by namespace. Defaults to none.
+    - `transform`: reduces an object to what the cache stores. Defaults to removing managedFields.
+    - `keep_managed_fields`: store managedFields too. Defaults to False.
+    - `metadata_only`: the source serves PartialObjectMetadata. Defaults to False.
+    - `reflector`: how to list and watch.
+    - `metrics`: receives observations. Defaults to nothing.
+    - `name`: the label `name` of the metrics.
     """
 
     indexes: tuple[IndexBy, ...] = ()
@@ -61,7 +64,7 @@ class FeedOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FeedCallbacks(msgspec.Struct, frozen=True):
-    """Who is told what a feed does."""
+    """The callbacks of a feed."""
 
     on_events: Callable[[list[Event]], object]
     on_synced: Callable[[], object]
@@ -73,21 +76,21 @@ class Feed:
         self.source = source
         self.store = Store(options.indexes)
         self.expectations = Expectations(self.store, source, self._lost)
-        self.has_synced = False  # whether the first list is in the store, and its events are told
-        self.last_error: Exception | None = None  # since the last time that all was well
+        self.has_synced = False  # the first list is in the store, and its events are emitted
+        self.last_error: Exception | None = None  # None after the next successful delta
         self._options = options
         self._callbacks = callbacks
         self._clock = world.clock
-        self.info: KindInfo | None = None  # what the server calls the kind; known when the first list is asked for
-        self._decoder: EntryDecoder | None = None  # since then
+        self.info: KindInfo | None = None  # known before the first list
+        self._decoder: EntryDecoder | None = None  # set with `info`
         self._fifo = Fifo()
-        self._taken_at = 0.0  # when something last came out of the FIFO
-        self._timer: Timer | None = None  # while something is to be packed
+        self._popped_at = 0.0  # when the last delta was popped
+        self._timer: Timer | None = None  # set while objects wait to be packed
         self._labels = _labels(options.name, source)
         self.reflector = Reflector(source, self._fifo, self, world, options.reflector, self._failed)
 
     def gauges(self) -> list[Sample]:
-        """What is the case now, for whoever keeps metrics."""
+        """Return the current values of the gauges."""
         return [
             Sample(QUEUED_ITEMS, self._labels, len(self._fifo)),
             Sample(STORE_VERSION, self._labels, version_number(self.store.resource_version)),
@@ -95,12 +98,12 @@ class Feed:
         ]
 
     @property
-    def is_sure(self) -> bool:
-        """Whether the store has all that the server told, and nothing speaks against what it told."""
+    def is_reliable(self) -> bool:
+        """Whether the store has every object of the server, and there is no sign that the server was restored."""
         return not (self.reflector.restore_suspected or (self._decoder is not None and self._decoder.has_skipped))
 
     async def run(self) -> None:
-        """Until it is cancelled; returns after all of it has ended."""
+        """Run until cancelled; all tasks have ended when it returns."""
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._consume(), name=f"cache of {self.source}")
@@ -111,11 +114,11 @@ class Feed:
             self.expectations.clear()
 
     def resync(self, listener: Listener) -> None:
-        """Tell a listener of everything once more, after what has already come from the server."""
+        """Replay all objects to a listener, after the deltas in the FIFO."""
         if self.has_synced:
             self._fifo.put(SyncAll(listener))
 
-    # What the reflector needs
+    # Target of the reflector
 
     def decoder(self, info: KindInfo) -> EntryDecoder:
         self.info = info
@@ -132,60 +135,60 @@ class Feed:
         return self.store.replacement(restored=restored)
 
     def _lost(self, state: ExpectedState) -> None:
-        if self.reflector.is_watching:  # else it is yet to come: nothing does
+        if self.reflector.is_watching:  # otherwise the next watch may still deliver it
             self.expectations.clear()
-            self.reflector.suspect_restore(f"{state} does not come")
+            self.reflector.suspect_restore(f"{state} was not observed")
 
     def _failed(self, error: Exception) -> None:
         self.last_error = error
         self._callbacks.on_error(error)
 
-    # From the FIFO into the store
+    # From the FIFO to the store
 
     async def _consume(self) -> NoReturn:
         while True:
-            taken = await self._next()
-            if isinstance(taken, Idle):
+            popped = await self._next()
+            if isinstance(popped, Idle):
                 await self._pack(0)
                 continue
-            began = self._taken_at = self._clock.monotonic()
+            began = self._popped_at = self._clock.monotonic()
             self.last_error = None
-            if isinstance(taken, list):
-                self._emit(self._changed(taken))
-            elif isinstance(taken, ReplacedAll):
-                self._emit(self._replaced(taken))
+            if isinstance(popped, list):
+                self._emit(self._changed(popped))
+            elif isinstance(popped, ReplacedAll):
+                self._emit(self._replaced(popped))
                 if not self.has_synced:
                     self.has_synced = True
                     self._callbacks.on_synced()
-            elif isinstance(taken, Bookmark):
-                self.store.bookmark(taken.resource_version)
+            elif isinstance(popped, Bookmark):
+                self.store.bookmark(popped.resource_version)
             else:
-                taken.listener.enqueue_resync(self.store.entries())
+                popped.listener.enqueue_resync(self.store.entries())
             self.expectations.observe()
             if self._options.metrics is not None:
                 self._options.metrics.observe(PROCESSING_LATENCY, self._clock.monotonic() - began, self._labels)
 
     async def _next(self) -> Popped:
-        """What comes next. Until then what has changed is packed: when it is quiet, for it may soon change again."""
+        """Pop the next delta; meanwhile, pack changed objects once idle: until then they may soon change again."""
         if self.store.unpacked:
             await self._pack(_MOST_UNPACKED)
             if self._timer is None:
-                self._timer = self._clock.timer(_QUIET, self._listen)
+                self._timer = self._clock.timer(_IDLE_AFTER, self._check_idle)
         return await self._fifo.pop()
 
-    def _listen(self) -> None:
-        """Whether it is quiet, or when to listen again."""
-        left = self._taken_at + _QUIET - self._clock.monotonic()
-        self._timer = None if left <= 0 else self._clock.timer(left, self._listen)
+    def _check_idle(self) -> None:
+        """Put `Idle` into the FIFO if idle for long enough, else check again later."""
+        left = self._popped_at + _IDLE_AFTER - self._clock.monotonic()
+        self._timer = None if left <= 0 else self._clock.timer(left, self._check_idle)
         if left <= 0:
             self._fifo.put(Idle())
 
     async def _pack(self, most: int) -> None:
-        """Pack what has changed until no more than so many are left, as long as nothing else comes."""
+        """Pack changed objects until at most `most` are left, or a delta arrives."""
         while not self._fifo and self.store.unpacked > most:
             await self._clock.sleep(0)
             if not self._fifo:
-                self.store.pack(_AT_ONCE)
+                self.store.pack(_PACKED_PER_STEP)
 
     def _emit(self, events: list[Event]) -> None:
         if events:
@@ -209,14 +212,14 @@ class Feed:
         before = self.store.replace(delta.replacement, delta.resource_version)
         after = delta.replacement.contents.entries
         initial = not self.has_synced
-        if delta.restored:  # whoever has done something about an object may have done it in vain
+        if delta.restored:  # what controllers did for these objects may be lost
             self.expectations.clear()
             return [
                 *(Deleted(entry, final_state_known=False) for entry in before.values()),
                 *(Added(entry, relisted=True) for entry in after.values()),
             ]
-        gone = [entry for key, entry in before.items() if key not in after]
-        events: list[Event] = [Deleted(entry, final_state_known=False) for entry in gone]
+        removed = [entry for key, entry in before.items() if key not in after]
+        events: list[Event] = [Deleted(entry, final_state_known=False) for entry in removed]
         for key, entry in after.items():
             known = before.get(key)
             if known is None:
@@ -227,7 +230,7 @@ class Feed:
 
 
 def _differences(known: Entry, entry: Entry, *, relisted: bool = False) -> tuple[Event, ...]:
-    """What has happened to an object that the store had."""
+    """Return the events of an object that the store had."""
     if known.same_state(entry):
         return ()
     if known.uid != entry.uid:

@@ -1,11 +1,12 @@
-"""The FIFO between the reflector and the store: what the server told, in the order in which it did.
+"""FIFO between reflector and store: deltas in the order in which the server sent them.
+
+client-go's atomic FIFO (1.36):
 
 - Nothing is merged or dropped.
-- Changes of single objects come out in batches of up to 1,000. What concerns the store as a whole (a new state, a
-  resync, a bookmark) comes out alone.
-- A reflector that is ahead by 2,000 has to wait: a slow consumer slows the reading of the watch, and memory is bounded.
-
-There is one who puts and one who takes, on one event loop.
+- Changes of single objects are popped in batches of up to 1,000; deltas of the whole store (a new state, a resync, a
+  bookmark) one at a time.
+- Bounded: the reflector waits while 2,000 deltas are queued, so a slow consumer slows the reading of the watch.
+- One producer and one consumer, on one event loop.
 """
 
 from __future__ import annotations
@@ -25,19 +26,19 @@ CAPACITY: Final = 2 * BATCH
 
 
 class Put(msgspec.Struct, frozen=True, gc=False):
-    """An object was added or has changed; the store knows which."""
+    """An object was added or updated; the store decides which."""
 
     entry: Entry
 
 
 class Remove(msgspec.Struct, frozen=True, gc=False):
-    """An object was deleted; `entry` is its last state."""
+    """An object was deleted; `entry` is its final state."""
 
     entry: Entry
 
 
 class ReplacedAll(msgspec.Struct, frozen=True):
-    """The server was listed: this is all there is. `restored`: it went back, and nothing is as it was before."""
+    """The complete state of a list. `restored`: the server was restored, so known resourceVersions mean nothing."""
 
     replacement: Replacement
     resource_version: str
@@ -45,19 +46,19 @@ class ReplacedAll(msgspec.Struct, frozen=True):
 
 
 class SyncAll(msgspec.Struct, frozen=True):
-    """A listener is to be told of everything once more."""
+    """Replay all objects to a listener."""
 
     listener: Listener
 
 
 class Bookmark(msgspec.Struct, frozen=True, gc=False):
-    """Nothing else has happened up to this version."""
+    """The server sent all changes up to this resourceVersion."""
 
     resource_version: str
 
 
 class Idle(msgspec.Struct, frozen=True, gc=False):
-    """Nothing has come for a while."""
+    """Nothing has arrived for a while."""
 
 
 Change = Put | Remove
@@ -69,47 +70,47 @@ _CHANGES: Final = (Put, Remove)
 class Fifo:
     def __init__(self) -> None:
         self._deltas: deque[Delta] = deque()
-        self._taker: asyncio.Future[None] | None = None  # set while the one who takes waits; there is nothing then
-        self._putter: asyncio.Future[None] | None = None  # set while the one who puts waits; it is full then
+        self._consumer: asyncio.Future[None] | None = None  # set while the consumer waits; the queue is empty then
+        self._producer: asyncio.Future[None] | None = None  # set while the producer waits; the queue is full then
 
     def __len__(self) -> int:
         return len(self._deltas)
 
     @property
     def full(self) -> bool:
-        """Whether the one who puts should wait for `room`."""
+        """Whether the producer should `wait_for_room`."""
         return len(self._deltas) >= CAPACITY
 
     def put(self, delta: Delta) -> None:
         self._deltas.append(delta)
-        if self._taker is not None and not self._taker.done():
-            self._taker.set_result(None)
+        if self._consumer is not None and not self._consumer.done():
+            self._consumer.set_result(None)
 
     async def wait_for_room(self) -> None:
-        """Return when it is not full."""
+        """Wait until it is not full."""
         while self.full:
-            self._putter = asyncio.get_running_loop().create_future()
+            self._producer = asyncio.get_running_loop().create_future()
             try:
-                await self._putter
+                await self._producer
             finally:
-                self._putter = None
+                self._producer = None
 
     async def pop(self) -> Popped:
-        """What came first, and with a change those that follow it."""
+        """Wait for the first delta; return it, or the batch of changes that begins with it."""
         deltas = self._deltas
         while not deltas:
-            self._taker = asyncio.get_running_loop().create_future()
+            self._consumer = asyncio.get_running_loop().create_future()
             try:
-                await self._taker
+                await self._consumer
             finally:
-                self._taker = None
+                self._consumer = None
         first = deltas.popleft()
-        taken = self._with_changes(first) if isinstance(first, _CHANGES) else first
-        if self._putter is not None and not self._putter.done():
-            self._putter.set_result(None)
-        return taken
+        popped = self._batch(first) if isinstance(first, _CHANGES) else first
+        if self._producer is not None and not self._producer.done():
+            self._producer.set_result(None)
+        return popped
 
-    def _with_changes(self, first: Change) -> list[Change]:
+    def _batch(self, first: Change) -> list[Change]:
         deltas, batch = self._deltas, [first]
         while deltas and len(batch) < BATCH and isinstance(change := deltas[0], _CHANGES):
             batch.append(change)

@@ -1,9 +1,9 @@
-"""Paging: a whole collection, page by page.
+"""Pager: lists a collection page by page.
 
-- The first page says which state is wanted; the others carry the token of the page before and nothing else of it.
-- A token that has expired means one more request, for all of it at once, in the state that was wanted.
-- The version of the whole is that of the first page.
-- An object that cannot be read is reported and left out.
+- The first request has the resourceVersion; later ones have the continue token instead.
+- If the token expires (410), the list is repeated without a limit, at the requested resourceVersion.
+- The resourceVersion of the list is that of the first page.
+- An object that cannot be decoded is logged and skipped.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ostinato.cache.store.store import Replacement
 from ostinato.client.list_watch import ListOptions, ListWatch
 from ostinato.world import Clock
 
-_TURN = 500  # objects after which others get their turn
+_YIELD_EVERY = 500  # objects
 _logger = logging.getLogger("ostinato.cache")
 
 
@@ -40,26 +40,26 @@ class Pager:
         self._clock = clock
 
     async def list(self, options: ListOptions) -> Listed:
-        asked, version, pages = options, "", 0
+        request, version, pages = options, "", 0
         replacement = self._begin()
         while True:
             try:
-                answer = await self._source.list(asked)
+                answer = await self._source.list(request)
             except (Expired, Gone):
-                if not asked.continue_token:
+                if not request.continue_token:
                     raise
-                asked, version, pages = msgspec.structs.replace(options, limit=0), "", 0
+                request, version, pages = msgspec.structs.replace(options, limit=0), "", 0
                 replacement = self._begin()
                 continue
             if answer.kind == "Table":
-                raise ObjectError(f"{self._source}: the server sent a Table, and not the objects")
+                raise ObjectError(f"{self._source}: the server sent a Table instead of objects")
             pages += 1
             version = version or answer.metadata.resource_version
             await self._fill(replacement, answer.items)
             token = answer.metadata.continue_
             if not token:
                 return Listed(replacement, version, pages)
-            asked = msgspec.structs.replace(
+            request = msgspec.structs.replace(
                 options, continue_token=token, resource_version="", resource_version_match=""
             )
 
@@ -68,6 +68,6 @@ class Pager:
             try:
                 replacement.put(self._decoder.decode(bytes(item)))
             except ObjectError as error:
-                _logger.error("%s: an object of the list is left out: %s", self._source, error)
-            if number % _TURN == 0:
+                _logger.error("cannot decode object, skipped collection=%s error=%s", self._source, error)
+            if number % _YIELD_EVERY == 0:
                 await self._clock.sleep(0)

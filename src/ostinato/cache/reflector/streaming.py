@@ -1,8 +1,9 @@
-"""Streaming lists: what is there, as the first events of a watch that then goes on.
+"""Streaming lists (sendInitialEvents): the initial state as the first events of a watch.
 
-It takes one request, the server reads nothing from its disk, and neither side holds the whole answer in memory. The end
-of what is there is marked by a bookmark that says so. A bookmark that does not say so, before the end, is from a server
-too old to know streaming lists: it has begun an ordinary watch, and the end would never come.
+- One request; the server answers from its watch cache, and neither side holds the whole list in memory.
+- A bookmark with the annotation `k8s.io/initial-events-end` ends the initial state.
+- Any other bookmark before it is from a server that ignored sendInitialEvents and began an ordinary watch:
+  `NotStreamed`, as the initial state would never end.
 """
 
 from __future__ import annotations
@@ -30,16 +31,16 @@ from ostinato.client.list_watch import (
 from ostinato.client.transport.protocol import TransportError
 from ostinato.world import Clock
 
-_SLOW: Final = 10.0  # seconds between two remarks that the end has not come yet
+_REPORT_EVERY: Final = 10.0  # seconds
 _logger = logging.getLogger("ostinato.cache")
 
 
-class NotStreamed(Exception):  # noqa: N818 - what happened
-    """The server does not know streaming lists."""
+class NotStreamed(Exception):  # noqa: N818 - named after the condition
+    """The server does not support streaming lists."""
 
 
 class StreamEnded(TransportError):  # noqa: N818
-    """The stream ended before all that is there had come."""
+    """The watch ended before the end of the initial state."""
 
 
 class _BookmarkMetadata(msgspec.Struct, rename="camel"):
@@ -55,7 +56,7 @@ _decoder = msgspec.json.Decoder(_BookmarkObject)
 
 
 def read_bookmark(event: RawEvent) -> tuple[str, bool]:
-    """Its version, and whether it ends the initial events; an `ObjectError` if it is none."""
+    """Return its resourceVersion, and whether it ends the initial events; raise `ObjectError` if it is malformed."""
     try:
         metadata = _decoder.decode(event.object).metadata
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
@@ -66,8 +67,8 @@ def read_bookmark(event: RawEvent) -> tuple[str, bool]:
 async def read_initial(
     events: EventStream, replacement: Replacement, decoder: EntryDecoder, source: ListWatch, clock: Clock
 ) -> str:
-    """Fill in what is there, and return the version of that state. The stream stays open for what follows."""
-    remarks = _Remarks(replacement, source, clock)
+    """Fill the replacement with the initial state and return its resourceVersion. The watch stays open."""
+    progress = _Progress(replacement, source, clock)
     try:
         async for event in events:
             kind = event.type
@@ -77,18 +78,18 @@ async def read_initial(
                 version, end = read_bookmark(event)
                 if end:
                     return version
-                raise NotStreamed("a bookmark came that does not end what is there")
-            _take(event, replacement, decoder, source)
+                raise NotStreamed("bookmark without initial-events-end during the initial state")
+            _put(event, replacement, decoder, source)
     finally:
-        remarks.end()
-    raise StreamEnded(f"{source}: the stream ended before all that is there had come")
+        progress.end()
+    raise StreamEnded(f"{source}: the watch ended before the end of the initial state")
 
 
-def _take(event: RawEvent, replacement: Replacement, decoder: EntryDecoder, source: ListWatch) -> None:
+def _put(event: RawEvent, replacement: Replacement, decoder: EntryDecoder, source: ListWatch) -> None:
     try:
         entry = decoder.decode(event.object)
     except ObjectError as error:
-        _logger.error("%s: an object is left out: %s", source, error)
+        _logger.error("cannot decode object, skipped collection=%s error=%s", source, error)
         return
     if event.type == DELETED:
         replacement.remove(entry.key)
@@ -98,18 +99,19 @@ def _take(event: RawEvent, replacement: Replacement, decoder: EntryDecoder, sour
         _logger.error("unknown event type, skipped collection=%s type=%r", source, event.type)
 
 
-class _Remarks:
-    """Says now and then that the end has not come yet."""
+class _Progress:
+    """Logs a warning every ten seconds until the initial state is complete."""
 
     def __init__(self, replacement: Replacement, source: ListWatch, clock: Clock) -> None:
         self._replacement = replacement
         self._source = source
         self._clock = clock
-        self._timer = clock.timer(_SLOW, self._say)
+        self._timer = clock.timer(_REPORT_EVERY, self._report)
 
-    def _say(self) -> None:
-        _logger.warning("%s: %d objects so far, and more to come", self._source, len(self._replacement))
-        self._timer = self._clock.timer(_SLOW, self._say)
+    def _report(self) -> None:
+        objects = len(self._replacement)
+        _logger.warning("initial state incomplete, still streaming collection=%s objects=%d", self._source, objects)
+        self._timer = self._clock.timer(_REPORT_EVERY, self._report)
 
     def end(self) -> None:
         self._timer.cancel()

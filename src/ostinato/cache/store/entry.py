@@ -1,12 +1,10 @@
-"""Entries: objects as a cache holds them, as bytes and with the little that is known of each without decoding it.
+"""Entries: objects as a cache stores them, as JSON with the metadata that controllers need most.
 
-- What controllers go by (key, uid, version, generation, labels, whether it is being deleted) is there at once, or after
-  a look at the metadata alone.
-- `read(Pod)` decodes a new object, which is the caller's own: nothing that is done to it changes the cache.
-- An entry never changes. A newer state of the object is another entry.
-- What follows the metadata may be packed (`ostinato.cache.store.packing`), and is unpacked by whoever reads it.
-
-Entries hold nothing that holds anything else, and the garbage collector never looks at them.
+- Key, uid, resourceVersion, generation, labels and deletionTimestamp are read without decoding, or from the metadata
+  alone.
+- `read` decodes the object into the requested form; each call returns a new object, which the caller may change.
+- Immutable. Bytes that many objects have in common (labels, owners, prefix) are stored once.
+- Entries refer to nothing that the garbage collector has to traverse.
 """
 
 from __future__ import annotations
@@ -31,7 +29,7 @@ T = TypeVar("T")
 
 
 class CollectionInfo(msgspec.Struct, frozen=True, eq=False):
-    """What all entries of a collection have in common: their kind, and whether only their metadata is here."""
+    """What the entries of a collection have in common: their kind, and whether they hold metadata only."""
 
     info: KindInfo
     metadata_only: bool = False
@@ -42,44 +40,44 @@ class Entry(msgspec.Struct, frozen=True, eq=False, gc=False):
     uid: str
     resource_version: str
     generation: int
-    deletion_timestamp: str | None  # as on the wire; None as long as nobody deleted the object
-    labels_json: bytes  # shared among the objects that have the same
-    owners_json: bytes  # shared among the objects that have the same
-    prefix: bytes  # what stands before the metadata; nothing nested; shared among the objects that have the same
+    deletion_timestamp: str | None  # as on the wire; None unless the object is being deleted
+    labels_json: bytes  # shared among equal ones
+    owners_json: bytes  # shared among equal ones
+    prefix: bytes  # the JSON before the metadata, without nested values; shared among equal ones
     metadata_bytes: bytes
-    suffix: bytes  # what follows the metadata; if there is a reference, the differences from that
+    suffix: bytes  # the JSON after the metadata; compressed against `reference`, if there is one
     reference: bytes
     collection: CollectionInfo
-    fields: dict[str, Any] | None = None  # that indexes go by, if it is about to be indexed and they are known
+    fields: dict[str, Any] | None = None  # indexed fields that decoding found; None once stored
 
     def read(self, kind: Kind[T]) -> T:
-        """The object in a form of the caller's choice: a class, `Unstructured.of(…)`, `MetadataOf(…)`."""
+        """Decode the object as a class, `Unstructured.of(…)` or `MetadataOf(…)`."""
         view, collection = view_of(kind), self.collection
         gvk = collection.info.gvk
         if view.gvk is not gvk and view.gvk != gvk:
-            raise WrongKind(f"{self} is no {view.gvk.kind} of {view.gvk.api_version or 'any version'}")
+            raise WrongKind(f"{self}: not a {view.gvk.kind} of {view.gvk.api_version or 'any version'}")
         if isinstance(view, MetadataOf):
             return cast("T", view.read(self.metadata_json, collection.info))
         if collection.metadata_only:
-            raise ObjectError(f"{self}: only its metadata is in the cache; read MetadataOf({view.gvk.kind})")
+            raise ObjectError(f"{self}: the cache has metadata only; read MetadataOf({view.gvk.kind})")
         return view.read(self.data, collection.info)
 
     def dict(self) -> dict[str, Any]:
-        """The object in JSON shape, with its `apiVersion` and `kind`."""
+        """Decode the object as a dict, with `apiVersion` and `kind`."""
         return self.read(Unstructured(self.collection.info.gvk))
 
     def metadata(self) -> PartialObjectMetadata:
-        """The metadata alone, which takes a tenth of the time."""
+        """Decode the metadata, which takes a tenth of the time of the object."""
         return self.read(_metadata_view(self.collection.info))
 
     @property
     def header(self) -> Header:
-        """The metadata that controllers go by, in half of that."""
+        """The metadata fields that controllers need most, in half the time of `metadata`."""
         return read_header(self.metadata_json)
 
     @property
     def labels(self) -> Mapping[str, str]:
-        """The labels, to be read."""
+        """The labels, read-only."""
         return labels_from(self.labels_json)
 
     @property
@@ -94,7 +92,7 @@ class Entry(msgspec.Struct, frozen=True, eq=False, gc=False):
 
     @property
     def controller(self) -> OwnerReference | None:
-        """The owner that manages the object, if there is one."""
+        """The controller reference, if there is one."""
         for reference in self.owner_references:
             if reference.controller:
                 return reference
@@ -102,23 +100,23 @@ class Entry(msgspec.Struct, frozen=True, eq=False, gc=False):
 
     @property
     def is_being_deleted(self) -> bool:
-        """Whether somebody deleted the object, which stays until its finalizers are gone."""
+        """Whether the object has a deletionTimestamp."""
         return self.deletion_timestamp is not None
 
     @property
     def metadata_json(self) -> bytes:
-        """An object of nothing but the metadata."""
+        """JSON of an object with nothing but the metadata."""
         return b'{"metadata":' + self.metadata_bytes + b"}"
 
     @property
     def data(self) -> bytes:
-        """The object, with its metadata before everything that is nested."""
+        """JSON of the object, with the metadata before all other nested values."""
         reference = self.reference
         suffix = zlib.decompressobj(-15, reference).decompress(self.suffix) if reference else self.suffix
         return b"%b%b%b" % (self.prefix, self.metadata_bytes, suffix)
 
     def stored(self, suffix: bytes = b"", reference: bytes = b"") -> Entry:
-        """The same for a store, which has its indexes: packed if there is a reference."""
+        """Return the entry as a store keeps it: without `fields`, and packed if there is a reference."""
         if not reference:
             if self.fields is None:
                 return self
@@ -139,19 +137,17 @@ class Entry(msgspec.Struct, frozen=True, eq=False, gc=False):
         )
 
     def same_state(self, other: Entry) -> bool:
-        """Whether both are the same object at the same version."""
+        """Whether both are the same object at the same resourceVersion."""
         return self.resource_version == other.resource_version and self.uid == other.uid
 
     def __str__(self) -> str:
         return f"{self.collection.info.gvk.kind} {self.key}"
 
     def __repr__(self) -> str:
-        return f"<{self} at version {self.resource_version}>"
+        return f"<{self} at resourceVersion {self.resource_version}>"
 
 
 class _Owners(Struct):
-    """What is said of owners in metadata."""
-
     owner_references: list[OwnerReference] | None = None
 
 
@@ -164,7 +160,7 @@ _uids = msgspec.json.Decoder(list[_Uid])
 
 @lru_cache(maxsize=4096)
 def labels_from(data: bytes) -> Mapping[str, str]:
-    """Labels from their JSON; decoded once for all objects that have the same."""
+    """Decode labels; once for all objects with the same."""
     found = msgspec.json.decode(data) if data else None
     if not isinstance(found, dict):
         return _NO_LABELS
@@ -173,7 +169,7 @@ def labels_from(data: bytes) -> Mapping[str, str]:
 
 @lru_cache(maxsize=4096)
 def owner_uids_from(data: bytes) -> tuple[str, ...]:
-    """The uids of owners from the JSON of the references."""
+    """Decode the uids of ownerReferences."""
     if not data:
         return ()
     try:

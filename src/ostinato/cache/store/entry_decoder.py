@@ -1,11 +1,10 @@
-"""EntryDecoder: makes entries of the bytes that a server sends.
+"""Entry decoder: turns the JSON that a server sends into entries.
 
-One pass over an object finds its metadata (`scan`). Its `managedFields`, a large part that no controller reads, are cut
-out without decoding them, unless they are asked for. API servers write them at the end of the metadata of built-in
-kinds, which shows where that ends; otherwise another pass does.
-
-In what is stored, the metadata comes before everything else that is nested, so that it can be read without the rest.
-API servers write it so; where something else did not, the object is put together anew.
+- One pass finds the metadata and the indexed fields (`scan`).
+- managedFields are cut out without decoding them, unless they are to be kept. API servers write them at the end of the
+  metadata of built-in kinds, which shows where the metadata ends; otherwise a second pass does.
+- In an entry the metadata precedes all other nested values, so that it can be read without them. API servers write it
+  that way; objects from other sources are re-encoded.
 """
 
 from __future__ import annotations
@@ -25,12 +24,12 @@ from ostinato.cache.store.scan import Document, Metadata, Path, Scan
 
 Json = dict[str, Any]
 Transform = Callable[[Json], Json]
-"""Makes of an object, in JSON shape, what the cache is to hold of it: less, as a rule. What it is given is its own."""
+"""Reduces an object, as a dict that it may change, to what the cache stores of it."""
 
 _METADATA: Final = b'"metadata":'
 _MANAGED_FIELDS: Final = b'"managedFields":'
 _COMMA: Final = ord(",")
-_LARGEST_SHARED: Final = 512  # bytes before the metadata; more is the object's own, and would be held in vain
+_LARGEST_SHARED: Final = 512  # bytes; a longer prefix is unlikely to be common, so it is not interned
 _PARTIAL: Final = ("meta.k8s.io/v1", "PartialObjectMetadata")
 
 
@@ -52,12 +51,12 @@ class EntryDecoder:
         fields: Iterable[Path] = (),
     ) -> None:
         """
-        - `keep_managed_fields`: leave them where they are. Defaults to cutting them out.
-        - `transform`: what the cache is to hold of an object. Key, uid and version stay those of the object as it came.
-        - `fields`: that are looked for on the way, for indexes.
+        - `keep_managed_fields`: store managedFields too. Defaults to False.
+        - `transform`: applied to every object. Key, uid and resourceVersion stay those of the original.
+        - `fields`: the paths of indexed fields, to be found in the same pass.
         """
         self.collection = collection
-        self.has_skipped = False  # whether there was an object of which no entry could be made
+        self.has_skipped = False  # whether an object could not be decoded
         self._keep = keep_managed_fields
         self._transform = transform
         self._scan = Scan(fields)
@@ -65,15 +64,15 @@ class EntryDecoder:
         self._expected = _PARTIAL if collection.metadata_only else (gvk.api_version, gvk.kind)
 
     def decode(self, data: bytes) -> Entry:
-        """An `ObjectError` if it is no object, or one of another kind, or if the transform fails."""
+        """Return the entry; raise `ObjectError` for invalid JSON, another kind, or a failing transform."""
         try:
             document = self._scan.read(data)
             self._check_kind(document)
             metadata = document.metadata
             if metadata is UNSET:
-                raise ObjectError(f"{self.collection.info.gvk.kind}: it has no metadata")
+                raise ObjectError(f"{self.collection.info.gvk.kind}: metadata: missing")
             if not metadata.name:
-                raise ObjectError(f"{self.collection.info.gvk.kind}: it has no name")
+                raise ObjectError(f"{self.collection.info.gvk.kind}: metadata.name: missing")
             if self._transform is not None:
                 return self._transformed(self._transform, data, metadata)
             return self._entry(data, document, metadata)
@@ -85,7 +84,7 @@ class EntryDecoder:
             raise ObjectError(f"{self.collection.info.gvk.kind}: {error}") from None
 
     def _check_kind(self, document: Document) -> None:
-        """What is said must be right; items of lists of built-in kinds do not say."""
+        """Raise `WrongKind` for another apiVersion or kind. Items of built-in lists have neither."""
         api_version, kind = self._expected
         if (document.kind or kind) != kind or (document.api_version or api_version) != api_version:
             raise WrongKind(
@@ -101,9 +100,9 @@ class EntryDecoder:
             metadata.resource_version or "",
             metadata.generation or 0,
             metadata.deletion_timestamp,
-            _shared(bytes(metadata.labels)),
-            _shared(bytes(metadata.owner_references)),
-            _shared(prefix) if len(prefix) <= _LARGEST_SHARED else prefix,
+            _interned(bytes(metadata.labels)),
+            _interned(bytes(metadata.owner_references)),
+            _interned(prefix) if len(prefix) <= _LARGEST_SHARED else prefix,
             metadata_bytes,
             rest,
             b"",
@@ -116,28 +115,28 @@ class EntryDecoder:
         try:
             changed = transform(msgspec.json.decode(data))
             if not isinstance(changed, dict):
-                raise TypeError(f"it gave no dict but {type(changed).__name__}")
+                raise TypeError(f"must return a dict, not {type(changed).__name__}")
             changed.setdefault("metadata", {})
             data = msgspec.json.encode(changed)
-        except Exception as error:  # whatever the user's function does
-            raise ObjectError(f"{about}: the transform failed: {error!r}") from error
+        except Exception as error:  # user code may raise anything
+            raise ObjectError(f"{about}: transform failed: {error!r}") from error
         document = self._scan.read(data)
         self._check_kind(document)
-        left = document.metadata
-        assert left is not UNSET, "it was set above"
-        left.name, left.namespace, left.uid = metadata.name, metadata.namespace, metadata.uid
-        left.resource_version = metadata.resource_version
-        return self._entry(data, document, left)
+        remaining = document.metadata
+        assert remaining is not UNSET, "set above"
+        remaining.name, remaining.namespace, remaining.uid = metadata.name, metadata.namespace, metadata.uid
+        remaining.resource_version = metadata.resource_version
+        return self._entry(data, document, remaining)
 
 
-_Parts = tuple[bytes, bytes, bytes]  # of an object: what stands before its metadata, that, and what follows it
+_Parts = tuple[bytes, bytes, bytes]  # the JSON before the metadata, the metadata, and the JSON after it
 
 
 def _usual_parts(data: bytes, managed_fields: bytes, *, keep: bool) -> _Parts | None:
-    """If the metadata is the first thing that is nested and ends with the managedFields; None if not, or not plainly.
+    """Split an object whose metadata is its first nested value and ends with managedFields; None for any other.
 
-    In JSON nothing but a name looks like `"managedFields":`, for quotes inside of texts are escaped. Braces inside of
-    texts are counted too, which at worst takes the other way.
+    In JSON only a key looks like `"managedFields":`, as quotes in strings are escaped. Braces in strings are counted
+    too; at worst that leads to the slow path.
     """
     start = data.find(b"{", 1)
     if not managed_fields or start < len(_METADATA) or not data.startswith(_METADATA, start - len(_METADATA)):
@@ -149,8 +148,8 @@ def _usual_parts(data: bytes, managed_fields: bytes, *, keep: bool) -> _Parts | 
         or data[first - 1] != _COMMA
         or data[end : end + 1] != b"}"
         or not data.startswith(managed_fields, end - len(managed_fields))
-        or data.count(b"{", start, first) != data.count(b"}", start, first) + 1  # it may be the name of a label
-        or data.find(_METADATA, start, first) >= 0  # the last of two is what counts
+        or data.count(b"{", start, first) != data.count(b"}", start, first) + 1  # it may be a label's key
+        or data.find(_METADATA, start, first) >= 0  # of duplicate keys the last counts
     ):
         return None
     metadata = data[start : end + 1] if keep else data[start : first - 1] + b"}"
@@ -158,7 +157,7 @@ def _usual_parts(data: bytes, managed_fields: bytes, *, keep: bool) -> _Parts | 
 
 
 def _parts(data: bytes, managed_fields: bytes, *, keep: bool) -> _Parts:
-    """However the object is written."""
+    """Split any object."""
     metadata = bytes(_whole.decode(data).metadata)
     start = data.find(b"{", 1)
     if (
@@ -166,16 +165,16 @@ def _parts(data: bytes, managed_fields: bytes, *, keep: bool) -> _Parts:
         or not data.startswith(_METADATA, start - len(_METADATA))
         or not data.startswith(metadata, start)
     ):
-        return _arranged(data, keep=keep)
+        return _reencoded(data, keep=keep)
     prefix, rest = data[:start], data[start + len(metadata) :]
     if keep or not managed_fields:
         return prefix, metadata, rest
     cut = _managed_fields(metadata, managed_fields)
-    return _arranged(data, keep=keep) if cut is None else (prefix, metadata[: cut[0]] + metadata[cut[1] :], rest)
+    return _reencoded(data, keep=keep) if cut is None else (prefix, metadata[: cut[0]] + metadata[cut[1] :], rest)
 
 
 def _managed_fields(metadata: bytes, value: bytes) -> tuple[int, int] | None:
-    """Where they stand, with one of the commas around them; None if that is not plain to see."""
+    """Return where they begin and end, with one adjacent comma; None if that is ambiguous."""
     first = metadata.rfind(_MANAGED_FIELDS)
     after = first + len(_MANAGED_FIELDS)
     if first < 0 or not metadata.startswith(value, after):
@@ -186,8 +185,8 @@ def _managed_fields(metadata: bytes, value: bytes) -> tuple[int, int] | None:
     return first, after + (metadata[after] == _COMMA)
 
 
-def _arranged(data: bytes, *, keep: bool) -> _Parts:
-    """The object put together anew, with its metadata first."""
+def _reencoded(data: bytes, *, keep: bool) -> _Parts:
+    """Split a re-encoded object, with the metadata first."""
     parts = _fields.decode(data)
     metadata = _fields.decode(parts.pop("metadata"))
     if not keep:
@@ -199,6 +198,6 @@ def _arranged(data: bytes, *, keep: bool) -> _Parts:
 
 
 @lru_cache(maxsize=4096)
-def _shared(data: bytes) -> bytes:
-    """One copy of bytes that many objects have."""
+def _interned(data: bytes) -> bytes:
+    """Return one copy of equal bytes."""
     return data

@@ -1,4 +1,4 @@
-"""Indexes: which objects have a value, without a look at all of them.
+"""Indexes: find the objects with a value without scanning all of them.
 
     by_namespace()                                        # "namespace"; every store has it
     by_owner()                                            # "owner": the uids of the owners
@@ -7,11 +7,11 @@
     by_field("spec.volumes[*].configMap.name")            # "spec.volumes[*].configMap.name", of each volume
     by("image", lambda entry: [container.image for container in entry.read(Pod).spec.containers])
 
-- An object has none, one or many values in an index.
-- Fields are taken out of the bytes, as a rule in the pass that every object goes through. Texts are values as they are,
-  numbers and true and false as JSON writes them; null, lists and objects are none.
-- A function that raises is reported, and the object has no value in that index until it changes.
-- An index is kept up to date change by change. A value that no object has any more takes no memory.
+- An object has any number of values in an index.
+- Fields are read from the JSON, mostly in the pass that decodes every object. Strings are values as they are, numbers
+  and booleans in their JSON form; null, lists and objects are not values.
+- If a function raises, the error is logged, and the object has no value in that index until it changes.
+- Indexes are updated with every change. Values without objects take no memory.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ostinato.api.gvk import NamespacedName
 from ostinato.cache.store.entry import Entry
 
 IndexFunction = Callable[[Entry], str | Iterable[str] | None]
-Values = str | tuple[str, ...]  # one, or none or several; most have one, and a text is smaller than a tuple of it
+Values = str | tuple[str, ...]  # most objects have one value, and a str is smaller than a tuple
 
 NAMESPACE: Final = "namespace"
 OWNER: Final = "owner"
@@ -36,10 +36,11 @@ _logger = logging.getLogger("ostinato.cache")
 
 
 class IndexBy(msgspec.Struct, frozen=True):
-    """An index to be kept: its name, and the values of an object in it.
+    """The definition of an index.
 
-    - `by_key`: they depend on its key alone.
-    - `field`: the way to the field that they are the value of, if there is one. An entry may have it in its `fields`.
+    - `function`: returns the values of an object.
+    - `by_key`: the values depend on the key alone.
+    - `field`: the path of the field that holds the value, if there is one; decoding finds it for `Entry.fields`.
     """
 
     name: str
@@ -49,7 +50,7 @@ class IndexBy(msgspec.Struct, frozen=True):
 
 
 def by(name: str, function: IndexFunction) -> IndexBy:
-    """By what a function says: a text, several, or None. It is called once for each state of an object."""
+    """Index by the result of a function: a string, several, or None. It is called once per change of an object."""
     return IndexBy(name, function)
 
 
@@ -58,17 +59,17 @@ def by_namespace() -> IndexBy:
 
 
 def by_owner() -> IndexBy:
-    """By the uids of the owners."""
+    """Index by the uids in ownerReferences."""
     return IndexBy(OWNER, lambda entry: entry.owner_uids)
 
 
 def by_label(label: str) -> IndexBy:
-    """By the value of a label."""
+    """Index by the value of a label."""
     return IndexBy(f"label:{label}", lambda entry: entry.labels.get(label))
 
 
 def by_field(path: str) -> IndexBy:
-    """By the value of a field: names joined by dots, `[*]` behind a list. A ValueError for a path that is none."""
+    """Index by a field: names joined by dots, `[*]` after a list. Raises ValueError for an invalid path."""
     steps = _steps(path)
     decode = msgspec.json.Decoder(_shape(steps)).decode
     in_metadata = steps[0] == "metadata"
@@ -82,7 +83,7 @@ def by_field(path: str) -> IndexBy:
         data = entry.metadata_json if in_metadata else entry.data
         try:
             found = decode(data)
-        except msgspec.ValidationError:  # something else than an object, or a list, is on the way
+        except msgspec.ValidationError:  # an unexpected type on the path
             return list(_texts(msgspec.json.decode(data), steps))
         if not depth:
             return list(_texts(found, steps))
@@ -102,19 +103,19 @@ class Index:
 
     def __init__(self, definition: IndexBy) -> None:
         self.by = definition
-        self._keys: dict[str, dict[NamespacedName, None]] = {}  # of each value, in the order in which they came
-        self._values: dict[NamespacedName, Values] = {}  # of each key that has any; a value is in _keys just if here
+        self._keys: dict[str, dict[NamespacedName, None]] = {}  # by value, in insertion order
+        self._values: dict[NamespacedName, Values] = {}  # by key; exactly the inverse of _keys
 
     def put(self, entry: Entry) -> None:
-        """The object is new, or has changed."""
+        """Update the values of a new or changed object."""
         key = entry.key
         if self.by.by_key and key in self._values:
             return
         try:
             found = self.by.function(entry)
-            values = _NONE if found is None else (found or _EMPTY) if isinstance(found, str) else _several(found)
-        except Exception:  # whatever the user's function does
-            _logger.exception("index %r: the function failed for %s, which is left out of it", self.by.name, entry)
+            values = _NONE if found is None else (found or _EMPTY) if isinstance(found, str) else _distinct(found)
+        except Exception:  # user code may raise anything
+            _logger.exception("index function failed, object not indexed index=%s object=%s", self.by.name, entry)
             values = _NONE
         self.set(key, values)
 
@@ -123,12 +124,12 @@ class Index:
         if values == before:
             return
         if before:
-            self._forget(key, before)
+            self._discard(key, before)
         if not values:
             self._values.pop(key, None)
             return
         if type(values) is str:
-            values = sys.intern(values)  # many objects have the same
+            values = sys.intern(values)  # common to many objects
         self._values[key] = values
         for value in (values,) if isinstance(values, str) else values:
             keys = self._keys.get(value)
@@ -140,20 +141,20 @@ class Index:
     def remove(self, key: NamespacedName) -> None:
         before = self._values.pop(key, None)
         if before is not None:
-            self._forget(key, before)
+            self._discard(key, before)
 
     def values_of(self, key: NamespacedName) -> Values:
         return self._values.get(key, ())
 
     def keys(self, value: str) -> KeysView[NamespacedName]:
-        """The objects that have a value, as they are now: copy it before anything changes."""
+        """Return a live view of the keys with a value: copy it before the index changes."""
         return self._keys.get(value, _NO_KEYS).keys()
 
     def values(self) -> KeysView[str]:
-        """All values that any object has."""
+        """Return a live view of all values."""
         return self._keys.keys()
 
-    def _forget(self, key: NamespacedName, values: Values) -> None:
+    def _discard(self, key: NamespacedName, values: Values) -> None:
         for value in (values,) if isinstance(values, str) else values:
             keys = self._keys[value]
             del keys[key]
@@ -161,26 +162,26 @@ class Index:
                 del self._keys[value]
 
 
-def _several(found: Iterable[str]) -> Values:
+def _distinct(found: Iterable[str]) -> Values:
     values = found if isinstance(found, tuple) and len(found) == 1 else tuple(dict.fromkeys(found))
     for value in values:
         if not isinstance(value, str):
-            raise TypeError(f"values are texts, got {values!r}")
+            raise TypeError(f"index values must be strings, got {values!r}")
     return values[0] if len(values) == 1 and values[0] else values
 
 
 _NONE: Final[Values] = ()
-_EMPTY: Final[Values] = ("",)  # the empty text, which must not be taken for none
+_EMPTY: Final[Values] = ("",)  # the empty string is a value
 _NO_KEYS: Final[dict[NamespacedName, None]] = {}
 
 
 def _steps(path: str) -> list[str]:
-    """The names on the way, and `_EVERY` where each item of a list is meant."""
+    """Split a path into names and `_EVERY`."""
     steps: list[str] = []
     for part in path.split("."):
         name = part.removesuffix(_EVERY)
         if not name or "[" in name or "]" in name:
-            raise ValueError(f"{path!r} is no path to a field: names joined by dots, [*] behind a list")
+            raise ValueError(f"{path!r} is not a field path; join names by dots, with [*] after a list")
         steps.append(name)
         if name != part:
             steps.append(_EVERY)
@@ -188,7 +189,7 @@ def _steps(path: str) -> list[str]:
 
 
 def _shape(steps: list[str]) -> type[Any]:
-    """A type of nothing but the field, so that everything beside it is skipped."""
+    """Return a type with nothing but the field, so that decoding skips all others."""
     shape: Any = Any
     for step in reversed(steps):
         if step == _EVERY:
@@ -212,7 +213,7 @@ def _texts(found: Any, steps: list[str]) -> Iterator[str]:
 
 
 def _text(value: Any) -> str | None:
-    """A value as it stands in an index; None for null, and for what is none."""
+    """Return a scalar as an index value; None for null, lists and objects."""
     if isinstance(value, str):
         return value
     return msgspec.json.encode(value).decode() if isinstance(value, bool | int | float) else None

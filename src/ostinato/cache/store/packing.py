@@ -1,14 +1,14 @@
-"""Packing: an object in a store takes a fraction of its size, for it is like others of its kind.
+"""Packing: stores an object compressed against a similar object of the same kind.
 
-What follows the metadata of an object is kept as its differences from that of another, the *reference*. Metadata, which
-controllers ask for most, stays as it is.
+The JSON after the metadata is compressed with zlib, with that of another object, the *reference*, as the dictionary.
+Metadata, which controllers read most, stays as it is. docs/dev/cache-memory.md has the measurements.
 
-- The reference is one that came before: that to which the object's last state was compared, else the last that was
-  like none. Lists come in the order of names, and objects that stand together are alike.
-- What is not like the reference stays as it came, and is the next reference. So references take no memory of their own
-  as long as the object they were taken from stays what it is, and a collection of all sorts is merely not packed.
-- What is small is not worth it, and what is very large would take too long in one step. Where several in a row were
-  like none, few of those that follow are compared at all.
+- The reference is that of the object's previous state, else the last object that was not similar to its own reference.
+  Lists are sorted by name, and neighbours are similar.
+- An object that is not similar to the reference is stored as it is, and becomes the next reference. So references
+  take no memory of their own while that object is unchanged, and a heterogeneous collection is not packed.
+- Small objects are not worth it, and very large ones would block the event loop. After several dissimilar objects in a
+  row only some of the next ones are tried.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from ostinato.cache.store.entry import Entry
 
 SMALLEST: Final = 256  # bytes
 LARGEST: Final = 1 << 14  # bytes
-_ALIKE: Final = 3  # what takes a third or less is worth it
-_SEVERAL: Final = 4
-_FEW: Final = 16  # one of so many
-_NARROW: Final = 1 << 12  # references up to this size need but a small window, which is made in half of the time
+_MIN_RATIO: Final = 3  # pack if that saves two thirds
+_MAX_MISSES: Final = 4  # dissimilar objects in a row, after which only some are tried
+_TRY_EVERY: Final = 16
+_SMALL_REFERENCE: Final = 1 << 12  # bytes; a smaller zlib window suffices, set up in half the time
 
 
 class Packer:
@@ -32,26 +32,26 @@ class Packer:
     __slots__ = ("_misses", "_reference")
 
     def __init__(self) -> None:
-        self._reference = b""  # what followed the metadata of the last object that was like none; b"" if none came
-        self._misses = 0  # objects since the last that was packed
+        self._reference = b""  # of the last dissimilar object; b"" before the first
+        self._misses = 0  # consecutive objects that were not packed
 
-    def packed(self, entry: Entry, reference: bytes = b"") -> Entry:
-        """The entry as it is to be kept; `reference` is that of the object's last state, if it had one."""
-        rest = entry.suffix
-        if entry.reference or not SMALLEST <= len(rest) <= LARGEST:
+    def pack(self, entry: Entry, reference: bytes = b"") -> Entry:
+        """Return the entry as the store keeps it; `reference` is that of the object's previous state, if any."""
+        suffix = entry.suffix
+        if entry.reference or not SMALLEST <= len(suffix) <= LARGEST:
             return entry.stored()
         reference = reference or self._reference
-        if reference and (self._misses < _SEVERAL or self._misses % _FEW == 0):
-            differences = _differences(rest, reference)
-            if len(differences) * _ALIKE <= len(rest):
+        if reference and (self._misses < _MAX_MISSES or self._misses % _TRY_EVERY == 0):
+            compressed = _compress(suffix, reference)
+            if len(compressed) * _MIN_RATIO <= len(suffix):
                 self._misses = 0
-                return entry.stored(differences, reference)
+                return entry.stored(compressed, reference)
         self._misses += 1
-        self._reference = rest
+        self._reference = suffix
         return entry.stored()
 
 
-def _differences(data: bytes, reference: bytes) -> bytes:
-    narrow = len(reference) <= _NARROW
-    packer = zlib.compressobj(1, zlib.DEFLATED, -13 if narrow else -15, 5 if narrow else 8, 0, reference)
+def _compress(data: bytes, reference: bytes) -> bytes:
+    small = len(reference) <= _SMALL_REFERENCE
+    packer = zlib.compressobj(1, zlib.DEFLATED, -13 if small else -15, 5 if small else 8, 0, reference)
     return packer.compress(data) + packer.flush()

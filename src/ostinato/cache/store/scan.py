@@ -1,13 +1,13 @@
-"""Scanning: one pass over the bytes of an object finds its metadata and the fields that indexes go by.
+"""Scan: finds the metadata and the indexed fields of an object in one pass over its JSON.
 
-Everything else is passed over without being decoded.
+All other fields are skipped without being decoded.
 
     scan = Scan([("spec", "nodeName")])
     document = scan.read(data)
     scan.fields(document)                       # {"spec.nodeName": "node-1"}
 
-Fields that cannot be looked for in that pass are left out, and whoever needs them looks for them: those whose names
-Python cannot spell, and those inside another that is looked for as a whole.
+Some paths cannot be part of that pass, and the index decodes them itself: those with names that are not Python
+identifiers, and those inside another indexed field.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Metadata(msgspec.Struct, rename="camel", gc=False):
 
 
 class Document(msgspec.Struct, rename={"api_version": "apiVersion"}, gc=False):
-    """An object; subclasses have some of its fields besides."""
+    """The scanned part of an object; generated subclasses add the indexed fields."""
 
     metadata: Metadata | msgspec.UnsetType = msgspec.UNSET
     api_version: str | None = None
@@ -50,7 +50,7 @@ _bare = msgspec.json.Decoder(Document)
 
 class Scan:
     def __init__(self, paths: Iterable[Path] = ()) -> None:
-        tree: Json = {}  # by name, what is looked for inside; None if it is the field itself
+        tree: Json = {}  # by name, the fields inside; None for an indexed field
         names = [".".join(path) for path in paths if _add(tree, path)]
         self._getters = {name: attrgetter(name) for name in names}
         self._decoder = _bare
@@ -59,29 +59,29 @@ class Scan:
             self._decoder = msgspec.json.Decoder(kind)
 
     def read(self, data: bytes) -> Document:
-        """A `msgspec.MsgspecError` if it is no object, or its metadata is none."""
+        """Raise `msgspec.MsgspecError` for invalid JSON or metadata."""
         try:
             return self._decoder.decode(data)
         except msgspec.ValidationError:
             if not self._getters:
                 raise
-            return _bare.decode(data)  # something else than an object is on the way to a field
+            return _bare.decode(data)  # an unexpected type on the path of a field
 
     def fields(self, document: Document) -> Json | None:
-        """The values by path, None for what is not there; None if they were not looked for."""
+        """Return the values by path, None for absent ones; None if the scan did not include them."""
         if not self._getters or type(document) is Document:
             return None
         fields: Json = {}
         for name, get in self._getters.items():
             try:
                 fields[name] = get(document)
-            except AttributeError:  # nothing, or null, is on the way
+            except AttributeError:  # absent or null on the path
                 fields[name] = None
         return fields
 
 
 def _add(tree: Json, path: Path) -> bool:
-    """Whether it can be looked for with the others."""
+    """Add a path; return whether it can be part of the pass."""
     if path[0] in _OWN or any(not name.isidentifier() or iskeyword(name) or name[0] == "_" for name in path):
         return False
     inside: Json | None = tree

@@ -1,12 +1,10 @@
-"""The store: the objects of one collection, with their indexes and the version of their state.
+"""Store: the objects of one collection, with their indexes and resourceVersion.
 
-- Reads never wait and never see half of a change: everything is changed in one step of the event loop.
-- A whole new state is put together beside the old one, in as many steps as it takes, and then takes its place.
-- Objects, keys and values come in the order in which they entered the store. That order is the same in every run of a
-  simulation.
-- Entries go out as they are; they cannot be changed.
-- Objects are packed (`packing`): those of a new state as they come, changed ones when `pack` is called, which is when
-  there is nothing else to do.
+- Reads never wait, and never observe half of a change: every change is one step of the event loop.
+- A relist builds a `Replacement` beside the current contents, in any number of steps, and swaps it in.
+- Objects, keys and index values are in insertion order, which is deterministic in a simulation.
+- Entries are immutable and returned without a copy.
+- Objects are packed (`packing`): those of a list as they are added, changed ones by `pack`, called when idle.
 """
 
 from __future__ import annotations
@@ -19,12 +17,12 @@ from ostinato.cache.store.indexes import NAMESPACE, Index, IndexBy, Values, by_n
 from ostinato.cache.store.packing import Packer
 
 
-class NoSuchIndex(LookupError):  # noqa: N818 - what is the matter
-    """An index that nobody asked to be kept."""
+class NoSuchIndex(LookupError):  # noqa: N818 - named after the condition
+    """The store does not have the index."""
 
 
 class Contents:
-    """Entries by key, and the indexes of them."""
+    """Entries by key, with their indexes."""
 
     __slots__ = ("entries", "indexes")
 
@@ -33,7 +31,7 @@ class Contents:
         self.indexes: dict[str, Index] = {each.name: Index(each) for each in definitions}
 
     def put(self, entry: Entry) -> Entry | None:
-        """What there was under its key."""
+        """Return the previous entry of the key."""
         entries, key = self.entries, entry.key
         known = entries.get(key)
         entries[key] = entry
@@ -56,15 +54,15 @@ class Contents:
 
 
 class Replacement:
-    """A new state that is being put together.
+    """New contents under construction.
 
-    What has not changed is taken over from the old one, so that a list that tells nothing new takes no memory.
+    Unchanged entries are taken over from the current contents, so that a relist without changes takes no memory.
     """
 
     __slots__ = ("_current", "_packer", "_restored", "contents")
 
     def __init__(self, current: Contents, packer: Packer, *, restored: bool = False) -> None:
-        self._restored = restored  # nothing is taken over
+        self._restored = restored  # the server was restored: take nothing over
         self._current = current
         self._packer = packer
         self.contents = Contents(index.by for index in current.indexes.values())
@@ -74,7 +72,7 @@ class Replacement:
         known = self._current.entries.get(key)
         if known is None or self._restored or not known.same_state(entry):
             self.contents.put(entry)
-            self.contents.entries[key] = self._packer.packed(entry, b"" if known is None else known.reference)
+            self.contents.entries[key] = self._packer.pack(entry, b"" if known is None else known.reference)
             return
         self.contents.entries[key] = known
         for name, index in self.contents.indexes.items():
@@ -89,18 +87,18 @@ class Replacement:
 
 class Store:
     def __init__(self, indexes: Iterable[IndexBy] = ()) -> None:
-        """`indexes` are kept besides that by namespace, which always is."""
-        self.resource_version = ""  # up to which everything is here; "" before the first list
+        """`indexes`: in addition to the index by namespace."""
+        self.resource_version = ""  # "" before the first list
         self._contents = Contents([by_namespace()])
         self._packer = Packer()
-        self._unpacked: dict[NamespacedName, bytes] = {}  # by key of what has changed, the reference that it had
+        self._unpacked: dict[NamespacedName, bytes] = {}  # changed keys, with their previous reference
         for definition in indexes:
             self.add_index(definition)
 
     def add_index(self, definition: IndexBy) -> None:
-        """Keep another index, of what is here too. A ValueError if there is one of that name."""
+        """Add an index, and index all entries. Raises ValueError if the name is taken."""
         if definition.name in self._contents.indexes:
-            raise ValueError(f"there is an index {definition.name!r} already")
+            raise ValueError(f"add_index() index {definition.name!r} already exists; use another name")
         self._contents.add_index(definition)
 
     @property
@@ -120,35 +118,35 @@ class Store:
         return list(self._contents.entries)
 
     def entries(self, namespace: str = "") -> list[Entry]:
-        """All, or those of a namespace."""
+        """Return all entries, or those of a namespace."""
         return self.by_index(NAMESPACE, namespace) if namespace else list(self._contents.entries.values())
 
     def index_keys(self, index: str, value: str) -> list[NamespacedName]:
-        """The keys of the objects that have a value in an index."""
+        """Return the keys of the objects with a value in an index."""
         return list(self._index(index).keys(value))
 
     def by_index(self, index: str, value: str) -> list[Entry]:
-        """The objects that have a value in an index."""
+        """Return the objects with a value in an index."""
         entries = self._contents.entries
         return [entries[key] for key in self._index(index).keys(value)]
 
     def index_values(self, index: str) -> list[str]:
-        """All values that any object has in an index."""
+        """Return all values of an index."""
         return list(self._index(index).values())
 
     def values_of(self, index: str, key: NamespacedName) -> tuple[str, ...]:
-        """The values that an object has in an index."""
+        """Return the values of an object in an index."""
         values: Values = self._index(index).values_of(key)
         return (values,) if isinstance(values, str) else values
 
     def sharing(self, index: str, key: NamespacedName) -> list[Entry]:
-        """The objects that share any value with this one, itself included."""
+        """Return the objects that share a value with this one, itself included."""
         found = self._index(index)
         keys = {each: None for value in self.values_of(index, key) for each in found.keys(value)}
         return [self._contents.entries[each] for each in keys]
 
     def put(self, entry: Entry) -> Entry | None:
-        """Take an object in, new or changed: what there was under its key."""
+        """Add or update an object; return its previous entry."""
         if entry.resource_version:
             self.resource_version = entry.resource_version
         known = self._contents.put(entry)
@@ -156,24 +154,24 @@ class Store:
         return known
 
     def remove(self, entry: Entry) -> Entry | None:
-        """Drop the object that was deleted, `entry` being its last state: what there was under its key."""
+        """Remove a deleted object, given its final state; return its previous entry."""
         if entry.resource_version:
             self.resource_version = entry.resource_version
         self._unpacked.pop(entry.key, None)
         return self._contents.remove(entry.key)
 
     def bookmark(self, resource_version: str) -> None:
-        """Nothing else has happened up to there."""
+        """Advance the resourceVersion."""
         self.resource_version = resource_version
 
     def replacement(self, *, restored: bool = False) -> Replacement:
-        """Begin a new state. `restored`: what is here counts for nothing, not even if its version is the same."""
+        """Begin new contents. `restored`: take no entry over, even if its resourceVersion is unchanged."""
         return Replacement(self._contents, self._packer, restored=restored)
 
     def replace(self, replacement: Replacement, resource_version: str) -> dict[NamespacedName, Entry]:
-        """Put a new state in the place of the old one, whose entries are given back."""
+        """Swap in new contents; return the previous entries."""
         before, contents = self._contents, replacement.contents
-        for name, index in before.indexes.items():  # those that were added while it was put together
+        for name, index in before.indexes.items():  # added during construction
             if name not in contents.indexes:
                 contents.add_index(index.by)
         self._contents = contents
@@ -182,17 +180,17 @@ class Store:
 
     @property
     def unpacked(self) -> int:
-        """How many `pack` has to pack."""
+        """The number of changed entries to pack."""
         return len(self._unpacked)
 
     def pack(self, most: int) -> None:
-        """Pack some of what has changed."""
+        """Pack up to `most` changed entries."""
         entries, unpacked = self._contents.entries, self._unpacked
         for _ in range(min(most, len(unpacked))):
             key, reference = unpacked.popitem()
             entry = entries.get(key)
             if entry is not None:
-                entries[key] = self._packer.packed(entry, reference)
+                entries[key] = self._packer.pack(entry, reference)
 
     def __iter__(self) -> Iterator[Entry]:
         return iter(self.entries())
@@ -201,5 +199,5 @@ class Store:
         index = self._contents.indexes.get(name)
         if index is None:
             known = ", ".join(sorted(self._contents.indexes))
-            raise NoSuchIndex(f"there is no index {name!r}; kept are {known}")
+            raise NoSuchIndex(f"no index {name!r}; existing indexes: {known}")
         return index

@@ -52,7 +52,7 @@ async def _write(
     client: CachedClient, instance: AnyObject, wanted: list[str], field_manager: str, latest: LatestWrites
 ) -> None:
     """Write the list, if nobody has changed the object since it was last seen, and note it in the object."""
-    version = latest.of(instance).version
+    version = latest.of(instance).resource_version
     metadata = {"finalizers": wanted or None, "resourceVersion": version}
     answer = await client.patch(
         view_like(instance),

@@ -65,8 +65,8 @@ class StatusWriter:
         if not change:
             return instance
         patch: Json = {"status": change}
-        if "conditions" in change and latest.version:
-            patch["metadata"] = {"resourceVersion": latest.version}
+        if "conditions" in change and latest.resource_version:
+            patch["metadata"] = {"resourceVersion": latest.resource_version}
         answer: A = await self._client.patch(
             view_like(instance),
             access.key(instance),
