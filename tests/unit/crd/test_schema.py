@@ -51,8 +51,8 @@ from ostinato.api.meta import Condition, LabelSelector, ObjectMeta
 from ostinato.api.quantity import Quantity
 from ostinato.api.struct import Struct
 from ostinato.api.time import Duration, MicroTime, Time
+from ostinato.cel.identifiers import escape
 from ostinato.crd import schema_of
-from ostinato.crd.schema.cel_names import cel_name
 from ostinato.crd.schema.place import Place
 from ostinato.crd.schema.reading import read
 from ostinato.crd.schema.scalars import DURATION_PATTERN, QUANTITY_PATTERN
@@ -401,4 +401,4 @@ def test_the_schema_of_a_built_in_struct_is_ones_own() -> None:
     ],
 )
 def test_rules_name_fields_as_cel_wants_it(wire: str, name: str) -> None:
-    assert cel_name(wire) == name
+    assert escape(wire) == name

@@ -8,10 +8,10 @@ with a format that has a type of its own become points in time, durations or byt
 from __future__ import annotations
 
 import binascii
-import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
+from ostinato.cel.identifiers import KEYWORDS, escape
 from ostinato.cel.libraries.moments import duration, timestamp
 from ostinato.cel.types import (
     BOOL,
@@ -31,41 +31,6 @@ from ostinato.cel.values import CelError, equal
 Convert = Callable[[Any], Any]
 
 MOST_REQUEST_BYTES: Final = 3 * 1024 * 1024
-_RESERVED: Final = frozenset(
-    {
-        "true",
-        "false",
-        "null",
-        "in",
-        "as",
-        "break",
-        "const",
-        "continue",
-        "else",
-        "for",
-        "function",
-        "if",
-        "import",
-        "let",
-        "loop",
-        "package",
-        "namespace",
-        "return",
-        "var",
-        "void",
-        "while",
-    }
-)
-_SPECIAL: Final = {"__": "__underscores__", ".": "__dot__", "-": "__dash__", "/": "__slash__"}
-_PARTS: Final = re.compile(r"__|[-./]")
-_NAME: Final = re.compile(r"[A-Za-z_.\-/][A-Za-z0-9_.\-/]*", re.ASCII)
-
-
-def escaped(name: str) -> str | None:
-    """The name that CEL has for a field; None if it can have none."""
-    if _NAME.fullmatch(name) is None:
-        return None
-    return f"__{name}__" if name in _RESERVED else _PARTS.sub(lambda part: _SPECIAL[part.group()], name)
 
 
 class Declaration:
@@ -117,7 +82,7 @@ class Declaration:
     def _below(self, name: str) -> Declaration:
         if self.items is not None:
             return self.items
-        key = escaped(name)
+        key = escape(name)
         return self.fields.get(key, _UNKNOWN) if key is not None else _UNKNOWN
 
     def _equal_lists(self, a: list[Any], b: list[Any]) -> bool:
@@ -218,7 +183,7 @@ def _object(schema: Mapping[str, Any], name: str) -> Declaration:
     found.type = Type("struct", name, (), found)
     required = schema.get("required") or ()
     for field, raw in (schema.get("properties") or {}).items():
-        key = escaped(field)
+        key = escape(field)
         below = _nested(raw, f"{name}.{key}")
         if below is None:
             continue
@@ -226,7 +191,7 @@ def _object(schema: Mapping[str, Any], name: str) -> Declaration:
             found.fields[key] = below
             found.names[key] = field
             found.nested = found.nested or below.nested
-            if field in _RESERVED:  # a field may be selected by its name, too
+            if field in KEYWORDS:  # a field may be selected by its name, too
                 found.fields[field], found.names[field] = below, field
         if field in required and raw.get("default") is None:
             found.min_size += len(field.encode()) + below.min_size + 4

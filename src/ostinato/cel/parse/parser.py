@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from ostinato.cel.identifiers import RESERVED
 from ostinato.cel.issues import Issues
 from ostinato.cel.parse.lexer import END, Token, tokens
 from ostinato.cel.parse.literals import LiteralError, number, text_of
@@ -22,27 +23,6 @@ _STARTS: Final = (
     "[", "{", "(", ".", "-", "!", "true", "false", "null",
     "NUM_FLOAT", "NUM_INT", "NUM_UINT", "STRING", "BYTES", "IDENTIFIER",
 )  # fmt: skip
-_RESERVED: Final = frozenset(
-    {
-        "as",
-        "break",
-        "const",
-        "continue",
-        "else",
-        "for",
-        "function",
-        "if",
-        "import",
-        "let",
-        "loop",
-        "package",
-        "namespace",
-        "return",
-        "var",
-        "void",
-        "while",
-    }
-)
 # The strength of operators that have two sides; "in" is a function of another name.
 _BINARY: Final = {
     **dict.fromkeys(("==", "!=", "<", "<=", ">", ">=", "in"), 1),
@@ -306,7 +286,7 @@ class _Parser:
             brace = self._take()
             return StructNode(brace.at, leading + ".".join(names), self._entries(names=True))
         self._take()
-        if name.text in _RESERVED:
+        if name.text in RESERVED:
             self._issues.add(start, f"reserved identifier: {name.text}")
         if self._is("("):
             bracket = self._take()

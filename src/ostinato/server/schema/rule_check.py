@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from ostinato.api.field_errors import OMIT, FieldError, Path
-from ostinato.cel.check.declarations import Declaration, declared, escaped
+from ostinato.cel.check.declarations import Declaration, declared
+from ostinato.cel.identifiers import escape
 from ostinato.cel.values import NONE, CelError, CostExceededError, Optional
 from ostinato.server.flow.patience import HURRIED_COST, TooLongError, hurried
 from ostinato.server.schema.explain import Before
@@ -280,7 +281,7 @@ def _tree(schema: Any, declaration: Declaration | None, rules: Any) -> RuleTree 
 
 def _field(declaration: Declaration | None, name: str, schema: Mapping[str, Any] | None) -> Declaration | None:
     """The declaration of a field; that of one that CEL has no name for is made."""
-    key = escaped(name)
+    key = escape(name)
     if key is not None:
         return declaration.fields.get(key) if declaration is not None else None
     return declared(schema, root=bool(schema.get("x-kubernetes-embedded-resource"))) if schema is not None else None

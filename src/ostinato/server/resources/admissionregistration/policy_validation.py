@@ -9,6 +9,7 @@ from typing import Any, Final
 from ostinato.api import names
 from ostinato.api.field_errors import FieldError, Path
 from ostinato.cel.expression import Expression
+from ostinato.cel.identifiers import is_identifier
 from ostinato.server.resources.admissionregistration.policy_expressions import Compiler, ExpressionError
 from ostinato.server.resources.strategy import Json
 from ostinato.server.resources.validation.checks import checked
@@ -18,13 +19,6 @@ _REASONS: Final = ("Forbidden", "Invalid", "RequestEntityTooLarge")
 _MOST_CONDITIONS: Final = 64
 _MOST_ANNOTATIONS: Final = 20
 _LONGEST_VALUE: Final = 5 * 1024
-_IDENTIFIER: Final = re.compile(r"[_a-zA-Z][_a-zA-Z0-9]*")
-_RESERVED: Final = frozenset(
-    {
-        *("true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if"),
-        *("import", "let", "loop", "package", "namespace", "return", "var", "void", "while"),
-    }
-)
 _BREAKS: Final = re.compile(r"[\n\r]")
 
 
@@ -68,7 +62,7 @@ def variables(spec: Json, compiler: Compiler) -> list[FieldError]:
         at, name, text = _SPEC.child("variables").index(i), item.get("name", ""), item.get("expression", "")
         if not name.strip():
             errors.append(FieldError.required(at.child("name"), "name is not specified"))
-        elif _IDENTIFIER.fullmatch(name) is None or name in _RESERVED:
+        elif not is_identifier(name):
             errors.append(FieldError.invalid(at.child("name"), name, "must be a valid CEL identifier"))
         if not text.strip():
             errors.append(FieldError.required(at.child("expression"), "expression is not specified"))

@@ -10,8 +10,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 from ostinato.api.field_errors import FieldError, Path
-from ostinato.cel.check.declarations import Declaration, declared, escaped
+from ostinato.cel.check.declarations import Declaration, declared
 from ostinato.cel.cost.ranges import MOST
+from ostinato.cel.identifiers import escape
 from ostinato.server.resources.apiextensions.internal_form import shown_rule
 from ostinato.server.schema.field_paths import FieldPathError, normal_path
 from ostinato.server.schema.rules import Rule, cardinality, rules_of
@@ -170,7 +171,7 @@ def _past_faults(rule: Rule, at: Path, no_past: Path | None) -> list[FieldError]
 
 
 def _field(declaration: Declaration | None, name: str) -> Declaration | None:
-    key = escaped(name)
+    key = escape(name)
     return declaration.fields.get(key) if declaration is not None and key is not None else None
 
 
