@@ -19,7 +19,7 @@ from ostinato.server.access.authentication.settings import AuthenticationSetting
 from ostinato.server.access.authorization.authorizer import MASTERS, AuthorizationFailed, refuse
 from ostinato.server.access.authorization.modes import Authorization, AuthorizationSettings
 from ostinato.server.access.impersonate import Impersonation, impersonates
-from ostinato.server.admission import Admission
+from ostinato.server.admission import AdmissionChain
 from ostinato.server.admission.materials import Materials
 from ostinato.server.admission.plugins import plugins
 from ostinato.server.admission.settings import AdmissionSettings
@@ -39,15 +39,16 @@ from ostinato.server.flow.turns import Turns
 from ostinato.server.node_agents.endpoint import Nodes
 from ostinato.server.publish import Health, Issuer, Metrics, Publisher
 from ostinato.server.request import Answer, Request, Response, text_response
+from ostinato.server.request.context import Context
 from ostinato.server.request.negotiate import status_form
 from ostinato.server.request.options import boolean
 from ostinato.server.request.present import error_response
 from ostinato.server.request.route import Route, parse
 from ostinato.server.request.warning import warning_headers
+from ostinato.server.resources.core.services.locator import ServiceLocator
 from ostinato.server.resources.registry import Registry
 from ostinato.server.resources.resource import Resource
 from ostinato.server.store.index import Index, Log, StoreFailed
-from ostinato.server.verbs.context import Context
 from ostinato.server.verbs.get import get, get_at_once
 from ostinato.server.verbs.subresources import pod_handlers, proxy
 from ostinato.server.verbs.subresources.proxy import Passage, api_servers
@@ -85,7 +86,7 @@ class Server:
         self.lane = HeavyLane(world, self.turns)
         self.index = Index(log, world.clock)
         self.registry = Registry(self.index, world)
-        self.webhooks = Webhooks(world.clock, self.registry)
+        self.webhooks = Webhooks(world.clock, ServiceLocator(self.registry).locate)
         self.authentication = Authentication(authentication, self.registry, world, self.webhooks, self.handle)
         self.authenticator = self.authentication.authenticator
         self._authorization = Authorization(self.registry, world, authorization, partial(rules_of, "system:node"))
@@ -97,7 +98,9 @@ class Server:
         self.flow = FlowControl(world, self.registry, self.turns, flow, self.metrics.inflight)
         report, issuer = FlowReport(self.flow, world.clock), Issuer(self.authentication)
         self.publisher = Publisher(self.registry, self.health, self.metrics, issuer, report, world.clock)
-        self.admission = Admission(plugins(Materials(world, self.registry, self.authorizer, self.webhooks, admission)))
+        self.admission = AdmissionChain(
+            plugins(Materials(world, self.registry, self.authorizer, self.webhooks, admission))
+        )
         self.nodes = Nodes()
         pod_handlers.install(self.registry, self.nodes, self.authorizer)
         self.guard = AddressGuard(lambda: api_servers(self.registry), world.clock)

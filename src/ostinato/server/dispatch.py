@@ -11,9 +11,9 @@ from typing import Any
 
 from ostinato.api.errors import APIError, BadRequest, MethodNotAllowed, NotFound
 from ostinato.api.status import Status, StatusDetails
+from ostinato.server.request.context import Context
 from ostinato.server.request.route import Route
 from ostinato.server.resources.resource import Resource
-from ostinato.server.verbs.context import Context
 from ostinato.server.verbs.create import create
 from ostinato.server.verbs.delete import delete, delete_collection
 from ostinato.server.verbs.get import get

@@ -9,8 +9,8 @@ from tests.unit.server.asking import Api, asking
 
 from ostinato.server.core import Server
 from ostinato.server.request import MOST_BODY, Request, Response
+from ostinato.server.request.context import Context
 from ostinato.server.request.warning import warning_headers
-from ostinato.server.verbs.context import Context
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 

@@ -13,11 +13,11 @@ import pytest
 from ostinato.server.access.authority import Authority
 from ostinato.server.core import Server
 from ostinato.server.request import Request, Response, User
+from ostinato.server.resources.core.services.locator import ServiceLocator
 from ostinato.server.resources.strategy import Json
 from ostinato.server.store.log_memory import MemoryLog
 from ostinato.server.webhooks import client as client_module
 from ostinato.server.webhooks.client import WebhookClient
-from ostinato.server.webhooks.services import ServiceLocator
 from ostinato.server.webhooks.target import CallError, Service, UnusableTarget, target_of
 from ostinato.server.webhooks.trust import check_host
 from ostinato.world import World

@@ -9,7 +9,7 @@ from unittest.mock import patch
 import pytest
 from tests.unit.server.asking import Api, asking
 
-from ostinato.server.admission.chain import Admission, Plugin
+from ostinato.server.admission.chain import AdmissionChain, Plugin
 from ostinato.server.request import Request, Response
 from ostinato.server.verbs.create import GENERATED_NAMES
 from ostinato.world import Ids
@@ -73,7 +73,7 @@ async def test_an_object_that_another_makes_meanwhile_is_not_overwritten(api: Ap
                 self.waiting = False
                 assert (await api.post(MAPS, {"metadata": {"name": "a"}, "data": {"first": "1"}})).code == 201
 
-    api.server.admission = Admission([Slow()])
+    api.server.admission = AdmissionChain([Slow()])
     assert (await api.post(MAPS, {"metadata": {"name": "a"}})).code == 409
     assert (await api.get(f"{MAPS}/a")).body["data"] == {"first": "1"}
 
@@ -161,11 +161,11 @@ class _Moving(Plugin):
 async def test_admission_cannot_move_an_object_out_of_the_authorized_namespace(api: Api) -> None:
     maps = "/api/v1/namespaces/default/configmaps"
     assert (await api.post(maps, {"metadata": {"name": "there"}})).code == 201
-    api.server.admission = Admission((_Moving(namespace="kube-system"),))
+    api.server.admission = AdmissionChain((_Moving(namespace="kube-system"),))
     made = await api.post(maps, {"metadata": {"name": "here"}})
     assert (made.code, made.body["reason"]) == (400, "BadRequest")
     assert (await api.merge(f"{maps}/there", {"data": {"a": "b"}})).code in (400, 422)
-    api.server.admission = Admission((_Moving(name="elsewhere"),))
+    api.server.admission = AdmissionChain((_Moving(name="elsewhere"),))
     applied = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "applied"}}
     assert (await api.apply(f"{maps}/applied?fieldManager=test", applied)).code == 400
     assert (await api.merge(f"{maps}/there", {"data": {"a": "b"}})).code in (400, 422)

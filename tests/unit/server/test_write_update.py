@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.unit.server.asking import Api, asking
 
-from ostinato.server.admission.chain import Admission, Plugin
+from ostinato.server.admission.chain import AdmissionChain, Plugin
 from ostinato.server.request import Request
 
 MAPS = "/api/v1/namespaces/default/configmaps"
@@ -134,7 +134,7 @@ async def test_an_object_that_changes_meanwhile_is_updated_again(api: Api) -> No
                 )
                 assert (await api.server.handle(other)).status == 200
 
-    api.server.admission = Admission([Slow()])
+    api.server.admission = AdmissionChain([Slow()])
     changed = await api.merge(f"{MAPS}/a", {"data": {"mine": "1"}})
     assert changed.body["data"] == {"other": "1", "mine": "1"}
 

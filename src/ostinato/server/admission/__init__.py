@@ -1,5 +1,5 @@
 """Admission: what may change an object, or refuse it, between its decoding and its storing."""
 
-from ostinato.server.admission.chain import Admission, Plugin
+from ostinato.server.admission.chain import AdmissionChain, Plugin
 
-__all__ = ["Admission", "Plugin"]
+__all__ = ["AdmissionChain", "Plugin"]

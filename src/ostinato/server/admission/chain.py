@@ -13,7 +13,7 @@ from ostinato.api.gvk import GroupResource
 from ostinato.server.resources.strategy import Json
 
 if TYPE_CHECKING:
-    from ostinato.server.verbs.context import Context
+    from ostinato.server.request.context import Context
 
 
 class Plugin:
@@ -42,7 +42,7 @@ def resources(*names: str) -> frozenset[GroupResource]:
     return frozenset(map(GroupResource.parse, names))
 
 
-class Admission:
+class AdmissionChain:
     def __init__(self, plugins: Sequence[Plugin]) -> None:
         self._mutating = [p for p in plugins if type(p).mutate is not Plugin.mutate]
         self._validating = [p for p in plugins if type(p).validate is not Plugin.validate]

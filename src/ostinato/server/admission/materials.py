@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from ostinato.server.admission.chain import Plugin
-from ostinato.server.admission.objects import Kind
+from ostinato.server.resources.lister import Lister
 
 if TYPE_CHECKING:
     from ostinato.server.access.authorization.authorizer import Authorizer
@@ -24,8 +24,8 @@ class Materials(NamedTuple):
     settings: AdmissionSettings
     before: Sequence[Plugin] = ()  # the plugins that are asked before the one that is made
 
-    def kind(self, resource: str, group: str = "") -> Kind:
-        return Kind(self.registry, group, "v1", resource)
+    def kind(self, resource: str, group: str = "") -> Lister:
+        return Lister(self.registry, group, "v1", resource)
 
 
 Make = Callable[[Materials], Plugin]

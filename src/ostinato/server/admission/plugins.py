@@ -23,7 +23,6 @@ from ostinato.server.admission.cluster.storage import DefaultStorageClass, Prote
 from ostinato.server.admission.cluster.taint_nodes import TaintNodes
 from ostinato.server.admission.cluster.terminating_definition import TerminatingDefinition
 from ostinato.server.admission.materials import Make, Materials
-from ostinato.server.admission.objects import Kind
 from ostinato.server.admission.pod_security.plugin import PodSecurity
 from ostinato.server.admission.pods.default_tolerations import DefaultTolerations
 from ostinato.server.admission.pods.priority import Priority
@@ -36,6 +35,7 @@ from ostinato.server.admission.policies.plugins import MutatingPolicy, Validatin
 from ostinato.server.admission.quota.limit_ranger import LimitRanger
 from ostinato.server.admission.quota.resource_quota import ResourceQuota
 from ostinato.server.admission.webhooks.plugins import MutatingWebhook, Parts, ValidatingWebhook
+from ostinato.server.resources.lister import Lister
 
 
 def plugins(materials: Materials) -> list[Plugin]:
@@ -73,7 +73,7 @@ def _pod_security(materials: Materials) -> Plugin:
     return PodSecurity(materials.kind("namespaces"), materials.kind("pods"), configuration)
 
 
-def _policies(materials: Materials, sort: str) -> tuple[Kind, Kind]:
+def _policies(materials: Materials, sort: str) -> tuple[Lister, Lister]:
     """Policies of a sort, and their bindings."""
     return (
         materials.kind(f"{sort}admissionpolicies", _REGISTRATION),

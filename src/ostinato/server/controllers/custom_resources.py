@@ -12,9 +12,9 @@ import asyncio
 import logging
 from typing import Any
 
-from ostinato.server.admission.chain import Admission
 from ostinato.server.flow.heavy import HeavyLane
 from ostinato.server.request import Request, User
+from ostinato.server.request.context import AdmitAll, Context
 from ostinato.server.request.options import DeleteOptions
 from ostinato.server.request.route import Route
 from ostinato.server.resources.apiextensions.approval import approval_condition
@@ -25,7 +25,6 @@ from ostinato.server.resources.registry import Registry
 from ostinato.server.resources.strategy import Json
 from ostinato.server.store.index import Conflict, Entry, Index
 from ostinato.server.verbs import write
-from ostinato.server.verbs.context import Context
 from ostinato.server.verbs.delete import delete_object
 from ostinato.server.webhooks import Ask
 from ostinato.world import World
@@ -33,7 +32,7 @@ from ostinato.world import World
 _GROUP = "apiextensions.k8s.io"
 _MANAGER = "kube-apiserver"
 _USER = User("system:apiserver", groups=("system:masters",))
-_NO_ADMISSION = Admission(())  # what follows from a write that was admitted is not asked about
+_NO_ADMISSION = AdmitAll()  # deletions that follow from an admitted write are not submitted again
 _logger = logging.getLogger(__name__)
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 
 from ostinato.api.errors import BadRequest, Invalid
@@ -11,14 +9,15 @@ from ostinato.api.field_errors import FieldError, Path
 from ostinato.api.gvk import GroupKind, GroupVersion, GroupVersionKind
 from ostinato.api.quoting import quote
 from ostinato.api.schema import builtin_schemas
-from ostinato.api.wire import DecodeError, decode_json, strict_errors
+from ostinato.api.wire import DecodeError, strict_errors
 from ostinato.api.wire.repeated import decode_repeated, repeats_keys
 from ostinato.server.request import Request
 from ostinato.server.request.negotiate import Media
 from ostinato.server.request.options import WriteOptions
 from ostinato.server.resources.resource import Resource
 from ostinato.server.resources.strategy import Json
-from ostinato.server.schema.builtin import BadValue, TypeMismatch, json_type
+from ostinato.server.schema.builtin import BadValue, TypeMismatch
+from ostinato.server.schema.decoding import NO_KIND, decode_value, not_registered
 
 _SHOWN = 30  # bytes of a body that an error message repeats
 _YAML_PROBLEMS = "yaml: unmarshal errors:\n"
@@ -61,7 +60,7 @@ def _decoded(data: bytes, media: Media, resource: Resource) -> Json:
         return decode_value(data, media)
     except DecodeError as error:
         if resource.custom and str(error).startswith(_BAD_NUMBER):  # the kind could be read
-            raise cannot_be_handled(resource, str(error).removeprefix(_NO_KIND)) from error
+            raise cannot_be_handled(resource, str(error).removeprefix(NO_KIND)) from error
         raise _unrecognized(resource.gvk.kind, str(error), data) from error
 
 
@@ -73,39 +72,7 @@ def decode(data: bytes, media: Media, kind: str) -> Json:
         raise _unrecognized(kind, str(error), data) from error
 
 
-def decode_value(data: bytes, media: Media) -> Json:
-    """The object in a body, whatever its kind; DecodeError if there is none."""
-    if media == "protobuf":
-        from ostinato.api import protobuf  # noqa: PLC0415 - its tables load only where they are needed
-
-        return protobuf.decode(data)
-    if media == "yaml":
-        from ostinato.api.wire.yaml import decode_yaml  # noqa: PLC0415
-
-        value: Any = decode_yaml(data)
-    else:
-        try:
-            value = decode_json(data)
-        except DecodeError as error:
-            raise DecodeError(f"{_NO_KIND}{error}") from error
-    if value is None:
-        return {}
-    if not isinstance(value, dict):
-        raise DecodeError(f"{_NO_KIND}json: cannot unmarshal {json_type(value)} into {_KIND_STRUCT}")
-    for field in ("apiVersion", "kind"):
-        if type(value.get(field)) not in _TEXT_OR_NULL:
-            found = json_type(value[field])
-            raise DecodeError(f"{_NO_KIND}json: cannot unmarshal {found} into Go struct field .{field} of type string")
-    return value
-
-
-_TEXT_OR_NULL = frozenset({str, type(None)})
-_NO_KIND = "couldn't get version/kind; json parse error: "
-_BAD_NUMBER = f"{_NO_KIND}json: cannot unmarshal number "
-_KIND_STRUCT = (
-    'Go value of type struct { APIVersion string "json:\\"apiVersion,omitempty\\""; '
-    'Kind string "json:\\"kind,omitempty\\"" }'
-)
+_BAD_NUMBER = f"{NO_KIND}json: cannot unmarshal number "
 
 
 def _unrecognized(kind: str, why: str, data: bytes) -> BadRequest:
@@ -176,11 +143,6 @@ _OLD_VERSIONS = {
     "scheduling.k8s.io": ("v1alpha1", "v1beta1"),
     "storage.k8s.io": ("v1alpha1", "v1beta1"),
 }
-
-
-def not_registered(kind: str, api_version: str, scheme: str = "pkg/api/legacyscheme/scheme.go:30") -> str:
-    """What a kube-apiserver says of a kind that it does not know; it names the place of the table it looked at."""
-    return f"no kind {quote(kind)} is registered for version {quote(api_version)} in scheme {quote(scheme)}"
 
 
 def _check_custom_kind(value: Json, resource: Resource, data: bytes) -> None:

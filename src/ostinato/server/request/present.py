@@ -22,7 +22,7 @@ from ostinato.server.resources.strategy import Json
 from ostinato.server.store.index import Entry
 
 if TYPE_CHECKING:
-    from ostinato.server.verbs.context import Context
+    from ostinato.server.request.context import Context
 
 A = TypeVar("A")
 B = TypeVar("B")

@@ -16,6 +16,7 @@ from ostinato.api.wire import DecodeError
 from ostinato.api.wire.repeated import repeats_keys
 from ostinato.server.flow.heavy import is_heavy
 from ostinato.server.request import Response, body
+from ostinato.server.request.context import Context
 from ostinato.server.request.negotiate import Form
 from ostinato.server.request.options import WriteOptions
 from ostinato.server.resources.strategy import Json
@@ -23,7 +24,6 @@ from ostinato.server.schema.builtin import BadValue, TypeMismatch, json_type
 from ostinato.server.schema.prune import read_metadata
 from ostinato.server.schema.restore import restore_error
 from ostinato.server.verbs import write
-from ostinato.server.verbs.context import Context
 from ostinato.server.verbs.create import create_object
 from ostinato.server.verbs.update import asked_version, change_object
 

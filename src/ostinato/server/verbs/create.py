@@ -8,6 +8,7 @@ from ostinato.api import names
 from ostinato.api.errors import AlreadyExists, APIError, Unknown
 from ostinato.server.flow.heavy import is_heavy
 from ostinato.server.request import Response, body
+from ostinato.server.request.context import Context
 from ostinato.server.request.negotiate import Form, body_media, form_of
 from ostinato.server.request.options import WriteOptions, write_options
 from ostinato.server.request.present import presented
@@ -15,7 +16,6 @@ from ostinato.server.resources import metadata
 from ostinato.server.resources.strategy import Json
 from ostinato.server.store import index
 from ostinato.server.verbs import write
-from ostinato.server.verbs.context import Context
 from ostinato.server.verbs.get import parse_version
 from ostinato.server.verbs.refusal import invalid
 

@@ -16,7 +16,8 @@ from ostinato.api.errors import BadRequest, Conflict, NotFound
 from ostinato.api.gvk import GroupResource
 from ostinato.api.time import Time
 from ostinato.api.wire import DecodeError
-from ostinato.server.request import Request, Response, body
+from ostinato.server.request import Request, Response
+from ostinato.server.request.context import Context
 from ostinato.server.request.negotiate import body_media, form_of
 from ostinato.server.request.options import DeleteOptions, check_list_options, delete_options, list_options
 from ostinato.server.request.present import list_response, object_response, value_response
@@ -24,10 +25,10 @@ from ostinato.server.resources.resource import Resource
 from ostinato.server.resources.strategy import Json, Strategy
 from ostinato.server.schema.builtin import BadValue, TypeMismatch
 from ostinato.server.schema.builtin import read as read_builtin
+from ostinato.server.schema.decoding import decode_value, not_registered
 from ostinato.server.store import index
 from ostinato.server.store.index import Entry
 from ostinato.server.verbs import write
-from ostinato.server.verbs.context import Context
 from ostinato.server.verbs.list import listing
 
 _OPTIONS = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"
@@ -77,11 +78,11 @@ async def read_options(request: Request) -> DeleteOptions:
         return delete_options(request, None)
     media = body_media(request)
     try:
-        value = body.decode_value(data, media)
+        value = decode_value(data, media)
         kind = value.get("kind") or "DeleteOptions"
         if kind != "DeleteOptions":
             version = value.get("apiVersion") or "meta.k8s.io/v1"
-            raise BadRequest.of(body.not_registered(kind, version, _SCHEME))
+            raise BadRequest.of(not_registered(kind, version, _SCHEME))
         options, _ = read_builtin(_OPTIONS, value)
     except (DecodeError, TypeMismatch, BadValue) as error:
         raise BadRequest.of(str(error)) from error

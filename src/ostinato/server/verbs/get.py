@@ -6,11 +6,11 @@ from ostinato.api.errors import BadRequest, NotFound, Timeout, Unknown
 from ostinato.api.quoting import quote
 from ostinato.server.flow.heavy import is_heavy
 from ostinato.server.request import Response
+from ostinato.server.request.context import Context
 from ostinato.server.request.negotiate import PLAIN, form_of
 from ostinato.server.request.options import boolean
 from ostinato.server.request.present import object_response, presented
 from ostinato.server.store.index import Entry, Index
-from ostinato.server.verbs.context import Context
 from ostinato.world import Clock
 
 PATIENCE = 3.0  # seconds for which a read waits for a version that is yet to come

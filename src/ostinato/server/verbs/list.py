@@ -8,12 +8,12 @@ import msgspec
 
 from ostinato.api.errors import BadRequest, Expired
 from ostinato.server.request import Response
+from ostinato.server.request.context import Context
 from ostinato.server.request.negotiate import form_of
 from ostinato.server.request.options import ListOptions, check_list_options, list_options
 from ostinato.server.request.present import in_slices, list_response
 from ostinato.server.resources.strategy import Json
 from ostinato.server.store.index import Compacted, Entry
-from ostinato.server.verbs.context import Context
 from ostinato.server.verbs.get import not_older_than, parse_version
 from ostinato.server.verbs.page_token import PageToken
 from ostinato.server.verbs.selection import Selection

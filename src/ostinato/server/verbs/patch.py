@@ -31,16 +31,17 @@ from ostinato.api.wire.repeated import repeats_keys
 from ostinato.api.wire.strict import repetitions, with_repeated_keys
 from ostinato.server.flow.heavy import is_heavy
 from ostinato.server.request import Response, body
+from ostinato.server.request.context import Context
 from ostinato.server.request.negotiate import form_of
 from ostinato.server.request.options import WriteOptions, write_options
 from ostinato.server.resources.resource import Resource
 from ostinato.server.resources.strategy import Json
 from ostinato.server.schema import builtin
 from ostinato.server.schema.builtin import BadValue, TypeMismatch, json_type
+from ostinato.server.schema.decoding import not_registered
 from ostinato.server.schema.restore import restore_error
 from ostinato.server.verbs import write
 from ostinato.server.verbs.apply import apply
-from ostinato.server.verbs.context import Context
 from ostinato.server.verbs.update import change_object
 
 JSON_PATCH = "application/json-patch+json"
@@ -255,7 +256,7 @@ def _check_builtin_kind(new: Json, context: Context) -> None:
     if given == expected:
         return
     if builtin_schemas().of(given) is None and str(given) != "/v1, Kind=List":
-        raise _OtherKind(body.not_registered(kind, given.api_version))
+        raise _OtherKind(not_registered(kind, given.api_version))
     if kind != "List":
         builtin.read(builtin.model_of(given), new)
     group = expected.group.partition(".")[0] or "core"

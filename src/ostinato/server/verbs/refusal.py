@@ -11,8 +11,8 @@ from typing import Any
 
 from ostinato.api.errors import Invalid
 from ostinato.api.field_errors import FieldError
+from ostinato.server.request.context import Context
 from ostinato.server.resources.strategy import Json
-from ostinato.server.verbs.context import Context
 
 
 def invalid(context: Context, obj: Json, name: str, check: Callable[[], list[FieldError]]) -> Invalid | None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from ostinato.api import fields, labels
 from ostinato.api.errors import BadRequest
+from ostinato.server.request.context import Context
 from ostinato.server.request.options import ListOptions
 from ostinato.server.resources.resource import Resource
 from ostinato.server.store.index import Entry
-from ostinato.server.verbs.context import Context
 
 
 class Selection:

@@ -10,6 +10,7 @@ from ostinato.api.field_errors import FieldError, Path
 from ostinato.api.gvk import GroupKind
 from ostinato.server.flow.heavy import is_heavy
 from ostinato.server.request import Response, body
+from ostinato.server.request.context import Context
 from ostinato.server.request.negotiate import Form, body_media, form_of
 from ostinato.server.request.options import WriteOptions, write_options
 from ostinato.server.request.present import presented
@@ -18,7 +19,6 @@ from ostinato.server.resources.strategy import Json
 from ostinato.server.store import index
 from ostinato.server.store.index import Entry
 from ostinato.server.verbs import write
-from ostinato.server.verbs.context import Context
 from ostinato.server.verbs.create import create_object
 from ostinato.server.verbs.get import parse_version
 from ostinato.server.verbs.refusal import invalid

@@ -18,12 +18,12 @@ from typing import NamedTuple
 
 from ostinato.api.errors import APIError, Expired, NotAcceptable, Timeout, Unknown
 from ostinato.server.request import Stream
+from ostinato.server.request.context import Context
 from ostinato.server.request.negotiate import form_of
 from ostinato.server.request.options import ListOptions, check_list_options, list_options
 from ostinato.server.request.present import in_slices
 from ostinato.server.store.hub import Subscription
 from ostinato.server.store.index import Compacted, Entry, Event
-from ostinato.server.verbs.context import Context
 from ostinato.server.verbs.get import not_older_than, parse_version
 from ostinato.server.verbs.selection import Selection
 from ostinato.server.verbs.watch_writer import NotAList, WatchWriter

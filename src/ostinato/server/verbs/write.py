@@ -13,11 +13,11 @@ import msgspec
 from ostinato.api.apply import restore_times
 from ostinato.api.errors import BadRequest, Conflict
 from ostinato.server.request import Request
+from ostinato.server.request.context import Context
 from ostinato.server.request.options import WriteOptions
 from ostinato.server.resources.resource import Resource
 from ostinato.server.resources.strategy import Json
 from ostinato.server.store.index import Entry, Index
-from ostinato.server.verbs.context import Context
 from ostinato.world import Clock
 
 MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ostinato.server.resources.strategy import Json
+from ostinato.server.webhooks.target import Json
 
 if TYPE_CHECKING:
-    from ostinato.server.resources.registry import Registry
     from ostinato.server.webhooks.client import WebhookClient
-    from ostinato.server.webhooks.target import Ask, Identify, Target
+    from ostinato.server.webhooks.target import Ask, Identify, Locate, Target
     from ostinato.world import Clock
 
 
 class Webhooks:
-    def __init__(self, clock: Clock, registry: Registry) -> None:
+    def __init__(self, clock: Clock, locate: Locate) -> None:
+        """`locate`: finds the endpoint of a Service."""
         self._clock = clock
-        self._registry = registry
+        self._locate = locate
         self._client: WebhookClient | None = None
         self.instead: Ask | None = None  # asked in place of all of them: there is no network in virtual time
 
@@ -37,9 +37,8 @@ class Webhooks:
     def _loaded(self) -> WebhookClient:
         if self._client is None:
             from ostinato.server.webhooks.client import WebhookClient  # noqa: PLC0415 - see above
-            from ostinato.server.webhooks.services import ServiceLocator  # noqa: PLC0415
 
-            self._client = WebhookClient(self._clock, ServiceLocator(self._registry).locate)
+            self._client = WebhookClient(self._clock, self._locate)
         return self._client
 
     def close(self) -> None:

@@ -6,10 +6,9 @@ from typing import Any, Final
 
 from ostinato.api.gvk import GroupVersionKind
 from ostinato.api.wire import DecodeError
-from ostinato.server.request import body
-from ostinato.server.resources.strategy import Json
 from ostinato.server.schema.builtin import json_type
-from ostinato.server.webhooks.target import CallError
+from ostinato.server.schema.decoding import decode_value, not_registered
+from ostinato.server.webhooks.target import CallError, Json
 
 VERSIONS: Final = ("v1", "v1beta1")  # that can be sent
 _SCHEME: Final = "pkg/runtime/scheme.go:111"
@@ -27,7 +26,7 @@ def decoded(data: bytes, expected: GroupVersionKind) -> Json:
     One that says neither is taken for what is expected.
     """
     try:
-        value = body.decode_value(data, "json" if data.lstrip()[:1] == b"{" else "yaml")
+        value = decode_value(data, "json" if data.lstrip()[:1] == b"{" else "yaml")
     except DecodeError as error:
         raise CallError(str(error)) from None
     kind = value.get("kind") or expected.kind
@@ -41,7 +40,7 @@ def decoded(data: bytes, expected: GroupVersionKind) -> Json:
     ):
         why = f"converting ({version}.{kind}) to ({expected.version}.{expected.kind}): unknown conversion"
     else:
-        why = body.not_registered(kind, api_version, _SCHEME)
+        why = not_registered(kind, api_version, _SCHEME)
     raise CallError(why)
 
 

@@ -7,15 +7,15 @@ import binascii
 import posixpath
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote, unquote, urlsplit
 
 import msgspec
 
-from ostinato.server.resources.strategy import Json
-
 if TYPE_CHECKING:
     from ostinato.client.config.secret import Secret
+
+Json = dict[str, Any]
 
 
 class CallError(Exception):

@@ -16,7 +16,7 @@ from ostinato.api.time import Time
 from ostinato.server.access.authentication.identity import RefusedToken
 
 if TYPE_CHECKING:
-    from ostinato.server.admission.objects import Kind
+    from ostinato.server.resources.lister import Lister
     from ostinato.server.store.index import Entry
 
 LEEWAY = 60.0  # seconds by which clocks may differ
@@ -40,7 +40,7 @@ class Kubernetes(msgspec.Struct, frozen=True):
 
 
 class Bindings:
-    def __init__(self, bound: Kubernetes, kinds: Mapping[str, Kind]) -> None:
+    def __init__(self, bound: Kubernetes, kinds: Mapping[str, Lister]) -> None:
         namespace = bound.namespace
         self._bound = [_Binding("ServiceAccount", kinds["ServiceAccount"], bound.serviceaccount, namespace)]
         if bound.secret is not None:
@@ -61,7 +61,7 @@ class _Binding:
 
     __slots__ = ("_checked", "_collection", "_key", "_kind", "_reference", "_until", "_where")
 
-    def __init__(self, kind: str, objects: Kind, reference: Reference, namespace: str) -> None:
+    def __init__(self, kind: str, objects: Lister, reference: Reference, namespace: str) -> None:
         self._kind = kind
         self._collection = objects.collection
         self._key = objects.resource.key(namespace, reference.name)

@@ -24,7 +24,7 @@ from ostinato.world import Clock
 
 if TYPE_CHECKING:
     from ostinato.server.access.authentication.keys import AccountKeys
-    from ostinato.server.admission.objects import Kind
+    from ostinato.server.resources.lister import Lister
 
 REMEMBERED = 4096  # tokens whose signature need not be verified again
 _CREDENTIAL = "authentication.kubernetes.io/credential-id"
@@ -45,7 +45,7 @@ class AccountTokens:
         keys: AccountKeys,
         issuers: Sequence[str],
         audiences: Sequence[str],
-        kinds: Mapping[str, Kind],
+        kinds: Mapping[str, Lister],
         legacy: LegacyTokens,
     ) -> None:
         self.keys = keys
@@ -112,7 +112,7 @@ class _Verified:
 
     __slots__ = ("audiences", "bindings", "claims", "expires", "issued", "not_before", "user")
 
-    def __init__(self, claims: dict[str, Any], kinds: Mapping[str, Kind] | None) -> None:
+    def __init__(self, claims: dict[str, Any], kinds: Mapping[str, Lister] | None) -> None:
         for name in ("sub", "jti"):
             if not isinstance(claims.get(name), str | None):
                 raise jwt.MalformedToken(f"claim {name} is not a string")

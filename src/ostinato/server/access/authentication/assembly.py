@@ -18,8 +18,8 @@ from ostinato.server.access.authentication.settings import (
     OidcSettings,
     WebhookSettings,
 )
-from ostinato.server.admission.objects import Kind
 from ostinato.server.request import Answer, Request
+from ostinato.server.resources.lister import Lister
 from ostinato.server.resources.registry import Registry
 from ostinato.server.webhooks import Webhooks
 from ostinato.world import World
@@ -53,7 +53,7 @@ class Authentication:
         self.settings = settings
         self._world = world
         self._webhooks = webhooks
-        self.kinds: Mapping[str, Kind] = {kind: Kind(registry, "", "v1", name) for kind, name in _BOUND.items()}
+        self.kinds: Mapping[str, Lister] = {kind: Lister(registry, "", "v1", name) for kind, name in _BOUND.items()}
         self._legacy = LegacyTokens(self.kinds, ask)
         self._issuers: Issuers | None = None
         self._file: ConfigurationFile | None = None

@@ -16,8 +16,8 @@ from collections.abc import Sequence
 from ostinato.api.time import Time, TimeError
 from ostinato.server.access.authentication.identity import Identity, authenticated
 from ostinato.server.access.authentication.static_tokens import for_server
-from ostinato.server.admission.objects import Kind
 from ostinato.server.request import User
+from ostinato.server.resources.lister import Lister
 from ostinato.world import Clock
 
 _TOKEN = re.compile(r"([a-z0-9]{6})\.([a-z0-9]{16})")
@@ -31,7 +31,7 @@ _logger = logging.getLogger(__name__)
 class BootstrapTokens:
     """`audiences`: of the API server."""
 
-    def __init__(self, secrets: Kind, clock: Clock, audiences: Sequence[str]) -> None:
+    def __init__(self, secrets: Lister, clock: Clock, audiences: Sequence[str]) -> None:
         self._secrets = secrets
         self._clock = clock
         self._audiences = tuple(audiences)

@@ -24,8 +24,8 @@ from ostinato.server.access.authentication.identity import RefusedToken, authent
 from ostinato.server.request import Peer, Request, User
 
 if TYPE_CHECKING:
-    from ostinato.server.admission.objects import Kind
     from ostinato.server.request import Answer
+    from ostinato.server.resources.lister import Lister
 
 LEGACY_ISSUER = "kubernetes/serviceaccount"
 LAST_USED = "kubernetes.io/legacy-token-last-used"
@@ -38,7 +38,7 @@ _logger = logging.getLogger(__name__)
 class LegacyTokens:
     """`ask`: how the server sends itself a request, to write the labels."""
 
-    def __init__(self, kinds: Mapping[str, Kind], ask: Callable[[Request], Awaitable[Answer]]) -> None:
+    def __init__(self, kinds: Mapping[str, Lister], ask: Callable[[Request], Awaitable[Answer]]) -> None:
         self._kinds = kinds
         self._ask = ask
         self._noting: dict[str, asyncio.Task[None]] = {}  # by the Secret's key

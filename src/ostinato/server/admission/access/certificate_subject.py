@@ -10,7 +10,7 @@ from ostinato.server.resources.certificates.validation import parse_request
 from ostinato.server.resources.strategy import Json
 
 if TYPE_CHECKING:
-    from ostinato.server.verbs.context import Context
+    from ostinato.server.request.context import Context
 
 _SIGNER = "kubernetes.io/kube-apiserver-client"
 _MASTERS = "system:masters"

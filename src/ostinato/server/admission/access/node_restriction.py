@@ -16,14 +16,15 @@ from ostinato.server.access.authorization.node import LEASES, PREFIX, node_of
 from ostinato.server.admission.access.node_tokens import TokenAudiences
 from ostinato.server.admission.access.pod_references import PodReferenceError, referenced
 from ostinato.server.admission.chain import Plugin
-from ostinato.server.admission.objects import Kind, forbidden
+from ostinato.server.admission.objects import forbidden
 from ostinato.server.resources.certificates.validation import parse_request
+from ostinato.server.resources.lister import Lister
 from ostinato.server.resources.strategy import Json
 
 if TYPE_CHECKING:
     from ostinato.server.access.authorization.authorizer import Authorizer
+    from ostinato.server.request.context import Context
     from ostinato.server.resources.registry import Registry
-    from ostinato.server.verbs.context import Context
 
 MIRROR: Final = "kubernetes.io/config.mirror"
 
@@ -50,8 +51,8 @@ _CLAIM_STATUS = ("capacity", "conditions", "allocatedResourceStatuses", "allocat
 
 class NodeRestriction(Plugin):
     def __init__(self, registry: Registry, authorizer: Authorizer) -> None:
-        self._pods = Kind(registry, "", "v1", "pods")
-        self._nodes = Kind(registry, "", "v1", "nodes")
+        self._pods = Lister(registry, "", "v1", "pods")
+        self._nodes = Lister(registry, "", "v1", "nodes")
         self._audiences = TokenAudiences(registry, authorizer)
 
     async def mutate(self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any) -> None:

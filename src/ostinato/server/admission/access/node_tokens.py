@@ -12,13 +12,13 @@ from ostinato.api.gvk import GroupResource
 from ostinato.api.quoting import quote
 from ostinato.server.access.asked import Asked
 from ostinato.server.access.authorization.rbac import aggregated
-from ostinato.server.admission.objects import Kind
+from ostinato.server.resources.lister import Lister
 from ostinato.server.resources.strategy import Json
 
 if TYPE_CHECKING:
     from ostinato.server.access.authorization.authorizer import Authorizer
+    from ostinato.server.request.context import Context
     from ostinato.server.resources.registry import Registry
-    from ostinato.server.verbs.context import Context
 
 _VERB = "request-serviceaccounts-token-audience"
 
@@ -30,9 +30,9 @@ class _UnknownError(Exception):
 class TokenAudiences:
     def __init__(self, registry: Registry, authorizer: Authorizer) -> None:
         self._authorizer = authorizer
-        self._drivers = Kind(registry, "storage.k8s.io", "v1", "csidrivers")
-        self._claims = Kind(registry, "", "v1", "persistentvolumeclaims")
-        self._volumes = Kind(registry, "", "v1", "persistentvolumes")
+        self._drivers = Lister(registry, "storage.k8s.io", "v1", "csidrivers")
+        self._claims = Lister(registry, "", "v1", "persistentvolumeclaims")
+        self._volumes = Lister(registry, "", "v1", "persistentvolumes")
 
     async def fault(self, context: Context, request: Json, pod: Json) -> str:
         """Why the node that asks may not have a token, "" if it may."""

@@ -18,9 +18,9 @@ from ostinato.server.admission.objects import forbidden
 from ostinato.server.resources.strategy import Json
 
 if TYPE_CHECKING:
+    from ostinato.server.request.context import Context
     from ostinato.server.resources.registry import Registry
     from ostinato.server.resources.resource import Resource
-    from ostinato.server.verbs.context import Context
 
 _PODS = GroupResource("", "pods")  # whose status cannot change their owners
 _ALL_FINALIZERS = Asked("update", "*", "*", "finalizers", name="*")

@@ -20,7 +20,7 @@ from ostinato.server.request import User
 from ostinato.server.resources.strategy import Json
 
 if TYPE_CHECKING:
-    from ostinato.server.verbs.context import Context
+    from ostinato.server.request.context import Context
 
 _ROLES = {"Role": "roles", "ClusterRole": "clusterroles"}
 _EVERYTHING = [

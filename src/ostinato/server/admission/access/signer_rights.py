@@ -16,7 +16,7 @@ from ostinato.server.admission.objects import forbidden
 from ostinato.server.resources.strategy import Json
 
 if TYPE_CHECKING:
-    from ostinato.server.verbs.context import Context
+    from ostinato.server.request.context import Context
 
 _GROUP = "certificates.k8s.io"
 _DECIDING = ("certificate", "conditions")  # the fields of a status that decide

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ostinato.server.admission.chain import Plugin, resources
-from ostinato.server.admission.objects import Kind, is_of
+from ostinato.server.admission.objects import is_of
+from ostinato.server.resources.lister import Lister
 from ostinato.server.resources.strategy import Json
 
 if TYPE_CHECKING:
-    from ostinato.server.verbs.context import Context
+    from ostinato.server.request.context import Context
 
 _OLD_CLASS = "kubernetes.io/ingress.class"
 _DEFAULT = "ingressclass.kubernetes.io/is-default-class"
@@ -18,7 +19,7 @@ _DEFAULT = "ingressclass.kubernetes.io/is-default-class"
 class DefaultIngressClass(Plugin):
     about = resources("ingresses.networking.k8s.io")
 
-    def __init__(self, classes: Kind) -> None:
+    def __init__(self, classes: Lister) -> None:
         self._classes = classes
 
     async def mutate(self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any) -> None:

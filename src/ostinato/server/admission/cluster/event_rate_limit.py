@@ -18,7 +18,7 @@ from ostinato.server.resources.strategy import Json
 from ostinato.world import Clock
 
 if TYPE_CHECKING:
-    from ostinato.server.verbs.context import Context
+    from ostinato.server.request.context import Context
 
 _CACHE_SIZE = 4096
 _SOURCE = (("source", "component"), ("source", "host"))

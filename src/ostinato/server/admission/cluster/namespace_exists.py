@@ -9,21 +9,22 @@ from ostinato.api.errors import Invalid, NotFound
 from ostinato.api.field_errors import FieldError, Path
 from ostinato.api.gvk import GroupResource
 from ostinato.server.admission.chain import Plugin
-from ostinato.server.admission.objects import Kind, forbidden
+from ostinato.server.admission.objects import forbidden
 from ostinato.server.request import body
+from ostinato.server.resources.lister import Lister
 from ostinato.server.resources.strategy import Json
 from ostinato.server.store import index
 from ostinato.server.verbs import write
 
 if TYPE_CHECKING:
-    from ostinato.server.verbs.context import Context
+    from ostinato.server.request.context import Context
 
 _NAMESPACES = GroupResource("", "namespaces")
 _MANAGER = "kube-apiserver"
 
 
 class NamespaceExists(Plugin):
-    def __init__(self, namespaces: Kind) -> None:
+    def __init__(self, namespaces: Lister) -> None:
         self._namespaces = namespaces
 
     async def validate(
@@ -37,7 +38,7 @@ class NamespaceExists(Plugin):
 
 
 class NamespaceAutoProvision(Plugin):
-    def __init__(self, namespaces: Kind) -> None:
+    def __init__(self, namespaces: Lister) -> None:
         self._namespaces = namespaces
 
     async def mutate(self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any) -> None:

@@ -14,8 +14,8 @@ from ostinato.server.admission.objects import forbidden
 from ostinato.server.resources.strategy import Json
 
 if TYPE_CHECKING:
+    from ostinato.server.request.context import Context
     from ostinato.server.store.index import Collection
-    from ostinato.server.verbs.context import Context
 
 _NAMESPACES = GroupResource("", "namespaces")
 _REVIEWS = "authorization.k8s.io"  # who asks about a namespace does not learn whether it is there

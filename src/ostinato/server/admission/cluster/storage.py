@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 from ostinato.api.gvk import GroupResource
 from ostinato.api.quantity import Quantity
 from ostinato.server.admission.chain import Plugin, resources
-from ostinato.server.admission.objects import Kind, forbidden, is_of
+from ostinato.server.admission.objects import forbidden, is_of
+from ostinato.server.resources.lister import Lister
 from ostinato.server.resources.strategy import Json
 
 if TYPE_CHECKING:
-    from ostinato.server.verbs.context import Context
+    from ostinato.server.request.context import Context
 
 _OLD_CLASS = "volume.beta.kubernetes.io/storage-class"
 _DEFAULT = ("storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class")
@@ -25,7 +26,7 @@ _FINALIZERS = {
 class DefaultStorageClass(Plugin):
     about = resources("persistentvolumeclaims")
 
-    def __init__(self, classes: Kind) -> None:
+    def __init__(self, classes: Lister) -> None:
         self._classes = classes
 
     async def mutate(self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any) -> None:
@@ -51,7 +52,7 @@ class ResizeClaims(Plugin):
 
     about = resources("persistentvolumeclaims")
 
-    def __init__(self, classes: Kind) -> None:
+    def __init__(self, classes: Lister) -> None:
         self._classes = classes
 
     async def validate(

@@ -9,7 +9,7 @@ from ostinato.server.admission.objects import is_of
 from ostinato.server.resources.strategy import Json
 
 if TYPE_CHECKING:
-    from ostinato.server.verbs.context import Context
+    from ostinato.server.request.context import Context
 
 _TAINT = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
 

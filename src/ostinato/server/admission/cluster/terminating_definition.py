@@ -9,7 +9,7 @@ from ostinato.server.admission.chain import Plugin
 from ostinato.server.resources.strategy import Json
 
 if TYPE_CHECKING:
-    from ostinato.server.verbs.context import Context
+    from ostinato.server.request.context import Context
 
 
 class TerminatingDefinition(Plugin):

@@ -13,13 +13,14 @@ from ostinato.api.field_errors import FieldError, Path, joined
 from ostinato.api.gvk import GroupResource
 from ostinato.api.quoting import quote
 from ostinato.server.admission.chain import Plugin, resources
-from ostinato.server.admission.objects import Kind, forbidden
+from ostinato.server.admission.objects import forbidden
 from ostinato.server.admission.pod_security.configuration import PodSecurityConfiguration
 from ostinato.server.admission.pod_security.versions import LATEST, LEVELS, findings, is_version
+from ostinato.server.resources.lister import Lister
 from ostinato.server.resources.strategy import Json
 
 if TYPE_CHECKING:
-    from ostinato.server.verbs.context import Context
+    from ostinato.server.request.context import Context
 
 _PREFIX: Final = "pod-security.kubernetes.io/"
 # Subresources of Pods that show none.
@@ -47,7 +48,7 @@ class Standard(NamedTuple):
 class PodSecurity(Plugin):
     about = resources("pods", "namespaces") | {GroupResource(*each) for each in _TEMPLATES}
 
-    def __init__(self, namespaces: Kind, pods: Kind, configuration: PodSecurityConfiguration | None = None) -> None:
+    def __init__(self, namespaces: Lister, pods: Lister, configuration: PodSecurityConfiguration | None = None) -> None:
         given = configuration or PodSecurityConfiguration()
         self._namespaces = namespaces
         self._pods = pods

@@ -17,7 +17,7 @@ from ostinato.server.resources.strategy import Json
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ostinato.server.verbs.context import Context
+    from ostinato.server.request.context import Context
 
 _POLICY = "Always"
 _KINDS = ("initContainers", "containers", "ephemeralContainers")

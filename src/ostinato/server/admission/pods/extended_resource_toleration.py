@@ -11,7 +11,7 @@ from ostinato.server.resources.strategy import Json
 from ostinato.server.resources.validation.quantities import is_extended
 
 if TYPE_CHECKING:
-    from ostinato.server.verbs.context import Context
+    from ostinato.server.request.context import Context
 
 
 class ExtendedResourceToleration(Plugin):

@@ -25,7 +25,7 @@ from ostinato.server.webhooks.target import CallError, Target
 from ostinato.world import World
 
 if TYPE_CHECKING:
-    from ostinato.server.verbs.context import Context
+    from ostinato.server.request.context import Context
 
 Call = Callable[[Target, bytes, int], Awaitable[bytes]]
 

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 from ostinato.api.errors import Forbidden, InternalError, Unknown
 from ostinato.server.admission.chain import Plugin, resources
-from ostinato.server.admission.objects import Kind, is_of
+from ostinato.server.admission.objects import is_of
 from ostinato.server.admission.pods.label_map import label_map
+from ostinato.server.resources.lister import Lister
 from ostinato.server.resources.strategy import Json
 
 if TYPE_CHECKING:
-    from ostinato.server.verbs.context import Context
+    from ostinato.server.request.context import Context
 
 _ANNOTATION = "scheduler.alpha.kubernetes.io/node-selector"
 _DEFAULT = "clusterDefaultNodeSelector"
@@ -26,7 +27,7 @@ _DEFAULT = "clusterDefaultNodeSelector"
 class PodNodeSelector(Plugin):
     about = resources("pods")
 
-    def __init__(self, namespaces: Kind, selectors: Mapping[str, str]) -> None:
+    def __init__(self, namespaces: Lister, selectors: Mapping[str, str]) -> None:
         self._namespaces = namespaces
         self._selectors = selectors
 

@@ -16,17 +16,18 @@ from ostinato.api.quantity import Quantity
 from ostinato.api.quoting import quote
 from ostinato.api.status import StatusCause
 from ostinato.server.admission.chain import Plugin, resources
-from ostinato.server.admission.objects import Kind, forbidden
+from ostinato.server.admission.objects import forbidden
 from ostinato.server.resources.core.pods.spec.resources import pod_total
+from ostinato.server.resources.lister import Lister
 from ostinato.server.resources.strategy import Json
 
 if TYPE_CHECKING:
-    from ostinato.server.verbs.context import Context
+    from ostinato.server.request.context import Context
 
 _OS = "kubernetes.io/os"
 
 
-def _node_of(context: Context, nodes: Kind, obj: Json, old: Json | None) -> Json | None:
+def _node_of(context: Context, nodes: Lister, obj: Json, old: Json | None) -> Json | None:
     """The node of a Pod whose spec an update changes; None for others, Forbidden if there is no such node."""
     assert old is not None
     name = obj["spec"].get("nodeName")
@@ -41,7 +42,7 @@ def _node_of(context: Context, nodes: Kind, obj: Json, old: Json | None) -> Json
 class PodResize(Plugin):
     about = resources("pods")
 
-    def __init__(self, nodes: Kind) -> None:
+    def __init__(self, nodes: Lister) -> None:
         self._nodes = nodes
 
     async def validate(
@@ -86,7 +87,7 @@ def _refused(context: Context, pod: Json, why: str, reason: str) -> Forbidden:
 class NodeDeclaredFeatures(Plugin):
     about = resources("pods")
 
-    def __init__(self, nodes: Kind) -> None:
+    def __init__(self, nodes: Lister) -> None:
         self._nodes = nodes
 
     async def validate(

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 from ostinato.api.errors import Unknown
 from ostinato.api.quoting import quote
 from ostinato.server.admission.chain import Plugin, resources
-from ostinato.server.admission.objects import Kind, forbidden, is_of
+from ostinato.server.admission.objects import forbidden, is_of
 from ostinato.server.admission.pods.tolerations import merged
+from ostinato.server.resources.lister import Lister
 from ostinato.server.resources.strategy import Json
 
 if TYPE_CHECKING:
-    from ostinato.server.verbs.context import Context
+    from ostinato.server.request.context import Context
 
 _OTHER = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead"
 _WITHOUT = "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"
@@ -21,7 +22,7 @@ _WITHOUT = "pod rejected: Pod Overhead set without corresponding RuntimeClass de
 class RuntimeClass(Plugin):
     about = resources("pods")
 
-    def __init__(self, classes: Kind) -> None:
+    def __init__(self, classes: Lister) -> None:
         self._classes = classes
 
     async def mutate(self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any) -> None:

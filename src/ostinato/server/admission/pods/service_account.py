@@ -8,12 +8,13 @@ from ostinato.api.errors import Unknown
 from ostinato.api.quoting import quote
 from ostinato.server.access.authorization.references import secrets_and_maps
 from ostinato.server.admission.chain import Plugin, resources
-from ostinato.server.admission.objects import Kind, forbidden, is_of
+from ostinato.server.admission.objects import forbidden, is_of
 from ostinato.server.resources.core.pods.spec.defaults import containers_of
+from ostinato.server.resources.lister import Lister
 from ostinato.server.resources.strategy import Json
 
 if TYPE_CHECKING:
-    from ostinato.server.verbs.context import Context
+    from ostinato.server.request.context import Context
 
 _DEFAULT = "default"
 _ATTEMPTS, _INTERVAL = 10, 0.15  # for the account that a controller makes for every namespace
@@ -28,7 +29,7 @@ _TRUE = ("1", "t", "T", "TRUE", "true", "True")
 class ServiceAccount(Plugin):
     about = resources("pods")
 
-    def __init__(self, accounts: Kind) -> None:
+    def __init__(self, accounts: Lister) -> None:
         self._accounts = accounts
 
     async def mutate(self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any) -> None:

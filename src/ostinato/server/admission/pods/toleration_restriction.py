@@ -16,14 +16,15 @@ from ostinato.api.errors import NotFound, Unknown
 from ostinato.api.gvk import GroupResource
 from ostinato.api.wire import DecodeError, decode_json
 from ostinato.server.admission.chain import Plugin, resources
-from ostinato.server.admission.objects import Kind, is_of
+from ostinato.server.admission.objects import is_of
 from ostinato.server.admission.pods.tolerations import includes, merged
 from ostinato.server.resources.core.pods.spec.resources import quality_of_service
+from ostinato.server.resources.lister import Lister
 from ostinato.server.resources.strategy import Json
 from ostinato.server.schema.builtin import json_type
 
 if TYPE_CHECKING:
-    from ostinato.server.verbs.context import Context
+    from ostinato.server.request.context import Context
 
 _DEFAULT = "scheduler.alpha.kubernetes.io/defaultTolerations"
 _WHITELIST = "scheduler.alpha.kubernetes.io/tolerationsWhitelist"
@@ -40,7 +41,7 @@ class ClusterTolerations(msgspec.Struct, frozen=True, kw_only=True):
 class PodTolerationRestriction(Plugin):
     about = resources("pods")
 
-    def __init__(self, namespaces: Kind, cluster: ClusterTolerations) -> None:
+    def __init__(self, namespaces: Lister, cluster: ClusterTolerations) -> None:
         self._namespaces = namespaces
         self._cluster = cluster
 

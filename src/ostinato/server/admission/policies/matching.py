@@ -9,9 +9,9 @@ from ostinato.api.labels import from_label_selector
 from ostinato.server.resources.strategy import Json
 
 if TYPE_CHECKING:
-    from ostinato.server.admission.objects import Kind
+    from ostinato.server.request.context import Context
+    from ostinato.server.resources.lister import Lister
     from ostinato.server.resources.registry import Registry
-    from ostinato.server.verbs.context import Context
 
 _POLICIES: Final = "admissionregistration.k8s.io"
 # What no policy is asked about: policies themselves, and reviews that the cluster lives by.
@@ -77,7 +77,7 @@ def exempt(context: Context) -> bool:
 
 
 class Matcher:
-    def __init__(self, registry: Registry, namespaces: Kind) -> None:
+    def __init__(self, registry: Registry, namespaces: Lister) -> None:
         self._registry = registry
         self._namespaces = namespaces
 

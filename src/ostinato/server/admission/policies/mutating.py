@@ -41,9 +41,9 @@ from ostinato.server.schema.builtin import BadValue, TypeMismatch
 
 if TYPE_CHECKING:
     from ostinato.server.access.authorization.authorizer import Authorizer
-    from ostinato.server.admission.objects import Kind
+    from ostinato.server.request.context import Context
+    from ostinato.server.resources.lister import Lister
     from ostinato.server.resources.registry import Registry
-    from ostinato.server.verbs.context import Context
 
 _SCALE: Final = GroupVersionKind("autoscaling", "v1", "Scale")
 
@@ -75,7 +75,9 @@ class _Compiled:
 
 
 class MutatingPolicies:
-    def __init__(self, registry: Registry, kinds: tuple[Kind, Kind], namespaces: Kind, authorizer: Authorizer) -> None:
+    def __init__(
+        self, registry: Registry, kinds: tuple[Lister, Lister], namespaces: Lister, authorizer: Authorizer
+    ) -> None:
         self._matcher = Matcher(registry, namespaces)
         self._authorizer = authorizer
         self._policies = Policies(kinds, self._matcher, registry, _Compiled)

@@ -18,8 +18,8 @@ from ostinato.server.request import User
 from ostinato.server.resources.strategy import Json
 
 if TYPE_CHECKING:
+    from ostinato.server.request.context import Context
     from ostinato.server.resources.registry import Registry
-    from ostinato.server.verbs.context import Context
 
 _GROUP = "admissionregistration.k8s.io"
 _SPEC = Path("spec")

@@ -13,15 +13,17 @@ from ostinato.server.resources.strategy import Json
 
 if TYPE_CHECKING:
     from ostinato.server.access.authorization.authorizer import Authorizer
-    from ostinato.server.admission.objects import Kind
     from ostinato.server.admission.policies.mutating import MutatingPolicies
     from ostinato.server.admission.policies.validating import ValidatingPolicies
+    from ostinato.server.request.context import Context
+    from ostinato.server.resources.lister import Lister
     from ostinato.server.resources.registry import Registry
-    from ostinato.server.verbs.context import Context
 
 
 class MutatingPolicy(Plugin):
-    def __init__(self, registry: Registry, kinds: tuple[Kind, Kind], namespaces: Kind, authorizer: Authorizer) -> None:
+    def __init__(
+        self, registry: Registry, kinds: tuple[Lister, Lister], namespaces: Lister, authorizer: Authorizer
+    ) -> None:
         self._parts = (registry, kinds, namespaces, authorizer)
         self.goes_by = kinds[1].present  # a policy that is not bound says nothing
         self._policies: MutatingPolicies | None = None
@@ -45,7 +47,9 @@ class MutatingPolicy(Plugin):
 
 
 class ValidatingPolicy(Plugin):
-    def __init__(self, registry: Registry, kinds: tuple[Kind, Kind], namespaces: Kind, authorizer: Authorizer) -> None:
+    def __init__(
+        self, registry: Registry, kinds: tuple[Lister, Lister], namespaces: Lister, authorizer: Authorizer
+    ) -> None:
         self._parts = (registry, kinds, namespaces, authorizer)
         self.goes_by = kinds[1].present  # a policy that is not bound says nothing
         self._policies: ValidatingPolicies | None = None
@@ -62,7 +66,7 @@ class ValidatingPolicy(Plugin):
         await self._policies.ask(Attributes(context, operation, obj, old, options))
 
 
-def _none(kinds: tuple[Kind, Kind]) -> bool:
+def _none(kinds: tuple[Lister, Lister]) -> bool:
     """Whether there are no policies, or none that is bound."""
     policies, bindings = kinds[0].collection, kinds[1].collection
     return not (bindings.entries or bindings.pending) or not (policies.entries or policies.pending)

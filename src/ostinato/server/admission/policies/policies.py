@@ -29,7 +29,7 @@ from ostinato.server.resources.strategy import Json
 
 if TYPE_CHECKING:
     from ostinato.server.access.authorization import authorizer as access
-    from ostinato.server.admission.objects import Kind
+    from ostinato.server.resources.lister import Lister
     from ostinato.server.resources.registry import Registry
     from ostinato.server.resources.resource import Resource
 
@@ -63,7 +63,7 @@ class Failure(NamedTuple):
 
 class Policies(Generic[P]):
     def __init__(
-        self, kinds: tuple[Kind, Kind], matcher: Matcher, registry: Registry, compile_: Callable[[Json], P]
+        self, kinds: tuple[Lister, Lister], matcher: Matcher, registry: Registry, compile_: Callable[[Json], P]
     ) -> None:
         self._policies, self._bindings = kinds
         self._matcher = matcher

@@ -33,9 +33,9 @@ from ostinato.server.resources.strategy import Json
 
 if TYPE_CHECKING:
     from ostinato.server.access.authorization.authorizer import Authorizer
-    from ostinato.server.admission.objects import Kind
+    from ostinato.server.request.context import Context
+    from ostinato.server.resources.lister import Lister
     from ostinato.server.resources.registry import Registry
-    from ostinato.server.verbs.context import Context
 
 _CODES: Final = {"Forbidden": 403, "Unauthorized": 401, "RequestEntityTooLarge": 413}
 _LONGEST_MESSAGE: Final = 5 * 1024
@@ -86,7 +86,9 @@ class _Refusal(NamedTuple):
 
 
 class ValidatingPolicies:
-    def __init__(self, registry: Registry, kinds: tuple[Kind, Kind], namespaces: Kind, authorizer: Authorizer) -> None:
+    def __init__(
+        self, registry: Registry, kinds: tuple[Lister, Lister], namespaces: Lister, authorizer: Authorizer
+    ) -> None:
         self._matcher = Matcher(registry, namespaces)
         self._authorizer = authorizer
         self._policies = Policies(kinds, self._matcher, registry, _Compiled)

@@ -9,12 +9,13 @@ import msgspec
 
 from ostinato.api.quantity import Quantity
 from ostinato.server.admission.chain import Plugin, resources
-from ostinato.server.admission.objects import Kind, forbidden, is_of
+from ostinato.server.admission.objects import forbidden, is_of
 from ostinato.server.resources.core.pods.spec.resources import own_total
+from ostinato.server.resources.lister import Lister
 from ostinato.server.resources.strategy import Json
 
 if TYPE_CHECKING:
-    from ostinato.server.verbs.context import Context
+    from ostinato.server.request.context import Context
 
 _ANNOTATION = "kubernetes.io/limit-ranger"
 
@@ -22,7 +23,7 @@ _ANNOTATION = "kubernetes.io/limit-ranger"
 class LimitRanger(Plugin):
     about = resources("pods", "persistentvolumeclaims")
 
-    def __init__(self, ranges: Kind) -> None:
+    def __init__(self, ranges: Lister) -> None:
         self._ranges = ranges
 
     def _limits(self, context: Context) -> list[list[Json]]:

@@ -15,17 +15,18 @@ from ostinato.api.errors import Unknown
 from ostinato.api.gvk import GroupResource
 from ostinato.api.quantity import Quantity
 from ostinato.server.admission.chain import Plugin
-from ostinato.server.admission.objects import Kind, forbidden
+from ostinato.server.admission.objects import forbidden
 from ostinato.server.admission.quota.limited import Demand, LimitedResource
 from ostinato.server.admission.quota.scopes import in_scope, is_terminating, matching_terms, scope_terms
 from ostinato.server.admission.quota.usage import Usage, limited_names, undemanded, usage
+from ostinato.server.resources.lister import Lister
 from ostinato.server.resources.strategy import Json
 from ostinato.server.store import index
 from ostinato.server.verbs import write
 
 if TYPE_CHECKING:
+    from ostinato.server.request.context import Context
     from ostinato.server.store.index import Entry
-    from ostinato.server.verbs.context import Context
 
 _ATTEMPTS = 10
 _MANAGER = "kube-apiserver"
@@ -36,7 +37,7 @@ _IGNORED = GroupResource("", "events")
 
 
 class ResourceQuota(Plugin):
-    def __init__(self, quotas: Kind, limited: Sequence[LimitedResource] = ()) -> None:
+    def __init__(self, quotas: Lister, limited: Sequence[LimitedResource] = ()) -> None:
         """`limited`: what nobody may use without a quota that covers it."""
         self._quotas = quotas
         self._limited = limited

@@ -24,8 +24,8 @@ from ostinato.server.resources.admissionregistration.policy_expressions import C
 from ostinato.server.resources.strategy import Json
 
 if TYPE_CHECKING:
-    from ostinato.server.admission.objects import Kind
     from ostinato.server.admission.webhooks.plugins import Parts
+    from ostinato.server.resources.lister import Lister
     from ostinato.server.resources.resource import Resource
 
 _GROUP: Final = "admissionregistration.k8s.io"
@@ -68,7 +68,7 @@ class Match(NamedTuple):
 
 
 class WebhookMatcher:
-    def __init__(self, configurations: Kind, parts: Parts) -> None:
+    def __init__(self, configurations: Lister, parts: Parts) -> None:
         self._configurations = configurations
         self._registry = parts.registry
         self._authorizer = parts.authorizer

@@ -30,11 +30,12 @@ from ostinato.server.request import body
 from ostinato.server.resources.strategy import Json
 from ostinato.server.schema import builtin
 from ostinato.server.schema.builtin import BadValue, TypeMismatch, json_type
+from ostinato.server.schema.decoding import not_registered
 from ostinato.server.verbs import write
 
 if TYPE_CHECKING:
-    from ostinato.server.admission.objects import Kind
     from ostinato.server.admission.webhooks.plugins import Parts
+    from ostinato.server.resources.lister import Lister
 
 _logger = logging.getLogger(__name__)
 _SCHEME = "pkg/runtime/scheme.go:111"
@@ -78,7 +79,7 @@ class _Rounds:
 
 
 class MutatingWebhooks:
-    def __init__(self, configurations: Kind, parts: Parts, before: Sequence[Plugin]) -> None:
+    def __init__(self, configurations: Lister, parts: Parts, before: Sequence[Plugin]) -> None:
         self._matcher = WebhookMatcher(configurations, parts)
         self._ask = parts.ask
         self._before = before
@@ -201,7 +202,7 @@ def _read(match: Match, shown: Json, patched: Any) -> Json:
     if match.resource.custom and match.kind == match.resource.gvk:
         _check_custom_kind(match, patched)
     elif (kind, api_version) != (shown.get("kind"), shown.get("apiVersion")):
-        raise InternalError.of(body.not_registered(str(kind or ""), str(api_version or ""), _SCHEME))
+        raise InternalError.of(not_registered(str(kind or ""), str(api_version or ""), _SCHEME))
     if match.kind != match.resource.gvk and builtin_schemas().of(match.kind) is None:
         return {"kind": kind, "apiVersion": api_version, **_connect_options(match, patched)}
     if match.kind != match.resource.gvk:

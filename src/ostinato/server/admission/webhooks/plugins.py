@@ -13,11 +13,11 @@ from ostinato.server.resources.strategy import Json
 
 if TYPE_CHECKING:
     from ostinato.server.access.authorization.authorizer import Authorizer
-    from ostinato.server.admission.objects import Kind
     from ostinato.server.admission.webhooks.mutating import MutatingWebhooks
     from ostinato.server.admission.webhooks.validating import ValidatingWebhooks
+    from ostinato.server.request.context import Context
+    from ostinato.server.resources.lister import Lister
     from ostinato.server.resources.registry import Registry
-    from ostinato.server.verbs.context import Context
     from ostinato.server.webhooks import Ask
 
 
@@ -25,7 +25,7 @@ class Parts(NamedTuple):
     """What webhooks are asked with."""
 
     registry: Registry
-    namespaces: Kind
+    namespaces: Lister
     authorizer: Authorizer
     ask: Ask
 
@@ -33,7 +33,7 @@ class Parts(NamedTuple):
 class MutatingWebhook(Plugin):
     """`before`: the plugins that are asked again when a webhook has changed something."""
 
-    def __init__(self, configurations: Kind, parts: Parts, before: Sequence[Plugin]) -> None:
+    def __init__(self, configurations: Lister, parts: Parts, before: Sequence[Plugin]) -> None:
         self._configurations = configurations
         self.goes_by = (configurations.collection.entries,)
         self._parts = parts
@@ -60,7 +60,7 @@ class MutatingWebhook(Plugin):
 
 
 class ValidatingWebhook(Plugin):
-    def __init__(self, configurations: Kind, parts: Parts) -> None:
+    def __init__(self, configurations: Lister, parts: Parts) -> None:
         self._configurations = configurations
         self.goes_by = (configurations.collection.entries,)
         self._parts = parts

@@ -13,14 +13,14 @@ from ostinato.server.admission.webhooks.review import FailedCall, asked
 from ostinato.server.admission.webhooks.versions import shown_as
 
 if TYPE_CHECKING:
-    from ostinato.server.admission.objects import Kind
     from ostinato.server.admission.webhooks.plugins import Parts
+    from ostinato.server.resources.lister import Lister
 
 _logger = logging.getLogger(__name__)
 
 
 class ValidatingWebhooks:
-    def __init__(self, configurations: Kind, parts: Parts) -> None:
+    def __init__(self, configurations: Lister, parts: Parts) -> None:
         self._matcher = WebhookMatcher(configurations, parts)
         self._ask = parts.ask
 

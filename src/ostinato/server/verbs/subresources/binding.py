@@ -14,6 +14,7 @@ from ostinato.api.field_errors import FieldError, Path, joined
 from ostinato.api.gvk import GroupResource
 from ostinato.api.quoting import quote
 from ostinato.server.request import Response, body
+from ostinato.server.request.context import Context
 from ostinato.server.request.negotiate import body_media, form_of
 from ostinato.server.request.options import write_options
 from ostinato.server.request.present import value_response
@@ -21,7 +22,6 @@ from ostinato.server.resources.resource import Resource
 from ostinato.server.resources.strategy import Json
 from ostinato.server.store import index
 from ostinato.server.verbs import write
-from ostinato.server.verbs.context import Context
 from ostinato.server.verbs.subresources.pod_condition import set_pod_condition
 
 SUCCESS: Json = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}

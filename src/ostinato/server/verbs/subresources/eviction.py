@@ -12,8 +12,8 @@ from ostinato.api.errors import BadRequest, Conflict, Forbidden, Invalid, NotFou
 from ostinato.api.field_errors import FieldError, Path
 from ostinato.api.gvk import GroupResource, GroupVersionKind
 from ostinato.api.status import StatusCause
-from ostinato.server.admission.chain import Admission
 from ostinato.server.request import Response, body
+from ostinato.server.request.context import AdmitAll, Context
 from ostinato.server.request.negotiate import body_media, form_of
 from ostinato.server.request.options import DeleteOptions, delete_options, read_delete_options, write_options
 from ostinato.server.request.present import value_response
@@ -22,7 +22,6 @@ from ostinato.server.resources.strategy import Json
 from ostinato.server.store import index
 from ostinato.server.store.index import Entry
 from ostinato.server.verbs import write
-from ostinato.server.verbs.context import Context
 from ostinato.server.verbs.delete import delete_object
 from ostinato.server.verbs.subresources.binding import SUCCESS
 from ostinato.server.verbs.subresources.pod_condition import set_pod_condition
@@ -44,7 +43,7 @@ _TARGETED = {
 }
 
 
-_ADMITTED = Admission(())  # the eviction was asked about: its deletion is not
+_ADMITTED = AdmitAll()  # the eviction was admitted; its deletion is not submitted again
 
 
 def evicts(evictions: Resource, budgets: Resource) -> Callable[[Context], Awaitable[Response]]:

@@ -17,13 +17,13 @@ from ostinato.server.access.asked import Asked
 from ostinato.server.access.authorization.authorizer import Authorizer
 from ostinato.server.node_agents.endpoint import Nodes
 from ostinato.server.request import Answer, Request, Response
+from ostinato.server.request.context import Context
 from ostinato.server.request.negotiate import check_text
 from ostinato.server.request.options import boolean, integer, refuse_dry_run
 from ostinato.server.resources.core.pods.spec.defaults import containers_of
 from ostinato.server.resources.resource import Resource
 from ostinato.server.resources.strategy import Json
 from ostinato.server.resources.validation.checks import not_negative
-from ostinato.server.verbs.context import Context
 from ostinato.streams.channels import V5, failed_upgrade, offered
 
 _PATHS = {"log": "containerLogs", "exec": "exec", "attach": "attach", "portforward": "portForward"}

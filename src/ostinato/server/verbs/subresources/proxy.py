@@ -25,11 +25,11 @@ from ostinato.server.backends.headers import IdentityHeaders, is_upgrade
 from ostinato.server.node_agents.endpoint import Nodes
 from ostinato.server.node_agents.remote import AGENT_ADDRESSES
 from ostinato.server.request import Answer, Request, Response
+from ostinato.server.request.context import Context
 from ostinato.server.request.options import refuse_dry_run
 from ostinato.server.resources.registry import Registry
 from ostinato.server.resources.resource import Resource
 from ostinato.server.resources.strategy import Json
-from ostinato.server.verbs.context import Context
 from ostinato.server.verbs.subresources.pod_connect import check_create
 from ostinato.world import World
 

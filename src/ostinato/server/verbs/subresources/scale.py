@@ -21,8 +21,8 @@ from ostinato.api.field_errors import FieldError, Path
 from ostinato.api.gvk import GroupResource, GroupVersionKind, GroupVersionResource
 from ostinato.api.quoting import quote
 from ostinato.api.schema import builtin_schemas
-from ostinato.server.admission.chain import Admission
 from ostinato.server.request import Response, body
+from ostinato.server.request.context import Admission, Context
 from ostinato.server.request.negotiate import body_media, form_of
 from ostinato.server.request.options import write_options
 from ostinato.server.request.present import object_response
@@ -33,7 +33,6 @@ from ostinato.server.resources.strategy import Json, Strategy
 from ostinato.server.schema import builtin
 from ostinato.server.verbs import write
 from ostinato.server.verbs.apply import ApplyChange
-from ostinato.server.verbs.context import Context
 from ostinato.server.verbs.get import check_get_options
 from ostinato.server.verbs.patch import APPLY_PATCH, PatchChange, check_patch_options, patch_kind
 from ostinato.server.verbs.update import Change, change_stored, uid_mismatch
@@ -97,11 +96,10 @@ async def patch_scale(context: Context) -> Response:
     return object_response(view, _encoded(_scale_of(fields, context.resource.object(stored))), form)
 
 
-class _ScaleAdmission(Admission):
+class _ScaleAdmission:
     """Admission of a Scale: that is what is written, though its parent is what is stored."""
 
     def __init__(self, inner: Admission, fields: ScaleFields) -> None:
-        super().__init__(())
         self._inner = inner
         self._fields = fields
 

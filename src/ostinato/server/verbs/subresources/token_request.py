@@ -11,16 +11,16 @@ from ostinato.api.field_errors import FieldError, Path
 from ostinato.api.gvk import GroupResource, GroupVersion, GroupVersionKind
 from ostinato.api.schema import builtin_schemas
 from ostinato.server.access.authentication.assembly import Authentication
-from ostinato.server.admission.objects import Kind
 from ostinato.server.request import Response, body
+from ostinato.server.request.context import Context
 from ostinato.server.request.negotiate import body_media, form_of
 from ostinato.server.request.options import write_options
 from ostinato.server.request.present import value_response
+from ostinato.server.resources.lister import Lister
 from ostinato.server.resources.resource import Resource
 from ostinato.server.resources.strategy import Json, Strategy
 from ostinato.server.schema import builtin
 from ostinato.server.verbs import write
-from ostinato.server.verbs.context import Context
 
 TOKEN_REQUEST = GroupVersionKind("authentication.k8s.io", "v1", "TokenRequest")
 _SHORTEST, _LONGEST = 600, 1 << 32  # seconds
@@ -102,7 +102,7 @@ def _shortened(context: Context, spec: Json, longest: int) -> int:
     return longest
 
 
-def _account(context: Context, given: Json, accounts: Kind) -> Json:
+def _account(context: Context, given: Json, accounts: Lister) -> Json:
     """The metadata of the account that is asked for."""
     route = context.route
     if given.get("name") and given["name"] != route.name:
@@ -142,7 +142,7 @@ def _complete(asked: Json, account: Json, context: Context, audiences: Sequence[
     return spec
 
 
-def _bound(context: Context, reference: Json | None, kinds: Mapping[str, Kind]) -> Json:
+def _bound(context: Context, reference: Json | None, kinds: Mapping[str, Lister]) -> Json:
     """The claims about the object that a token is bound to."""
     if reference is None:
         return {}

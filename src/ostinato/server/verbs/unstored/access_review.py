@@ -9,8 +9,8 @@ from ostinato.api.quoting import GoStruct
 from ostinato.server.access.asked import Asked
 from ostinato.server.access.authorization.authorizer import Authorizer
 from ostinato.server.request import User
+from ostinato.server.request.context import Context
 from ostinato.server.resources.strategy import Json
-from ostinato.server.verbs.context import Context
 from ostinato.server.verbs.unstored.access_selectors import field_terms, ignored, label_requirements, selector_errors
 
 _SPEC = Path("spec")

@@ -12,10 +12,10 @@ import msgspec
 from ostinato.api.errors import NotFound
 from ostinato.api.gvk import GroupResource
 from ostinato.server.request import Response
+from ostinato.server.request.context import Context
 from ostinato.server.request.negotiate import form_of
 from ostinato.server.request.present import list_response, object_response
 from ostinato.server.store.index import Entry
-from ostinato.server.verbs.context import Context
 
 _STORE = "etcd-0"
 

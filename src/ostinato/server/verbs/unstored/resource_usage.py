@@ -16,6 +16,7 @@ from ostinato.api.errors import APIError, NotFound
 from ostinato.api.gvk import GroupResource, GroupVersionKind, GroupVersionResource
 from ostinato.server.node_agents.endpoint import Nodes
 from ostinato.server.request import Request, Response
+from ostinato.server.request.context import Context
 from ostinato.server.request.negotiate import form_of
 from ostinato.server.request.options import list_options
 from ostinato.server.request.present import list_response, object_response
@@ -23,7 +24,6 @@ from ostinato.server.resources.registry import Registry
 from ostinato.server.resources.resource import Resource
 from ostinato.server.resources.strategy import Json, Strategy
 from ostinato.server.store.index import Entry
-from ostinato.server.verbs.context import Context
 from ostinato.server.verbs.selection import Selection
 
 GROUP: Final = "metrics.k8s.io"

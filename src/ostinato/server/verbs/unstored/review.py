@@ -10,13 +10,13 @@ from ostinato.server.access.authentication.authenticator import Authenticator
 from ostinato.server.access.authentication.identity import RefusedToken
 from ostinato.server.access.authorization.authorizer import Authorizer
 from ostinato.server.request import Response, User, body
+from ostinato.server.request.context import Context
 from ostinato.server.request.negotiate import body_media, form_of
 from ostinato.server.request.options import write_options
 from ostinato.server.request.present import value_response
 from ostinato.server.resources.registry import Registry
 from ostinato.server.resources.strategy import Json
 from ostinato.server.verbs import write
-from ostinato.server.verbs.context import Context
 from ostinato.server.verbs.unstored.access_review import AccessReviews
 
 # Answers a review: gets it as the client sent it, gives back its status.

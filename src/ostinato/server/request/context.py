@@ -1,26 +1,50 @@
-"""What every verb works with: the server's parts, and the request at hand."""
+"""The context of a request for a resource: what verbs and admission plugins work with."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 
 from ostinato.api import names
 from ostinato.api.errors import BadRequest, NotFound
 from ostinato.api.quoting import quote
-from ostinato.server.admission.chain import Admission
 from ostinato.server.flow.heavy import HeavyLane
 from ostinato.server.flow.patience import TooLongError, in_a_hurry
 from ostinato.server.request import Request
 from ostinato.server.request.route import Route
 from ostinato.server.resources.resource import Resource
+from ostinato.server.resources.strategy import Json
 from ostinato.server.store.index import Collection, Index
 from ostinato.world import World
 
 _NO_NAMESPACES = frozenset({".", ".."})
 T = TypeVar("T")
+
+
+class Admission(Protocol):
+    """Admission of a write: mutation, then validation. `operation` is CREATE, UPDATE, DELETE or CONNECT."""
+
+    async def mutate(self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any) -> None:
+        """May change the object in place, or raise an APIError."""
+
+    async def validate(
+        self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any
+    ) -> None:
+        """May raise an APIError."""
+
+
+class AdmitAll:
+    """Admission without plugins, for writes that follow from an admitted one."""
+
+    async def mutate(self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any) -> None:
+        pass
+
+    async def validate(
+        self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any
+    ) -> None:
+        pass
 
 
 class Context(msgspec.Struct):
