@@ -18,7 +18,7 @@ from ostinato.server.flow.fair_queue import FairQueue, Line
 
 T = TypeVar("T")
 
-SLICE = 0.0005  # seconds of work that run in one turn of the loop
+SLICE = 0.002  # seconds of work that run in one turn of the loop; writes of one turn share a commit
 
 Work = Callable[[], object] | asyncio.Future[None]  # a function to call, or a gate to open
 Turn = Line[Work]
