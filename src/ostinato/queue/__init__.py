@@ -4,7 +4,6 @@
 - `OrderedQueue`: things, strictly one after the other; one that fails is tried again before the next.
 - Rate limiters for both: `ExponentialBackoff`, `TokenBucket`, `FastSlow`, `MaxOf`, `MaxWait`.
 - `QueueStatistics` keeps the metrics of a work queue.
-- `parallelize` works on many pieces at once.
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ from ostinato.queue.getters import QueueShutDown
 from ostinato.queue.limiters import ExponentialBackoff, FastSlow, MaxOf, MaxWait, RateLimiter, TokenBucket
 from ostinato.queue.metrics import QueueMetrics, QueueStatistics
 from ostinato.queue.ordered import OrderedQueue
-from ostinato.queue.parallel import parallelize
 from ostinato.queue.work import LOW_PRIORITY, WorkQueue
 
 __all__ = [
@@ -29,5 +27,4 @@ __all__ = [
     "RateLimiter",
     "TokenBucket",
     "WorkQueue",
-    "parallelize",
 ]
