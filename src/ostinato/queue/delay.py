@@ -47,7 +47,7 @@ class DelayedAdds(Generic[K]):
         wait = _Wait(ready_at, next(self._numbers), key, priority)
         self._waits[key] = wait
         heappush(self._heap, wait)
-        self._forget_stale()
+        self._compact()
         if ready_at < self._timer_at:
             self._set_timer()
 
@@ -82,7 +82,7 @@ class DelayedAdds(Generic[K]):
             self._timer = None
         self._timer_at = inf
 
-    def _forget_stale(self) -> None:
+    def _compact(self) -> None:
         """Keep the heap in proportion to what waits, whoever keeps on shortening a wait."""
         if len(self._heap) > 2 * len(self._waits) + _STALE_ALLOWED:
             self._heap = list(self._waits.values())

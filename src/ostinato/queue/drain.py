@@ -8,20 +8,20 @@ from collections.abc import Callable
 
 class Drain:
     def __init__(self) -> None:
-        self._patient = False
-        self._news = asyncio.Event()
+        self._draining = False
+        self._changed = asyncio.Event()
 
     async def wait_while(self, busy: Callable[[], bool]) -> None:
-        """Return when nothing is under way. Whoever makes `busy()` false calls `look_again`."""
-        self._patient = True
-        while self._patient and busy():
-            self._news.clear()
-            await self._news.wait()
+        """Return when nothing is under way. Whoever makes `busy()` false calls `notify`."""
+        self._draining = True
+        while self._draining and busy():
+            self._changed.clear()
+            await self._changed.wait()
 
-    def look_again(self) -> None:
-        self._news.set()
+    def notify(self) -> None:
+        self._changed.set()
 
-    def give_up(self) -> None:
+    def abandon(self) -> None:
         """Send away all who wait, whatever is under way."""
-        self._patient = False
-        self._news.set()
+        self._draining = False
+        self._changed.set()

@@ -19,7 +19,7 @@ class QueueShutDown(Exception):  # noqa: N818 - a signal rather than an error, n
 
 class Getters:
     def __init__(self) -> None:
-        self.promised = 0  # woken getters that have not run yet: so many things are spoken for
+        self.woken = 0  # woken getters that have not run yet: so many things are spoken for
         self._waiting: deque[asyncio.Future[bool]] = deque()  # in order of arrival; those done were cancelled
 
     async def wait(self) -> None:
@@ -27,34 +27,34 @@ class Getters:
 
         `QueueShutDown` when there never will be.
         """
-        woken: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        self._waiting.append(woken)
+        wakeup: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._waiting.append(wakeup)
         try:
-            is_promise = await woken
+            has_item = await wakeup
         except BaseException:
-            if woken.cancelled():
-                with suppress(ValueError):  # `promise` may have skipped it already
-                    self._waiting.remove(woken)
-            elif woken.result():
-                self.promised -= 1
-                self.promise()
+            if wakeup.cancelled():
+                with suppress(ValueError):  # `wake_one` may have skipped it already
+                    self._waiting.remove(wakeup)
+            elif wakeup.result():
+                self.woken -= 1
+                self.wake_one()
             raise
-        if not is_promise:
+        if not has_item:
             raise QueueShutDown
-        self.promised -= 1
+        self.woken -= 1
 
-    def promise(self) -> None:
+    def wake_one(self) -> None:
         """There is one more thing to take: wake the first who waits, if anybody does."""
         while self._waiting:
-            woken = self._waiting.popleft()
-            if not woken.done():
-                self.promised += 1
-                woken.set_result(True)
+            wakeup = self._waiting.popleft()
+            if not wakeup.done():
+                self.woken += 1
+                wakeup.set_result(True)
                 return
 
-    def dismiss(self) -> None:
+    def shut_down(self) -> None:
         """Nothing will come any more: send away all who were promised nothing."""
         while self._waiting:
-            woken = self._waiting.popleft()
-            if not woken.done():
-                woken.set_result(False)
+            wakeup = self._waiting.popleft()
+            if not wakeup.done():
+                wakeup.set_result(False)

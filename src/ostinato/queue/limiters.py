@@ -32,7 +32,7 @@ class RateLimiter(Protocol[K_contra]):
         """How many times the key was told to wait since it was last forgotten."""
 
 
-class _CountsFailures(Generic[K]):
+class _FailureCounter(Generic[K]):
     def __init__(self) -> None:
         self._failures: dict[K, int] = {}  # since each key was last forgotten
 
@@ -43,7 +43,7 @@ class _CountsFailures(Generic[K]):
         return self._failures.get(key, 0)
 
 
-class ExponentialBackoff(_CountsFailures[K]):
+class ExponentialBackoff(_FailureCounter[K]):
     """Each failure of a key doubles its wait, from `base` up to `maximum` seconds."""
 
     def __init__(self, base: float = 0.005, maximum: float = 1000.0) -> None:
@@ -58,7 +58,7 @@ class ExponentialBackoff(_CountsFailures[K]):
         return min(self._base * 2.0 ** min(failures, _LARGEST_EXPONENT), self._maximum)
 
 
-class FastSlow(_CountsFailures[K]):
+class FastSlow(_FailureCounter[K]):
     """The first `fast_attempts` failures of a key wait `fast` seconds each, all further ones `slow` seconds."""
 
     def __init__(self, fast: float, slow: float, fast_attempts: int) -> None:

@@ -27,7 +27,7 @@ from ostinato.world import Clock
 K = TypeVar("K", bound=Hashable)
 K_contra = TypeVar("K_contra", bound=Hashable, contravariant=True)
 
-_MOST_PRIORITIES = 25  # that are told apart: each is a series of its own wherever metrics are kept
+_MAX_PRIORITIES = 25  # that are told apart: each is a series of its own wherever metrics are kept
 _OTHER_PRIORITIES = "exceeded_cardinality_limit"
 
 
@@ -37,7 +37,7 @@ class QueueMetrics(Protocol[K_contra]):
     def added(self, key: K_contra, priority: int, /) -> None:
         """The key needs processing now."""
 
-    def raised(self, key: K_contra, before: int, after: int, /) -> None:
+    def priority_raised(self, key: K_contra, before: int, after: int, /) -> None:
         """The key, not handed out yet, has a higher priority now."""
 
     def taken(self, key: K_contra, priority: int, /) -> None:
@@ -72,7 +72,7 @@ class QueueStatistics(Generic[K]):
         self._depth[self._labels.get(priority) or self._label(priority)] += 1
         self._added_at[key] = self._clock.monotonic()
 
-    def raised(self, key: K, before: int, after: int) -> None:  # noqa: ARG002 - the key stays what it is
+    def priority_raised(self, key: K, before: int, after: int) -> None:  # noqa: ARG002 - the key stays what it is
         self._depth[self._label(before)] -= 1
         self._depth[self._label(after)] += 1
 
@@ -139,7 +139,7 @@ class QueueStatistics(Generic[K]):
     def _label(self, priority: int) -> str:
         label = self._labels.get(priority)
         if label is None:
-            if len(self._labels) == _MOST_PRIORITIES:
+            if len(self._labels) == _MAX_PRIORITIES:
                 label = _OTHER_PRIORITIES
             else:
                 label = self._labels[priority] = str(priority)

@@ -30,7 +30,7 @@ _HEAD = "head"  # what the limiter counts the failures of: one at a time is the 
 
 class _Head(Enum):
     READY = auto()  # to be handed out, if there is one
-    HELD = auto()  # by a worker
+    PROCESSING = auto()  # by a worker
     WAITING = auto()  # for its next try
 
 
@@ -39,8 +39,8 @@ class OrderedQueue(Generic[T]):
         """`limiter` says how long a head that failed waits. Defaults to 5 s doubled with each failure, up to 32 s."""
         self._clock = clock
         self._limiter = ExponentialBackoff[str](5.0, 32.0) if limiter is None else limiter
-        self._things: deque[T] = deque()
-        self._head = _Head.READY  # HELD and WAITING only while there is a head
+        self._items: deque[T] = deque()
+        self._head = _Head.READY  # PROCESSING and WAITING only while there is a head
         self._getters = Getters()
         self._timer: Timer | None = None  # while the head is WAITING
         self._shutting_down = False
@@ -48,40 +48,40 @@ class OrderedQueue(Generic[T]):
 
     def __len__(self) -> int:
         """How many things are not done, the head that is held or waits included."""
-        return len(self._things)
+        return len(self._items)
 
-    def add(self, thing: T) -> None:
+    def add(self, item: T) -> None:
         """Put a thing at the end."""
         if self._shutting_down:
             return
-        self._things.append(thing)
-        if len(self._things) == 1:
-            self._getters.promise()
+        self._items.append(item)
+        if len(self._items) == 1:
+            self._getters.wake_one()
 
     async def get(self) -> T:
         """The head, which is the caller's until `done` or `retry`. `QueueShutDown` when none will come any more."""
-        if not self._is_ready() or self._getters.promised:
+        if not self._is_ready() or self._getters.woken:
             if self._shutting_down:
                 raise QueueShutDown
             await self._getters.wait()
-        self._head = _Head.HELD
-        return self._things[0]
+        self._head = _Head.PROCESSING
+        return self._items[0]
 
     def done(self) -> None:
         """The head that the caller holds is finished: the next may follow."""
-        self._check_held()
+        self._check_processing()
         self._limiter.forget(_HEAD)
-        self._things.popleft()
+        self._items.popleft()
         self._release()
 
     def retry(self) -> None:
         """The head that the caller holds has failed: it is handed out again after a wait."""
-        self._check_held()
+        self._check_processing()
         wait = self._limiter.when(_HEAD)
         self._head = _Head.WAITING
         if not self._shutting_down:
             self._timer = self._clock.timer(wait, self._release)
-        self._drain.look_again()
+        self._drain.notify()
 
     @property
     def retries(self) -> int:
@@ -94,9 +94,9 @@ class OrderedQueue(Generic[T]):
 
         A worker that is cancelled in the block gives the head back as it was: that is no failure.
         """
-        thing = await self.get()
+        item = await self.get()
         try:
-            yield thing
+            yield item
         except Exception:
             self.retry()
             raise
@@ -115,24 +115,24 @@ class OrderedQueue(Generic[T]):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        self._getters.dismiss()
-        self._drain.give_up()
+        self._getters.shut_down()
+        self._drain.abandon()
 
     async def shut_down_with_drain(self) -> None:
         """Shut down, and return when no worker holds the head; what is queued is waited for if its worker goes on."""
         self.shut_down()
-        await self._drain.wait_while(lambda: self._head is _Head.HELD)
+        await self._drain.wait_while(lambda: self._head is _Head.PROCESSING)
 
     def _is_ready(self) -> bool:
-        return self._head is _Head.READY and bool(self._things)
+        return self._head is _Head.READY and bool(self._items)
 
     def _release(self) -> None:
         self._timer = None
         self._head = _Head.READY
-        self._drain.look_again()
-        if self._things:
-            self._getters.promise()
+        self._drain.notify()
+        if self._items:
+            self._getters.wake_one()
 
-    def _check_held(self) -> None:
-        if self._head is not _Head.HELD:
+    def _check_processing(self) -> None:
+        if self._head is not _Head.PROCESSING:
             raise ValueError("no worker holds the head of the queue")

@@ -71,7 +71,7 @@ class WorkQueue(Generic[K]):
         self._dirty[key] = priority
         if key not in self._processing:
             self._order.push(key, priority)
-            self._getters.promise()
+            self._getters.wake_one()
 
     def add_after(self, key: K, delay: float, priority: int = 0) -> None:
         """Add the key when `delay` seconds have passed; now, if that is not more than none."""
@@ -100,7 +100,7 @@ class WorkQueue(Generic[K]):
 
     async def get(self) -> K:
         """The next key, which is the caller's until it calls `done`. `QueueShutDown` when none will come any more."""
-        if self._order.length <= self._getters.promised:
+        if self._order.length <= self._getters.woken:
             if self._shutting_down:
                 raise QueueShutDown
             await self._getters.wait()
@@ -108,7 +108,7 @@ class WorkQueue(Generic[K]):
 
     def get_nowait(self) -> K:
         """The next key, if there is one that nobody waits for; `asyncio.QueueEmpty` otherwise."""
-        if self._order.length <= self._getters.promised:
+        if self._order.length <= self._getters.woken:
             raise QueueShutDown if self._shutting_down else asyncio.QueueEmpty
         return self._take()
 
@@ -122,9 +122,9 @@ class WorkQueue(Generic[K]):
         priority = self._dirty.get(key)
         if priority is not None:
             self._order.push(key, priority)
-            self._getters.promise()
+            self._getters.wake_one()
         if self._shutting_down and not self._processing:
-            self._drain.look_again()
+            self._drain.notify()
 
     @asynccontextmanager
     async def item(self) -> AsyncIterator[K]:
@@ -150,8 +150,8 @@ class WorkQueue(Generic[K]):
         """
         self._shutting_down = True
         self._delayed.clear()
-        self._getters.dismiss()
-        self._drain.give_up()
+        self._getters.shut_down()
+        self._drain.abandon()
 
     async def shut_down_with_drain(self) -> None:
         """Shut down, and return when no key is being processed.
@@ -172,7 +172,7 @@ class WorkQueue(Generic[K]):
 
     def _raise_priority(self, key: K, before: int, after: int) -> None:
         if self._metrics is not None:
-            self._metrics.raised(key, before, after)
+            self._metrics.priority_raised(key, before, after)
         self._dirty[key] = after
         if key not in self._processing:
             self._order.move(key, before, after)

@@ -187,7 +187,7 @@ class SchedulingQueue:
         else:
             queued.place = Place.ACTIVE
             self._active.push(queued, queued.pod.priority)
-        self._getters.promise()
+        self._getters.wake_one()
 
     def _wait(self, queued: QueuedPod) -> None:
         if queued.pod.uid in self._pods:
