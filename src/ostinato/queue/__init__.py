@@ -1,9 +1,9 @@
-"""Queues between those who notice that something is to be done and those who do it.
+"""Work queues between event handlers and workers.
 
-- `WorkQueue`: keys, each handed to one worker at a time; with delays, rate limits and priorities.
-- `OrderedQueue`: things, strictly one after the other; one that fails is tried again before the next.
+- `WorkQueue`: hands each key to one worker at a time; with delays, rate limits and priorities.
+- `OrderedQueue`: hands out items one at a time in their order; a failed item is retried before the next.
 - Rate limiters for both: `ExponentialBackoff`, `TokenBucket`, `FastSlow`, `MaxOf`, `MaxWait`.
-- `QueueStatistics` keeps the metrics of a work queue.
+- `QueueStatistics`: the metrics of a work queue.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Delayed adds: keys that are to be added when their time has come.
+"""Delayed adds: keys that are added to the queue when their delay has passed.
 
-- A key waits once: told twice, it comes at the earlier of the times, and with the higher of the priorities.
-- Keys come in the order of their times, and those of the same time in the order in which they were told.
-- There is one timer, for the first of them, however many wait; and none when nothing waits.
+- A key waits once: added again with another delay, it keeps the earlier time and the higher priority.
+- Keys become ready in the order of their times, and at the same time in the order of their `add_after` calls.
+- One timer, for the earliest key, serves all of them; there is none while no key waits.
 """
 
 from __future__ import annotations
@@ -17,33 +17,33 @@ from ostinato.world import Clock, Timer
 
 K = TypeVar("K", bound=Hashable)
 
-_STALE_ALLOWED = 64  # and as many as there are keys that wait: then the heap is made anew
+_STALE_ALLOWED = 64  # replaced entries, beyond one per waiting key, before the heap is rebuilt
 
 
 class DelayedAdds(Generic[K]):
     def __init__(self, clock: Clock, add: Callable[[K, int], None]) -> None:
-        """`add(key, priority)` is called when the time of a key has come."""
+        """`add`: called with key and priority when the delay of the key has passed."""
         self._clock = clock
         self._add = add
-        self._waits: dict[K, _Wait[K]] = {}
-        self._heap: list[_Wait[K]] = []  # all of _waits, and stale ones that a better wait has replaced
+        self._waits: dict[K, _Wait[K]] = {}  # the current entry of each waiting key
+        self._heap: list[_Wait[K]] = []  # all of _waits, and stale entries that were replaced in it
         self._numbers = count()
         self._timer: Timer | None = None
-        self._timer_at = inf  # when the timer fires; never later than the first of the heap
+        self._timer_at = inf  # never later than the first entry of the heap
 
     def __len__(self) -> int:
         return len(self._waits)
 
     def add_after(self, key: K, delay: float, priority: int) -> None:
-        """Add the key when `delay` seconds have passed. Needs a running loop."""
+        """Add the key after `delay` seconds. Requires a running event loop."""
         if not delay < inf:
-            raise ValueError(f"{key!r} cannot be added after {delay} seconds")
+            raise ValueError(f"add_after() delay of {key!r} is {delay}; it must be a finite number of seconds")
         ready_at = self._clock.monotonic() + delay
-        known = self._waits.get(key)
-        if known is not None:
-            if known.ready_at <= ready_at and known.priority >= priority:
+        current = self._waits.get(key)
+        if current is not None:
+            if current.ready_at <= ready_at and current.priority >= priority:
                 return
-            ready_at, priority = min(ready_at, known.ready_at), max(priority, known.priority)
+            ready_at, priority = min(ready_at, current.ready_at), max(priority, current.priority)
         wait = _Wait(ready_at, next(self._numbers), key, priority)
         self._waits[key] = wait
         heappush(self._heap, wait)
@@ -52,7 +52,7 @@ class DelayedAdds(Generic[K]):
             self._set_timer()
 
     def clear(self) -> None:
-        """Forget all that waits."""
+        """Drop all waiting keys."""
         self._waits.clear()
         self._heap.clear()
         self._stop_timer()
@@ -83,14 +83,14 @@ class DelayedAdds(Generic[K]):
         self._timer_at = inf
 
     def _compact(self) -> None:
-        """Keep the heap in proportion to what waits, whoever keeps on shortening a wait."""
+        """Bound the stale entries of the heap, which grow while delays are shortened repeatedly."""
         if len(self._heap) > 2 * len(self._waits) + _STALE_ALLOWED:
             self._heap = list(self._waits.values())
             heapify(self._heap)
 
 
 class _Wait(NamedTuple, Generic[K]):
-    """One key's wait. They are compared as tuples: by time, then by number, which no two have in common."""
+    """One key's wait. Compared as tuples: by time, then by number, which is unique."""
 
     ready_at: float  # on the clock's monotonic()
     number: int

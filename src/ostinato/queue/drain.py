@@ -1,4 +1,4 @@
-"""Drain: waiting, at the end, for what is under way to finish, unless somebody says to wait no longer."""
+"""Drain: on shutdown, wait until the items being processed are done, or until the wait is abandoned."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ class Drain:
         self._changed = asyncio.Event()
 
     async def wait_while(self, busy: Callable[[], bool]) -> None:
-        """Return when nothing is under way. Whoever makes `busy()` false calls `notify`."""
+        """Wait until `busy()` is false; it is evaluated again after each `notify()`."""
         self._draining = True
         while self._draining and busy():
             self._changed.clear()
             await self._changed.wait()
 
     def notify(self) -> None:
+        """Have the condition evaluated again; call it after every change that may make it false."""
         self._changed.set()
 
     def abandon(self) -> None:
-        """Send away all who wait, whatever is under way."""
+        """End all waits, even if items are still being processed."""
         self._draining = False
         self._changed.set()

@@ -1,9 +1,9 @@
-"""Getters: those who wait for something to take, first come, first served.
+"""Getters: the tasks blocked in `get()`, woken in the order in which they began to wait.
 
-- What arrives while somebody waits is *promised* to the one who has waited longest, who takes it when it runs. Nobody
-  who comes later can take it away.
-- A promise binds one thing, not which one: who is woken takes the best there is by then.
-- A getter that is cancelled after it was promised something passes the promise on: nothing is lost.
+- An item that arrives wakes the longest waiting getter and is reserved for it until it runs: a `get()` that is called
+  in between cannot take it.
+- A reservation is for a place, not for a particular item: the woken getter takes the item that is first by then.
+- A getter that is cancelled after it was woken passes the wake-up on to the next, so no item is lost.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from contextlib import suppress
 
 
 class QueueShutDown(Exception):  # noqa: N818 - a signal rather than an error, named as in asyncio
-    """The queue is shut down and holds nothing more to hand out."""
+    """The queue is shut down and empty."""
 
 
 class Getters:
     def __init__(self) -> None:
-        self.woken = 0  # woken getters that have not run yet: so many things are spoken for
-        self._waiting: deque[asyncio.Future[bool]] = deque()  # in order of arrival; those done were cancelled
+        self.woken = 0  # woken getters that have not run yet; as many items are reserved
+        self._waiting: deque[asyncio.Future[bool]] = deque()  # in order; a future that is done was cancelled
 
     async def wait(self) -> None:
-        """Return when there is something for the caller, who must take it at once.
+        """Wait for an item, which the caller must take before it awaits anything else.
 
-        `QueueShutDown` when there never will be.
+        Raises `QueueShutDown` if the queue is shut down meanwhile.
         """
         wakeup: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._waiting.append(wakeup)
@@ -33,7 +33,7 @@ class Getters:
             has_item = await wakeup
         except BaseException:
             if wakeup.cancelled():
-                with suppress(ValueError):  # `wake_one` may have skipped it already
+                with suppress(ValueError):  # already removed by `wake_one`
                     self._waiting.remove(wakeup)
             elif wakeup.result():
                 self.woken -= 1
@@ -44,7 +44,7 @@ class Getters:
         self.woken -= 1
 
     def wake_one(self) -> None:
-        """There is one more thing to take: wake the first who waits, if anybody does."""
+        """Wake the longest waiting getter, if any: one more item is available."""
         while self._waiting:
             wakeup = self._waiting.popleft()
             if not wakeup.done():
@@ -53,7 +53,7 @@ class Getters:
                 return
 
     def shut_down(self) -> None:
-        """Nothing will come any more: send away all who were promised nothing."""
+        """Raise `QueueShutDown` in every waiting getter for which no item is reserved."""
         while self._waiting:
             wakeup = self._waiting.popleft()
             if not wakeup.done():

@@ -1,11 +1,11 @@
-"""Rate limiters: how long a key that failed has to wait before it is tried again.
+"""Rate limiters: how long a failed key waits before it is requeued.
 
-- `when(key)` says how many seconds, and counts: each call is one more failure of the key.
-- `forget(key)` ends the counting of a key, when it succeeded or was given up.
-- `requeues(key)` is how often it was counted.
+- `when(key)` returns the delay in seconds and counts one failure of the key.
+- `forget(key)` resets the failures of a key that succeeded or was dropped.
+- `requeues(key)` returns the number of failures counted since then.
 
-The default of a work queue is that of client-go: `MaxOf(ExponentialBackoff(), TokenBucket(clock))`, the first against
-a key that fails over and over, the second against many keys that fail at once.
+The default of a work queue is client-go's: `MaxOf(ExponentialBackoff(), TokenBucket(clock))`. The first limits one key
+that fails repeatedly, the second many keys that fail at the same time.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from ostinato.world import Clock
 K = TypeVar("K", bound=Hashable)
 K_contra = TypeVar("K_contra", bound=Hashable, contravariant=True)
 
-_LARGEST_EXPONENT = 1023  # two to the power of more than this is no float
+_LARGEST_EXPONENT = 1023  # of two, within the range of a float
 
 
 class RateLimiter(Protocol[K_contra]):
     def when(self, key: K_contra, /) -> float:
-        """How many seconds the key has to wait. Counts."""
+        """Return how many seconds the key has to wait, and count a failure."""
 
     def forget(self, key: K_contra, /) -> None:
-        """The key is no longer tried again."""
+        """Reset the failures of the key."""
 
     def requeues(self, key: K_contra, /) -> int:
-        """How many times the key was told to wait since it was last forgotten."""
+        """Return the number of failures since the last `forget`."""
 
 
 class _FailureCounter(Generic[K]):
     def __init__(self) -> None:
-        self._failures: dict[K, int] = {}  # since each key was last forgotten
+        self._failures: dict[K, int] = {}  # per key, since its last `forget`
 
     def forget(self, key: K) -> None:
         self._failures.pop(key, None)
@@ -44,7 +44,7 @@ class _FailureCounter(Generic[K]):
 
 
 class ExponentialBackoff(_FailureCounter[K]):
-    """Each failure of a key doubles its wait, from `base` up to `maximum` seconds."""
+    """Delay of `base` seconds, doubled with each failure of the key up to `maximum` seconds."""
 
     def __init__(self, base: float = 0.005, maximum: float = 1000.0) -> None:
         super().__init__()
@@ -59,7 +59,7 @@ class ExponentialBackoff(_FailureCounter[K]):
 
 
 class FastSlow(_FailureCounter[K]):
-    """The first `fast_attempts` failures of a key wait `fast` seconds each, all further ones `slow` seconds."""
+    """Delay of `fast` seconds for the first `fast_attempts` failures of a key, then of `slow` seconds."""
 
     def __init__(self, fast: float, slow: float, fast_attempts: int) -> None:
         super().__init__()
@@ -74,18 +74,20 @@ class FastSlow(_FailureCounter[K]):
 
 
 class TokenBucket:
-    """All keys together: `burst` at once, then `rate` a second.
+    """Delay that limits all keys together to `rate` per second, after a burst of `burst`.
 
-    A call reserves a token, of the future if there is none now, and the wait is until it comes.
+    Each call reserves a token. If the bucket is empty, it reserves a future one and returns the time until then.
     """
 
     def __init__(self, clock: Clock, rate: float = 10.0, burst: int = 100) -> None:
         if not rate > 0 or burst < 1:
-            raise ValueError(f"a bucket of {burst} tokens, filled at {rate} a second, would never give one")
+            raise ValueError(
+                f"TokenBucket() rate is {rate} and burst {burst}; rate must be positive and burst at least 1"
+            )
         self._clock = clock
         self._rate = rate
         self._burst = burst
-        self._tokens = float(burst)  # as of _counted_at; below zero when tokens of the future are reserved
+        self._tokens = float(burst)  # as of _counted_at; negative while future tokens are reserved
         self._counted_at = clock.monotonic()
 
     def when(self, _key: Hashable) -> float:
@@ -95,14 +97,14 @@ class TokenBucket:
         return max(0.0, -self._tokens / self._rate)
 
     def forget(self, _key: Hashable) -> None:
-        """Nothing: a reserved token is spent."""
+        """Do nothing: a reserved token cannot be returned."""
 
     def requeues(self, _key: Hashable) -> int:
         return 0
 
 
 class MaxOf(Generic[K]):
-    """The longest wait that any of several limiters demands. Each of them counts every call."""
+    """Longest delay of several limiters, each of which counts every call."""
 
     def __init__(self, *limiters: RateLimiter[K]) -> None:
         self._limiters = limiters
@@ -119,7 +121,7 @@ class MaxOf(Generic[K]):
 
 
 class MaxWait(Generic[K]):
-    """What another limiter demands, but never more than `maximum` seconds."""
+    """Delay of another limiter, at most `maximum` seconds."""
 
     def __init__(self, limiter: RateLimiter[K], maximum: float) -> None:
         _check(maximum=maximum)
@@ -139,4 +141,4 @@ class MaxWait(Generic[K]):
 def _check(**seconds: float) -> None:
     for name, value in seconds.items():
         if not 0 <= value < float("inf"):
-            raise ValueError(f"{name}: {value} is not a number of seconds to wait")
+            raise ValueError(f"{name} is {value}; it must be a finite, non-negative number of seconds")

@@ -1,7 +1,6 @@
-"""Priority order: keys by priority, the highest first, and in the order of their arrival within a priority.
+"""Priority order: keys by priority, the highest first; first in, first out within a priority.
 
-Each operation takes the same time however many keys there are; only the number of different priorities in use counts,
-which is small.
+Each operation is O(1) in the number of keys and O(p) in the number of distinct priorities in use, which is small.
 """
 
 from __future__ import annotations
@@ -17,11 +16,11 @@ K = TypeVar("K", bound=Hashable)
 class PriorityOrder(Generic[K]):
     def __init__(self) -> None:
         self.length = 0
-        self._bands: dict[int, OrderedDict[K, None]] = {}  # the keys of each priority in order; no band is empty
+        self._bands: dict[int, OrderedDict[K, None]] = {}  # keys of each priority, in order; no band is empty
         self._priorities: list[int] = []  # of the bands, ascending
 
     def push(self, key: K, priority: int) -> None:
-        """Put a key that is not here yet behind the others of its priority."""
+        """Append a key, which must not be present, to those of its priority."""
         band = self._bands.get(priority)
         if band is None:
             band = self._bands[priority] = OrderedDict()
@@ -30,7 +29,7 @@ class PriorityOrder(Generic[K]):
         self.length += 1
 
     def pop(self) -> K:
-        """Take the first key out."""
+        """Remove and return the first key. There must be one."""
         priority = self._priorities[-1]
         band = self._bands[priority]
         key, _ = band.popitem(last=False)
@@ -41,7 +40,7 @@ class PriorityOrder(Generic[K]):
         return key
 
     def move(self, key: K, before: int, after: int) -> None:
-        """Give a key another priority: it goes behind all others that have it."""
+        """Change the priority of a key: it becomes the last of the new priority."""
         band = self._bands[before]
         del band[key]
         if not band:

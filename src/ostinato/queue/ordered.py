@@ -1,13 +1,13 @@
-"""Ordered queue: hands out things one at a time, strictly in the order in which they were added.
+"""Ordered queue: hands out items one at a time, strictly in the order in which they were added.
 
-- The head stays the head until it is done: nothing behind it is handed out before, and nobody else gets it meanwhile.
-- A head that failed is handed out again after a wait, which grows with each failure. The rest waits behind it.
-- Nothing is left out: things are tasks rather than keys, so equal ones are all handed out.
-- On shutdown nothing more is added. What is queued is still handed out, up to the first failure: the wait after it is
-  not served any more, and what stands behind it must not overtake.
+- The head stays at the head until it is done: no later item is handed out before, and no other worker gets it.
+- A head that failed is handed out again after a delay, which grows with each failure. Later items wait behind it.
+- Items are tasks rather than keys: equal ones are not coalesced.
+- On shutdown no further items are added. Queued ones are still handed out, up to the first failure: its retry is not
+  waited for, and later items must not overtake it.
 
-For work that has to happen in the order in which it was asked for, such as the steps of a start. For keys use
-`WorkQueue`, in which one failing key holds up no other.
+For work that has to happen in the order of its requests, such as the steps of a start. For keys use `WorkQueue`, in
+which a failing key does not hold up others.
 """
 
 from __future__ import annotations
@@ -25,18 +25,20 @@ from ostinato.world import Clock, Timer
 
 T = TypeVar("T")
 
-_HEAD = "head"  # what the limiter counts the failures of: one at a time is the head
+_HEAD = "head"  # the limiter's key: only the head can fail
 
 
 class _Head(Enum):
     READY = auto()  # to be handed out, if there is one
-    PROCESSING = auto()  # by a worker
-    WAITING = auto()  # for its next try
+    PROCESSING = auto()  # a worker holds it
+    WAITING = auto()  # for its retry
 
 
 class OrderedQueue(Generic[T]):
     def __init__(self, clock: Clock, *, limiter: RateLimiter[str] | None = None) -> None:
-        """`limiter` says how long a head that failed waits. Defaults to 5 s doubled with each failure, up to 32 s."""
+        """
+        - `limiter`: the delay before a failed head is retried. Defaults to 5 s, doubled with each failure up to 32 s.
+        """
         self._clock = clock
         self._limiter = ExponentialBackoff[str](5.0, 32.0) if limiter is None else limiter
         self._items: deque[T] = deque()
@@ -47,11 +49,11 @@ class OrderedQueue(Generic[T]):
         self._drain = Drain()
 
     def __len__(self) -> int:
-        """How many things are not done, the head that is held or waits included."""
+        """Number of items that are not done, including a head that is processed or waits for its retry."""
         return len(self._items)
 
     def add(self, item: T) -> None:
-        """Put a thing at the end."""
+        """Append an item. Ignored after shutdown."""
         if self._shutting_down:
             return
         self._items.append(item)
@@ -59,7 +61,10 @@ class OrderedQueue(Generic[T]):
             self._getters.wake_one()
 
     async def get(self) -> T:
-        """The head, which is the caller's until `done` or `retry`. `QueueShutDown` when none will come any more."""
+        """Wait for the head, which the caller holds until it calls `done` or `retry`.
+
+        Raises `QueueShutDown` when the queue is shut down and hands out no further item.
+        """
         if not self._is_ready() or self._getters.woken:
             if self._shutting_down:
                 raise QueueShutDown
@@ -68,31 +73,32 @@ class OrderedQueue(Generic[T]):
         return self._items[0]
 
     def done(self) -> None:
-        """The head that the caller holds is finished: the next may follow."""
-        self._check_processing()
+        """Remove the head, which the caller has processed: the next item follows."""
+        self._check_processing("done")
         self._limiter.forget(_HEAD)
         self._items.popleft()
         self._release()
 
     def retry(self) -> None:
-        """The head that the caller holds has failed: it is handed out again after a wait."""
-        self._check_processing()
-        wait = self._limiter.when(_HEAD)
+        """Hand the head, which the caller failed to process, out again after a delay."""
+        self._check_processing("retry")
+        delay = self._limiter.when(_HEAD)
         self._head = _Head.WAITING
         if not self._shutting_down:
-            self._timer = self._clock.timer(wait, self._release)
+            self._timer = self._clock.timer(delay, self._release)
         self._drain.notify()
 
     @property
     def retries(self) -> int:
-        """How many times the head has failed."""
+        """Number of times that the head has failed."""
         return self._limiter.requeues(_HEAD)
 
     @asynccontextmanager
     async def item(self) -> AsyncIterator[T]:
-        """`async with queue.item() as thing:` is the head, done at the end of the block, or tried again if it raises.
+        """Hold the head for a block: `async with queue.item() as item:`.
 
-        A worker that is cancelled in the block gives the head back as it was: that is no failure.
+        - `done` is called at the end of the block, `retry` if it raises.
+        - A cancelled block returns the head to the queue without counting a failure.
         """
         item = await self.get()
         try:
@@ -110,7 +116,10 @@ class OrderedQueue(Generic[T]):
         return self._shutting_down
 
     def shut_down(self) -> None:
-        """Add nothing more, and do not wait for a head that has failed. What is queued is still handed out."""
+        """Add no further items, and do not retry a failed head. Queued items are still handed out.
+
+        Ends the waits of `shut_down_with_drain`.
+        """
         self._shutting_down = True
         if self._timer is not None:
             self._timer.cancel()
@@ -119,7 +128,10 @@ class OrderedQueue(Generic[T]):
         self._drain.abandon()
 
     async def shut_down_with_drain(self) -> None:
-        """Shut down, and return when no worker holds the head; what is queued is waited for if its worker goes on."""
+        """Shut down, and wait until no worker holds the head.
+
+        Queued items are included as long as the worker calls `get` again immediately after `done`.
+        """
         self.shut_down()
         await self._drain.wait_while(lambda: self._head is _Head.PROCESSING)
 
@@ -133,6 +145,6 @@ class OrderedQueue(Generic[T]):
         if self._items:
             self._getters.wake_one()
 
-    def _check_processing(self) -> None:
+    def _check_processing(self, method: str) -> None:
         if self._head is not _Head.PROCESSING:
-            raise ValueError("no worker holds the head of the queue")
+            raise ValueError(f"{method}() called while no worker holds the head; call get() first")

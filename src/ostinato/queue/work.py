@@ -1,16 +1,16 @@
 """Work queue: hands each key to one worker at a time, in order, without losing a change.
 
-- Fair: keys are handed out in the order in which they were added, those of a higher priority first; workers are served
-  in the order in which they came.
+- Fair: keys of a higher priority are handed out first, and within a priority in the order in which they were added.
+  Workers are served in the order of their calls of `get`.
 - Stingy: a key added many times before it is processed is processed once.
-- Safe: a key is never processed by two workers; added while processed, it is processed again after. A worker that is
-  cancelled while it waits takes nothing with it.
-- Patient: a key can be added after a delay, or after as long as a rate limiter says. The earliest time wins; adding a
-  key that also waits does not end the wait.
-- Polite: on shutdown nothing more is added and what waits for its time is dropped; what is queued is still handed out,
-  and what is under way finishes.
+- Safe: a key is never processed by two workers; added while processed, it is processed again after. No key is lost
+  when a worker is cancelled while it waits.
+- Delayed: a key can be added after a delay, or after the delay of a rate limiter. Of several delays the earliest time
+  counts. `add` of a key that also waits does not cancel the wait.
+- Polite: on shutdown no further keys are added and delayed keys are dropped. Queued keys are still handed out, and keys
+  being processed are finished.
 
-A queue belongs to one event loop and has no lock: call it from that loop alone.
+A queue belongs to one event loop and has no lock: call it from that loop only.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from ostinato.world import Clock
 K = TypeVar("K", bound=Hashable)
 
 LOW_PRIORITY: Final = -100
-"""For what nobody waits for: the objects of a first list, and resyncs of objects that did not change."""
+"""Priority of keys that are not urgent: the objects of the initial list, and resyncs of unchanged objects."""
 
 
 class WorkQueue(Generic[K]):
@@ -39,14 +39,14 @@ class WorkQueue(Generic[K]):
         self, clock: Clock, *, limiter: RateLimiter[K] | None = None, metrics: QueueMetrics[K] | None = None
     ) -> None:
         """
-        - `limiter` says how long `add_rate_limited` waits. Defaults to 5 ms doubled with each failure of a key up to
-          1000 s, and to 10 keys a second after the first 100, whichever is longer.
-        - `metrics` is told what happens. Defaults to nobody.
+        - `limiter`: the delay of `add_rate_limited`. Defaults to the longer of two: 5 ms, doubled with each failure of
+          the key up to 1000 s; and 10 keys per second after a burst of 100.
+        - `metrics`: called on every step of a key. Defaults to None.
         """
         self._order = PriorityOrder[K]()  # waiting keys, in order; each is in _dirty, none in _processing
         self._dirty: dict[K, int] = {}  # keys that need processing, and their priority
-        self._processing: dict[K, int] = {}  # keys that a worker holds, and the priority they were handed out with
-        self._getters = Getters()  # workers that wait; never while there is a key that is not promised to one of them
+        self._processing: dict[K, int] = {}  # keys that a worker holds, and their priority when handed out
+        self._getters = Getters()  # waiting workers; none while a key in _order is not reserved
         self._delayed = DelayedAdds(clock, self.add)
         self._limiter = MaxOf(ExponentialBackoff[K](), TokenBucket(clock)) if limiter is None else limiter
         self._metrics = metrics
@@ -54,17 +54,17 @@ class WorkQueue(Generic[K]):
         self._drain = Drain()
 
     def __len__(self) -> int:
-        """How many keys are ready to be handed out: none that is processed, and none that waits for its time."""
+        """Number of keys ready to be handed out; keys that are processed or delayed do not count."""
         return self._order.length
 
     def add(self, key: K, priority: int = 0) -> None:
-        """Have the key processed. One that is queued already keeps its place, unless its priority rises."""
+        """Enqueue the key. A queued key keeps its place, unless its priority rises. Ignored after shutdown."""
         if self._shutting_down:
             return
-        known = self._dirty.get(key)
-        if known is not None:
-            if priority > known:
-                self._raise_priority(key, known, priority)
+        current = self._dirty.get(key)
+        if current is not None:
+            if priority > current:
+                self._raise_priority(key, current, priority)
             return
         if self._metrics is not None:
             self._metrics.added(key, priority)
@@ -74,7 +74,7 @@ class WorkQueue(Generic[K]):
             self._getters.wake_one()
 
     def add_after(self, key: K, delay: float, priority: int = 0) -> None:
-        """Add the key when `delay` seconds have passed; now, if that is not more than none."""
+        """Add the key after `delay` seconds; immediately, if that is zero or negative. Ignored after shutdown."""
         if self._shutting_down:
             return
         if self._metrics is not None:
@@ -85,21 +85,24 @@ class WorkQueue(Generic[K]):
             self._delayed.add_after(key, delay, priority)
 
     def add_rate_limited(self, key: K, priority: int = 0) -> float:
-        """Add the key when the rate limiter says: after a failure. In how many seconds that is."""
+        """Add a failed key after the delay of the rate limiter, and return that delay in seconds."""
         delay = self._limiter.when(key)
         self.add_after(key, delay, priority)
         return delay
 
     def forget(self, key: K) -> None:
-        """The key succeeded or was given up: its failures are no longer counted. A worker still calls `done`."""
+        """Reset the failures of a key that succeeded or was dropped. The worker still has to call `done`."""
         self._limiter.forget(key)
 
     def requeues(self, key: K) -> int:
-        """How many times the key was added with a rate limit since it was last forgotten."""
+        """Number of `add_rate_limited` calls for the key since its last `forget`."""
         return self._limiter.requeues(key)
 
     async def get(self) -> K:
-        """The next key, which is the caller's until it calls `done`. `QueueShutDown` when none will come any more."""
+        """Wait for the next key, which the caller holds until it calls `done`.
+
+        Raises `QueueShutDown` when the queue is shut down and empty.
+        """
         if self._order.length <= self._getters.woken:
             if self._shutting_down:
                 raise QueueShutDown
@@ -107,15 +110,18 @@ class WorkQueue(Generic[K]):
         return self._take()
 
     def get_nowait(self) -> K:
-        """The next key, if there is one that nobody waits for; `asyncio.QueueEmpty` otherwise."""
+        """Return the next key that is not reserved for a waiting worker.
+
+        Raises `asyncio.QueueEmpty` if there is none, `QueueShutDown` if the queue is also shut down.
+        """
         if self._order.length <= self._getters.woken:
             raise QueueShutDown if self._shutting_down else asyncio.QueueEmpty
         return self._take()
 
     def done(self, key: K) -> None:
-        """The caller has processed the key. Added in the meantime, it is queued again, behind the others."""
+        """Release a processed key. If it was added meanwhile, it is queued again, as the last of its priority."""
         if key not in self._processing:
-            raise ValueError(f"{key!r} is not being processed")
+            raise ValueError(f"done() called with {key!r}, which is not being processed; call it once per get()")
         if self._metrics is not None:
             self._metrics.done(key)
         del self._processing[key]
@@ -128,7 +134,7 @@ class WorkQueue(Generic[K]):
 
     @asynccontextmanager
     async def item(self) -> AsyncIterator[K]:
-        """`async with queue.item() as key:` gets the next key, and calls `done` at the end of the block."""
+        """Hold the next key for a block: `async with queue.item() as key:` calls `done` at its end."""
         key = await self.get()
         try:
             yield key
@@ -136,7 +142,7 @@ class WorkQueue(Generic[K]):
             self.done(key)
 
     def priority_of(self, key: K) -> int:
-        """The priority with which a key that is being processed was handed out: to try it again with the same."""
+        """Priority with which a key being processed was handed out; pass it on to requeue with the same."""
         return self._processing[key]
 
     @property
@@ -144,9 +150,9 @@ class WorkQueue(Generic[K]):
         return self._shutting_down
 
     def shut_down(self) -> None:
-        """Add nothing more. What is queued is still handed out; then `get` raises `QueueShutDown`.
+        """Add no further keys and drop delayed ones. Queued keys are handed out; then `get` raises `QueueShutDown`.
 
-        Whoever waits in `shut_down_with_drain` waits no longer.
+        Ends the waits of `shut_down_with_drain`.
         """
         self._shutting_down = True
         self._delayed.clear()
@@ -154,10 +160,10 @@ class WorkQueue(Generic[K]):
         self._drain.abandon()
 
     async def shut_down_with_drain(self) -> None:
-        """Shut down, and return when no key is being processed.
+        """Shut down, and wait until no key is being processed.
 
-        A key that `done` queues again is waited for if its worker comes straight back for it. Keys that are queued
-        while no worker is busy are not: there may be nobody left to take them.
+        Includes a key that `done` queues again if its worker calls `get` again immediately. Does not include keys that
+        are queued while no worker is busy: there may be no worker left to take them.
         """
         self.shut_down()
         await self._drain.wait_while(lambda: bool(self._processing))

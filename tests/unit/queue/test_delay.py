@@ -1,4 +1,4 @@
-"""Delayed adds. Numbers are those of the acceptance list."""
+"""Delayed adds. Numbers refer to tests/unit/ITEMS.md."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def run(main: Callable[[WorkQueue[str], Clock], Coroutine[Any, Any, None]]) -> N
     simulation.run(main(WorkQueue(simulation.clock), simulation.clock))
 
 
-def test_a_key_is_added_when_its_time_has_come_and_not_before() -> None:  # 129
+def test_a_key_is_added_when_its_delay_has_passed_and_not_before() -> None:  # 129
     async def main(queue: WorkQueue[str], clock: Clock) -> None:
         queue.add_after("a", 0.05)
         await clock.sleep(0.049)
@@ -33,7 +33,7 @@ def test_a_key_is_added_when_its_time_has_come_and_not_before() -> None:  # 129
 
 
 @pytest.mark.parametrize("delay", [0, -1, -inf])
-def test_without_a_delay_a_key_is_added_now(delay: float) -> None:  # 129
+def test_without_a_delay_a_key_is_added_immediately(delay: float) -> None:  # 129
     async def main(queue: WorkQueue[str], _: Clock) -> None:
         queue.add_after("a", delay)
         assert queue.get_nowait() == "a"
@@ -42,16 +42,16 @@ def test_without_a_delay_a_key_is_added_now(delay: float) -> None:  # 129
 
 
 @pytest.mark.parametrize("delay", [inf, nan])
-def test_a_delay_that_never_ends_is_refused(delay: float) -> None:
+def test_a_delay_that_is_not_finite_is_rejected(delay: float) -> None:
     async def main(queue: WorkQueue[str], _: Clock) -> None:
-        with pytest.raises(ValueError, match="'a' cannot be added after"):
+        with pytest.raises(ValueError, match=r"add_after\(\) delay of 'a' is"):
             queue.add_after("a", delay)
 
     run(main)
 
 
 @pytest.mark.parametrize("delays", [(0.05, 0.07), (0.07, 0.05), (0.07, 0.05, 0.06)])
-def test_of_several_times_the_earliest_wins_and_the_key_is_added_once(delays: tuple[float, ...]) -> None:  # 130
+def test_of_several_delays_the_earliest_time_counts_and_the_key_is_added_once(delays: tuple[float, ...]) -> None:  # 130
     async def main(queue: WorkQueue[str], clock: Clock) -> None:
         for delay in delays:
             queue.add_after("a", delay)
@@ -78,7 +78,7 @@ def test_a_later_key_with_a_shorter_delay_comes_first() -> None:  # 131
     run(main)
 
 
-def test_adding_a_key_that_waits_does_not_end_the_wait() -> None:  # 132
+def test_adding_a_delayed_key_does_not_cancel_the_delay() -> None:  # 132
     async def main(queue: WorkQueue[str], clock: Clock) -> None:
         queue.add_after("a", 10)
         queue.add("a")
@@ -90,7 +90,7 @@ def test_adding_a_key_that_waits_does_not_end_the_wait() -> None:  # 132
     run(main)
 
 
-def test_a_key_whose_time_comes_while_it_is_queued_or_processed_is_not_doubled() -> None:  # 117, 132
+def test_a_key_whose_delay_passes_while_it_is_queued_or_processed_is_not_duplicated() -> None:  # 117, 132
     async def main(queue: WorkQueue[str], clock: Clock) -> None:
         queue.add_after("a", 10)
         queue.add("a")
@@ -106,7 +106,7 @@ def test_a_key_whose_time_comes_while_it_is_queued_or_processed_is_not_doubled()
     run(main)
 
 
-def test_keys_of_the_same_time_come_in_the_order_in_which_they_were_told() -> None:  # 133
+def test_keys_of_the_same_time_are_added_in_the_order_of_their_calls() -> None:  # 133
     async def main(queue: WorkQueue[str], _: Clock) -> None:
         for key in "cab":
             queue.add_after(key, 5)
@@ -115,7 +115,7 @@ def test_keys_of_the_same_time_come_in_the_order_in_which_they_were_told() -> No
     run(main)
 
 
-def test_a_waiting_key_comes_at_its_earliest_time_with_its_highest_priority() -> None:
+def test_a_delayed_key_is_added_at_its_earliest_time_with_its_highest_priority() -> None:
     async def main(queue: WorkQueue[str], clock: Clock) -> None:
         queue.add_after("a", 5, -100)
         queue.add_after("a", 9, 7)
@@ -131,7 +131,7 @@ def test_a_waiting_key_comes_at_its_earliest_time_with_its_highest_priority() ->
     run(main)
 
 
-def test_waits_are_as_long_as_the_clock_of_the_queue_says() -> None:
+def test_delays_are_measured_on_the_clock_of_the_queue() -> None:
     simulation = Simulation(0)
     fast = simulation.machine("fast", rate=4.0).clock
 
@@ -146,7 +146,7 @@ def test_waits_are_as_long_as_the_clock_of_the_queue_says() -> None:
     simulation.run(main())
 
 
-def test_a_jump_of_the_date_moves_no_key() -> None:
+def test_a_jump_of_the_wall_clock_does_not_change_delays() -> None:
     simulation = Simulation(0)
 
     async def main() -> None:
@@ -165,7 +165,7 @@ def test_a_jump_of_the_date_moves_no_key() -> None:
 
 
 class CountingClock(Clock):
-    """A clock that counts the timers that are set and not over, and says that they come too early."""
+    """A clock that counts active timers, and can run behind so that they fire too early."""
 
     def __init__(self, inner: Clock) -> None:
         self.inner = inner
@@ -189,7 +189,7 @@ class CountingClock(Clock):
         return sum(not timer.cancelled() for timer in self.timers)
 
 
-def test_there_is_one_timer_however_many_keys_wait() -> None:
+def test_one_timer_serves_all_delayed_keys() -> None:
     simulation = Simulation(0)
     clock = CountingClock(simulation.clock)
 
@@ -211,7 +211,7 @@ def test_there_is_one_timer_however_many_keys_wait() -> None:
     simulation.run(main())
 
 
-def test_a_timer_that_comes_too_early_adds_nothing_too_early() -> None:
+def test_a_timer_that_fires_too_early_does_not_add_the_key() -> None:
     simulation = Simulation(0)
     clock = CountingClock(simulation.clock)
 
@@ -228,7 +228,7 @@ def test_a_timer_that_comes_too_early_adds_nothing_too_early() -> None:
     simulation.run(main())
 
 
-def test_waits_that_are_shortened_over_and_over_take_no_more_room() -> None:
+def test_repeatedly_shortened_delays_do_not_grow_the_heap() -> None:
     async def main(queue: WorkQueue[str], clock: Clock) -> None:
         for step in range(10_000):
             queue.add_after("a", 1000 - step / 100)
@@ -241,7 +241,7 @@ def test_waits_that_are_shortened_over_and_over_take_no_more_room() -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(1, 1000)), max_size=150))
-def test_each_key_comes_once_at_its_earliest_time_in_the_order_of_times(waits: list[tuple[int, int]]) -> None:
+def test_each_key_is_added_once_at_its_earliest_time_in_the_order_of_times(waits: list[tuple[int, int]]) -> None:
     simulation = Simulation(0)
     came: list[tuple[float, int]] = []
 

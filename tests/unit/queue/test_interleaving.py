@@ -1,4 +1,4 @@
-"""Many workers, producers and cancellations, in whatever order a seed chooses."""
+"""Many workers, producers and cancellations, interleaved by a seed."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ CHANGES = 150
 
 
 class Plant:
-    """Versions of keys: producers raise them and add the key; a worker reads the version when it begins, and that
-    version is processed when it ends."""
+    """Producers raise the version of a key and add it; a worker reads the version when it begins, and records it as
+    processed when it ends."""
 
     def __init__(self, simulation: Simulation) -> None:
         self.simulation = simulation
@@ -46,7 +46,7 @@ class Plant:
         with suppress(QueueShutDown):
             while True:
                 async with self.queue.item() as key:
-                    assert key not in self.under_way, "two workers have one key"
+                    assert key not in self.under_way, "a key is processed by two workers"
                     self.under_way.add(key)
                     try:
                         version = self.wanted[key]
@@ -57,13 +57,13 @@ class Plant:
                             self.processed[key] = version
                             self.queue.forget(key)
                     except asyncio.CancelledError:
-                        self.queue.add(key)  # what a worker does not finish, it gives back
+                        self.queue.add(key)  # a worker requeues what it did not finish
                         raise
                     finally:
                         self.under_way.discard(key)
 
     async def disturb(self, workers: list[asyncio.Task[None]], group: asyncio.TaskGroup) -> None:
-        """Cancel workers, whatever they are at, and start others."""
+        """Cancel workers at random points, and start others."""
         rng = self.simulation.rng.fork("disturb")
         for number in range(40):
             await self.simulation.clock.sleep(rng.random() / 5)
@@ -72,7 +72,7 @@ class Plant:
 
 
 @pytest.mark.parametrize("seed", range(25))
-def test_no_key_is_in_two_workers_and_no_change_is_lost(seed: int) -> None:  # 120, B55, B58
+def test_a_key_is_never_processed_by_two_workers_and_no_change_is_lost(seed: int) -> None:  # 120, B55, B58
     simulation = Simulation(seed, interleave=True)
     plant = Plant(simulation)
 
@@ -91,7 +91,7 @@ def test_no_key_is_in_two_workers_and_no_change_is_lost(seed: int) -> None:  # 1
 
 
 @pytest.mark.parametrize("seed", range(25))
-def test_waiting_workers_that_come_and_go_lose_no_key(seed: int) -> None:
+def test_workers_that_time_out_in_get_lose_no_key(seed: int) -> None:
     simulation = Simulation(seed, interleave=True)
     queue: WorkQueue[int] = WorkQueue(simulation.clock)
     got: list[int] = []

@@ -1,4 +1,4 @@
-"""Rate limiters, alone and in the queue. Numbers are those of the acceptance list.
+"""Rate limiters, alone and in the queue. Numbers refer to tests/unit/ITEMS.md.
 
 tests/data/queue/limiters.json holds what the limiters of client-go v0.36.4 answered to the same calls.
 """
@@ -28,7 +28,7 @@ RECORDED = json.loads((Path(__file__).parents[2] / "data" / "queue" / "limiters.
 
 
 class HandClock(Clock):
-    """Shows what it is told."""
+    """Set by hand."""
 
     at = 0.0
 
@@ -52,7 +52,7 @@ MAKERS: dict[str, Callable[..., RateLimiter[str]]] = {
 
 
 @pytest.mark.parametrize("case", RECORDED, ids=lambda case: f"{case['limiter']}{case['arguments']}")
-def test_limiters_answer_as_those_of_client_go(case: dict[str, Any]) -> None:  # 136, 138, 139, 141, 142
+def test_limiters_return_what_those_of_client_go_return(case: dict[str, Any]) -> None:  # 136, 138, 139, 141, 142
     clock = HandClock()
     limiter = MAKERS[case["limiter"]](clock, *case["arguments"])
     for number, (operation, key, at, answer) in enumerate(case["calls"]):
@@ -73,7 +73,7 @@ def test_the_default_doubles_from_5_milliseconds_to_1000_seconds() -> None:  # 1
     assert limiter.when("b") == 0.005
 
 
-def test_the_default_for_items_alone_starts_at_1_millisecond() -> None:  # 137: spelled out, it needs no name
+def test_the_default_for_items_alone_starts_at_1_millisecond() -> None:  # 137
     limiter: ExponentialBackoff[str] = ExponentialBackoff(0.001)
     assert [limiter.when("a") for _ in range(3)] == pytest.approx([0.001, 0.002, 0.004])
 
@@ -87,7 +87,7 @@ def test_no_number_of_failures_overflows(base: float, maximum: float) -> None:  
     assert limiter.requeues("a") == 5000
 
 
-def test_a_bucket_gives_its_burst_at_once_then_reserves_tokens_of_the_future() -> None:  # 138
+def test_a_bucket_allows_its_burst_then_reserves_future_tokens() -> None:  # 138
     clock = HandClock()
     bucket = TokenBucket(clock)
     assert [bucket.when(key) for key in range(100)] == [0.0] * 100
@@ -113,7 +113,7 @@ def test_the_longest_wait_is_taken_and_every_limiter_counts() -> None:  # 139
     assert limiter.requeues("c") == 0
 
 
-def test_no_limiters_limit_nothing() -> None:
+def test_max_of_no_limiters_does_not_delay() -> None:
     nothing: MaxOf[str] = MaxOf()
     assert nothing.when("a") == 0
     assert nothing.requeues("a") == 0
@@ -128,7 +128,7 @@ def test_the_first_attempts_are_fast_and_the_others_slow() -> None:  # 141
     assert limiter.when("a") == 0.005
 
 
-def test_a_wait_is_cut_to_its_maximum_and_still_counted() -> None:  # 142
+def test_max_wait_caps_the_delay_and_counts_the_failure() -> None:  # 142
     limiter = MaxWait(ExponentialBackoff[str](1, 1000), 3)
     assert [limiter.when("a") for _ in range(4)] == [1, 2, 3, 3]
     assert limiter.requeues("a") == 4
@@ -149,8 +149,8 @@ def test_a_wait_is_cut_to_its_maximum_and_still_counted() -> None:  # 142
         lambda: TokenBucket(HandClock(), burst=0),
     ],
 )
-def test_limiters_that_could_not_work_are_refused(make: Callable[[], object]) -> None:
-    with pytest.raises(ValueError, match=r"is not a number of seconds to wait|would never give one"):
+def test_invalid_arguments_are_rejected(make: Callable[[], object]) -> None:
+    with pytest.raises(ValueError, match=r"must be a finite, non-negative number of seconds|rate must be positive"):
         make()
 
 
@@ -170,7 +170,7 @@ def test_a_failing_key_waits_longer_each_time_until_it_is_forgotten() -> None:  
         assert times == [1, 3, 7, 15]
         assert queue.requeues("a") == 4
         queue.add_after("a", 1)
-        queue.forget("a")  # the limiter alone: the key still comes
+        queue.forget("a")  # of the limiter only: the delayed key is still added
         assert queue.requeues("a") == 0
         queue.done(await queue.get())
         queue.add_rate_limited("a")
@@ -216,7 +216,7 @@ def test_a_queue_limits_by_default_as_client_go_does_for_controllers() -> None: 
     simulation.run(main())
 
 
-def test_limiters_that_sample_controller_uses_can_be_given() -> None:  # 140
+def test_the_limiters_of_sample_controller() -> None:  # 140
     clock = HandClock()
     limiter: MaxOf[str] = MaxOf(ExponentialBackoff(0.005, 1000), TokenBucket(clock, rate=50, burst=300))
     for _ in range(300):

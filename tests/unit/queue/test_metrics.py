@@ -1,4 +1,4 @@
-"""Metrics of the work queue. Numbers are those of the acceptance lists."""
+"""Metrics of the work queue. Numbers refer to tests/unit/ITEMS.md; B numbers to controller-runtime's priority queue."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_the_wait_is_measured_from_the_first_add_and_the_work_from_get_to_done()
     run(main)
 
 
-def test_an_add_of_what_is_queued_already_is_not_counted() -> None:  # 144, B46
+def test_adding_a_queued_key_is_not_counted() -> None:  # 144, B46
     async def main(queue: WorkQueue[str], statistics: QueueStatistics[str], _: Clock) -> None:
         for key in "aab":
             queue.add(key)
@@ -101,7 +101,7 @@ def test_an_add_of_what_is_queued_already_is_not_counted() -> None:  # 144, B46
     run(main)
 
 
-def test_keys_that_wait_for_their_time_are_counted_when_it_comes() -> None:  # B50
+def test_delayed_keys_are_counted_when_their_delay_has_passed() -> None:  # B50
     async def main(queue: WorkQueue[str], statistics: QueueStatistics[str], clock: Clock) -> None:
         queue.add_after("a", 5)
         assert (statistics.adds, statistics.depth) == (0, 0)
@@ -131,7 +131,7 @@ def test_each_delayed_add_is_a_retry_whether_there_is_a_delay_or_not() -> None: 
     run(main)
 
 
-def test_what_is_under_way_is_measured_when_it_is_asked() -> None:  # 143
+def test_ages_of_keys_being_processed_are_computed_when_read() -> None:  # 143
     async def main(queue: WorkQueue[str], statistics: QueueStatistics[str], clock: Clock) -> None:
         queue.add("a")
         queue.add("b")
@@ -175,12 +175,12 @@ def test_the_depth_moves_with_the_priority_of_a_key() -> None:  # B56
         assert depths(statistics) == {"0": 0, "-100": 1, "3": 0, "4": 1}
         queue.add_after("c", 5, -100)
         queue.add_after("c", 9, 4)
-        assert depths(statistics) == {"0": 0, "-100": 1, "3": 0, "4": 1}, "what waits for its time is not counted"
+        assert depths(statistics) == {"0": 0, "-100": 1, "3": 0, "4": 1}, "delayed keys are not counted"
 
     run(main)
 
 
-def test_no_more_than_25_priorities_are_told_apart() -> None:  # B57
+def test_at_most_25_priorities_have_a_label() -> None:  # B57
     async def main(queue: WorkQueue[str], statistics: QueueStatistics[str], _: Clock) -> None:
         for priority in range(40):
             queue.add(f"key-{priority}", priority)
@@ -196,7 +196,7 @@ def test_no_more_than_25_priorities_are_told_apart() -> None:  # B57
     run(main)
 
 
-def test_keys_that_are_done_leave_no_trace() -> None:
+def test_keys_that_are_done_are_not_kept() -> None:
     async def main(queue: WorkQueue[str], statistics: QueueStatistics[str], _: Clock) -> None:
         queue.add("a")
         queue.done(await queue.get())

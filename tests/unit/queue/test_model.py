@@ -1,7 +1,7 @@
-"""The work queue against a naive model: every sequence of calls, in virtual time.
+"""The work queue against a naive model: random sequences of calls, in virtual time.
 
-The model keeps plain lists and looks through all of them each time. It says what is queued and in which order, what is
-held, what waits until when, and what was counted.
+The model keeps plain lists and searches them on each call: queued keys in order, keys being processed, delayed keys and
+their times, and counters.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ class Entry:
 class Model:
     now: int = 0
     queued: list[Entry] = field(default_factory=list)  # in order of arrival in their priority
-    held: dict[str, int] = field(default_factory=dict)
-    again: dict[str, int] = field(default_factory=dict)  # added while held
+    processing: dict[str, int] = field(default_factory=dict)
+    again: dict[str, int] = field(default_factory=dict)  # added while processed
     waiting: list[tuple[int, int, str, int]] = field(default_factory=list)  # when, number, key, priority
     failures: dict[str, int] = field(default_factory=dict)
-    told: int = 0
+    calls: int = 0
     adds: int = 0
     down: bool = False
 
     def add(self, key: str, priority: int) -> None:
         if self.down:
             return
-        if key in self.held:
+        if key in self.processing:
             self.adds += key not in self.again
             self.again[key] = max(priority, self.again.get(key, priority))
             return
@@ -60,7 +60,7 @@ class Model:
         if delay <= 0:
             self.add(key, priority)
             return
-        self.told += 1
+        self.calls += 1
         when = self.now + delay
         for wait in self.waiting:
             if wait[2] == key:
@@ -69,7 +69,7 @@ class Model:
                 self.waiting.remove(wait)
                 when, priority = min(when, wait[0]), max(priority, wait[3])
                 break
-        self.waiting.append((when, self.told, key, priority))
+        self.waiting.append((when, self.calls, key, priority))
 
     def advance(self, seconds: int) -> None:
         self.now += seconds
@@ -81,11 +81,11 @@ class Model:
     def get(self) -> str:
         first = max(self.queued, key=lambda entry: entry.priority)  # the first of those
         self.queued.remove(first)
-        self.held[first.key] = first.priority
+        self.processing[first.key] = first.priority
         return first.key
 
     def done(self, key: str) -> None:
-        del self.held[key]
+        del self.processing[key]
         if key in self.again:
             self.queued.append(Entry(key, self.again.pop(key)))
 
@@ -177,12 +177,12 @@ class Calls(RuleBasedStateMachine):
             except QueueShutDown:
                 assert self.model.down
             else:
-                raise AssertionError(f"got {got} out of nothing")
+                raise AssertionError(f"got {got} from an empty queue")
 
-    @precondition(lambda self: self.model.held)
+    @precondition(lambda self: self.model.processing)
     @rule(data=st.data())
     def done(self, data: st.DataObject) -> None:
-        key = data.draw(st.sampled_from(sorted(self.model.held)))
+        key = data.draw(st.sampled_from(sorted(self.model.processing)))
         self.queue.done(key)
         self.model.done(key)
 
@@ -202,7 +202,7 @@ class Calls(RuleBasedStateMachine):
     def agrees(self) -> None:
         queue, model = self.queue, self.model
         assert len(queue) == len(model.queued)
-        assert queue._processing == model.held
+        assert queue._processing == model.processing
         assert queue._dirty == model.again | {entry.key: entry.priority for entry in model.queued}
         assert len(queue._delayed) == len(model.waiting)
         assert len(self.clock.active()) == bool(model.waiting)

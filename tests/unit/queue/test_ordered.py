@@ -24,23 +24,23 @@ class Failed(Exception):  # noqa: N818
     pass
 
 
-def test_things_are_handed_out_one_at_a_time_in_order_and_equal_ones_all() -> None:
+def test_items_are_handed_out_one_at_a_time_in_order_and_equal_ones_are_not_coalesced() -> None:
     async def main(queue: OrderedQueue[Any], _: Clock) -> None:
-        things: list[Any] = ["a", {"not": "hashable"}, "a"]
-        for thing in things:
-            queue.add(thing)
+        items: list[Any] = ["a", {"not": "hashable"}, "a"]
+        for item in items:
+            queue.add(item)
         assert len(queue) == 3
         got = []
         for left in (2, 1, 0):
             got.append(await queue.get())
             queue.done()
             assert len(queue) == left
-        assert got == things
+        assert got == items
 
     run(main)
 
 
-def test_nobody_gets_anything_while_the_head_is_held() -> None:
+def test_no_item_is_handed_out_while_the_head_is_processed() -> None:
     async def main(queue: OrderedQueue[Any], _: Clock) -> None:
         queue.add("a")
         queue.add("b")
@@ -55,7 +55,7 @@ def test_nobody_gets_anything_while_the_head_is_held() -> None:
     run(main)
 
 
-def test_a_worker_waits_until_a_thing_is_added() -> None:
+def test_a_worker_waits_until_an_item_is_added() -> None:
     async def main(queue: OrderedQueue[Any], _: Clock) -> None:
         worker = asyncio.create_task(queue.get())
         await asyncio.sleep(1)
@@ -68,15 +68,15 @@ def test_a_worker_waits_until_a_thing_is_added() -> None:
     run(main)
 
 
-def test_a_head_that_failed_is_tried_again_before_the_next_after_growing_waits() -> None:
+def test_a_failed_head_is_retried_before_the_next_after_growing_delays() -> None:
     async def main(queue: OrderedQueue[Any], clock: Clock) -> None:
         queue.add("a")
         queue.add("b")
         tries = []
         for _ in range(6):
             with suppress(Failed):
-                async with queue.item() as thing:
-                    tries.append((clock.monotonic(), thing, queue.retries))
+                async with queue.item() as item:
+                    tries.append((clock.monotonic(), item, queue.retries))
                     if len(tries) < 5:
                         raise Failed
         assert tries == [(0, "a", 0), (5, "a", 1), (15, "a", 2), (35, "a", 3), (67, "a", 4), (67, "b", 0)]
@@ -85,7 +85,7 @@ def test_a_head_that_failed_is_tried_again_before_the_next_after_growing_waits()
     run(main)
 
 
-def test_the_wait_can_be_chosen() -> None:
+def test_the_limiter_can_be_chosen() -> None:
     simulation = Simulation(0)
 
     async def main() -> None:
@@ -99,7 +99,7 @@ def test_the_wait_can_be_chosen() -> None:
     simulation.run(main())
 
 
-def test_a_cancelled_worker_gives_the_head_back_without_a_failure() -> None:
+def test_a_cancelled_worker_returns_the_head_without_counting_a_failure() -> None:
     async def main(queue: OrderedQueue[Any], clock: Clock) -> None:
         async def worker() -> None:
             async with queue.item():
@@ -116,7 +116,7 @@ def test_a_cancelled_worker_gives_the_head_back_without_a_failure() -> None:
     run(main)
 
 
-def test_a_worker_cancelled_after_it_was_woken_passes_its_turn_to_the_next() -> None:
+def test_a_worker_cancelled_after_it_was_woken_wakes_the_next() -> None:
     async def main(queue: OrderedQueue[Any], _: Clock) -> None:
         first, second = asyncio.create_task(queue.get()), asyncio.create_task(queue.get())
         await asyncio.sleep(0)
@@ -128,19 +128,19 @@ def test_a_worker_cancelled_after_it_was_woken_passes_its_turn_to_the_next() -> 
 
 
 @pytest.mark.parametrize("end", ["done", "retry"])
-def test_done_and_retry_without_a_head_are_errors(end: str) -> None:
+def test_done_and_retry_without_get_raise(end: str) -> None:
     async def main(queue: OrderedQueue[Any], _: Clock) -> None:
-        with pytest.raises(ValueError, match="no worker holds"):
+        with pytest.raises(ValueError, match="while no worker holds the head"):
             getattr(queue, end)()
         queue.add("a")
-        with pytest.raises(ValueError, match="no worker holds"):
+        with pytest.raises(ValueError, match="while no worker holds the head"):
             getattr(queue, end)()
         assert len(queue) == 1
 
     run(main)
 
 
-def test_after_shutdown_nothing_is_added_and_what_is_queued_is_handed_out() -> None:
+def test_after_shutdown_nothing_is_added_and_queued_items_are_handed_out() -> None:
     async def main(queue: OrderedQueue[Any], _: Clock) -> None:
         queue.add("a")
         queue.add("b")
@@ -148,15 +148,15 @@ def test_after_shutdown_nothing_is_added_and_what_is_queued_is_handed_out() -> N
         assert queue.shutting_down
         queue.add("c")
         for expected in "ab":
-            async with queue.item() as thing:
-                assert thing == expected
+            async with queue.item() as item:
+                assert item == expected
         with pytest.raises(QueueShutDown):
             await queue.get()
 
     run(main)
 
 
-def test_shutdown_sends_away_all_who_wait() -> None:
+def test_shutdown_raises_in_all_waiting_workers() -> None:
     async def main(queue: OrderedQueue[Any], _: Clock) -> None:
         workers = [asyncio.create_task(queue.get()) for _ in range(2)]
         await asyncio.sleep(0)
@@ -167,7 +167,7 @@ def test_shutdown_sends_away_all_who_wait() -> None:
     run(main)
 
 
-def test_a_head_that_fails_after_shutdown_is_the_end_and_nothing_overtakes_it() -> None:
+def test_after_shutdown_a_failed_head_is_not_retried_and_not_overtaken() -> None:
     async def main(queue: OrderedQueue[Any], _: Clock) -> None:
         queue.add("a")
         queue.add("b")
@@ -182,7 +182,7 @@ def test_a_head_that_fails_after_shutdown_is_the_end_and_nothing_overtakes_it() 
 
 
 @pytest.mark.parametrize("drain", [False, True])
-def test_a_head_that_waits_for_its_next_try_is_not_waited_for_at_shutdown(drain: bool) -> None:
+def test_shutdown_does_not_wait_for_a_retry(drain: bool) -> None:
     async def main(queue: OrderedQueue[Any], _: Clock) -> None:
         queue.add("a")
         await queue.get()
@@ -201,7 +201,7 @@ def test_a_head_that_waits_for_its_next_try_is_not_waited_for_at_shutdown(drain:
 
 
 @pytest.mark.parametrize("end", ["done", "retry"])
-def test_drain_waits_for_the_worker_that_holds_the_head(end: str) -> None:
+def test_drain_waits_until_the_head_is_no_longer_processed(end: str) -> None:
     async def main(queue: OrderedQueue[Any], _: Clock) -> None:
         queue.add("a")
         await queue.get()
@@ -214,7 +214,7 @@ def test_drain_waits_for_the_worker_that_holds_the_head(end: str) -> None:
     run(main)
 
 
-def test_shutdown_releases_whoever_drains() -> None:
+def test_shutdown_ends_the_wait_of_a_drain() -> None:
     async def main(queue: OrderedQueue[Any], _: Clock) -> None:
         queue.add("a")
         await queue.get()
@@ -228,7 +228,7 @@ def test_shutdown_releases_whoever_drains() -> None:
 
 @settings(max_examples=40, deadline=None)
 @given(st.integers(), st.lists(st.integers(0, 3), max_size=20), st.integers(1, 4))
-def test_whatever_fails_and_whoever_works_things_are_finished_in_order(
+def test_items_are_finished_in_order_with_any_failures_and_workers(
     seed: int, failures: list[int], workers: int
 ) -> None:
     simulation = Simulation(seed, interleave=True)

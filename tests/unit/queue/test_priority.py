@@ -1,4 +1,4 @@
-"""Priorities. B numbers are those of the priority queue in the list for controller-runtime."""
+"""Priorities. B numbers refer to the behaviours of controller-runtime's priority queue."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ def drained(queue: WorkQueue[str]) -> str:
     return "".join(queue.get_nowait() for _ in range(len(queue)))
 
 
-def test_what_nobody_waits_for_has_the_priority_that_controller_runtime_gives_it() -> None:
+def test_low_priority_is_that_of_controller_runtime() -> None:
     assert LOW_PRIORITY == -100
 
 
-def test_higher_priorities_come_first_and_within_one_the_first_added(queue: WorkQueue[str]) -> None:  # B52
+def test_higher_priorities_are_handed_out_first_and_within_one_the_first_added(queue: WorkQueue[str]) -> None:  # B52
     for key, priority in [("a", 0), ("b", LOW_PRIORITY), ("c", 5), ("d", 0), ("e", 5), ("f", LOW_PRIORITY)]:
         queue.add(key, priority)
     assert drained(queue) == "ceadbf"
@@ -54,14 +54,14 @@ def test_adding_without_a_priority_raises_a_low_one(queue: WorkQueue[str]) -> No
     assert drained(queue) == "ab"
 
 
-def test_a_key_whose_priority_rises_goes_behind_those_that_have_it(queue: WorkQueue[str]) -> None:  # B48
+def test_a_key_whose_priority_rises_becomes_the_last_of_the_new_priority(queue: WorkQueue[str]) -> None:  # B48
     for key, priority in [("a", 0), ("b", 3), ("c", 3), ("d", 0)]:
         queue.add(key, priority)
     queue.add("d", 3)
     assert drained(queue) == "bcda"
 
 
-def test_a_key_that_rose_and_came_back_low_has_no_better_place_than_others(queue: WorkQueue[str]) -> None:
+def test_a_raised_priority_does_not_outlive_the_processing_of_the_key(queue: WorkQueue[str]) -> None:
     queue.add("a", LOW_PRIORITY)
     queue.add("b", LOW_PRIORITY)
     queue.add("a", 0)
@@ -70,7 +70,7 @@ def test_a_key_that_rose_and_came_back_low_has_no_better_place_than_others(queue
     assert drained(queue) == "ba"
 
 
-def test_a_key_that_is_processed_is_skipped_for_those_of_lower_priority(queue: WorkQueue[str]) -> None:  # B44, B45
+def test_a_key_being_processed_does_not_block_those_of_lower_priority(queue: WorkQueue[str]) -> None:  # B44, B45
     queue.add("a", 9)
     queue.get_nowait()
     queue.add("a", 9)
@@ -80,7 +80,7 @@ def test_a_key_that_is_processed_is_skipped_for_those_of_lower_priority(queue: W
     assert queue.get_nowait() == "a"
 
 
-def test_a_key_added_several_times_while_processed_comes_back_with_the_highest_priority(queue: WorkQueue[str]) -> None:
+def test_a_key_added_several_times_while_processed_is_requeued_with_the_highest_priority(queue: WorkQueue[str]) -> None:
     queue.add("a")
     queue.get_nowait()
     for priority in (-3, 7, 2):
@@ -91,7 +91,7 @@ def test_a_key_added_several_times_while_processed_comes_back_with_the_highest_p
     assert queue.priority_of("a") == 7
 
 
-def test_the_priority_of_a_key_that_is_processed_can_be_kept_when_it_is_tried_again() -> None:
+def test_a_key_can_be_requeued_with_the_priority_it_was_handed_out_with() -> None:
     async def main(queue: WorkQueue[str], _: Clock) -> None:
         queue.add("a", LOW_PRIORITY)
         async with queue.item() as key:
@@ -103,7 +103,7 @@ def test_the_priority_of_a_key_that_is_processed_can_be_kept_when_it_is_tried_ag
     run(main)
 
 
-def test_a_delayed_key_of_high_priority_overtakes_when_its_time_has_come() -> None:  # B51
+def test_a_delayed_key_of_high_priority_overtakes_when_its_delay_has_passed() -> None:  # B51
     async def main(queue: WorkQueue[str], clock: Clock) -> None:
         queue.add("a", LOW_PRIORITY)
         queue.add("b", LOW_PRIORITY)
@@ -115,7 +115,7 @@ def test_a_delayed_key_of_high_priority_overtakes_when_its_time_has_come() -> No
     run(main)
 
 
-def test_a_key_added_without_a_delay_is_ready_now_even_if_it_waits() -> None:  # B49
+def test_a_delayed_key_added_without_a_delay_is_ready_immediately() -> None:  # B49
     async def main(queue: WorkQueue[str], _: Clock) -> None:
         queue.add_after("a", 5)
         queue.add("a")
@@ -124,7 +124,7 @@ def test_a_key_added_without_a_delay_is_ready_now_even_if_it_waits() -> None:  #
     run(main)
 
 
-def test_a_worker_that_waits_gets_the_highest_when_several_come_at_once() -> None:
+def test_a_waiting_worker_gets_the_highest_of_several_keys_added_together() -> None:
     async def main(queue: WorkQueue[str], _: Clock) -> None:
         worker = asyncio.create_task(queue.get())
         for key, priority in [("a", -1), ("b", 1), ("c", 0)]:

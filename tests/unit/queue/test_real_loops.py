@@ -1,4 +1,4 @@
-"""The same queue on real time and real event loops, whose timers may come a little early."""
+"""The work queue on real clocks and event loops, whose timers may fire slightly early."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def uvloop() -> asyncio.AbstractEventLoop:
 
 
 @pytest.mark.parametrize("make_loop", [asyncio.new_event_loop, uvloop])
-def test_no_key_comes_before_its_time(make_loop: Callable[[], asyncio.AbstractEventLoop]) -> None:
+def test_no_key_is_added_before_its_delay_has_passed(make_loop: Callable[[], asyncio.AbstractEventLoop]) -> None:
     clock = World.real().clock
 
     async def main() -> None:

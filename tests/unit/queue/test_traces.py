@@ -1,4 +1,4 @@
-"""The same calls at the same times, in client-go v0.36.4 and here.
+"""The same calls at the same times, in client-go v0.36.4 and in this queue.
 
 tests/data/queue/traces.json holds random calls of its rate limiting work queue (5 ms to 1 s for each key) in virtual
 time, with what each answered and how long the queue was after it. Steps are 7 microseconds apart, so that no two keys
@@ -20,7 +20,7 @@ TRACES = json.loads((Path(__file__).parents[2] / "data" / "queue" / "traces.json
 
 
 @pytest.mark.parametrize("trace", TRACES, ids=range(len(TRACES)))
-def test_a_queue_answers_as_that_of_client_go(trace: list[Any]) -> None:  # 117-123, 129-136
+def test_a_queue_returns_what_that_of_client_go_returns(trace: list[Any]) -> None:  # 117-123, 129-136
     simulation = Simulation(0)
 
     async def main() -> None:

@@ -1,4 +1,4 @@
-"""The work queue itself: what is handed out, to whom, and in which order. Numbers are those of the acceptance list."""
+"""Adding, getting and finishing keys of the work queue. Numbers refer to tests/unit/ITEMS.md."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_a_key_that_is_queued_again_goes_to_the_end(queue: WorkQueue[str]) -> No
     assert [queue.get_nowait() for _ in range(3)] == ["b", "c", "a"]
 
 
-def test_the_length_counts_neither_what_is_processed_nor_what_waits(queue: WorkQueue[str]) -> None:  # 121
+def test_the_length_counts_neither_processed_nor_delayed_keys(queue: WorkQueue[str]) -> None:  # 121
     async def main() -> None:
         queue.add("a")
         queue.add("b")
@@ -88,7 +88,7 @@ def test_a_worker_waits_until_a_key_is_added() -> None:  # 118
     run(main)
 
 
-def test_a_worker_waits_until_the_key_is_done_elsewhere() -> None:  # 119, 120
+def test_a_worker_waits_until_another_is_done_with_the_key() -> None:  # 119, 120
     async def main(queue: WorkQueue[str]) -> None:
         queue.add("a")
         await queue.get()
@@ -102,22 +102,22 @@ def test_a_worker_waits_until_the_key_is_done_elsewhere() -> None:  # 119, 120
     run(main)
 
 
-def test_done_with_a_key_that_nobody_holds_is_an_error_and_changes_nothing(queue: WorkQueue[str]) -> None:
+def test_done_with_a_key_that_is_not_processed_raises_and_changes_nothing(queue: WorkQueue[str]) -> None:
     queue.add("a")
-    with pytest.raises(ValueError, match="'a' is not being processed"):
+    with pytest.raises(ValueError, match="which is not being processed"):
         queue.done("a")
     assert len(queue) == 1
     assert queue.get_nowait() == "a"
 
 
-def test_a_key_that_cannot_be_hashed_is_refused_and_changes_nothing() -> None:
+def test_an_unhashable_key_is_rejected_and_changes_nothing() -> None:
     queue: WorkQueue[Any] = WorkQueue(Simulation(0).clock)
     with pytest.raises(TypeError):
         queue.add(["a"])
     assert len(queue) == 0
 
 
-def test_a_queue_keeps_no_key_that_is_done() -> None:  # 127
+def test_a_queue_holds_no_reference_to_a_key_that_is_done() -> None:  # 127
     class Key:
         pass
 
@@ -132,10 +132,10 @@ def test_a_queue_keeps_no_key_that_is_done() -> None:  # 127
     assert alive() is None
 
 
-# Those who wait
+# Waiting workers
 
 
-def test_workers_are_served_in_the_order_in_which_they_came() -> None:
+def test_workers_are_served_in_the_order_of_their_calls() -> None:
     async def main(queue: WorkQueue[str]) -> None:
         served = []
 
@@ -153,7 +153,7 @@ def test_workers_are_served_in_the_order_in_which_they_came() -> None:
     run(main)
 
 
-def test_nobody_takes_what_is_promised_to_a_worker_that_waited_before() -> None:
+def test_a_later_get_does_not_take_a_key_reserved_for_a_woken_worker() -> None:
     async def main(queue: WorkQueue[str]) -> None:
         first = asyncio.create_task(queue.get())
         await asyncio.sleep(0)
@@ -169,7 +169,7 @@ def test_nobody_takes_what_is_promised_to_a_worker_that_waited_before() -> None:
     run(main)
 
 
-def test_a_worker_that_was_woken_takes_the_best_there_is_when_it_runs() -> None:
+def test_a_woken_worker_takes_the_first_key_at_the_time_it_runs() -> None:
     async def main(queue: WorkQueue[str]) -> None:
         worker = asyncio.create_task(queue.get())
         await asyncio.sleep(0)
@@ -181,7 +181,7 @@ def test_a_worker_that_was_woken_takes_the_best_there_is_when_it_runs() -> None:
     run(main)
 
 
-def test_a_worker_cancelled_while_it_waits_loses_nothing() -> None:
+def test_a_worker_cancelled_while_it_waits_loses_no_key() -> None:
     async def main(queue: WorkQueue[str]) -> None:
         worker = asyncio.create_task(queue.get())
         await asyncio.sleep(0)
@@ -194,7 +194,7 @@ def test_a_worker_cancelled_while_it_waits_loses_nothing() -> None:
     run(main)
 
 
-def test_a_worker_cancelled_after_it_was_woken_passes_its_turn_to_the_next() -> None:
+def test_a_worker_cancelled_after_it_was_woken_wakes_the_next() -> None:
     async def main(queue: WorkQueue[str]) -> None:
         first, second = asyncio.create_task(queue.get()), asyncio.create_task(queue.get())
         await asyncio.sleep(0)
@@ -206,7 +206,7 @@ def test_a_worker_cancelled_after_it_was_woken_passes_its_turn_to_the_next() -> 
     run(main)
 
 
-def test_a_worker_cancelled_after_it_was_woken_leaves_the_key_if_nobody_waits() -> None:
+def test_a_worker_cancelled_after_it_was_woken_leaves_the_key_queued() -> None:
     async def main(queue: WorkQueue[str]) -> None:
         worker = asyncio.create_task(queue.get())
         await asyncio.sleep(0)
@@ -219,7 +219,7 @@ def test_a_worker_cancelled_after_it_was_woken_leaves_the_key_if_nobody_waits() 
     run(main)
 
 
-def test_cancelled_workers_leave_no_trace_in_an_idle_queue() -> None:
+def test_cancelled_workers_are_removed_from_an_idle_queue() -> None:
     simulation = Simulation(0)
 
     async def main(queue: WorkQueue[str]) -> None:
@@ -246,7 +246,7 @@ def test_an_item_is_done_at_the_end_of_its_block_even_if_that_raises() -> None:
     run(main)
 
 
-def test_an_item_of_a_queue_that_is_shut_down_is_none() -> None:
+def test_item_raises_when_the_queue_is_shut_down() -> None:
     async def main(queue: WorkQueue[str]) -> None:
         queue.shut_down()
         with pytest.raises(QueueShutDown):
