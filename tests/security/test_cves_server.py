@@ -19,7 +19,7 @@ import pytest
 
 from tests.conftest import ApiServer
 from tests.security.attacker import Attacker
-from tests.unit.client import certificates
+from tests.unit.client.http import certificates
 
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 MEBIBYTE = 1 << 20

@@ -10,7 +10,7 @@ import pytest
 UNIT = Path(__file__).parent
 TEXT = (UNIT / "ITEMS.md").read_text()
 ROWS = re.findall(r"^\| (\d+) \|(.*)\|$", TEXT, re.MULTILINE)
-NAMED = sorted(set(re.findall(r"`(\w+/test_\w+)`: ([\w…]+(?:, [\w…]+)*)", TEXT)))
+NAMED = sorted(set(re.findall(r"`((?:\w+/)+test_\w+)`: ([\w…]+(?:, [\w…]+)*)", TEXT)))
 
 
 def names_in(path: str) -> list[str]:

@@ -17,7 +17,7 @@ import aiohttp
 import msgspec
 import pytest
 from cryptography import x509
-from tests.unit.client import certificates
+from tests.unit.client.http import certificates
 from tests.unit.webhook.samples import Widget, admission_review, widget
 
 from ostinato.api.errors import ServiceUnavailable, Unauthorized

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from aiohttp import web
-from tests.unit.client import certificates
-from tests.unit.client.certificates import Pair
+from tests.unit.client.http import certificates
+from tests.unit.client.http.certificates import Pair
 
 from ostinato.client.config.config import Config, Tls
 from ostinato.client.http.transport import HttpTransport

@@ -8,9 +8,9 @@ from collections.abc import Callable
 
 import pytest
 import uvloop
-from tests.unit.client import certificates
-from tests.unit.client.https import Socket as Listener
-from tests.unit.client.https import get, listening, run, server_context, serving, transport
+from tests.unit.client.http import certificates
+from tests.unit.client.http.servers import Socket as Listener
+from tests.unit.client.http.servers import get, listening, run, server_context, serving, transport
 
 from ostinato.client.config.secret import Secret
 from ostinato.client.transport.protocol import ConnectionLost, Request

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 from aiohttp import web
-from tests.unit.client import certificates
-from tests.unit.client.https import Socket as Listener
-from tests.unit.client.https import listening, run, server_context, serving, transport, written
+from tests.unit.client.http import certificates
+from tests.unit.client.http.servers import Socket as Listener
+from tests.unit.client.http.servers import listening, run, server_context, serving, transport, written
 
 from ostinato.client.config.config import Config, ExecPlugin, Tls
 from ostinato.client.config.secret import Secret

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from aiohttp import web
-from tests.unit.client.https import run, serving, transport
+from tests.unit.client.http.servers import run, serving, transport
 
 from ostinato.client.http import dial as http_dial
 from ostinato.client.http import websocket as http_websocket

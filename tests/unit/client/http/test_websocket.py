@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 from aiohttp import WSMsgType, web
-from tests.unit.client.https import Socket as Listener
-from tests.unit.client.https import listening, run, serving, transport, written
+from tests.unit.client.http.servers import Socket as Listener
+from tests.unit.client.http.servers import listening, run, serving, transport, written
 
 from ostinato.client.config.secret import Secret
 from ostinato.client.transport.protocol import ConnectionLost, Request, RequestTimedOut, TransportError, UpgradeRefused

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 import uvloop
 from aiohttp import web
-from tests.unit.client import certificates
 from tests.unit.client.clocks import ShiftedClock, world_with
-from tests.unit.client.https import get, peer_name, run, serving, transport, written
+from tests.unit.client.http import certificates
+from tests.unit.client.http.servers import get, peer_name, run, serving, transport, written
 
 from ostinato.client.config.config import Config, ExecPlugin, Tls
 from ostinato.client.config.credentials import ClientCertificate, CredentialsError

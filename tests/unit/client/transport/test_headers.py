@@ -18,7 +18,7 @@ from ostinato.client.transport.resending import retry_after, wait_before_retry
 from ostinato.client.transport.warning import warning_texts
 from ostinato.version import VERSION
 
-GO: dict[str, Any] = json.loads((Path(__file__).parents[2] / "data" / "client" / "go_answers.json").read_text())
+GO: dict[str, Any] = json.loads((Path(__file__).parents[3] / "data" / "client" / "go_answers.json").read_text())
 
 
 @pytest.mark.parametrize(("key", "header"), GO["extra"])
@@ -48,7 +48,7 @@ def test_what_would_break_a_header_is_refused() -> None:
 
 
 def test_the_version_is_that_of_the_distribution() -> None:
-    project = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text())["project"]
+    project = tomllib.loads((Path(__file__).parents[4] / "pyproject.toml").read_text())["project"]
     assert project["version"] == VERSION
     assert default_user_agent().endswith(f"ostinato/{VERSION}")
 

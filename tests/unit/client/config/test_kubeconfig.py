@@ -17,7 +17,7 @@ from ostinato.client.config.error import ConfigError, NoConfig
 from ostinato.client.config.exec_policy import ExecPolicy
 from ostinato.client.config.secret import Secret
 
-GO: dict[str, Any] = json.loads((Path(__file__).parents[2] / "data" / "client" / "go_answers.json").read_text())
+GO: dict[str, Any] = json.loads((Path(__file__).parents[3] / "data" / "client" / "go_answers.json").read_text())
 
 # Where this is stricter than Go on purpose: Go goes on as nobody when a context names a user that is not there.
 REFUSED_HERE = {"no such user"}

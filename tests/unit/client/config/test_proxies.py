@@ -13,7 +13,7 @@ from ostinato.client.config.error import ConfigError
 from ostinato.client.config.proxies import Proxy, bypasses, proxy_for
 from ostinato.client.config.secret import Secret
 
-GO: dict[str, Any] = json.loads((Path(__file__).parents[2] / "data" / "client" / "go_answers.json").read_text())
+GO: dict[str, Any] = json.loads((Path(__file__).parents[3] / "data" / "client" / "go_answers.json").read_text())
 
 SERVER = Config(server="https://h:6443")
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 from aiohttp import web
-from tests.unit.client.https import Socket as Listener
-from tests.unit.client.https import get, hello, listening, run, serving, transport, written
+from tests.unit.client.http.servers import Socket as Listener
+from tests.unit.client.http.servers import get, hello, listening, run, serving, transport, written
 
 from ostinato.client.config.config import Impersonation
 from ostinato.client.config.secret import Secret

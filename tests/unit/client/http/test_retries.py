@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from aiohttp import web
 from tests.unit.client.clocks import ShiftedClock, SleeplessClock, world_with
-from tests.unit.client.https import Served, get, hello, listening, run, serving, transport
-from tests.unit.client.https import Socket as Listener
+from tests.unit.client.http.servers import Served, get, hello, listening, run, serving, transport
+from tests.unit.client.http.servers import Socket as Listener
 
 from ostinato.client.transport.protocol import ConnectionLost, DeadlinePassed, Request, RequestTimedOut, Unreachable
 

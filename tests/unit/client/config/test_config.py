@@ -15,7 +15,7 @@ from ostinato.client.config.config import Config, ExecPlugin, Impersonation, Tls
 from ostinato.client.config.error import ConfigError
 from ostinato.client.config.secret import REDACTED, Secret
 
-GO: dict[str, Any] = json.loads((Path(__file__).parents[2] / "data" / "client" / "go_answers.json").read_text())
+GO: dict[str, Any] = json.loads((Path(__file__).parents[3] / "data" / "client" / "go_answers.json").read_text())
 
 
 @pytest.mark.parametrize(("server", "tls", "url"), GO["servers"])

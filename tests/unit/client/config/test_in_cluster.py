@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.unit.client.certificates import authority
+from tests.unit.client.http.certificates import authority
 
 from ostinato.client.config import in_cluster
 from ostinato.client.config.error import ConfigError, NotInCluster

@@ -31,7 +31,7 @@ def test_a_deadlock_names_who_waits_and_where(simulation: Simulation) -> None:
     assert "nothing can happen any more, at 5.000000 s" in message
     assert "main waits at" in message
     assert "worker of queue waits at" in message
-    assert "world/test_simulation_ends.py" in message
+    assert "simulated/test_simulation.py" in message
     assert "Queue.get (asyncio/queues.py" in message
 
 

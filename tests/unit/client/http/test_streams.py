@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 import uvloop
 from aiohttp import web
-from tests.unit.client.https import Socket, get, listening, run, serving, transport
-from tests.unit.client.test_http_proxy import PASSWORD, proxy
+from tests.unit.client.http.servers import Socket, get, listening, run, serving, transport
+from tests.unit.client.http.test_proxy import PASSWORD, proxy
 
 from ostinato.client.config.secret import Secret
 from ostinato.client.http.answer import HttpAnswer

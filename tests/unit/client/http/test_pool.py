@@ -9,7 +9,7 @@ import pytest
 import uvloop
 from aiohttp import web
 from tests.unit.client.clocks import ShiftedClock, world_with
-from tests.unit.client.https import Socket, hello, listening, run, serving, transport
+from tests.unit.client.http.servers import Socket, hello, listening, run, serving, transport
 
 from ostinato.client.config.secret import Secret
 from ostinato.client.http import pool as http_pool

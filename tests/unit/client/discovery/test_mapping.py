@@ -106,7 +106,7 @@ def test_what_people_type_means_what_it_means_to_kubectl(name: str, found: str) 
     assert str(world.run(mapper.find(name)).gvk) == found
 
 
-GO = msgspec.json.decode((Path(__file__).parents[2] / "data" / "client" / "client_go.json").read_bytes())
+GO = msgspec.json.decode((Path(__file__).parents[3] / "data" / "client" / "client_go.json").read_bytes())
 # The version of a short name counts, which kubectl forgets; of two resources with one name none is chosen.
 OURS = {"deploy.v1beta1.apps", "wd.v1.example.dev", "same", "same.ambiguous.dev"}
 
