@@ -12,7 +12,7 @@ import pytest
 
 from ostinato.api.errors import Expired, Gone
 from ostinato.client import Client, Config
-from ostinato.client.list_watch import QUIET
+from ostinato.client.list_watch import STALL_TIMEOUT
 from ostinato.kinds.core_v1 import ConfigMap
 from ostinato.world import World
 from tests.faults.hurried import hurried
@@ -149,7 +149,7 @@ def test_a_server_that_is_silent_without_an_end_is_noticed_and_left() -> None:
         async with asyncio.timeout(30), server, server.client(world) as client:
             begun = world.clock.monotonic()
             assert await _told(client, 4) == TOLD
-            assert QUIET <= world.clock.monotonic() - begun < 10 * QUIET
+            assert STALL_TIMEOUT <= world.clock.monotonic() - begun < 10 * STALL_TIMEOUT
         assert server.since == [1, 1]
 
     asyncio.run(main())
@@ -162,9 +162,9 @@ def test_a_watch_on_which_something_comes_now_and_then_is_never_left() -> None:
     async def answer(since: int, writer: asyncio.StreamWriter) -> None:
         writer.write(HEAD)
         begun = world.clock.monotonic()
-        while world.clock.monotonic() - begun < 2.5 * QUIET:
+        while world.clock.monotonic() - begun < 2.5 * STALL_TIMEOUT:
             writer.write(b"%x\r\n%b\r\n" % (len(bookmark), bookmark))
-            await world.clock.sleep(QUIET / 5)
+            await world.clock.sleep(STALL_TIMEOUT / 5)
         writer.write(_chunks(since))
         await _hang()
 

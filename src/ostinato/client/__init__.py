@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from ostinato.client.transport.retry import retry_on
     from ostinato.client.views import MetadataOf, PartialObjectMetadata, Unstructured, View
     from ostinato.client.waiting import WaitTimedOut, exists, is_deleted
-    from ostinato.client.watch import Event, Watch
+    from ostinato.client.watch import Watch, WatchEvent
 
 __all__ = [
     "CONFLICTS",
@@ -55,7 +55,6 @@ __all__ = [
     "ConnectionLost",
     "Deadline",
     "DeadlinePassed",
-    "Event",
     "EventStream",
     "HttpTransport",
     "Items",
@@ -84,6 +83,7 @@ __all__ = [
     "View",
     "WaitTimedOut",
     "Watch",
+    "WatchEvent",
     "WatchOptions",
     "WatchStalled",
     "exists",
@@ -103,7 +103,6 @@ _HOME = {
     "ConnectionLost": "transport.protocol",
     "Deadline": "transport.protocol",
     "DeadlinePassed": "transport.protocol",
-    "Event": "watch",
     "EventStream": "list_watch",
     "HttpTransport": "http.transport",
     "Items": "listing",
@@ -132,6 +131,7 @@ _HOME = {
     "View": "views",
     "WaitTimedOut": "waiting",
     "Watch": "watch",
+    "WatchEvent": "watch",
     "WatchOptions": "list_watch",
     "WatchStalled": "list_watch",
     "exists": "waiting",

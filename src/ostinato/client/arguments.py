@@ -14,14 +14,14 @@ from ostinato.api.object import KindInfo, Object
 _LONGEST: Final = 60  # characters of a text that are shown
 
 
-def told(given: object) -> str:
+def summarize(given: object) -> str:
     """What was given, in a few words."""
     if given is None:
         return "None"
     if isinstance(given, type):
         return f"the class {given.__name__}"
     if isinstance(given, Object):
-        return f"the object {described(given)}"
+        return f"the object {_describe(given)}"
     if isinstance(given, str):
         return f"the text {given[:_LONGEST]!r}"
     kind = getattr(given, "gvk", None)
@@ -30,7 +30,7 @@ def told(given: object) -> str:
     return f"{'an' if type(given).__name__[0] in 'aeiou' else 'a'} {type(given).__name__}"
 
 
-def described(instance: AnyObject) -> str:
+def _describe(instance: AnyObject) -> str:
     """As `describe`, of an object whose metadata may be nonsense."""
     return describe(instance) if _has_metadata(instance) else type(instance).__name__
 
@@ -52,10 +52,10 @@ def check_object(given: object, verb: str) -> None:
         wanted = f'an object of it, e.g. {given.__name__}(metadata=ObjectMeta(name="..."), ...)'
         if verb in ("delete", "patch"):
             wanted += ", or its name after the class" if verb == "delete" else ", or a name and a patch after the class"
-    raise TypeError(f"{verb}: {told(given)} is no object; give {wanted}")
+    raise TypeError(f"{verb}: {summarize(given)} is no object; give {wanted}")
 
 
-def no_kind(given: object) -> TypeError:
+def not_a_kind(given: object) -> TypeError:
     """For what was given in place of a kind."""
     if isinstance(given, Object):
         wanted = f"give its class, {type(given).__name__}"
@@ -64,7 +64,7 @@ def no_kind(given: object) -> TypeError:
             "give a class of ostinato.kinds, a CustomResource of your own, Unstructured.of(apiVersion, kind) or "
             "MetadataOf(kind)"
         )
-    return TypeError(f"{told(given)} is no kind: {wanted}")
+    return TypeError(f"{summarize(given)} is no kind: {wanted}")
 
 
 def key_from(info: KindInfo | None, given: Any) -> NamespacedName:
@@ -74,7 +74,7 @@ def key_from(info: KindInfo | None, given: Any) -> NamespacedName:
     except AttributeError:
         kind = f"{info.gvk.kind}: " if info is not None else ""
         wanted = 'a name, NamespacedName("namespace", "name"), a request or the metadata of an object'
-        raise TypeError(f"{kind}{told(given)} names no object; give {wanted}") from None
+        raise TypeError(f"{kind}{summarize(given)} names no object; give {wanted}") from None
 
 
 def _has_metadata(instance: AnyObject) -> bool:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
 from ostinato.api.access import AnyObject, describe, uid
 from ostinato.api.errors import NotFound
 from ostinato.api.scheme import Scheme
-from ostinato.client.arguments import check_object, told
+from ostinato.client.arguments import check_object, summarize
 from ostinato.client.discovery.paths import Key, collection_path
 from ostinato.client.options import (
     CreateOptions,
@@ -188,7 +188,7 @@ class Client(Reader, AsyncClosable):
         subresource = options.get("subresource", "")
         if patch is not None:
             if not isinstance(patch, Patch):
-                raise TypeError(f"{told(patch)} is no patch: say which kind it is, e.g. MergePatch({{...}})")
+                raise TypeError(f"{summarize(patch)} is no patch: say which kind it is, e.g. MergePatch({{...}})")
             view = view_of(target)
             info = view.info or await self._requests.resolve(view)
             where = self._requests.target(info, name, namespace, subresource)

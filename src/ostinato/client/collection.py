@@ -90,10 +90,10 @@ class Collection:
             query=query,
             accept=self.view.accept,
             stream=True,
-            timeout=options.quiet,
+            timeout=options.stall_timeout,
             info=info,
         )
-        return ResponseEvents(await self._exchange.open(call), self._clock, options.quiet, f"watch of {self}")
+        return ResponseEvents(await self._exchange.open(call), self._clock, options.stall_timeout, f"watch of {self}")
 
 
 def _add_versions(query: Query, version: str, match: str) -> None:

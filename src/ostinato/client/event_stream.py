@@ -15,13 +15,13 @@ import msgspec
 
 from ostinato.client.list_watch import ADDED, BOOKMARK, DELETED, ERROR, MODIFIED, RawEvent, WatchStalled
 from ostinato.client.transport.closable import Closable
-from ostinato.client.transport.protocol import LONGEST_LINE, AnswerTooLarge, ConnectionLost, Response
+from ostinato.client.transport.protocol import MAX_LINE, ConnectionLost, Response, ResponseTooLarge
 from ostinato.world import Clock
 from ostinato.world.clock import Timer
 
 _HEAD: Final = b'{"type":"'
 _MIDDLE: Final = b'","object":'
-_LONGEST_TYPE: Final = 32
+_MAX_TYPE: Final = 32
 _TYPES: Final = {kind.encode(): kind for kind in (ADDED, MODIFIED, DELETED, BOOKMARK, ERROR)}
 
 
@@ -36,7 +36,7 @@ _slow_decoder = msgspec.json.Decoder(_Event)
 def parse_event(line: bytes) -> RawEvent:
     """The event that a line holds; `ConnectionLost` if it holds none: something else than an API server talks."""
     start = len(_HEAD)
-    end = line.find(b'"', start, start + _LONGEST_TYPE)
+    end = line.find(b'"', start, start + _MAX_TYPE)
     kind = _TYPES.get(line[start:end])
     if kind and line.startswith(_HEAD) and line.startswith(_MIDDLE, end) and line[-1:] == b"}":
         return RawEvent(kind, line[end + len(_MIDDLE) : -1])
@@ -51,11 +51,11 @@ def parse_event(line: bytes) -> RawEvent:
 class ResponseEvents(Closable):
     """The events in the answer to a watch."""
 
-    def __init__(self, response: Response, clock: Clock, quiet: float | None, about: str) -> None:
+    def __init__(self, response: Response, clock: Clock, stall_timeout: float | None, about: str) -> None:
         self._response = response
         self._chunks = response.chunks()
         self._clock = clock
-        self._quiet = quiet
+        self._stall_timeout = stall_timeout
         self._about = about
         self._lines: Iterator[bytes] = iter(())  # whole lines that are still to be given
         self._parts: list[bytes] = []  # of a line whose end has not come
@@ -76,30 +76,32 @@ class ResponseEvents(Closable):
             self._lines = iter(self._split(await self._chunk()))
 
     async def _chunk(self) -> bytes:
-        if self._quiet is None:
+        if self._stall_timeout is None:
             return await anext(self._chunks)
         reader = self._reader = cast("asyncio.Task[object]", asyncio.current_task())
         self._since = self._clock.monotonic()
         if self._timer is None:
-            self._timer = self._clock.timer(self._quiet, self._look, self._quiet)
+            self._timer = self._clock.timer(self._stall_timeout, self._check_stalled, self._stall_timeout)
         try:
             return await anext(self._chunks)
         except asyncio.CancelledError:
             if not self._stalled or reader.uncancel():
                 raise
             self.close()
-            raise WatchStalled(f"{self._about}: nothing came for {self._quiet:g} seconds, no bookmark either") from None
+            raise WatchStalled(
+                f"{self._about}: nothing came for {self._stall_timeout:g} seconds, no bookmark either"
+            ) from None
         finally:
             self._reader = None
 
-    def _look(self, quiet: float) -> None:
+    def _check_stalled(self, stall_timeout: float) -> None:
         """Whether anything has come. One timer serves many waits: most are far shorter than what it takes to set it."""
         self._timer = None
         if self._reader is None:
             return
-        left = self._since + quiet - self._clock.monotonic()
+        left = self._since + stall_timeout - self._clock.monotonic()
         if left > 0:
-            self._timer = self._clock.timer(left, self._look, quiet)
+            self._timer = self._clock.timer(left, self._check_stalled, stall_timeout)
         else:
             self._stalled = True
             self._reader.cancel()
@@ -114,8 +116,8 @@ class ResponseEvents(Closable):
         if last:
             self._parts.append(last)
             self._size += len(last)
-            if self._size > LONGEST_LINE:
-                raise AnswerTooLarge(f"{self._about}: an event is longer than {LONGEST_LINE} bytes")
+            if self._size > MAX_LINE:
+                raise ResponseTooLarge(f"{self._about}: an event is longer than {MAX_LINE} bytes")
         return lines
 
     def close(self) -> None:

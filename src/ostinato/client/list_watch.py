@@ -9,7 +9,7 @@ object is the bytes that the server sent.
 - A server that refuses raises an `APIError`, no answer a `TransportError`, a body that is no list an `ObjectError`.
 - Inside a watch, a refusal comes as an event of type `ERROR`; `error_of` reads it. Both forms of "too old" (410 to the
   request, ERROR event) are thus `Expired` or `Gone`.
-- A watch on which nothing came for `quiet` seconds, no bookmark either, raises `WatchStalled`: the other side is dead
+- A watch on which nothing came for `stall_timeout` seconds, no bookmark either, raises `WatchStalled`: the other side is dead
   without having said so.
 """
 
@@ -33,7 +33,7 @@ __all__ = [
     "ERROR",
     "INITIAL_EVENTS_END",
     "MODIFIED",
-    "QUIET",
+    "STALL_TIMEOUT",
     "EventStream",
     "ListOptions",
     "ListWatch",
@@ -52,7 +52,7 @@ ERROR: Final = "ERROR"
 INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
 """The annotation, "true", of the bookmark after which a streaming list is complete."""
 
-QUIET: Final = 70.0
+STALL_TIMEOUT: Final = 70.0
 """Seconds without a byte after which a watch counts as dead.
 
 A server sends a bookmark every minute, a few seconds late at worst; and it keeps the events of the last 75 seconds at
@@ -78,11 +78,11 @@ class ListOptions(msgspec.Struct, frozen=True, kw_only=True):
 class WatchOptions(msgspec.Struct, frozen=True, kw_only=True):
     """
     - `resource_version`: events after this one; "" and "0" begin with an ADDED for each object that is there.
-    - `bookmarks`: ask for bookmarks. Without them `quiet` should be None, for nothing need come for hours.
+    - `bookmarks`: ask for bookmarks. Without them `stall_timeout` should be None, for nothing need come for hours.
     - `send_initial_events`: begin with what is there, and mark its end (`INITIAL_EVENTS_END`): a streaming list. It
       needs `resource_version_match="NotOlderThan"`.
     - `timeout_seconds`: after which the server ends the watch; None is the server's choice.
-    - `quiet`: seconds of silence after which `WatchStalled` is raised; None waits for ever.
+    - `stall_timeout`: seconds of silence after which `WatchStalled` is raised; None waits for ever.
     """
 
     resource_version: str = ""
@@ -90,7 +90,7 @@ class WatchOptions(msgspec.Struct, frozen=True, kw_only=True):
     bookmarks: bool = True
     send_initial_events: bool | None = None
     timeout_seconds: int | None = None
-    quiet: float | None = QUIET
+    stall_timeout: float | None = STALL_TIMEOUT
 
 
 class RawEvent(msgspec.Struct, frozen=True, gc=False):

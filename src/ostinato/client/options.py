@@ -1,4 +1,4 @@
-"""Options: what can be said of a request besides the object it is about, and how it is written in the URL.
+"""Options: what can be body of a request besides the object it is about, and how it is written in the URL.
 
 They are keyword arguments of the client's methods, the same names everywhere.
 """
@@ -113,17 +113,17 @@ def read_query(options: ReadOptions) -> Query:
 def deletion_body(options: DeletionOptions) -> bytes:
     """The DeleteOptions of a request, b"" if there is nothing to say."""
     _check_names(options, _DELETION_OPTIONS)
-    said = DeleteOptions(
+    body = DeleteOptions(
         dry_run=["All"] if options.get("dry_run") else [],
         grace_period_seconds=options.get("grace_period"),
         propagation_policy=options.get("propagation"),
     )
     conditions = Preconditions(uid=options.get("uid") or None, resource_version=options.get("resource_version") or None)
     if conditions != Preconditions():
-        said.preconditions = conditions
-    if said == DeleteOptions():
+        body.preconditions = conditions
+    if body == DeleteOptions():
         return b""
-    return msgspec.json.encode({"apiVersion": "v1", "kind": "DeleteOptions", **to_dict(said)})
+    return msgspec.json.encode({"apiVersion": "v1", "kind": "DeleteOptions", **to_dict(body)})
 
 
 def selection_query(labels: LabelSelection, fields: FieldSelection) -> Query:

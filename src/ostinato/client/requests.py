@@ -62,7 +62,7 @@ class Requests:
         self.world = world
         self.namespace = namespace
         self.mapper = Mapper(Discovery(self.exchange), world.clock)
-        self.exchange.missing = self.mapper.forget
+        self.exchange.on_missing_kind = self.mapper.forget
         self._scheme = scheme or builtin_scheme()
 
     async def resolve(self, view: View[Any]) -> KindInfo:

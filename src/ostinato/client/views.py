@@ -25,7 +25,7 @@ from ostinato.api.leaves import decode_leaf
 from ostinato.api.meta import ListMeta
 from ostinato.api.object import KindInfo, Object, ObjectMetaclass, kind_of, remember
 from ostinato.api.wire import DecodeError, decode_json
-from ostinato.client.arguments import no_kind
+from ostinato.client.arguments import not_a_kind
 
 Json = dict[str, Any]
 T = TypeVar("T")
@@ -129,7 +129,7 @@ def view_of(kind: type[T] | View[T] | GroupVersionKind) -> View[T]:
         return cast("View[T]", _typed(kind))
     if isinstance(kind, GroupVersionKind):
         return cast("View[T]", Unstructured(kind))
-    raise no_kind(kind)
+    raise not_a_kind(kind)
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Waiting: until an object is as somebody wants it, told by a watch and not by asking again and again.
+"""Waiting: until an object is as somebody wants it, condition by a watch and not by asking again and again.
 
 await client.wait_for(Deployment, "web", "Available", timeout=60)
 await client.wait_for(Pod, "web-0", lambda pod: pod is not None and pod.status.phase == "Running", timeout=60)
@@ -96,8 +96,8 @@ class Waiting:
         if not isinstance(self._condition, str):
             return "it exists, but is not so"
         for each in conditions_of(self._found):
-            told = each if isinstance(each, dict) else to_dict(each)
-            if told.get("type") == self._condition:
-                parts = [told.get(name) for name in ("status", "reason", "message")]
+            condition = each if isinstance(each, dict) else to_dict(each)
+            if condition.get("type") == self._condition:
+                parts = [condition.get(name) for name in ("status", "reason", "message")]
                 return "the condition is " + ": ".join(str(part) for part in parts if part)
         return "it has no such condition"

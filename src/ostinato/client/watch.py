@@ -54,15 +54,15 @@ from ostinato.world import World
 T = TypeVar("T")
 EventType = Literal["ADDED", "MODIFIED", "DELETED"]
 
-SHORTEST: Final = 300  # seconds after which a server is asked to end a watch, up to twice as long
+MIN_WATCH_SECONDS: Final = 300  # seconds after which a server is asked to end a watch, up to twice as long
 _VERY_SHORT: Final = 1.0  # a watch that ends so soon, and tells nothing, is a failure in disguise
-_TOLD: Final[dict[str, EventType]] = {ADDED: ADDED, MODIFIED: MODIFIED, DELETED: DELETED}
-_PASSING: Final = (TooManyRequests, InternalError, ServerTimeout, ServiceUnavailable, Timeout)
-_LOST: Final = (ConnectionLost, RequestTimedOut, WatchStalled)
+_DELIVERED: Final[dict[str, EventType]] = {ADDED: ADDED, MODIFIED: MODIFIED, DELETED: DELETED}
+_TRANSIENT: Final = (TooManyRequests, InternalError, ServerTimeout, ServiceUnavailable, Timeout)
+_DISCONNECTED: Final = (ConnectionLost, RequestTimedOut, WatchStalled)
 _logger = logging.getLogger("ostinato.client")
 
 
-class Event(msgspec.Struct, Generic[T], frozen=True):
+class WatchEvent(msgspec.Struct, Generic[T], frozen=True):
     """What happened to an object, and how it is then; one that was deleted is as it was, with its end's version."""
 
     type: EventType
@@ -82,21 +82,21 @@ class Watch(Closable, Generic[T]):
         self._page: Iterator[T] = iter(())  # what of it is still to be told
         self._stream: EventStream | None = None  # the watch that is open
         self._opened = 0.0
-        self._told = False  # something came on the stream
+        self._received = False  # something came on the stream
         self._closed = False
 
     def __aiter__(self) -> Self:
         return self
 
-    async def __anext__(self) -> Event[T]:
+    async def __anext__(self) -> WatchEvent[T]:
         while not self._closed:
             for item in self._page:
-                return Event(ADDED, item)
+                return WatchEvent(ADDED, item)
             try:
                 event = await self._step()
             except (APIError, TransportError) as error:
                 self._end_stream()
-                await self._survive(error)
+                await self._handle_error(error)
             else:
                 if event is not None:
                     return event
@@ -108,7 +108,7 @@ class Watch(Closable, Generic[T]):
         self._page = iter(())
         self._end_stream()
 
-    async def _step(self) -> Event[T] | None:
+    async def _step(self) -> WatchEvent[T] | None:
         """Do the next thing that is to be done: a page, a new watch, an event of the watch that is open."""
         if self._next_page is not None:
             await self._read_page(self._next_page)
@@ -136,25 +136,25 @@ class Watch(Closable, Generic[T]):
         clock, rng = self._world.clock, self._world.rng
         options = WatchOptions(
             resource_version=self.resource_version,
-            timeout_seconds=int(rng.uniform(SHORTEST, 2 * SHORTEST)),
+            timeout_seconds=int(rng.uniform(MIN_WATCH_SECONDS, 2 * MIN_WATCH_SECONDS)),
         )
         self._stream = await self._collection.watch(options)
-        self._opened, self._told = clock.monotonic(), False
+        self._opened, self._received = clock.monotonic(), False
         if self._closed:  # in the meantime
             self._end_stream()
 
-    async def _event(self, raw: RawEvent) -> Event[T] | None:
+    async def _event(self, raw: RawEvent) -> WatchEvent[T] | None:
         if raw.type == ERROR:
             raise error_of(raw)
-        self._told = True
+        self._received = True
         self._backoff.reset()
-        kind = _TOLD.get(raw.type)
+        kind = _DELIVERED.get(raw.type)
         if kind is None:
             self._advance(read_header(raw.object).resource_version)
             return None
         found = self._view.read(raw.object, await self._collection.info())
         self._advance(resource_version(cast("AnyObject", found)))
-        return Event(kind, found)
+        return WatchEvent(kind, found)
 
     def _advance(self, version: str) -> None:
         self.resource_version = version or self.resource_version
@@ -162,14 +162,14 @@ class Watch(Closable, Generic[T]):
     async def _resume(self) -> None:
         """The server has ended the watch, as it does every few minutes."""
         self._end_stream()
-        if not self._told and self._world.clock.monotonic() - self._opened < _VERY_SHORT:
+        if not self._received and self._world.clock.monotonic() - self._opened < _VERY_SHORT:
             await self._wait(self._backoff.next(), "it ended at once, and told nothing")
 
-    async def _survive(self, error: APIError | TransportError) -> None:
+    async def _handle_error(self, error: APIError | TransportError) -> None:
         """Wait, if the trouble is one that passes."""
         if self._closed:  # which is why the stream broke
             return
-        if not isinstance(error, (*_PASSING, *_LOST)):
+        if not isinstance(error, (*_TRANSIENT, *_DISCONNECTED)):
             self.close()
             raise error
         wait = self._backoff.next()

@@ -23,7 +23,7 @@ from typing import Any, Final, Literal, Self
 import msgspec
 
 from ostinato.cache.informers import AnyKind
-from ostinato.client.arguments import told
+from ostinato.client.arguments import summarize
 from ostinato.client.views import View, view_of
 from ostinato.controllers.controller import Controller, ControllerError
 from ostinato.controllers.options import ControllerOptions
@@ -96,7 +96,9 @@ class Builder:
     def watches_source(self, source: Source) -> Self:
         """Reconcile what a source tells."""
         if isinstance(source, type) or not callable(getattr(source, "run", None)):
-            raise TypeError(f"{self._title()}: sources: {told(source)} is no source; give e.g. StartupSource([key])")
+            raise TypeError(
+                f"{self._title()}: sources: {summarize(source)} is no source; give e.g. StartupSource([key])"
+            )
         self._sources.append(source)
         return self
 

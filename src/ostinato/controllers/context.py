@@ -24,7 +24,7 @@ from ostinato.api.time import Time
 from ostinato.cache.client import CachedClient
 from ostinato.cache.informers import AnyKind
 from ostinato.cache.own_writes.latest_writes import LatestWrites
-from ostinato.client.arguments import told
+from ostinato.client.arguments import summarize
 from ostinato.client.views import View, view_of
 from ostinato.controllers.current import Reconcile
 from ostinato.controllers.objects import adopting
@@ -86,7 +86,7 @@ class Context:
         `kinds` are those of which others are looked for, besides those that the controller owns.
         """
         if isinstance(instances, Object | dict):
-            raise TypeError(f"apply_set: {told(instances)} is no list of objects; put it into one, or apply it alone")
+            raise TypeError(f"apply_set: {summarize(instances)} is no list of objects; put it into one, or apply it alone")
         applied = [await self.apply(each, owner=owner, force=force) for each in instances]
         await self.prune(owner, keep=applied, kinds=kinds)
         return applied

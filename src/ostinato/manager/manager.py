@@ -28,7 +28,7 @@ import msgspec
 
 from ostinato.cache.client import CachedClient
 from ostinato.cache.informers import Informers
-from ostinato.client.arguments import told
+from ostinato.client.arguments import summarize
 from ostinato.client.client import Client
 from ostinato.client.config.config import Config
 from ostinato.controllers.builder import Builder
@@ -89,7 +89,7 @@ class Manager:
         A program that loads the file of this manager may override some of these (`hosting`).
         """
         if config is not None and not isinstance(config, Config):
-            raise TypeError(f"config: {told(config)} is no Config; a kubeconfig is read by Config.load(path=...)")
+            raise TypeError(f"config: {summarize(config)} is no Config; a kubeconfig is read by Config.load(path=...)")
         choices = Choices(
             config=config,
             connect=connect,

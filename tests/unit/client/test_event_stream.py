@@ -24,7 +24,7 @@ from ostinato.client.list_watch import (
     WatchStalled,
     error_of,
 )
-from ostinato.client.transport.protocol import AnswerTooLarge, ConnectionLost
+from ostinato.client.transport.protocol import ConnectionLost, ResponseTooLarge
 from ostinato.kinds.core_v1 import ConfigMap
 from ostinato.world import Simulation
 
@@ -106,9 +106,9 @@ def test_empty_lines_mean_nothing() -> None:
 
 
 def test_a_line_without_end_is_refused_before_it_fills_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(event_stream, "LONGEST_LINE", 100)
+    monkeypatch.setattr(event_stream, "MAX_LINE", 100)
     world = Simulation(1)
-    with pytest.raises(AnswerTooLarge, match="watch of pods: an event is longer than 100 bytes"):
+    with pytest.raises(ResponseTooLarge, match="watch of pods: an event is longer than 100 bytes"):
         world.run(_collect(Streamed(*[b"x" * 30] * 4), world.clock))
 
 
@@ -181,7 +181,7 @@ def test_who_is_cancelled_while_a_stream_is_silent_is_cancelled() -> None:
 
 def test_a_stream_without_a_limit_may_be_silent_for_ever() -> None:
     world = Simulation(1)
-    reading = _collect(Streamed(LINES, hangs=True), world.clock, quiet=None)
+    reading = _collect(Streamed(LINES, hangs=True), world.clock, stall_timeout=None)
     assert world.run(reading, until=80_000) is None
 
 
@@ -229,7 +229,7 @@ async def test_a_streaming_list_is_marked_where_it_is_complete(stage: Stage) -> 
 async def test_a_watch_can_do_without_bookmarks_and_initial_events(stage: Stage) -> None:
     source = stage.client.list_watch(ConfigMap, namespace="default")
     options = WatchOptions(
-        bookmarks=False, send_initial_events=False, resource_version_match="NotOlderThan", quiet=None
+        bookmarks=False, send_initial_events=False, resource_version_match="NotOlderThan", stall_timeout=None
     )
     await stage.client.create(config_map("a"))
     async with await source.watch(options) as events:

@@ -25,9 +25,9 @@ from tests.unit.client.stage import (
 from ostinato.api.errors import APIError, Expired, Forbidden, Gone, InternalError, ServiceUnavailable, TooManyRequests
 from ostinato.api.gvk import GroupResource
 from ostinato.client import Client, MetadataOf, NoSuchKind, TransportError, Unstructured
-from ostinato.client.list_watch import QUIET
+from ostinato.client.list_watch import STALL_TIMEOUT
 from ostinato.client.transport.protocol import ConnectionLost, DeadlinePassed, Request, RequestTimedOut
-from ostinato.client.watch import SHORTEST
+from ostinato.client.watch import MIN_WATCH_SECONDS
 from ostinato.kinds.core_v1 import ConfigMap
 from ostinato.world import Simulation
 
@@ -174,7 +174,7 @@ async def test_a_server_that_stops_for_seventy_seconds_without_a_word_is_noticed
         pausing.paused = False  # new connections work, the old one stays dead
         begun = stage.world.clock.monotonic()
         assert (await waiting).object.metadata.name == "a"
-        assert stage.world.clock.monotonic() - begun < QUIET
+        assert stage.world.clock.monotonic() - begun < STALL_TIMEOUT
     assert pausing.streams == 2
 
 
@@ -277,7 +277,7 @@ def test_trouble_that_passes_is_survived(trouble: Answer | Exception, caplog: py
     found, transport, world = _told(in_turn(trouble, Streamed(_line("ADDED", 2))), 1)
     assert found == [("ADDED", "2")]
     assert _versions(transport) == ["1", "1"]
-    assert 0.8 <= world.clock.monotonic() <= QUIET + 1.6
+    assert 0.8 <= world.clock.monotonic() <= STALL_TIMEOUT + 1.6
     assert "watch of configmaps: " in caplog.text
     assert "going on in" in caplog.text
 
@@ -361,8 +361,8 @@ def test_a_watch_asks_for_bookmarks_and_for_an_end_within_ten_minutes() -> None:
     _, transport, _ = _told(in_turn(Streamed(_line("ADDED", 2))), 1)
     query = dict(transport.requests[0].query)
     assert query["allowWatchBookmarks"] == "true"
-    assert SHORTEST <= int(query["timeoutSeconds"]) <= 2 * SHORTEST
-    assert transport.requests[0].timeout == QUIET
+    assert MIN_WATCH_SECONDS <= int(query["timeoutSeconds"]) <= 2 * MIN_WATCH_SECONDS
+    assert transport.requests[0].timeout == STALL_TIMEOUT
 
 
 def test_unknown_kinds_of_events_are_passed_over_but_count() -> None:

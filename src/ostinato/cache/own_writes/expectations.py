@@ -24,7 +24,7 @@ import msgspec
 from ostinato.api.gvk import NamespacedName
 from ostinato.cache.store.resource_versions import is_version, reached, sort_key
 from ostinato.cache.store.store import Store
-from ostinato.client.list_watch import QUIET
+from ostinato.client.list_watch import STALL_TIMEOUT
 from ostinato.world import Clock
 
 
@@ -118,10 +118,10 @@ class Expectation:
         await self._event.wait()
 
     def timed_out(self, now: float) -> None:
-        """Record that a wait for it timed out; report it as lost after the second timeout `QUIET` seconds later."""
+        """Record that a wait for it timed out; report it as lost after the second timeout `STALL_TIMEOUT` seconds later."""
         if self._timed_out_at is None:
             self._timed_out_at = now
-        elif now - self._timed_out_at >= QUIET:
+        elif now - self._timed_out_at >= STALL_TIMEOUT:
             self._on_lost(self.state)
 
 

@@ -13,7 +13,7 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from ostinato.client import Client, Event
+from ostinato.client import Client, WatchEvent
 from ostinato.kinds.apps_v1 import Deployment, ReplicaSet
 from ostinato.kinds.core_v1 import ContainerStateTerminated, ContainerStatus, Pod
 from ostinato.world import Clock
@@ -90,7 +90,7 @@ class Story:
         self._news.set()
 
 
-def _replaced(objects: dict[str, T], event: Event[T]) -> T | None:
+def _replaced(objects: dict[str, T], event: WatchEvent[T]) -> T | None:
     """How the object was before; the new one takes its place."""
     name = event.object.metadata.name
     before = objects.pop(name, None)
@@ -99,7 +99,7 @@ def _replaced(objects: dict[str, T], event: Event[T]) -> T | None:
     return before
 
 
-def _of_deployment(before: Deployment | None, event: Event[Deployment]) -> Iterator[Change]:
+def _of_deployment(before: Deployment | None, event: WatchEvent[Deployment]) -> Iterator[Change]:
     after = event.object
 
     def change(part: str, verb: str, note: str = "") -> Change:
@@ -120,7 +120,7 @@ def _of_deployment(before: Deployment | None, event: Event[Deployment]) -> Itera
         yield change(DEPLOYMENTS, COUNTS, f"{available} of {after.spec.replicas} available")
 
 
-def _of_replica_set(before: ReplicaSet | None, event: Event[ReplicaSet]) -> Iterator[Change]:
+def _of_replica_set(before: ReplicaSet | None, event: WatchEvent[ReplicaSet]) -> Iterator[Change]:
     after = event.object
 
     def change(part: str, verb: str, note: str = "") -> Change:
@@ -134,7 +134,7 @@ def _of_replica_set(before: ReplicaSet | None, event: Event[ReplicaSet]) -> Iter
         yield change(DEPLOYMENTS, "scales", f"{before.spec.replicas} → {after.spec.replicas} replicas")
 
 
-def _of_pod(before: Pod | None, event: Event[Pod], deleter: str) -> Iterator[Change]:
+def _of_pod(before: Pod | None, event: WatchEvent[Pod], deleter: str) -> Iterator[Change]:
     after = event.object
 
     def change(part: str, verb: str, note: str = "") -> Change:

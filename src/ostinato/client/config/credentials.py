@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 _TOKEN_KEPT: Final = 50.0  # seconds: a minute, as the kubelet renews tokens, less some leeway
 _TOKEN_TRIED_AGAIN: Final = 1.0  # seconds, when a file that was readable is not
-_LARGEST_TOKEN: Final = 1024 * 1024  # bytes
+_MAX_TOKEN: Final = 1024 * 1024  # bytes
 _IN_HEADER: Final = re.compile(r"[^\x00-\x1f\x7f]+")
 
 
@@ -160,13 +160,13 @@ def _checked(config: Config, field: str, secret: Secret | None) -> Secret | None
 def _read_token(path: Path) -> Secret:
     try:
         with path.open("rb") as file:
-            text = file.read(_LARGEST_TOKEN + 1).decode().strip()
+            text = file.read(_MAX_TOKEN + 1).decode().strip()
     except OSError as error:
         raise CredentialsError(f'failed to read token file "{path}": {error.strerror}') from None
     except UnicodeDecodeError:
         raise CredentialsError(f'token file "{path}" does not hold text') from None
     if not text:
         raise CredentialsError(f'read empty token from file "{path}"')
-    if len(text) > _LARGEST_TOKEN or not _IN_HEADER.fullmatch(text):
+    if len(text) > _MAX_TOKEN or not _IN_HEADER.fullmatch(text):
         raise CredentialsError(f'token file "{path}" does not hold one token')
     return Secret(text)

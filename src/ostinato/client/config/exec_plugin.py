@@ -2,7 +2,7 @@
 
 - The program finds what it is asked in `KUBERNETES_EXEC_INFO` and answers on its standard output; its standard error
   passes through; its standard input is a terminal only if it may and can talk to somebody.
-- The answer is kept until its `expirationTimestamp`, without one for ever, or until the server refuses it.
+- The credential is kept until its `expirationTimestamp`, without one for ever, or until the server refuses it.
 - One run at a time, within bounded time and output: one that goes beyond is killed, with its children.
 - What the program prints is never part of an error.
 """
@@ -31,9 +31,9 @@ from ostinato.world import Clock, World
 
 log = logging.getLogger(__name__)
 
-LONGEST_RUN: Final = 60.0  # seconds for a program that talks to nobody
-LONGEST_DIALOGUE: Final = 600.0  # seconds for one that waits for a person
-LARGEST_ANSWER: Final = 1024 * 1024  # bytes
+MAX_RUN: Final = 60.0  # seconds for a program that talks to nobody
+MAX_INTERACTIVE_RUN: Final = 600.0  # seconds for one that waits for a person
+MAX_OUTPUT: Final = 1024 * 1024  # bytes
 
 _HINTS_AN_HOUR: Final = 10
 _HELP: Final = (
@@ -52,7 +52,7 @@ class ExecCredentials:
         self._config = config
         self._world = world
         self._metrics = metrics
-        self._hints = _Sometimes(world.clock, _HINTS_AN_HOUR, 3600.0)
+        self._hints = _WindowLimit(world.clock, _HINTS_AN_HOUR, 3600.0)
         self._lock = asyncio.Lock()  # the program may talk to a person: never two at once
         self._credential: Credential | None = None
         self._expires: float | None = None  # on the wall clock, None for never
@@ -94,10 +94,10 @@ class ExecCredentials:
             raise CredentialsError(f"exec: executable {plugin.command} not found{hint}")
         info = await self._world.executor.run(_info, self._config, interactive)
         output = await self._run(program, _environment(plugin, info), interactive=interactive)
-        self._credential, self._expires = _read_answer(output, plugin.api_version)
+        self._credential, self._expires = _read_credential(output, plugin.api_version)
 
     async def _run(self, program: str, environment: dict[str, str], *, interactive: bool) -> bytes:
-        limit = LONGEST_DIALOGUE if interactive else LONGEST_RUN
+        limit = MAX_INTERACTIVE_RUN if interactive else MAX_RUN
         try:
             process = await asyncio.create_subprocess_exec(
                 program,
@@ -138,8 +138,8 @@ async def _read_bounded(process: asyncio.subprocess.Process, command: str) -> by
     while chunk := await process.stdout.read(65536):
         parts.append(chunk)
         size += len(chunk)
-        if size > LARGEST_ANSWER:
-            raise CredentialsError(f"exec: executable {command} printed more than {LARGEST_ANSWER} bytes")
+        if size > MAX_OUTPUT:
+            raise CredentialsError(f"exec: executable {command} printed more than {MAX_OUTPUT} bytes")
     return b"".join(parts)
 
 
@@ -210,26 +210,27 @@ class _Status(msgspec.Struct, rename="camel"):
     client_key_data: str | None = None
 
 
-class _Answer(msgspec.Struct, rename="camel"):
+class _ExecCredential(msgspec.Struct, rename="camel"):
     api_version: str = ""
     kind: str = ""
     status: _Status | None = None
 
 
-def _read_answer(output: bytes, api_version: str) -> tuple[Credential, float | None]:
-    """The credential, and when it expires. What is wrong is said without quoting the answer."""
+def _read_credential(output: bytes, api_version: str) -> tuple[Credential, float | None]:
+    """The credential, and when it expires. What is wrong is said without quoting the credential."""
     try:
-        answer = msgspec.json.decode(output, type=_Answer)
+        credential = msgspec.json.decode(output, type=_ExecCredential)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         where = f": {error}" if isinstance(error, msgspec.ValidationError) else ""  # which names places, not values
         raise CredentialsError(f"decoding stdout: the exec plugin printed no ExecCredential in JSON{where}") from None
-    if answer.kind != "ExecCredential":
+    if credential.kind != "ExecCredential":
         raise CredentialsError("decoding stdout: the exec plugin printed no ExecCredential in JSON")
-    if answer.api_version != api_version:
+    if credential.api_version != api_version:
         raise CredentialsError(
-            f"exec plugin is configured to use API version {api_version}, plugin returned version {answer.api_version}"
+            f"exec plugin is configured to use API version {api_version}, "
+            f"plugin returned version {credential.api_version}"
         )
-    status = answer.status
+    status = credential.status
     if status is None:
         raise CredentialsError("exec plugin didn't return a status field")
     if not (status.token or status.client_certificate_data or status.client_key_data):
@@ -261,7 +262,7 @@ def _expiry(text: str | None) -> float | None:
         ) from None
 
 
-class _Sometimes:
+class _WindowLimit:
     """So many times in each window of time."""
 
     def __init__(self, clock: Clock, most: int, window: float) -> None:

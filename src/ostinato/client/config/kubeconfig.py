@@ -22,7 +22,7 @@ from ostinato.api.wire.json import DecodeError
 from ostinato.api.wire.yaml import decode_yaml
 from ostinato.client.config.error import ConfigError
 
-_LARGEST_FILE: Final = 16 * 1024 * 1024  # bytes; thousands of clusters fit
+_MAX_FILE: Final = 16 * 1024 * 1024  # bytes; thousands of clusters fit
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,9 +146,9 @@ def _merge(into: Kubeconfig, other: Kubeconfig) -> None:
 
 def _read_bounded(path: Path) -> bytes:
     with path.open("rb") as file:
-        data = file.read(_LARGEST_FILE + 1)
-    if len(data) > _LARGEST_FILE:
-        raise ConfigError(f"{path}: is larger than {_LARGEST_FILE} bytes: that is no kubeconfig")
+        data = file.read(_MAX_FILE + 1)
+    if len(data) > _MAX_FILE:
+        raise ConfigError(f"{path}: is larger than {_MAX_FILE} bytes: that is no kubeconfig")
     return data
 
 

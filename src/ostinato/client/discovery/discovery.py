@@ -17,7 +17,7 @@ from ostinato.api.errors import APIError, ServiceUnavailable
 from ostinato.api.gvk import GroupVersion
 from ostinato.api.object import KindInfo
 from ostinato.client.discovery.paths import root_of
-from ostinato.client.transport.exchange import Call, Exchange, refused
+from ostinato.client.transport.exchange import Call, Exchange, response_error
 from ostinato.client.transport.protocol import TransportError
 
 D = TypeVar("D")
@@ -27,7 +27,7 @@ ACCEPT: Final = (
     "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json"
 )
 TIMEOUT: Final = 32.0  # seconds for one document
-_AT_ONCE: Final = 8  # versions that are asked for at the same time
+_MAX_CONCURRENT: Final = 8  # versions that are asked for at the same time
 
 
 class ApiResource(msgspec.Struct, frozen=True):
@@ -65,7 +65,7 @@ class Discovery:
         return await self._read_each(_plain_versions(core, groups))
 
     async def _read_each(self, versions: list[GroupVersion]) -> Catalogue:
-        limit = asyncio.Semaphore(_AT_ONCE)
+        limit = asyncio.Semaphore(_MAX_CONCURRENT)
 
         async def read(version: GroupVersion) -> ApiVersion | Exception:
             async with limit:
@@ -96,7 +96,7 @@ class Discovery:
             if response.status == 404:
                 return b""
             if response.status != 200:
-                raise refused(call, response.status, response.headers, body)
+                raise response_error(call, response.status, response.headers, body)
             if tag := response.headers.get("etag", ""):
                 self._kept[path] = (tag, body)
             return body
@@ -198,22 +198,22 @@ def _catalogue(groups: list[_Group]) -> Catalogue:
     return Catalogue(tuple(versions), failed)
 
 
-def _resource(version: GroupVersion, said: _Resource) -> ApiResource | None:
-    kind = said.response_kind
+def _resource(version: GroupVersion, resource: _Resource) -> ApiResource | None:
+    kind = resource.response_kind
     if kind is None or not kind.kind:  # it only has subresources
         return None
     info = _info(
         version,
         _PlainResource(
-            name=said.resource,
+            name=resource.resource,
             kind=kind.kind,
-            namespaced=said.scope == "Namespaced",
-            singular_name=said.singular_resource,
-            short_names=said.short_names,
-            categories=said.categories,
+            namespaced=resource.scope == "Namespaced",
+            singular_name=resource.singular_resource,
+            short_names=resource.short_names,
+            categories=resource.categories,
         ),
     )
-    return ApiResource(info, said.verbs or (), tuple(each.subresource for each in said.subresources or ()))
+    return ApiResource(info, resource.verbs or (), tuple(each.subresource for each in resource.subresources or ()))
 
 
 def _plain_versions(core: bytes, groups: bytes) -> list[GroupVersion]:
@@ -227,27 +227,27 @@ def _plain_versions(core: bytes, groups: bytes) -> list[GroupVersion]:
 
 
 def _plain_resources(version: GroupVersion, document: bytes) -> ApiVersion:
-    said = _parse(_PlainResources, document).resources or []
+    listed = _parse(_PlainResources, document).resources or []
     below: dict[str, list[str]] = {}
-    for each in said:
+    for each in listed:
         name, _, subresource = each.name.partition("/")
         if subresource:
             below.setdefault(name, []).append(subresource)
     resources = [
         ApiResource(_info(version, each), each.verbs or (), tuple(below.get(each.name, ())))
-        for each in said
+        for each in listed
         if "/" not in each.name
     ]
     return ApiVersion(version, tuple(resources))
 
 
-def _info(version: GroupVersion, said: _PlainResource) -> KindInfo:
+def _info(version: GroupVersion, resource: _PlainResource) -> KindInfo:
     return KindInfo(
-        gvk=version.kind(said.kind),
-        plural=said.name,
-        singular=said.singular_name or said.kind.lower(),
-        namespaced=said.namespaced,
-        short_names=said.short_names or (),
-        categories=said.categories or (),
-        list_kind=said.kind + "List",
+        gvk=version.kind(resource.kind),
+        plural=resource.name,
+        singular=resource.singular_name or resource.kind.lower(),
+        namespaced=resource.namespaced,
+        short_names=resource.short_names or (),
+        categories=resource.categories or (),
+        list_kind=resource.kind + "List",
     )

@@ -25,7 +25,7 @@ from ostinato.client.discovery.discovery import ApiResource, Catalogue, Discover
 from ostinato.client.transport.exchange import NoSuchKind
 from ostinato.world import Clock
 
-AT_MOST_EVERY: Final = 1.0  # seconds between two readings of the catalogue
+REFRESH_INTERVAL: Final = 1.0  # seconds between two readings of the catalogue
 _CORE: Final = ("", "v1")
 _logger = logging.getLogger("ostinato.client")
 
@@ -60,7 +60,7 @@ class Mapper:
         async with self._reading:
             if self._began >= asked:
                 return
-            await self._clock.sleep(self._tried + AT_MOST_EVERY - self._clock.monotonic())
+            await self._clock.sleep(self._tried + REFRESH_INTERVAL - self._clock.monotonic())
             self._tried = self._clock.monotonic()
             self._catalogue = await self._discovery.read()
             self._began = self._tried

@@ -13,21 +13,21 @@ import ssl
 from collections.abc import AsyncIterable, AsyncIterator
 from typing import Any, Final, cast
 
-from ostinato.client.http.message import MessageReader, NotHttp
+from ostinato.client.http.message import InvalidHttp, MessageReader
 
-_MOST_HELD: Final = 256 * 1024  # bytes of a body that are read before anybody takes them
-LARGEST_PIECE: Final = 256 * 1024  # bytes of a request that are handed to the socket at a time
+_MAX_BUFFERED: Final = 256 * 1024  # bytes of a body that are read before anybody takes them
+MAX_PIECE: Final = 256 * 1024  # bytes of a request that are handed to the socket at a time
 _ALL: Final = 1 << 62
 
-_NOTHING: Final = MessageReader()  # is awaited, or came yet
-_NOTHING.complete = True
+_NO_RESPONSE: Final = MessageReader()  # is awaited, or came yet
+_NO_RESPONSE.complete = True
 
 
-class ServerGone(Exception):  # noqa: N818 - what happened
+class ConnectionClosed(Exception):  # noqa: N818 - what happened
     """The server closed the connection before its answer was complete."""
 
 
-class TooMuch(Exception):  # noqa: N818 - what the matter is
+class BodyTooLarge(Exception):  # noqa: N818 - what the matter is
     """More came than is wanted."""
 
 
@@ -37,14 +37,14 @@ class Connection(asyncio.Protocol):
     def __init__(self) -> None:
         self.is_open = False
         self.is_new = True  # it has answered nothing yet; its pool knows
-        self.reader = _NOTHING  # of the answer that is awaited, or came last
+        self.reader = _NO_RESPONSE  # of the answer that is awaited, or came last
         self.since = 0.0  # when it was put aside, or last heard of; its pool knows
-        self.ends_by_silence = False
-        self.heard = False  # something came, or began to be awaited, since the pool's last look
+        self.has_read_timeout = False
+        self.active = False  # something came, or began to be awaited, since the pool's last look
         self.transport: asyncio.Transport | None = None
         self._waiter: asyncio.Future[None] | None = None
         self._wanted = 0  # bytes of the body with which the waiter is woken, but for the end
-        self._longest = _MOST_HELD  # bytes of the body that are held
+        self._max_buffered = _MAX_BUFFERED  # bytes of the body that are held
         self._error: Exception | None = None
         self._paused = False  # it is not read until somebody waits
         self._writable: asyncio.Future[None] | None = None  # while the socket takes no more
@@ -54,47 +54,47 @@ class Connection(asyncio.Protocol):
     def send(self, request: bytes, reader: MessageReader) -> asyncio.Future[None]:
         """Send a request. What is returned is done when its answer begins."""
         if self.transport is None or not self.is_open:
-            raise ServerGone
+            raise ConnectionClosed
         self.reader = reader
         self.transport.write(request)
-        return self._wait(0, _MOST_HELD)
+        return self._wait(0, _MAX_BUFFERED)
 
     async def send_pieces(self, head: bytes, body: bytes | AsyncIterable[bytes], reader: MessageReader) -> None:
         """The same for a body that is large, or comes in chunks of its own, which are sent as such."""
         if self.transport is None or not self.is_open:
-            raise ServerGone
+            raise ConnectionClosed
         self.reader = reader
-        self.heard = True
+        self.active = True
         self.transport.write(head)
         async for piece in _pieces(body) if isinstance(body, bytes) else _chunks(body):
             if self._writable is not None:
                 await self._writable
-                self.heard = True
+                self.active = True
             if reader.status:  # it has heard enough
-                reader.keeps = False
+                reader.keep_alive = False
                 return
             if self._error is not None:
                 raise self._error
             self.transport.write(piece)
         if not reader.status:
-            await self._wait(0, _MOST_HELD)
+            await self._wait(0, _MAX_BUFFERED)
 
     async def more(self) -> bytes:
         """More of the body; nothing at its end."""
         reader = self.reader
-        if not reader.held and not reader.complete:
-            await self._wait(1, _MOST_HELD)
+        if not reader.buffered and not reader.complete:
+            await self._wait(1, _MAX_BUFFERED)
         return reader.take()
 
     async def all(self, longest: int) -> bytes:
-        """The rest of the body. `TooMuch` if that is longer."""
+        """The rest of the body. `BodyTooLarge` if that is longer."""
         reader = self.reader
-        if (reader.length or reader.held) > longest:
-            raise TooMuch
+        if (reader.length or reader.buffered) > longest:
+            raise BodyTooLarge
         if not reader.complete:
             await self._wait(_ALL, longest)
-        if reader.held > longest:
-            raise TooMuch
+        if reader.buffered > longest:
+            raise BodyTooLarge
         return reader.take()
 
     def abort(self) -> None:
@@ -118,15 +118,15 @@ class Connection(asyncio.Protocol):
         return None if self.transport is None else self.transport.get_extra_info("ssl_object")
 
     @property
-    def is_waited_for(self) -> bool:
+    def is_awaited(self) -> bool:
         """Whether somebody waits for the server, to answer or to take more of the request."""
         return (self._waiter is not None and not self._waiter.done()) or self._writable is not None
 
     def _wait(self, wanted: int, longest: int) -> asyncio.Future[None]:
         if self._error is not None:
             raise self._error
-        self._wanted, self._longest = wanted, longest
-        self.heard = True
+        self._wanted, self._max_buffered = wanted, longest
+        self.active = True
         if self._paused:
             self._paused = False
             cast("asyncio.Transport", self.transport).resume_reading()
@@ -144,18 +144,18 @@ class Connection(asyncio.Protocol):
         if reader.complete or self._error is not None:
             self.abort()  # nobody has asked
             return
-        self.heard = True
+        self.active = True
         try:
             reader.feed(data)
-        except NotHttp as error:
+        except InvalidHttp as error:
             self.fail(error)
             return
         if self._writable is not None and reader.status:
-            reader.keeps = False  # it has heard enough: the rest of the request may never be read
+            reader.keep_alive = False  # it has heard enough: the rest of the request may never be read
             self.resume_writing()
-        if reader.complete or (reader.status and reader.held >= self._wanted):
+        if reader.complete or (reader.status and reader.buffered >= self._wanted):
             self._wake()
-        if reader.held > self._longest and not reader.complete:
+        if reader.buffered > self._max_buffered and not reader.complete:
             self._stop()
 
     def eof_received(self) -> bool:
@@ -168,7 +168,7 @@ class Connection(asyncio.Protocol):
             self.reader.end()
         if self.reader.complete:
             self._wake()
-        self.fail(error if isinstance(error, OSError) else ServerGone())
+        self.fail(error if isinstance(error, OSError) else ConnectionClosed())
 
     def pause_writing(self) -> None:
         self._writable = asyncio.get_running_loop().create_future()
@@ -186,7 +186,7 @@ class Connection(asyncio.Protocol):
     def _stop(self) -> None:
         """More has come than may be held."""
         if self._wanted == _ALL:
-            self.fail(TooMuch())
+            self.fail(BodyTooLarge())
         elif not self._paused and self.is_open:
             self._paused = True
             cast("asyncio.Transport", self.transport).pause_reading()
@@ -194,8 +194,8 @@ class Connection(asyncio.Protocol):
 
 async def _pieces(body: bytes) -> AsyncIterator[memoryview]:
     view = memoryview(body)
-    for at in range(0, len(body), LARGEST_PIECE):
-        yield view[at : at + LARGEST_PIECE]
+    for at in range(0, len(body), MAX_PIECE):
+        yield view[at : at + MAX_PIECE]
 
 
 async def _chunks(body: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
@@ -205,7 +205,7 @@ async def _chunks(body: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
     yield b"0\r\n\r\n"
 
 
-def living_socket(address: tuple[Any, ...]) -> socket.socket:
+def keepalive_socket(address: tuple[Any, ...]) -> socket.socket:
     """A socket whose peer is asked for signs of life."""
     family, kind, protocol, *_ = address
     made = socket.socket(family, kind, protocol)

@@ -14,7 +14,7 @@ from ostinato.client.transport.protocol import Request
 
 Header = tuple[str, str]
 
-_MOST_REMEMBERED: Final = 256
+_MAX_CACHED: Final = 256
 _OF_THE_CONNECTION: Final = ("host", "content-length", "transfer-encoding")  # are not for a request to say
 _WITHOUT_BODY: Final = ("GET", "HEAD")
 
@@ -26,7 +26,7 @@ class AddedHeaders(NamedTuple):
     impersonation: Sequence[Header]
 
 
-class Heads:
+class RequestHeads:
     """Of the requests to one server."""
 
     def __init__(self, added: AddedHeaders, prefix: str, headers: Sequence[Header]) -> None:
@@ -43,7 +43,7 @@ class Heads:
         if not first.isprintable() or first.count(" ") != 2:
             raise ValueError(f"{request.method} {request.path!r}: the path is not encoded: it holds what no path can")
         headers = tuple(request.headers)
-        if credential is not self._credential or len(self._written) > _MOST_REMEMBERED:
+        if credential is not self._credential or len(self._written) > _MAX_CACHED:
             self._credential = credential
             self._written.clear()
         written = self._written.get(headers)

@@ -1,6 +1,6 @@
 """An answer as HTTP/1.1 writes it, read from the pieces in which it comes.
 
-Nothing is guessed: what is not written as it should be is `NotHttp`. What has come of the body waits in `pieces` until
+Nothing is guessed: what is not written as it should be is `InvalidHttp`. What has come of the body waits in `pieces` until
 somebody takes it; how much may wait there is the affair of whoever feeds.
 """
 
@@ -15,18 +15,18 @@ from typing import Final
 
 HEADER_NAME: Final = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 
-_LONGEST_HEAD: Final = 64 * 1024
-_LONGEST_SIZE: Final = 1024  # bytes of a line that says how long a chunk is
-_LARGEST_PIECE: Final = 1024 * 1024  # bytes that are decompressed at a time
+_MAX_HEAD: Final = 64 * 1024
+_MAX_SIZE_LINE: Final = 1024  # bytes of a line that says how long a chunk is
+_MAX_PIECE: Final = 1024 * 1024  # bytes that are decompressed at a time
 _STATUS: Final = re.compile(r"HTTP/1\.([01]) ([1-9][0-9]{2})(?: .*)?")
 _SIZE: Final = re.compile(rb"[0-9A-Fa-f]{1,15}")
 _UNTIL_CLOSED: Final = -1
 _CHUNKED: Final = -2
-_LONGEST_LENGTH: Final = 18  # digits
+_MAX_LENGTH_DIGITS: Final = 18  # digits
 _GZIP: Final = 31  # of zlib: with the header and the checksum of gzip
 
 
-class NotHttp(Exception):  # noqa: N818 - what is the matter
+class InvalidHttp(Exception):  # noqa: N818 - what is the matter
     """Something else than HTTP came, or HTTP that is broken."""
 
 
@@ -40,10 +40,10 @@ class MessageReader:
     status = 0
     headers: Mapping[str, str] = MappingProxyType({})
     warnings: Sequence[str] = ()  # all values of that header
-    keeps = False  # the connection serves again, if the answer is complete
+    keep_alive = False  # the connection serves again, if the answer is complete
     compressed = False  # the body, for a `Decompressor`
     complete = False  # all of the body has come
-    held = 0  # bytes in the pieces
+    buffered = 0  # bytes in the pieces
     _rest = b""  # of the head, or between chunks, that is not read yet
     _length = 0  # of the body, or how its end is known
     _left = 0  # bytes of the body or the chunk that are to come
@@ -65,9 +65,9 @@ class MessageReader:
             if self._rest:
                 data = self._rest + data
             end = data.find(b"\r\n\r\n")
-            if end < 0 or end > _LONGEST_HEAD:
-                if len(data) > _LONGEST_HEAD or not b"HTTP/1.".startswith(data[:7]):
-                    raise NotHttp
+            if end < 0 or end > _MAX_HEAD:
+                if len(data) > _MAX_HEAD or not b"HTTP/1.".startswith(data[:7]):
+                    raise InvalidHttp
                 self._rest = data
                 return
             head, data, self._rest = data[:end], data[end + 4 :], b""
@@ -78,7 +78,7 @@ class MessageReader:
             self._add(data)
         else:
             if len(data) > self._left:  # which nobody has asked for
-                data, self.keeps = data[: self._left], False
+                data, self.keep_alive = data[: self._left], False
             self._left -= len(data)
             self._add(data)
             self.complete = not self._left
@@ -90,13 +90,13 @@ class MessageReader:
 
     def take(self) -> bytes:
         """What has come of the body and was not taken."""
-        pieces, self.pieces, self.held = self.pieces, [], 0
+        pieces, self.pieces, self.buffered = self.pieces, [], 0
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def _add(self, data: bytes) -> None:
         if data:
             self.pieces.append(data)
-            self.held += len(data)
+            self.buffered += len(data)
 
     def _read_head(self, head: bytes) -> None:
         first, *lines = head.decode("utf-8", "surrogateescape").split("\r\n")
@@ -106,20 +106,20 @@ class MessageReader:
         for line in lines:
             name, colon, value = line.partition(":")
             if not colon:
-                raise NotHttp
+                raise InvalidHttp
             name, value = _lowered(name), value.strip(" \t")
             if name not in headers:
                 headers[name] = value
             elif name == "content-length" and headers[name] != value:
-                raise NotHttp
+                raise InvalidHttp
             elif name == "warning":
                 more_warnings.append(value)
             elif name == "connection":
                 headers[name] += f", {value}"
             elif name == "transfer-encoding":
-                raise NotHttp
+                raise InvalidHttp
         if code == 101:
-            raise NotHttp  # nobody has asked for another protocol
+            raise InvalidHttp  # nobody has asked for another protocol
         if code < 200:
             return  # the answer is still to come
         self.status, self.headers = code, headers
@@ -128,9 +128,9 @@ class MessageReader:
         self._length = 0 if self._bodiless or code in (204, 304) else _length(headers)
         self._left = max(self._length, 0)
         self.compressed = _is_compressed(headers)
-        self.keeps = minor == "1" and self._length != _UNTIL_CLOSED
-        if self.keeps and "connection" in headers:
-            self.keeps = "close" not in headers["connection"].lower()
+        self.keep_alive = minor == "1" and self._length != _UNTIL_CLOSED
+        if self.keep_alive and "connection" in headers:
+            self.keep_alive = "close" not in headers["connection"].lower()
 
     def _read_chunks(self, data: bytes) -> None:
         if self._rest:
@@ -145,20 +145,20 @@ class MessageReader:
                 self._after_chunk = not self._left
             elif self._after_chunk:
                 if not b"\r\n".startswith(data[at : at + 2]):
-                    raise NotHttp
+                    raise InvalidHttp
                 if size - at < 2:
                     break
                 at += 2
                 self._after_chunk = False
             else:
-                end = data.find(b"\r\n", at, at + _LONGEST_SIZE)
+                end = data.find(b"\r\n", at, at + _MAX_SIZE_LINE)
                 if end < 0:
-                    if size - at >= _LONGEST_SIZE:
-                        raise NotHttp
+                    if size - at >= _MAX_SIZE_LINE:
+                        raise InvalidHttp
                     break
                 found = _SIZE.fullmatch(data[at:end].partition(b";")[0].strip())
                 if found is None:
-                    raise NotHttp
+                    raise InvalidHttp
                 self._left = int(found[0], 16)
                 if not self._left:
                     self._read_trailer(data, at, end)
@@ -172,9 +172,9 @@ class MessageReader:
         last = data.find(b"\r\n\r\n", end)
         if last >= 0:
             self.complete = True
-            self.keeps = self.keeps and len(data) == last + 4
-        elif len(data) - at > _LONGEST_HEAD:
-            raise NotHttp
+            self.keep_alive = self.keep_alive and len(data) == last + 4
+        elif len(data) - at > _MAX_HEAD:
+            raise InvalidHttp
         else:
             self._rest = data[at:]
 
@@ -193,19 +193,19 @@ class Decompressor:
             if self._inner.eof:
                 self._inner = zlib.decompressobj(_GZIP)
             try:
-                piece = self._inner.decompress(data, _LARGEST_PIECE)
+                piece = self._inner.decompress(data, _MAX_PIECE)
             except zlib.error:
-                raise NotHttp from None
+                raise InvalidHttp from None
             if piece:
                 yield piece
             data = self._inner.unused_data or self._inner.unconsumed_tail
-            if not data and len(piece) < _LARGEST_PIECE:
+            if not data and len(piece) < _MAX_PIECE:
                 return
 
     def end(self) -> None:
         """Nothing comes any more."""
         if self._begun and not self._inner.eof:
-            raise NotHttp
+            raise InvalidHttp
 
 
 def _is_compressed(headers: dict[str, str]) -> bool:
@@ -213,7 +213,7 @@ def _is_compressed(headers: dict[str, str]) -> bool:
     if encoding is None or encoding.lower() == "identity":
         return False
     if encoding.lower() not in ("gzip", "x-gzip"):
-        raise NotHttp  # nobody has asked for another one
+        raise InvalidHttp  # nobody has asked for another one
     return True
 
 
@@ -225,14 +225,14 @@ def _status(first: str) -> tuple[str, int]:
     """The minor version, and the code."""
     found = _STATUS.fullmatch(first)
     if found is None:
-        raise NotHttp
+        raise InvalidHttp
     return found[1], int(found[2])
 
 
 @lru_cache(maxsize=256)
 def _lowered(name: str) -> str:
     if not HEADER_NAME.fullmatch(name):
-        raise NotHttp
+        raise InvalidHttp
     return name.lower()
 
 
@@ -240,11 +240,11 @@ def _length(headers: dict[str, str]) -> int:
     encoding = headers.get("transfer-encoding")
     if encoding is not None:
         if encoding.lower() != "chunked" or "content-length" in headers:
-            raise NotHttp
+            raise InvalidHttp
         return _CHUNKED
     text = headers.get("content-length")
     if text is None:
         return _UNTIL_CLOSED
-    if not (text.isascii() and text.isdecimal() and len(text) <= _LONGEST_LENGTH):
-        raise NotHttp
+    if not (text.isascii() and text.isdecimal() and len(text) <= _MAX_LENGTH_DIGITS):
+        raise InvalidHttp
     return int(text)

@@ -11,29 +11,29 @@ from ostinato.client.transport.protocol import Request
 class HttpMetrics:
     """For requests to one host. Does nothing where nobody keeps them."""
 
-    def __init__(self, kept: ClientMetrics | None, host: str) -> None:
-        self.kept = kept
+    def __init__(self, sink: ClientMetrics | None, host: str) -> None:
+        self.sink = sink
         self._host = host
         self._verbs: dict[str, Mapping[str, str]] = {}
         self._codes: dict[tuple[str, str], Mapping[str, str]] = {}
 
     def observe(self, name: str, value: float, method: str) -> None:
-        if self.kept is None:
+        if self.sink is None:
             return
         labels = self._verbs.get(method)
         if labels is None:
             labels = self._verbs[method] = {"verb": method, "host": self._host}
-        self.kept.observe(name, value, labels)
+        self.sink.observe(name, value, labels)
 
     def attempted(self, request: Request, code: str, *, retry: bool) -> None:
         """A request was sent, perhaps not for the first time."""
-        if self.kept is None:
+        if self.sink is None:
             return
         labels = self._codes.get((code, request.method))
         if labels is None:
             labels = self._codes[code, request.method] = {"code": code, "method": request.method, "host": self._host}
-        self.kept.count(REQUESTS, labels)
+        self.sink.count(REQUESTS, labels)
         if retry:
-            self.kept.count(RETRIES, {"code": code, "verb": request.method, "host": self._host})
+            self.sink.count(RETRIES, {"code": code, "verb": request.method, "host": self._host})
         if isinstance(request.body, bytes) and request.body:
             self.observe(REQUEST_SIZE, len(request.body), request.method)

@@ -21,14 +21,14 @@ from ostinato.client.config.config import Config
 from ostinato.client.config.credentials import ClientCertificate, Credential, CredentialsError
 from ostinato.client.config.error import ConfigError
 from ostinato.client.config.tls import Material, ResumingContext, TlsFiles
-from ostinato.client.http.answer import HttpAnswer
-from ostinato.client.http.connection import LARGEST_PIECE, Connection, ServerGone
-from ostinato.client.http.dial import Dialler
-from ostinato.client.http.failure import failure, is_reset
-from ostinato.client.http.head import AddedHeaders, Heads
-from ostinato.client.http.message import MessageReader, NotHttp
+from ostinato.client.http.connection import MAX_PIECE, Connection, ConnectionClosed
+from ostinato.client.http.dialer import Dialer
+from ostinato.client.http.errors import failure, is_reset
+from ostinato.client.http.head import AddedHeaders, RequestHeads
+from ostinato.client.http.message import InvalidHttp, MessageReader
 from ostinato.client.http.metrics import HttpMetrics
-from ostinato.client.transport.metrics import NO_ANSWER, TRANSPORTS
+from ostinato.client.http.response import HttpResponse
+from ostinato.client.transport.metrics import NO_RESPONSE, TRANSPORTS
 from ostinato.client.transport.protocol import ConnectionLost, Request, TransportError
 from ostinato.world import Clock, World
 from ostinato.world.clock import Timer
@@ -38,9 +38,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-MOST_CONNECTIONS: Final = 64  # for short requests; more of them wait for each other
+MAX_CONNECTIONS: Final = 64  # for short requests; more of them wait for each other
 
-_SILENCE: Final = 70.0  # seconds without a byte of a short answer; API servers give up a request after 60
+_READ_TIMEOUT: Final = 70.0  # seconds without a byte of a short answer; API servers give up a request after 60
 _IDLE: Final = 30.0  # seconds for which an unused connection is kept
 _NO_MATERIAL: Final = Material(b"", None)
 
@@ -60,25 +60,25 @@ class PoolSettings(NamedTuple):
     clock: Clock
     metrics: HttpMetrics
     headers: AddedHeaders
-    longest_answer: int
+    max_response_bytes: int
     check: Callable[[], None] | None  # called at the last moment before a request is sent; raises if it must not be
 
 
 class HttpPool:
-    """Must be made on the loop that uses it. A `Home` of answers."""
+    """Must be made on the loop that uses it. A `ConnectionOwner` of answers."""
 
     def __init__(self, config: Config, context: ResumingContext | None, settings: PoolSettings) -> None:
         self._config = config
         self._context = context
         self.clock = settings.clock
         self.metrics = settings.metrics
-        self.longest_answer = settings.longest_answer
+        self.max_response_bytes = settings.max_response_bytes
         self._host = settings.host
         self._check = settings.check
-        self._dialler = Dialler(config, context, self.clock, self.metrics.kept)
-        self._heads = Heads(settings.headers, self._dialler.prefix, self._dialler.headers)
+        self._dialer = Dialer(config, context, self.clock, self.metrics.sink)
+        self._heads = RequestHeads(settings.headers, self._dialer.prefix, self._dialer.headers)
         self._loop = asyncio.get_running_loop()
-        self._places = asyncio.Semaphore(MOST_CONNECTIONS)
+        self._slots = asyncio.Semaphore(MAX_CONNECTIONS)
         self._idle: list[Connection] = []  # the last one is used first
         self._busy: dict[Connection, Request] = {}
         self._sweep: Timer | None = None  # while there is something to look after
@@ -86,18 +86,18 @@ class HttpPool:
         self._closed = False
         self._sockets: WebSockets | None = None  # those that are open, when there were any
 
-    async def send(self, request: Request, credential: Credential, until: float | None, *, retry: bool) -> HttpAnswer:
+    async def send(self, request: Request, credential: Credential, until: float | None, *, retry: bool) -> HttpResponse:
         """Send it, perhaps as a retry; its answer, to be read until that time, or while something comes if there is
         no such time. A stream is to begin until then. `Reset` if the connection broke under a GET.
         """
         connection: Connection | None = None
-        code = NO_ANSWER
+        code = NO_RESPONSE
         try:
             head = self._heads.of(request, credential)
             connection = await self._connection(request)
-            self._begin(connection, request, ends_by_silence=until is None and not request.stream)
+            self._begin(connection, request, has_read_timeout=until is None and not request.stream)
             body, reader = request.body, MessageReader(bodiless=request.method == "HEAD")
-            if isinstance(body, bytes) and len(body) <= LARGEST_PIECE:
+            if isinstance(body, bytes) and len(body) <= MAX_PIECE:
                 await connection.send(head + body, reader)
             else:
                 await connection.send_pieces(head, body, reader)
@@ -106,7 +106,7 @@ class HttpPool:
             if connection is not None:
                 connection.abort()
                 self.release(connection, request)
-            if not isinstance(error, NotHttp | ServerGone | OSError):
+            if not isinstance(error, InvalidHttp | ConnectionClosed | OSError):
                 raise
             lost = failure(error, self.what(request))
             raise Reset(lost) if request.method == "GET" and is_reset(error) else lost from None
@@ -118,7 +118,7 @@ class HttpPool:
                 self._context.remember(connection.tls)
         if request.stream and reader.status < 300:
             until = None  # was for its beginning
-        return HttpAnswer(self, connection, request, until)
+        return HttpResponse(self, connection, request, until)
 
     def what(self, request: Request) -> str:
         return f"{request.method} {self._host}{request.path}"
@@ -126,15 +126,15 @@ class HttpPool:
     def release(self, connection: Connection, request: Request) -> None:
         del self._busy[connection]
         if not request.stream:
-            self._places.release()
+            self._slots.release()
         reader = connection.reader
-        if not (reader.complete and reader.keeps and connection.is_open) or self._retired:
+        if not (reader.complete and reader.keep_alive and connection.is_open) or self._retired:
             connection.abort()
             return
         connection.since = self.clock.monotonic()
         self._idle.append(connection)
         if self._sweep is None:
-            self._sweep_later()
+            self._schedule_sweep()
 
     def abandon(self, connection: Connection, request: Request) -> None:
         with contextlib.suppress(RuntimeError):  # the loop has ended, and the connection with it
@@ -144,8 +144,8 @@ class HttpPool:
         if self._sockets is None:
             from ostinato.client.http.websocket import WebSockets  # noqa: PLC0415 - aiohttp, a tenth of a second
 
-            measured = None if self.metrics.kept is None else (self.clock, self.metrics.kept)
-            self._sockets = WebSockets(self._config, self._context, self._dialler.proxy, self._check, measured)
+            measured = None if self.metrics.sink is None else (self.clock, self.metrics.sink)
+            self._sockets = WebSockets(self._config, self._context, self._dialer.proxy, self._check, measured)
         headers = self._heads.all(request.headers, credential)
         return await self._sockets.open(request.target, headers, protocols, self.what(request))
 
@@ -160,7 +160,7 @@ class HttpPool:
 
     async def close(self) -> None:
         self._closed = True
-        self._dialler.close()
+        self._dialer.close()
         self.retire()
         for connection in self._busy:
             connection.abort()
@@ -176,27 +176,27 @@ class HttpPool:
 
     async def _connection(self, request: Request) -> Connection:
         if not request.stream:
-            await self._places.acquire()
+            await self._slots.acquire()
         try:
-            connection = self._kept() or await self._dialler.connect(self.what(request))
+            connection = self._idle_connection() or await self._dialer.connect(self.what(request))
         except BaseException:
             if not request.stream:
-                self._places.release()
+                self._slots.release()
             raise
         self._busy[connection] = request
         return connection
 
-    def _begin(self, connection: Connection, request: Request, *, ends_by_silence: bool) -> None:
+    def _begin(self, connection: Connection, request: Request, *, has_read_timeout: bool) -> None:
         """Here there is a connection, and nothing between this and the first byte."""
         if self._retired and (self._closed or request.stream):
             raise ConnectionAbortedError
         if self._check is not None:
             self._check()
-        connection.ends_by_silence = ends_by_silence
-        if ends_by_silence and self._sweep is None:
-            self._sweep_later()
+        connection.has_read_timeout = has_read_timeout
+        if has_read_timeout and self._sweep is None:
+            self._schedule_sweep()
 
-    def _kept(self) -> Connection | None:
+    def _idle_connection(self) -> Connection | None:
         latest = self.clock.monotonic() - _IDLE
         while self._idle:
             connection = self._idle.pop()
@@ -205,24 +205,24 @@ class HttpPool:
             connection.abort()
         return None
 
-    def _sweep_later(self) -> None:
-        self._sweep = self.clock.timer(min(_IDLE, _SILENCE) / 4, self._look)
+    def _schedule_sweep(self) -> None:
+        self._sweep = self.clock.timer(min(_IDLE, _READ_TIMEOUT) / 4, self._sweep_connections)
 
-    def _look(self) -> None:
+    def _sweep_connections(self) -> None:
         """Close what nobody has used for long, and give up what nothing has come on for long."""
         now = self.clock.monotonic()
         for connection in [each for each in self._idle if each.since <= now - _IDLE or not each.is_open]:
             self._idle.remove(connection)
             connection.abort()
-        watched = [connection for connection in self._busy if connection.ends_by_silence]
+        watched = [connection for connection in self._busy if connection.has_read_timeout]
         for connection in watched:
-            if connection.heard or not connection.is_waited_for:
-                connection.heard, connection.since = False, now
-            elif connection.since <= now - _SILENCE:
+            if connection.active or not connection.is_awaited:
+                connection.active, connection.since = False, now
+            elif connection.since <= now - _READ_TIMEOUT:
                 connection.fail(TimeoutError())
         self._sweep = None
         if self._idle or watched:
-            self._sweep_later()
+            self._schedule_sweep()
 
 
 class HttpPools:
@@ -257,8 +257,8 @@ class HttpPools:
             log.info("%s: certificates have changed: connections are made anew", self._config.url)
             self._pool.retire()
             self._retired = [pool for pool in (*self._retired, self._pool) if not pool.is_unused()]
-        if self._settings.metrics.kept is not None:
-            self._settings.metrics.kept.count(TRANSPORTS, {"result": "miss"})
+        if self._settings.metrics.sink is not None:
+            self._settings.metrics.sink.count(TRANSPORTS, {"result": "miss"})
         self._pool = HttpPool(self._config, context, self._settings)
         self._material = material
         return self._pool

@@ -5,7 +5,7 @@
 - An Authorization header of the request itself beats all credentials, an Impersonate-User header all impersonation.
 - Redirects are never followed: credentials go to the configured server alone.
 - When certificates change, in a file or by a plugin, connections are made anew.
-- Neither time nor memory is without bounds: see `http_pool`, and `longest_answer`.
+- Neither time nor memory is without bounds: see `http_pool`, and `max_response_bytes`.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from urllib.parse import urlsplit
 
 from ostinato.client.config.config import Config
 from ostinato.client.config.credentials import Credential, Credentials, credentials_for
-from ostinato.client.http.answer import HttpAnswer
-from ostinato.client.http.failure import failure
+from ostinato.client.http.errors import failure
 from ostinato.client.http.head import AddedHeaders
 from ostinato.client.http.metrics import HttpMetrics
 from ostinato.client.http.pool import HttpPools, PoolSettings, Reset
+from ostinato.client.http.response import HttpResponse
 from ostinato.client.transport import metrics as names
 from ostinato.client.transport.headers import fixed_headers, impersonation_headers
 from ostinato.client.transport.metrics import ClientMetrics
 from ostinato.client.transport.protocol import (
-    LONGEST_ANSWER,
+    MAX_RESPONSE_BYTES,
     ConnectionLost,
     Deadline,
     DeadlinePassed,
@@ -37,11 +37,11 @@ from ostinato.client.transport.protocol import (
     UpgradeRefused,
 )
 from ostinato.client.transport.rate_limit import Limiter, TokenBucket
-from ostinato.client.transport.resending import (
+from ostinato.client.transport.retry_policy import (
     AFTER_RESET,
-    LONGEST_WAIT,
-    MOST_RETRIES,
-    can_be_sent_again,
+    MAX_RETRIES,
+    MAX_RETRY_AFTER,
+    is_replayable,
     wait_before_retry,
 )
 from ostinato.world import World
@@ -62,7 +62,7 @@ class HttpTransport:
         limiter: Limiter | None = None,
         metrics: ClientMetrics | None = None,
         deadline: Deadline | None = None,
-        longest_answer: int = LONGEST_ANSWER,
+        max_response_bytes: int = MAX_RESPONSE_BYTES,
     ) -> None:
         """ConfigError if the configuration cannot be sent. Nothing is opened before the first request.
 
@@ -79,7 +79,7 @@ class HttpTransport:
         self._deadline = deadline
         self._headers = AddedHeaders(fixed_headers(config), impersonation_headers(config))
         check = None if deadline is None else self._check_deadline
-        settings = PoolSettings(self.host, world.clock, self._metrics, self._headers, longest_answer, check)
+        settings = PoolSettings(self.host, world.clock, self._metrics, self._headers, max_response_bytes, check)
         self._pools = HttpPools(config, world, settings)
         if config.tls.insecure and config.secure:
             log.warning(
@@ -89,7 +89,7 @@ class HttpTransport:
                 self.host,
             )
 
-    async def request(self, request: Request) -> HttpAnswer:
+    async def request(self, request: Request) -> HttpResponse:
         begun = self._clock.monotonic()
         timeout = request.timeout
         if timeout is None and not request.stream:
@@ -98,11 +98,11 @@ class HttpTransport:
             if self._limiter is not None:
                 await self._throttle(request, self._limiter)
             if timeout is None:
-                return await self._send_until_answered(request, None)
+                return await self._send_with_retries(request, None)
             until = self._clock.monotonic() + timeout
             try:
                 async with self._clock.deadline(until):
-                    return await self._send_until_answered(request, until)
+                    return await self._send_with_retries(request, until)
             except TimeoutError as error:
                 if isinstance(error, TransportError):
                     raise
@@ -123,10 +123,10 @@ class HttpTransport:
     async def close(self) -> None:
         await self._pools.close()
 
-    async def _send_until_answered(self, request: Request, until: float | None) -> HttpAnswer:
+    async def _send_with_retries(self, request: Request, until: float | None) -> HttpResponse:
         retries, resets, previous = 0, 0, ""
         while True:
-            answer: HttpAnswer | None = None
+            answer: HttpResponse | None = None
             try:
                 answer = await self._send(request, until, retry=retries > 0)
                 if answer.status < 429:
@@ -152,11 +152,11 @@ class HttpTransport:
                 await self._throttle(request, self._limiter)
 
     def _may_retry(self, request: Request, retries: int, wait: float, until: float | None) -> bool:
-        if retries >= MOST_RETRIES or wait > LONGEST_WAIT or not can_be_sent_again(request):
+        if retries >= MAX_RETRIES or wait > MAX_RETRY_AFTER or not is_replayable(request):
             return False
         return until is None or self._clock.monotonic() + wait < until
 
-    async def _send(self, request: Request, until: float | None, *, retry: bool) -> HttpAnswer:
+    async def _send(self, request: Request, until: float | None, *, retry: bool) -> HttpResponse:
         """One attempt, and a second with other credentials if these are refused."""
         self._check_deadline()
         credential = await self._credentials.current()
@@ -171,7 +171,7 @@ class HttpTransport:
 
     async def _may_renew(self, request: Request, credential: Credential) -> bool:
         """Whether a request that was refused is worth sending with other credentials."""
-        if not can_be_sent_again(request) or any(name.lower() == "authorization" for name, _ in request.headers):
+        if not is_replayable(request) or any(name.lower() == "authorization" for name, _ in request.headers):
             return False
         return await self._credentials.rejected(credential)
 

@@ -13,15 +13,15 @@ from yarl import URL
 
 from ostinato.client.config.config import Config
 from ostinato.client.config.proxies import Proxy
-from ostinato.client.http.connection import living_socket
-from ostinato.client.http.failure import failure, reason_of, unreachable, untrusted, without_tls
+from ostinato.client.http.connection import keepalive_socket
+from ostinato.client.http.errors import failure, reason_of, unreachable, untrusted, without_tls
 from ostinato.client.transport.metrics import DNS, ClientMetrics
 from ostinato.client.transport.protocol import ConnectionLost, RequestTimedOut, TransportError, UpgradeRefused
 from ostinato.world import Clock
 
 _ABNORMAL: Final = 1006  # the code of a connection that ended without a good-bye
 _CONNECT: Final = 30.0  # seconds for a connection, TLS included
-_LONGEST_REFUSAL: Final = 64 * 1024  # bytes that are read of an answer to a request for a WebSocket
+_MAX_REJECTION: Final = 64 * 1024  # bytes that are read of an answer to a request for a WebSocket
 
 
 class WebSockets:
@@ -140,7 +140,7 @@ def _session(check: Callable[[], None] | None, traces: list[aiohttp.TraceConfig]
             return await super().send(conn)
 
     return aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(limit=0, resolver=aiohttp.ThreadedResolver(), socket_factory=living_socket),
+        connector=aiohttp.TCPConnector(limit=0, resolver=aiohttp.ThreadedResolver(), socket_factory=keepalive_socket),
         timeout=aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT),
         request_class=CheckedRequest,
         response_class=_Answer,
@@ -154,7 +154,7 @@ def _session(check: Callable[[], None] | None, traces: list[aiohttp.TraceConfig]
 async def _keep_refusal(request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
     answer = await handler(request)
     if answer.status != 101:
-        body = await answer.content.read(_LONGEST_REFUSAL)
+        body = await answer.content.read(_MAX_REJECTION)
         answer.close()
         raise _Refused(answer, body)
     return answer

@@ -24,7 +24,7 @@ from ostinato.client.requests import Content, Requests, Target
 from ostinato.client.subresources import port_forward, process
 from ostinato.client.subresources.port_forward import PortForward
 from ostinato.client.subresources.process import Completed, Process
-from ostinato.client.transport.exchange import Call, refused
+from ostinato.client.transport.exchange import Call, response_error
 from ostinato.client.transport.protocol import UpgradeRefused, WebSocket, lines
 
 
@@ -172,7 +172,7 @@ class Pods:
         try:
             return await self._requests.exchange.transport.websocket(call.request(), protocols)
         except UpgradeRefused as error:
-            raise refused(call, error.status, error.headers, error.body) from error
+            raise response_error(call, error.status, error.headers, error.body) from error
 
 
 def _pods() -> KindInfo:

@@ -27,7 +27,7 @@ PROTOCOLS: Final = ("v5.channel.k8s.io", "v4.channel.k8s.io")
 _STDIN, _RESIZE, _CLOSE = 0, 4, 255
 _OUTPUT: Final[dict[bytes, Literal["stdout", "stderr"]]] = {b"\x01": "stdout", b"\x02": "stderr"}
 _ERROR: Final = b"\x03"
-_LONGEST_MESSAGE: Final = 32 * 1024  # bytes of input; what servers take depends on what is behind them
+_MAX_MESSAGE: Final = 32 * 1024  # bytes of input; what servers take depends on what is behind them
 _NON_ZERO: Final = "NonZeroExitCode"
 
 
@@ -54,8 +54,8 @@ class Process(AsyncClosable):
 
     async def write(self, data: bytes) -> None:
         """To standard input, which must have been asked for."""
-        for start in range(0, len(data), _LONGEST_MESSAGE):
-            await self._socket.send(bytes((_STDIN,)) + data[start : start + _LONGEST_MESSAGE])
+        for start in range(0, len(data), _MAX_MESSAGE):
+            await self._socket.send(bytes((_STDIN,)) + data[start : start + _MAX_MESSAGE])
 
     async def close_stdin(self) -> None:
         """Say that no more input comes. Servers before 1.30 cannot be told so."""

@@ -19,14 +19,14 @@ from ostinato.api.object import KindInfo
 from ostinato.api.quoting import quote
 from ostinato.api.status import UNEXPECTED_SERVER_RESPONSE, Status, StatusDetails
 from ostinato.client.transport.protocol import Request, Response, Transport
-from ostinato.client.transport.resending import retry_after
+from ostinato.client.transport.retry_policy import retry_after
 from ostinato.client.views import JSON
 
 WarningHandler = Callable[[str], object]
 """Called with each text that a server wants people to know of, though the request succeeds."""
 
 _DECLARED = ("status", "scale")  # subresources that some kinds have and others have not
-_MOST_REMEMBERED = 1000  # warnings that are logged once; of more, all are
+_MAX_CACHED = 1000  # warnings that are logged once; of more, all are
 _logger = logging.getLogger("ostinato.client")
 
 
@@ -68,7 +68,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
 class Exchange:
     def __init__(self, transport: Transport, warn: WarningHandler | None = None) -> None:
         self.transport = transport
-        self.missing: Callable[[GroupVersionKind], object] = _ignore  # told of a kind that is not where it was
+        self.on_missing_kind: Callable[[GroupVersionKind], object] = _ignore  # told of a kind that is not where it was
         self._warn = warn or LogWarnings()
 
     async def open(self, call: Call) -> Response:
@@ -78,7 +78,7 @@ class Exchange:
             self._warn(warning)
         if 200 <= response.status < 300:
             return response
-        raise self._refused(call, response, await response.read())
+        raise self._error(call, response, await response.read())
 
     async def send(self, call: Call) -> bytes:
         """The body of the answer."""
@@ -87,17 +87,17 @@ class Exchange:
             self._warn(warning)
         body = await response.read()
         if not 200 <= response.status < 300:
-            raise self._refused(call, response, body)
+            raise self._error(call, response, body)
         if b'"kind":"Status"' in body[:64]:
             _check_success(call, response, body)
         elif not body:
             raise Unknown.of(f"{call.method} {call.path}: the answer is empty", response.status)
         return body
 
-    def _refused(self, call: Call, response: Response, body: bytes) -> APIError:
-        error = refused(call, response.status, response.headers, body)
+    def _error(self, call: Call, response: Response, body: bytes) -> APIError:
+        error = response_error(call, response.status, response.headers, body)
         if isinstance(error, NoSuchKind) and call.info is not None:
-            self.missing(call.info.gvk)
+            self.on_missing_kind(call.info.gvk)
         return error
 
 
@@ -108,12 +108,12 @@ class LogWarnings:
     """Writes each text to the log when it first comes."""
 
     def __init__(self) -> None:
-        self._told: set[str] = set()
+        self._logged: set[str] = set()
 
     def __call__(self, text: str) -> None:
-        if text not in self._told:
-            if len(self._told) < _MOST_REMEMBERED:
-                self._told.add(text)
+        if text not in self._logged:
+            if len(self._logged) < _MAX_CACHED:
+                self._logged.add(text)
             _logger.warning("%s", text)
 
 
@@ -124,7 +124,7 @@ def _headers(accept: str, content_type: str) -> tuple[tuple[str, str], ...]:
     return (accepted, ("Content-Type", content_type)) if content_type else (accepted,)
 
 
-def refused(call: Call, code: int, headers: Mapping[str, str], body: bytes) -> APIError:
+def response_error(call: Call, code: int, headers: Mapping[str, str], body: bytes) -> APIError:
     """The error for an answer that is no success."""
     error = from_response(
         code,
@@ -162,4 +162,4 @@ def _is_about_no_object(error: APIError) -> bool:
 
 def _check_success(call: Call, response: Response, body: bytes) -> None:
     if Status.from_dict(msgspec.json.decode(body)).status != "Success":
-        raise refused(call, response.status, response.headers, body)
+        raise response_error(call, response.status, response.headers, body)

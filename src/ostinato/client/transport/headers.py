@@ -17,7 +17,7 @@ from ostinato.version import VERSION
 # What may stand in the name of a header, without the percent sign, which marks what is written in hexadecimal.
 _LEGAL: Final = frozenset((string.ascii_letters + string.digits + "!#$&'*+-.^_`|~").encode())
 _ARCHITECTURES: Final = {"x86_64": "amd64", "aarch64": "arm64", "i386": "386", "i686": "386"}
-_BREAKS_A_HEADER: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+_CONTROL_CHARACTERS: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
 
 def fixed_headers(config: Config) -> list[tuple[str, str]]:
@@ -71,5 +71,5 @@ def _program() -> str:
 
 
 def _check(config: Config, name: str, value: str) -> None:
-    if _BREAKS_A_HEADER.search(value):
+    if _CONTROL_CHARACTERS.search(value):
         raise ConfigError(f"{config.source}: {name}: holds control characters, which no header can: remove them")

@@ -28,7 +28,7 @@ DNS: Final = "rest_client_dns_resolution_duration_seconds"
 TRANSPORTS: Final = "rest_client_transport_create_calls_total"
 EXEC_CALLS: Final = "rest_client_exec_plugin_call_total"
 
-NO_ANSWER: Final = "<error>"
+NO_RESPONSE: Final = "<error>"
 
 
 class ClientMetrics(Protocol):

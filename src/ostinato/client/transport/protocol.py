@@ -19,8 +19,8 @@ from types import TracebackType
 from typing import Final, NamedTuple, Protocol, Self
 from urllib.parse import quote, urlencode
 
-LONGEST_LINE: Final = 64 * 1024 * 1024  # bytes of a line in a stream, far more than any object has
-LONGEST_ANSWER: Final = 1024 * 1024 * 1024  # bytes that `read` collects; a large cluster's unpaged list fits
+MAX_LINE: Final = 64 * 1024 * 1024  # bytes of a line in a stream, far more than any object has
+MAX_RESPONSE_BYTES: Final = 1024 * 1024 * 1024  # bytes that `read` collects; a large cluster's unpaged list fits
 
 Deadline = Callable[[], float | None]
 """The time on the clock's `monotonic()` after which nothing may be sent; None while there is no such time."""
@@ -140,7 +140,7 @@ class DeadlinePassed(TransportError):  # noqa: N818
     """The request was not sent: whoever made the transport may not write any more."""
 
 
-class AnswerTooLarge(TransportError):  # noqa: N818
+class ResponseTooLarge(TransportError):  # noqa: N818
     """More came than anybody should hold in memory."""
 
 
@@ -160,10 +160,10 @@ def path_of(*segments: str) -> str:
     return "".join(["/" + quote(segment, safe=":@!$&'()*+,;=~") for segment in segments])
 
 
-async def lines(chunks: AsyncIterable[bytes], *, longest: int = LONGEST_LINE) -> AsyncIterator[bytes]:
+async def lines(chunks: AsyncIterable[bytes], *, longest: int = MAX_LINE) -> AsyncIterator[bytes]:
     """The lines of a stream, without their ends. A last line without an end is given too, if the stream ended well.
 
-    `AnswerTooLarge` for a line that does not end within `longest` bytes.
+    `ResponseTooLarge` for a line that does not end within `longest` bytes.
     """
     parts: list[bytes] = []  # of a line whose end has not come
     size = 0
@@ -181,6 +181,6 @@ async def lines(chunks: AsyncIterable[bytes], *, longest: int = LONGEST_LINE) ->
             parts.append(chunk[start:])
             size += len(chunk) - start
             if size > longest:
-                raise AnswerTooLarge(f"a line of the stream is longer than {longest} bytes")
+                raise ResponseTooLarge(f"a line of the stream is longer than {longest} bytes")
     if parts:
         yield b"".join(parts)

@@ -32,7 +32,7 @@ from ostinato.cache.reader import NotWatched
 from ostinato.cache.store.entry import Entry
 from ostinato.cache.store.indexes import OWNER
 from ostinato.cache.store.store import NoSuchIndex
-from ostinato.client.arguments import check_object, told
+from ostinato.client.arguments import check_object, summarize
 from ostinato.client.requests import view_like
 from ostinato.client.views import MetadataOf, PartialObjectMetadata, View
 
@@ -137,7 +137,7 @@ class Applier:
             wanted["metadata"] = wanted["metadata"].copy()
         if owner is not None and not isinstance(owner, Object | dict):
             raise TypeError(
-                f"owner: {told(owner)} is no object: give the one that is to manage {access.describe(instance)}"
+                f"owner: {summarize(owner)} is no object: give the one that is to manage {access.describe(instance)}"
             )
         if not access.namespace(wanted):
             self._place(wanted, "" if owner is None else access.namespace(owner))

@@ -28,7 +28,7 @@ from ostinato.api.struct import wire_name
 from ostinato.api.time import Time
 from ostinato.cache.client import CachedClient
 from ostinato.cache.own_writes.latest_writes import LatestWrites
-from ostinato.client.arguments import told
+from ostinato.client.arguments import summarize
 from ostinato.client.patching import MergePatch
 from ostinato.client.requests import view_like
 from ostinato.client.views import PartialObjectMetadata
@@ -87,7 +87,7 @@ class StatusWriter:
         for condition in conditions:
             if not isinstance(condition, Condition):
                 raise TypeError(
-                    f"conditions: {told(condition)} is no condition; "
+                    f"conditions: {summarize(condition)} is no condition; "
                     'give Condition(type="Ready", status="True", reason="AllUp")'
                 )
             said = condition

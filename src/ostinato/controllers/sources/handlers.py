@@ -29,7 +29,7 @@ from ostinato.cache.events import Event, Updated
 from ostinato.cache.informers import AnyKind
 from ostinato.cache.store.entry import Entry
 from ostinato.cache.store.indexes import IndexBy, by_owner
-from ostinato.client.arguments import told
+from ostinato.client.arguments import summarize
 from ostinato.client.views import View, view_of
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ def keys_of(answer: Any, whence: str) -> list[Hashable]:
     keys = list(answer) if isinstance(answer, Iterable) and not isinstance(answer, Mapping) else [answer]
     for key in keys:
         if isinstance(key, Mapping | Object):
-            raise TypeError(f"{whence} {told(key)}: give NamespacedName(namespace, name)")
+            raise TypeError(f"{whence} {summarize(key)}: give NamespacedName(namespace, name)")
     return keys
 
 

@@ -12,7 +12,7 @@ from ostinato.api.access import AnyObject
 from ostinato.api.meta import ObjectMeta
 from ostinato.api.object import Object, kind_of
 from ostinato.api.time import MicroTime, Time
-from ostinato.client.arguments import told
+from ostinato.client.arguments import summarize
 from ostinato.controllers.runnable import EventOptions, Subject
 from ostinato.kinds import core_v1, events_v1
 from ostinato.kinds.core_v1 import EventSource, ObjectReference
@@ -54,7 +54,7 @@ class _Recorder:
                 _logger.error("event %s: there is no option %r, only %s", reason, unknown[0], known)
             about: object = regarding
             if not isinstance(about, Object | dict | ObjectReference):
-                _logger.error("event %s is dropped: it is about %s, which is no object", reason, told(about))
+                _logger.error("event %s is dropped: it is about %s, which is no object", reason, summarize(about))
                 return
             kind = options.get("kind", "Normal")
             if kind not in ("Normal", "Warning"):

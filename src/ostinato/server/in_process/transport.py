@@ -23,7 +23,7 @@ from ostinato.client.transport.protocol import (
     TransportError,
     UpgradeRefused,
 )
-from ostinato.client.transport.resending import LONGEST_WAIT, MOST_RETRIES, can_be_sent_again, wait_before_retry
+from ostinato.client.transport.retry_policy import MAX_RETRIES, MAX_RETRY_AFTER, is_replayable, wait_before_retry
 from ostinato.client.transport.warning import warning_texts
 from ostinato.server.core import Server
 from ostinato.server.in_process.socket import InProcessWebSocket, give_up
@@ -98,10 +98,10 @@ class InProcessTransport:
         await asyncio.gather(*self._ending, *(socket.close() for socket in self._sockets))
 
     async def _send_until_answered(self, request: protocol.Request) -> InProcessAnswer:
-        for _ in range(MOST_RETRIES):
+        for _ in range(MAX_RETRIES):
             answer = await self._send(request)
             wait = wait_before_retry(answer.status, answer.headers)
-            if wait is None or wait > LONGEST_WAIT or not can_be_sent_again(request):
+            if wait is None or wait > MAX_RETRY_AFTER or not is_replayable(request):
                 return answer
             await self._clock.sleep(wait)
         return await self._send(request)

@@ -228,12 +228,12 @@ def test_a_refresh_that_fails_is_logged_and_not_tried_with(plugin: Plugin, caplo
 
 def test_a_program_that_prints_without_end_is_stopped(plugin: Plugin) -> None:
     plugin.does("while True: sys.stdout.write('s3cret ' * 10000)")
-    with pytest.raises(CredentialsError, match=f"printed more than {exec_plugin.LARGEST_ANSWER} bytes"):
+    with pytest.raises(CredentialsError, match=f"printed more than {exec_plugin.MAX_OUTPUT} bytes"):
         run(token(credentials_of(plugin)))
 
 
 def test_a_program_that_hangs_is_killed_with_its_children(plugin: Plugin, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exec_plugin, "LONGEST_RUN", 3.0)  # within which it has started its child
+    monkeypatch.setattr(exec_plugin, "MAX_RUN", 3.0)  # within which it has started its child
     plugin.does(
         """
         import subprocess

@@ -208,7 +208,7 @@ def test_yaml_that_asks_for_python_objects_runs_nothing(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_far_too_large_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kubeconfig, "_LARGEST_FILE", 10)
+    monkeypatch.setattr(kubeconfig, "_MAX_FILE", 10)
     with pytest.raises(ConfigError, match="is larger than 10 bytes"):
         Config.load(path=written(tmp_path))
 

@@ -11,7 +11,7 @@ import pytest
 from aiohttp import web
 from tests.unit.client.http.servers import run, serving, transport
 
-from ostinato.client.http import dial as http_dial
+from ostinato.client.http import dialer as http_dialer
 from ostinato.client.http import websocket as http_websocket
 from ostinato.client.http.transport import HttpTransport
 from ostinato.client.transport.protocol import Request
@@ -101,14 +101,14 @@ def test_closing_leaves_no_connection_open_though_the_server_is_deaf(
     when: Callable[[HttpTransport, Deaf], Awaitable[None]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made: list[socket.socket] = []
-    make = http_dial.living_socket
+    make = http_dialer.keepalive_socket
 
     def noted(address: tuple[Any, ...]) -> socket.socket:
         made.append(make(address))
         return made[-1]
 
-    monkeypatch.setattr(http_dial, "living_socket", noted)
-    monkeypatch.setattr(http_websocket, "living_socket", noted)
+    monkeypatch.setattr(http_dialer, "keepalive_socket", noted)
+    monkeypatch.setattr(http_websocket, "keepalive_socket", noted)
 
     async def main() -> None:
         server = Deaf()

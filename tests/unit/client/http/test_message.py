@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ostinato.client.http.message import Decompressor, MessageReader, NotHttp
+from ostinato.client.http.message import Decompressor, InvalidHttp, MessageReader
 
 PLAIN = b"HTTP/1.1 201 Created\r\nAudit-Id: 7\r\nContent-Length: 5\r\nWarning: a\r\nwarning: b\r\n\r\nhello"
 CHUNKED_HEAD = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -44,16 +44,16 @@ def test_an_answer_is_the_same_in_pieces_of_any_size(data: bytes, status: int, b
             assert not reader.complete
             reader.feed(data[at : at + size])
         assert reader.complete
-        assert (reader.status, reader.held, reader.keeps) == (status, len(body), keeps)
+        assert (reader.status, reader.buffered, reader.keep_alive) == (status, len(body), keeps)
         assert reader.take() == body
-        assert reader.held == 0
+        assert reader.buffered == 0
 
 
 @pytest.mark.parametrize("data", [PLAIN, CHUNKED])
 def test_after_more_than_the_answer_the_connection_is_of_no_use(data: bytes) -> None:
     message = whole(data + b"more")
     assert message.take() == whole(data).take()
-    assert not message.keeps
+    assert not message.keep_alive
 
 
 def test_names_of_headers_are_lower_case_the_first_value_counts_and_all_warnings() -> None:
@@ -68,7 +68,7 @@ def test_without_a_length_the_end_of_the_connection_is_the_end() -> None:
     reader.feed(b"lo")
     assert not reader.complete
     reader.end()
-    assert (reader.complete, reader.take(), reader.keeps) == (True, b"hello", False)
+    assert (reader.complete, reader.take(), reader.keep_alive) == (True, b"hello", False)
     half = MessageReader()
     half.feed(PLAIN[:-1])
     half.end()
@@ -78,7 +78,7 @@ def test_without_a_length_the_end_of_the_connection_is_the_end() -> None:
 def test_the_answer_to_a_head_has_no_body_whatever_it_tells() -> None:
     reader = MessageReader(bodiless=True)
     reader.feed(PLAIN[: -len(b"hello")])
-    assert (reader.complete, reader.keeps, reader.take()) == (True, True, b"")
+    assert (reader.complete, reader.keep_alive, reader.take()) == (True, True, b"")
 
 
 def test_what_has_come_of_a_body_is_at_hand_before_its_end() -> None:
@@ -103,11 +103,11 @@ def test_gzip_is_decompressed_as_it_comes_in_pieces_that_are_not_large() -> None
             assert b"".join(pieces) == content
             assert max(map(len, pieces)) <= 1024 * 1024
             reading.end()
-    with pytest.raises(NotHttp):
+    with pytest.raises(InvalidHttp):
         list(Decompressor().pieces(b"nonsense"))
     reading = Decompressor()
     assert list(reading.pieces(gzip.compress(b"hello")[:-3])) == [b"hello"]
-    with pytest.raises(NotHttp):
+    with pytest.raises(InvalidHttp):
         reading.end()
 
 
@@ -122,9 +122,9 @@ def test_gzip_in_several_parts_is_read_to_its_end_and_nothing_else_may_follow() 
     for cut in (5, len(gzip.compress(b"hello")) + 5):
         reading = Decompressor()
         list(reading.pieces(packed[:cut]))
-        with pytest.raises(NotHttp):
+        with pytest.raises(InvalidHttp):
             reading.end()
-    with pytest.raises(NotHttp):
+    with pytest.raises(InvalidHttp):
         list(Decompressor().pieces(packed + b"rubbish"))
     Decompressor().end()  # nothing came at all, as with a HEAD
 
@@ -157,7 +157,7 @@ def test_a_piece_of_gzip_that_was_flushed_is_given_at_once() -> None:
     ],
 )
 def test_what_is_no_http_is_refused(data: bytes) -> None:
-    with pytest.raises(NotHttp):
+    with pytest.raises(InvalidHttp):
         MessageReader().feed(data)
 
 
@@ -169,5 +169,5 @@ def test_anything_is_an_answer_or_refused(data: bytes, size: int) -> None:
             reader.feed(CHUNKED_HEAD * (at == 0) + data[at : at + size])
             if reader.complete:
                 return
-    except NotHttp:
+    except InvalidHttp:
         pass

@@ -15,7 +15,7 @@ from ostinato.client.config.secret import Secret
 from ostinato.client.http import pool as http_pool
 from ostinato.client.http.pool import HttpPool
 from ostinato.client.http.transport import HttpTransport
-from ostinato.client.transport.protocol import AnswerTooLarge, ConnectionLost, Request, RequestTimedOut, Unreachable
+from ostinato.client.transport.protocol import ConnectionLost, Request, RequestTimedOut, ResponseTooLarge, Unreachable
 from ostinato.world import World
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
@@ -43,7 +43,7 @@ def test_every_method_keeps_its_connection(method: str) -> None:
 
 
 def test_a_bounded_number_of_connections_is_shared(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_pool, "MOST_CONNECTIONS", 2)
+    monkeypatch.setattr(http_pool, "MAX_CONNECTIONS", 2)
 
     async def main() -> None:
         async with serving() as served, transport(served.config()) as sender:
@@ -136,7 +136,7 @@ def test_connections_that_nobody_uses_are_closed(monkeypatch: pytest.MonkeyPatch
 
 
 def test_silence_ends_a_write(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_pool, "_SILENCE", 0.3)
+    monkeypatch.setattr(http_pool, "_READ_TIMEOUT", 0.3)
 
     async def converse(socket: Socket, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await socket.head(reader)
@@ -183,8 +183,8 @@ def test_an_answer_that_is_broken_or_cut_is_an_error(sent: bytes, error: str) ->
 
 def test_an_answer_that_is_too_long_is_refused() -> None:
     async def main() -> None:
-        async with serving() as served, transport(served.config(), longest_answer=3) as sender:
-            with pytest.raises(AnswerTooLarge, match="longer than 3 bytes"):
+        async with serving() as served, transport(served.config(), max_response_bytes=3) as sender:
+            with pytest.raises(ResponseTooLarge, match="longer than 3 bytes"):
                 await post(sender)
 
     run(main())

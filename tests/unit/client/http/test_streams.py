@@ -17,7 +17,7 @@ from tests.unit.client.http.servers import Socket, get, listening, run, serving,
 from tests.unit.client.http.test_proxy import PASSWORD, proxy
 
 from ostinato.client.config.secret import Secret
-from ostinato.client.http.answer import HttpAnswer
+from ostinato.client.http.response import HttpResponse
 from ostinato.client.transport.protocol import ConnectionLost, Request
 
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -204,7 +204,7 @@ def test_an_answer_that_nobody_closes_is_told_of_and_gives_its_connection_up() -
             assert pool.is_unused()
             left.append(await sender.request(Request("GET", "/a")))
 
-    left: list[HttpAnswer] = []
+    left: list[HttpResponse] = []
 
     def outlive_the_loop() -> None:
         run(main())

@@ -24,7 +24,7 @@ from ostinato.client.config.error import ConfigError
 from ostinato.client.config.key_pair import private_file
 from ostinato.client.config.secret import Secret
 from ostinato.client.config.tls import Material, make_context
-from ostinato.client.http.failure import failure, is_reset
+from ostinato.client.http.errors import failure, is_reset
 from ostinato.client.transport.protocol import ConnectionLost, Request
 
 CA = certificates.authority().pem

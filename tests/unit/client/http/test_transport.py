@@ -17,14 +17,14 @@ from tests.unit.client.http.servers import get, hello, listening, run, serving, 
 from ostinato.client.config.config import Impersonation
 from ostinato.client.config.secret import Secret
 from ostinato.client.http import pool as http_pool
-from ostinato.client.http.connection import ServerGone
-from ostinato.client.http.failure import failure
-from ostinato.client.http.message import NotHttp
+from ostinato.client.http.connection import ConnectionClosed
+from ostinato.client.http.errors import failure
+from ostinato.client.http.message import InvalidHttp
 from ostinato.client.transport.protocol import (
-    AnswerTooLarge,
     ConnectionLost,
     Request,
     RequestTimedOut,
+    ResponseTooLarge,
     TransportError,
     lines,
     path_of,
@@ -205,12 +205,12 @@ def test_a_bomb_is_not_held_in_memory() -> None:
         return web.Response(body=bomb, headers={"Content-Encoding": "gzip"})
 
     async def main() -> int:
-        async with serving(answer) as served, transport(served.config(), longest_answer=5_000_000) as sender:
+        async with serving(answer) as served, transport(served.config(), max_response_bytes=5_000_000) as sender:
             response = await sender.request(Request("GET", "/"))
             tracemalloc.start()
             try:
                 with pytest.raises(
-                    AnswerTooLarge, match=r"the answer is longer than 5000000 bytes: ask for it in pages"
+                    ResponseTooLarge, match=r"the answer is longer than 5000000 bytes: ask for it in pages"
                 ):
                     await response.read()
                 return tracemalloc.get_traced_memory()[1]
@@ -262,7 +262,7 @@ def test_a_stream_is_given_as_it_comes_and_can_be_left() -> None:
 
 
 def test_streams_never_keep_short_requests_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_pool, "MOST_CONNECTIONS", 2)
+    monkeypatch.setattr(http_pool, "MAX_CONNECTIONS", 2)
 
     async def answer(request: web.Request) -> web.StreamResponse:
         if request.path != "/watch":
@@ -335,7 +335,7 @@ def test_the_time_of_a_request_is_for_everything() -> None:
 
 
 def test_silence_ends_a_short_request_but_not_a_stream(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_pool, "_SILENCE", 0.1)
+    monkeypatch.setattr(http_pool, "_READ_TIMEOUT", 0.1)
 
     async def silent(request: web.Request) -> web.StreamResponse:
         if request.path == "/never":
@@ -403,8 +403,8 @@ def test_an_answer_that_is_broken_or_cut_is_an_error(sent: bytes, error: str) ->
     ("error", "kind", "words"),
     [
         (TimeoutError(), RequestTimedOut, "timed out while an answer was awaited"),
-        (ServerGone(), ConnectionLost, "the server closed the connection"),
-        (NotHttp(), ConnectionLost, "the answer is not HTTP"),
+        (ConnectionClosed(), ConnectionLost, "the server closed the connection"),
+        (InvalidHttp(), ConnectionLost, "the answer is not HTTP"),
         (OSError(32, "Broken pipe"), ConnectionLost, "the connection broke: Broken pipe"),
         (ConnectionResetError(), ConnectionLost, "the connection broke: ConnectionResetError"),
         (OSError("Multiple exceptions: a, b"), ConnectionLost, "the connection broke: Multiple exceptions: a, b"),
@@ -510,7 +510,7 @@ def test_a_line_without_end_is_refused() -> None:
         async for _ in lines(_chunks(*[b"x" * 10] * 20), longest=100):
             raise AssertionError
 
-    with pytest.raises(AnswerTooLarge, match="longer than 100 bytes"):
+    with pytest.raises(ResponseTooLarge, match="longer than 100 bytes"):
         run(main())
 
 

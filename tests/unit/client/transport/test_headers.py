@@ -14,7 +14,7 @@ import pytest
 from ostinato.client.config.config import Config, Impersonation
 from ostinato.client.config.error import ConfigError
 from ostinato.client.transport.headers import default_user_agent, escaped_key, fixed_headers, impersonation_headers
-from ostinato.client.transport.resending import retry_after, wait_before_retry
+from ostinato.client.transport.retry_policy import retry_after, wait_before_retry
 from ostinato.client.transport.warning import warning_texts
 from ostinato.version import VERSION
 

@@ -18,9 +18,9 @@ import aiohappyeyeballs
 
 from ostinato.client.config.config import Config
 from ostinato.client.config.proxies import Proxy, proxy_for
-from ostinato.client.http.connection import Connection, ServerGone, living_socket
-from ostinato.client.http.failure import reason_of, unreachable, untrusted, without_tls
-from ostinato.client.http.message import MessageReader, NotHttp
+from ostinato.client.http.connection import Connection, ConnectionClosed, keepalive_socket
+from ostinato.client.http.errors import reason_of, unreachable, untrusted, without_tls
+from ostinato.client.http.message import InvalidHttp, MessageReader
 from ostinato.client.transport.metrics import DNS, ClientMetrics
 from ostinato.client.transport.protocol import ConnectionLost, RequestTimedOut
 from ostinato.world import Clock
@@ -30,7 +30,7 @@ _CONNECT: Final = 30.0  # seconds for a connection, TLS included
 _NEXT_ADDRESS: Final = 0.25  # seconds after which another address of the server is tried, too
 
 
-class Dialler:
+class Dialer:
     def __init__(
         self, config: Config, context: ssl.SSLContext | None, clock: Clock, metrics: ClientMetrics | None
     ) -> None:
@@ -113,7 +113,7 @@ class Dialler:
         reader = MessageReader(bodiless=True)
         try:
             await outer.send(f"{head}\r\n".encode(), reader)
-        except (NotHttp, ServerGone, OSError):
+        except (InvalidHttp, ConnectionClosed, OSError):
             raise ConnectionLost(f"{what}: the proxy does not answer as one: check proxy-url") from None
         if reader.status != 200:
             raise ConnectionLost(f"{what}: the proxy refused with {reader.status}: check proxy-url and its password")
@@ -131,7 +131,7 @@ class Dialler:
             await self._addresses(host, port),
             happy_eyeballs_delay=_NEXT_ADDRESS,
             interleave=1,
-            socket_factory=living_socket,
+            socket_factory=keepalive_socket,
         )
         try:
             _, connection = await asyncio.get_running_loop().create_connection(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ssl
 
-from ostinato.client.http.connection import ServerGone
-from ostinato.client.http.message import NotHttp
+from ostinato.client.http.connection import ConnectionClosed
+from ostinato.client.http.message import InvalidHttp
 from ostinato.client.transport.protocol import ConnectionLost, RequestTimedOut, TransportError, Unreachable
 
 
@@ -15,9 +15,9 @@ def failure(error: BaseException, what: str, when: str = "") -> TransportError:
     match error:
         case TransportError():
             return error
-        case ServerGone():
+        case ConnectionClosed():
             return ConnectionLost(f"{what}: the server closed the connection{when}")
-        case NotHttp():
+        case InvalidHttp():
             return ConnectionLost(f"{what}: the answer is not HTTP")
         case ssl.SSLError() if _is_alert(error):
             alert = error.reason.partition("ALERT_")[2].replace("_", " ").lower()
@@ -38,7 +38,9 @@ def is_reset(error: BaseException) -> bool:
 
     It does not when the server says why it goes, as it does about certificates that it does not accept.
     """
-    return isinstance(error, ServerGone | OSError) and not isinstance(error, TimeoutError) and not _is_alert(error)
+    return (
+        isinstance(error, ConnectionClosed | OSError) and not isinstance(error, TimeoutError) and not _is_alert(error)
+    )
 
 
 def unreachable(error: OSError, what: str) -> Unreachable:

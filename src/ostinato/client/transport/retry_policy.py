@@ -13,8 +13,8 @@ from typing import Final
 
 from ostinato.client.transport.protocol import Request
 
-MOST_RETRIES: Final = 10
-LONGEST_WAIT: Final = 300.0  # seconds; a server that asks for more is obeyed by giving up
+MAX_RETRIES: Final = 10
+MAX_RETRY_AFTER: Final = 300.0  # seconds; a server that asks for more is obeyed by giving up
 AFTER_RESET: Final = 1.0  # seconds
 
 
@@ -34,5 +34,5 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     return float(digits)
 
 
-def can_be_sent_again(request: Request) -> bool:
+def is_replayable(request: Request) -> bool:
     return isinstance(request.body, bytes)

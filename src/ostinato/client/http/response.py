@@ -7,25 +7,25 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Final, Protocol
 from warnings import warn
 
-from ostinato.client.http.connection import Connection, ServerGone, TooMuch
-from ostinato.client.http.failure import failure
-from ostinato.client.http.message import Decompressor, NotHttp
+from ostinato.client.http.connection import BodyTooLarge, Connection, ConnectionClosed
+from ostinato.client.http.errors import failure
+from ostinato.client.http.message import Decompressor, InvalidHttp
 from ostinato.client.http.metrics import HttpMetrics
 from ostinato.client.transport.closable import Closable
 from ostinato.client.transport.metrics import RESPONSE_SIZE
-from ostinato.client.transport.protocol import AnswerTooLarge, ConnectionLost, Request, TransportError
+from ostinato.client.transport.protocol import ConnectionLost, Request, ResponseTooLarge, TransportError
 from ostinato.client.transport.warning import warning_texts
 from ostinato.world import Clock
 
 _DRAINED: Final = 2048  # bytes of an answer nobody wants that are read, so that its connection can serve again
 
 
-class Home(Protocol):
+class ConnectionOwner(Protocol):
     """Where the connections of answers come from, and go back to."""
 
     clock: Clock
     metrics: HttpMetrics
-    longest_answer: int  # bytes that `read` collects
+    max_response_bytes: int  # bytes that `read` collects
 
     def what(self, request: Request) -> str:
         """A request in words, without its query: for messages."""
@@ -37,14 +37,14 @@ class Home(Protocol):
         """The same from any thread, and after the end of the loop."""
 
 
-class HttpAnswer(Closable):
+class HttpResponse(Closable):
     """A Response."""
 
-    __slots__ = ("_connection", "_home", "_reader", "_request", "_size", "_until", "status")
+    __slots__ = ("_connection", "_owner", "_reader", "_request", "_size", "_until", "status")
 
-    def __init__(self, home: Home, connection: Connection, request: Request, until: float | None) -> None:
+    def __init__(self, owner: ConnectionOwner, connection: Connection, request: Request, until: float | None) -> None:
         """`until` is when the reading must be done, on the clock."""
-        self._home = home
+        self._owner = owner
         self._request = request
         self._until = until
         self._connection: Connection | None = connection
@@ -56,8 +56,8 @@ class HttpAnswer(Closable):
 
     def __del__(self) -> None:
         if self._connection is not None:  # without this there would be one less for all others
-            self._home.abandon(self._connection, self._request)
-            what = self._home.what(self._request)
+            self._owner.abandon(self._connection, self._request)
+            what = self._owner.what(self._request)
             warn(f"the answer to {what} was not closed", ResourceWarning, stacklevel=2, source=self)
 
     @property
@@ -69,15 +69,15 @@ class HttpAnswer(Closable):
         return warning_texts(self._reader.warnings) if self._reader.warnings else ()
 
     async def read(self) -> bytes:
-        reader, longest = self._reader, self._home.longest_answer
+        reader, longest = self._reader, self._owner.max_response_bytes
         try:
             if reader.compressed:
                 return await self._read_compressed(longest)
-            body = reader.take() if reader.complete and reader.held <= longest else await self._raw(longest)
-            self._home.metrics.observe(RESPONSE_SIZE, len(body), self._request.method)
-        except TooMuch:
-            what = self._home.what(self._request)
-            raise AnswerTooLarge(f"{what}: the answer is longer than {longest} bytes: ask for it in pages") from None
+            body = reader.take() if reader.complete and reader.buffered <= longest else await self._raw(longest)
+            self._owner.metrics.observe(RESPONSE_SIZE, len(body), self._request.method)
+        except BodyTooLarge:
+            what = self._owner.what(self._request)
+            raise ResponseTooLarge(f"{what}: the answer is longer than {longest} bytes: ask for it in pages") from None
         finally:
             self.close()
         return body
@@ -91,8 +91,8 @@ class HttpAnswer(Closable):
                     yield chunk
             if decompressor is not None:
                 decompressor.end()
-            self._home.metrics.observe(RESPONSE_SIZE, self._size, self._request.method)
-        except NotHttp as error:
+            self._owner.metrics.observe(RESPONSE_SIZE, self._size, self._request.method)
+        except InvalidHttp as error:
             raise self._failure(error) from None
         finally:
             self.close()
@@ -100,7 +100,7 @@ class HttpAnswer(Closable):
     def close(self) -> None:
         connection, self._connection = self._connection, None
         if connection is not None:
-            self._home.release(connection, self._request)
+            self._owner.release(connection, self._request)
 
     async def drain(self) -> None:
         """Read the rest of a short answer, so that the connection can be used again; drop it otherwise."""
@@ -118,7 +118,7 @@ class HttpAnswer(Closable):
             async for chunk in chunks:
                 parts.append(chunk)
                 if self._size > longest:
-                    raise TooMuch
+                    raise BodyTooLarge
         return b"".join(parts)
 
     async def _raw(self, longest: int | None = None) -> bytes:
@@ -126,18 +126,18 @@ class HttpAnswer(Closable):
         reader, connection = self._reader, self._connection
         if reader.complete or connection is None:
             if not reader.complete:
-                raise ConnectionLost(f"{self._home.what(self._request)}: the answer was closed before its end")
-            if longest is not None and reader.held > longest:
-                raise TooMuch
+                raise ConnectionLost(f"{self._owner.what(self._request)}: the answer was closed before its end")
+            if longest is not None and reader.buffered > longest:
+                raise BodyTooLarge
             return reader.take()
         try:
             awaited = connection.more() if longest is None else connection.all(longest)
             if self._until is None:
                 return await awaited
-            async with self._home.clock.deadline(self._until):
+            async with self._owner.clock.deadline(self._until):
                 return await awaited
-        except (NotHttp, ServerGone, OSError, TimeoutError) as error:
+        except (InvalidHttp, ConnectionClosed, OSError, TimeoutError) as error:
             raise self._failure(error) from None
 
     def _failure(self, error: Exception) -> TransportError:
-        return failure(error, self._home.what(self._request), "while its answer was read")
+        return failure(error, self._owner.what(self._request), "while its answer was read")
