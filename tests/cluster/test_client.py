@@ -129,7 +129,7 @@ def test_applied_fields_have_owners(run: Callable[[Play], None]) -> None:
         await client.apply(_config_map("a", x="2"), field_manager="other", force=True)
         applied = await client.apply(_config_map("a", y="1"))
         assert applied.data == {"x": "2", "y": "1"}
-        with pytest.raises(ValueError, match="it was read from the server"):
+        with pytest.raises(ValueError, match="that was read from the server"):
             await client.apply(applied)
 
     run(play)

@@ -1,4 +1,4 @@
-"""The client: configuration, transports, and the objects of an API server.
+"""Client of the Kubernetes API: configuration, transports, typed and untyped access to objects.
 
     from ostinato.client import Client, Config, HttpTransport
 
@@ -7,8 +7,8 @@
         async for pod in client.list(Pod):
             ...
 
-Names are loaded when first used, so that importing this package costs nothing and a client that is in one process with
-its server never loads an HTTP library.
+Names are imported on first use, so that importing this package is cheap, and a client in the process of its server does
+not load an HTTP library.
 """
 
 from __future__ import annotations

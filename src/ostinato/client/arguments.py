@@ -1,6 +1,6 @@
-"""Wrong arguments: what a verb was given, and what it wants, in one sentence.
+"""Errors for arguments of the wrong type: what was passed, and what to pass instead.
 
-What was given is named and never shown: it may be a Secret, and errors are logged.
+Messages name the argument and never show its content: it may be a Secret, and errors are logged.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from ostinato.api.access import AnyObject, describe
 from ostinato.api.gvk import GroupVersionKind, NamespacedName
 from ostinato.api.object import KindInfo, Object
 
-_LONGEST: Final = 60  # characters of a text that are shown
+_MAX_TEXT: Final = 60  # characters of a str that are shown
 
 
 def summarize(given: object) -> str:
-    """What was given, in a few words."""
+    """Describe an argument briefly, without the content of an object."""
     if given is None:
         return "None"
     if isinstance(given, type):
@@ -23,7 +23,7 @@ def summarize(given: object) -> str:
     if isinstance(given, Object):
         return f"the object {_describe(given)}"
     if isinstance(given, str):
-        return f"the text {given[:_LONGEST]!r}"
+        return f"the text {given[:_MAX_TEXT]!r}"
     kind = getattr(given, "gvk", None)
     if isinstance(kind, GroupVersionKind):  # a view
         return f"{type(given).__name__} of {kind.kind}"
@@ -31,12 +31,12 @@ def summarize(given: object) -> str:
 
 
 def _describe(instance: AnyObject) -> str:
-    """As `describe`, of an object whose metadata may be nonsense."""
+    """`describe` of an object whose metadata may be of the wrong type."""
     return describe(instance) if _has_metadata(instance) else type(instance).__name__
 
 
 def check_object(given: object, verb: str) -> None:
-    """A TypeError unless it is an object: a class, or part of an object, is none."""
+    """Raise TypeError unless it is an object, rather than a class or a part of an object."""
     if isinstance(given, dict):
         return
     if isinstance(given, Object):
@@ -47,34 +47,34 @@ def check_object(given: object, verb: str) -> None:
                 'write metadata=ObjectMeta(name="...")'
             )
         return
-    wanted = "one of a class of ostinato.kinds or of a CustomResource, or a dict with apiVersion and kind"
+    wanted = "an instance of a class of ostinato.kinds or of a CustomResource, or a dict with apiVersion and kind"
     if isinstance(given, type) and issubclass(given, Object):
-        wanted = f'an object of it, e.g. {given.__name__}(metadata=ObjectMeta(name="..."), ...)'
+        wanted = f'an instance, e.g. {given.__name__}(metadata=ObjectMeta(name="..."), ...)'
         if verb in ("delete", "patch"):
-            wanted += ", or its name after the class" if verb == "delete" else ", or a name and a patch after the class"
-    raise TypeError(f"{verb}: {summarize(given)} is no object; give {wanted}")
+            wanted += ", or the class and a name" if verb == "delete" else ", or the class, a name and a patch"
+    raise TypeError(f"{verb}() got {summarize(given)}, which is not an object; pass {wanted}")
 
 
 def not_a_kind(given: object) -> TypeError:
-    """For what was given in place of a kind."""
+    """Return the error for an argument that is not a kind."""
     if isinstance(given, Object):
-        wanted = f"give its class, {type(given).__name__}"
+        wanted = f"pass its class, {type(given).__name__}"
     else:
         wanted = (
-            "give a class of ostinato.kinds, a CustomResource of your own, Unstructured.of(apiVersion, kind) or "
+            "pass a class of ostinato.kinds, a CustomResource class, Unstructured.of(apiVersion, kind) or "
             "MetadataOf(kind)"
         )
-    return TypeError(f"{summarize(given)} is no kind: {wanted}")
+    return TypeError(f"{summarize(given)} is not a kind; {wanted}")
 
 
 def key_from(info: KindInfo | None, given: Any) -> NamespacedName:
-    """Namespace and name of what is no text; a TypeError if it has none of them."""
+    """Return namespace and name of a key that is not a str. Raises TypeError if it has none."""
     try:
         return given if isinstance(given, NamespacedName) else NamespacedName(given.namespace, given.name)
     except AttributeError:
         kind = f"{info.gvk.kind}: " if info is not None else ""
         wanted = 'a name, NamespacedName("namespace", "name"), a request or the metadata of an object'
-        raise TypeError(f"{kind}{summarize(given)} names no object; give {wanted}") from None
+        raise TypeError(f"{kind}{summarize(given)} is not a key; pass {wanted}") from None
 
 
 def _has_metadata(instance: AnyObject) -> bool:

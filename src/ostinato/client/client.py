@@ -1,4 +1,4 @@
-"""Client: objects of an API server, read and written from Python.
+"""Client: reads and writes the objects of an API server.
 
     async with Client.connect(field_manager="widgets") as client:
         pod = await client.get(Pod, "web-0")
@@ -6,13 +6,14 @@
         async for event in client.watch(Pod, labels="app=web"): ...
         await client.apply(ConfigMap(metadata=ObjectMeta(name="a"), data={"key": "value"}))
 
-- Kinds are classes, or views of what has no class here (`ostinato.client.views`).
-- An object is named by a name in the client's namespace, by name and `namespace=`, or by anything that has both: a
-  NamespacedName, a request of a controller. `list` and `watch` are about all namespaces unless one is named.
-- Writes lose nothing: `apply` sends and owns just the fields that the object sets; `update` keeps what its class does
-  not know; `patch` sends what has changed. Each returns the object as the server has it then; what it was given stays.
-- `subresource="status"` reads or writes that part alone.
-- What a server refuses is an `APIError`, no answer a `TransportError`. Wrong arguments are refused before all that.
+- A kind is a class, or a view for kinds without a class (`ostinato.client.views`).
+- An object is identified by a name in the client's namespace, by a name and `namespace=`, or by a key with both: a
+  NamespacedName, the request of a reconcile. `list` and `watch` default to all namespaces.
+- Writes do not lose fields: `apply` sends and owns only the fields that are set; `update` keeps fields unknown to the
+  class; `patch` sends the changes. Each returns the object as stored; the argument is not changed.
+- `subresource="status"` reads or writes the subresource only.
+- Errors: `APIError` for an error response, `TransportError` without a response, TypeError and ValueError for invalid
+  arguments, before a request is sent.
 """
 
 from __future__ import annotations
@@ -71,11 +72,12 @@ class Client(Reader, AsyncClosable):
         warn: WarningHandler | None = None,
     ) -> None:
         """
-        - `scheme`: knows the resources of kinds that are asked for without a class. Defaults to the built-in kinds.
-        - `namespace`: of objects that name none. Defaults to none: they are refused.
-        - `field_manager`: who owns what this client writes; `apply` needs one. Defaults to the server's choice.
-        - `field_validation`: what servers do about unknown fields. Defaults to their choice, which is to warn.
-        - `warn`: told what servers warn of. Defaults to the log, each text once.
+        - `world`: clock and random numbers. Defaults to the real ones.
+        - `scheme`: REST mappings of kinds without a class. Defaults to the built-in kinds.
+        - `namespace`: of objects without one. Defaults to "": such objects raise ValueError.
+        - `field_manager`: field manager of writes; required for `apply`. Defaults to the server's choice.
+        - `field_validation`: how servers treat unknown fields. Defaults to the server's choice, `"Warn"`.
+        - `warn`: called with the warnings of the server. Defaults to logging each text once.
         """
         super().__init__(Requests(transport, world or World.real(), scheme, namespace, warn))
         self.transport = transport
@@ -98,8 +100,8 @@ class Client(Reader, AsyncClosable):
         field_manager: str = "",
         field_validation: FieldValidation | None = None,
     ) -> Self:
-        """A client over HTTP. Defaults to the server that `Config.load()` finds, as kubectl does."""
-        from ostinato.client.config.config import Config  # noqa: PLC0415 - a client in one process with its server needs none
+        """Return a client over HTTP. `config`: Defaults to `Config.load()`, as kubectl does."""
+        from ostinato.client.config.config import Config  # noqa: PLC0415 - not used in process
         from ostinato.client.http.transport import HttpTransport  # noqa: PLC0415
 
         config = config or Config.load()
@@ -113,18 +115,18 @@ class Client(Reader, AsyncClosable):
         )
 
     async def close(self) -> None:
-        """Close the transport. Harmless when it is closed."""
+        """Close the transport. Idempotent."""
         await self.transport.close()
 
     async def create(self, instance: A, **options: Unpack[CreateOptions]) -> A:
-        """A new object; `metadata.generate_name` lets the server find a name. AlreadyExists if there is one."""
+        """Create an object. `metadata.generate_name` has the server generate a name. Raises AlreadyExists."""
         check_whole(instance, "create")
         query = create_query({**self._defaults, **options})
         view = view_like(instance)
         info = view.info or await self._requests.resolve(view)
         key = self._requests.key_of(info, instance)
         if info.namespaced and not key.namespace:
-            raise ValueError(f"{describe(instance)}: a namespace is needed; give it, or a client that has one")
+            raise ValueError(f"{describe(instance)}: namespace is required; set it on the object or the client")
         call = Call(
             method="POST",
             path=collection_path(info, key.namespace),
@@ -138,18 +140,24 @@ class Client(Reader, AsyncClosable):
         return created
 
     async def update(self, instance: A, **options: Unpack[WriteOptions]) -> A:
-        """Replace an object. Conflict if it has changed since it was read; without a resourceVersion, nobody asks."""
+        """Replace an object.
+
+        Raises Conflict if it changed since it was read; without a resourceVersion the update is unconditional.
+        """
         check_whole(instance, "update")
         return await self._write("PUT", instance, options)
 
     async def apply(self, instance: A, *, force: bool = False, **options: Unpack[WriteOptions]) -> A:
-        """Set the fields that the object sets, own them, and give up those that were owned before: server-side apply.
+        """Server-side apply: set and own the fields of the object, and remove owned fields that it no longer sets.
 
-        Creates the object if there is none. Conflict if others own a field and set it otherwise; `force` takes it.
+        - Creates the object if it does not exist.
+        - Raises Conflict if another field manager owns a field with another value; `force` takes ownership.
         """
         check_applicable(instance)
         if not options.get("field_manager", self._defaults.get("field_manager")):
-            raise ValueError(f"{describe(instance)}: apply needs a field_manager, here or in the client")
+            raise ValueError(
+                f"{describe(instance)}: apply() requires a field_manager; pass it, or set it on the client"
+            )
         return await self._write("PATCH", instance, options, APPLY, [("force", "true")] if force else ())
 
     @overload
@@ -179,16 +187,19 @@ class Client(Reader, AsyncClosable):
         optimistic_lock: bool = False,
         **options: Unpack[WriteOptions],
     ) -> Any:
-        """Change an object: by a patch, or, given the object itself, by what has changed in it since it was read.
+        """Patch an object: with a patch, or, given the object itself, with its changes since it was read.
 
-        `original` is the object as it was read, for dicts, which do not remember it. `optimistic_lock` makes it a
-        Conflict if anybody has written since. If nothing has changed, nothing is sent, and the same object returned.
+        - `original`: the object as it was read. Required for dicts only.
+        - `optimistic_lock`: raise Conflict if the object was written since. Defaults to False.
+        - Without changes no request is sent, and the same object is returned.
         """
         query = write_query({**self._defaults, **options})
         subresource = options.get("subresource", "")
         if patch is not None:
             if not isinstance(patch, Patch):
-                raise TypeError(f"{summarize(patch)} is no patch: say which kind it is, e.g. MergePatch({{...}})")
+                raise TypeError(
+                    f"patch() got {summarize(patch)}, which is not a patch; pass its type, e.g. MergePatch({{...}})"
+                )
             view = view_of(target)
             info = view.info or await self._requests.resolve(view)
             where = self._requests.target(info, name, namespace, subresource)
@@ -234,10 +245,10 @@ class Client(Reader, AsyncClosable):
         missing_ok: bool = False,
         **options: Unpack[DeletionOptions],
     ) -> None:
-        """Delete an object, or, if it has finalizers, have it deleted. `missing_ok`: be content if there is none.
+        """Delete an object; one with finalizers is marked for deletion.
 
-        An object that was read is deleted only if it is still the same one, by its uid: not one that has been made
-        under its name in the meantime.
+        - `missing_ok`: do not raise NotFound if it does not exist. Defaults to False.
+        - An object that was read is deleted only if its uid is the same, not if it was recreated meanwhile.
         """
         if name is None:
             check_object(target, "delete")
@@ -266,10 +277,10 @@ class Client(Reader, AsyncClosable):
         fields: FieldSelection = None,
         **options: Unpack[DeletionOptions],
     ) -> None:
-        """Delete the objects of a kind that match. One namespace at a time: it must be named, if the kind has any."""
+        """Delete the objects of a kind that match the selectors. `namespace`: required for namespaced kinds."""
         info = await self._requests.resolve(view_of(kind))
         if info.namespaced and not namespace:
-            raise ValueError(f"{info.gvk.kind}: name the namespace in which all are to be deleted")
+            raise ValueError(f"{info.gvk.kind}: delete_all_of() requires a namespace; pass namespace=")
         call = Call(
             method="DELETE",
             path=collection_path(info, namespace),
@@ -281,7 +292,7 @@ class Client(Reader, AsyncClosable):
         await self._requests.exchange.send(call)
 
     async def retry_on_conflict(self, function: Callable[[], Awaitable[T]], backoff: Backoff = CONFLICTS) -> T:
-        """Call `function` until no other writer is faster, five times at most. It must read the object each time."""
+        """Retry `function` on Conflict, with five attempts by default. It must read the object on each attempt."""
         return await retry_on_conflict(self.world, function, backoff)
 
     async def _write(

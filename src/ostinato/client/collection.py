@@ -1,4 +1,4 @@
-"""A collection of objects on a server: the list and watch requests of one kind, namespace and selection."""
+"""Collection: the list and watch requests for one kind, namespace and selectors."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NOW = WatchOptions()
 
 
 class Selection(NamedTuple):
-    """Which objects of a kind are meant. A namespace "" is all of them."""
+    """Which objects of a kind to select. `namespace`: "" for all namespaces."""
 
     namespace: str = ""
     labels: LabelSelection = None
@@ -30,7 +30,7 @@ class Selection(NamedTuple):
 
 
 class Collection:
-    """A `ListWatch` on a server."""
+    """`ListWatch` over a transport."""
 
     def __init__(
         self, exchange: Exchange, clock: Clock, resolve: Resolve, view: View[Any], selection: Selection
@@ -53,14 +53,14 @@ class Collection:
         return what + where + "".join(f" with {value}" for _, value in self._selected)
 
     async def info(self) -> KindInfo:
-        """What the server calls the kind; discovery answers if nothing here knows."""
+        """Return the REST mapping of the kind, from discovery if necessary."""
         return self.view.info or await self._resolve(self.view)
 
     async def list(self, options: ListOptions = _ALL) -> RawList:
         return raw_list_from_json(await self.read(options))
 
     async def read(self, options: ListOptions = _ALL) -> bytes:
-        """One page, as it came."""
+        """Request one page, and return its body."""
         query = [*self._selected]
         if options.limit:
             query.append(("limit", str(options.limit)))

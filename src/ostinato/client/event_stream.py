@@ -1,8 +1,8 @@
-"""The events of one watch, taken out of the bytes as they come.
+"""Parser of the event stream of a watch.
 
-An event is a line, `{"type":"ADDED","object":{…}}`. Its object is cut out, not decoded: where the line has the form in
-which API servers write it, nothing but its first few bytes is looked at. What the stream ends with, if it is no whole
-line, is dropped: the event comes again in the next watch.
+An event is a line, `{"type":"ADDED","object":{…}}`. The object is sliced out, not decoded: of a line in the form
+that API servers write, only the first bytes are inspected. An incomplete last line is dropped: the next watch repeats
+it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _slow_decoder = msgspec.json.Decoder(_Event)
 
 
 def parse_event(line: bytes) -> RawEvent:
-    """The event that a line holds; `ConnectionLost` if it holds none: something else than an API server talks."""
+    """Parse a line. Raises `ConnectionLost` if it is not a watch event: the peer is not an API server."""
     start = len(_HEAD)
     end = line.find(b'"', start, start + _MAX_TYPE)
     kind = _TYPES.get(line[start:end])
@@ -44,12 +44,12 @@ def parse_event(line: bytes) -> RawEvent:
         event = _slow_decoder.decode(line)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         shown = line[:100].decode(errors="replace")
-        raise ConnectionLost(f"no watch event but {shown!r}") from None
+        raise ConnectionLost(f"not a watch event: {shown!r}") from None
     return RawEvent(event.type, bytes(event.object))
 
 
 class ResponseEvents(Closable):
-    """The events in the answer to a watch."""
+    """Events in the response to a watch request. `about`: the watch, for messages."""
 
     def __init__(self, response: Response, clock: Clock, stall_timeout: float | None, about: str) -> None:
         self._response = response
@@ -57,13 +57,13 @@ class ResponseEvents(Closable):
         self._clock = clock
         self._stall_timeout = stall_timeout
         self._about = about
-        self._lines: Iterator[bytes] = iter(())  # whole lines that are still to be given
-        self._parts: list[bytes] = []  # of a line whose end has not come
+        self._lines: Iterator[bytes] = iter(())  # complete lines, not delivered yet
+        self._parts: list[bytes] = []  # of an incomplete line
         self._size = 0  # of the parts
-        self._reader: asyncio.Task[object] | None = None  # who waits for the next chunk
-        self._since = 0.0  # since when it waits
-        self._timer: Timer | None = None  # looks at that
-        self._stalled = False  # nothing came for too long
+        self._reader: asyncio.Task[object] | None = None  # the task that waits for the next chunk
+        self._since = 0.0  # since when it has waited
+        self._timer: Timer | None = None  # checks that
+        self._stalled = False  # nothing was received for `stall_timeout` seconds
 
     def __aiter__(self) -> Self:
         return self
@@ -89,13 +89,13 @@ class ResponseEvents(Closable):
                 raise
             self.close()
             raise WatchStalled(
-                f"{self._about}: nothing came for {self._stall_timeout:g} seconds, no bookmark either"
+                f"{self._about}: stalled: no data, not even a bookmark, for {self._stall_timeout:g} seconds"
             ) from None
         finally:
             self._reader = None
 
     def _check_stalled(self, stall_timeout: float) -> None:
-        """Whether anything has come. One timer serves many waits: most are far shorter than what it takes to set it."""
+        """Cancel the reader if it has waited for too long. One timer serves many waits, as setting one is costly."""
         self._timer = None
         if self._reader is None:
             return
@@ -117,7 +117,7 @@ class ResponseEvents(Closable):
             self._parts.append(last)
             self._size += len(last)
             if self._size > MAX_LINE:
-                raise ResponseTooLarge(f"{self._about}: an event is longer than {MAX_LINE} bytes")
+                raise ResponseTooLarge(f"{self._about}: event larger than {MAX_LINE} bytes")
         return lines
 
     def close(self) -> None:

@@ -1,16 +1,14 @@
-"""List and watch, as bytes: the door through which caches see one collection of objects.
+"""List and watch of one collection, as client-go's `ListerWatcher`: the source of a reflector.
 
-A `ListWatch` is bound to a kind, and to a namespace and selectors if there are any. What it gives is not decoded: an
-object is the bytes that the server sent.
+A `ListWatch` is bound to a kind, a namespace and selectors. Objects are not decoded: they are the server's bytes.
 
-- `list` is one request and one page; `continue_token` of the next one comes from `metadata.continue_`.
-- `watch` is one request, which ends when the server ends it. It does not resume: whoever calls it knows up to where it
-  has got, by the resource versions of the events. An event that was cut short is not given.
-- A server that refuses raises an `APIError`, no answer a `TransportError`, a body that is no list an `ObjectError`.
-- Inside a watch, a refusal comes as an event of type `ERROR`; `error_of` reads it. Both forms of "too old" (410 to the
-  request, ERROR event) are thus `Expired` or `Gone`.
-- A watch on which nothing came for `stall_timeout` seconds, no bookmark either, raises `WatchStalled`: the other side is dead
-  without having said so.
+- `list` is one request for one page; `continue_token` of the next is `metadata.continue_`.
+- `watch` is one request, which the server ends after some minutes. It does not resume; the caller continues from the
+  resourceVersion of the last event. A truncated event is dropped.
+- Errors: `APIError` for an error response, `TransportError` without a response, `ObjectError` for a body that is not
+  a list. An error during a watch is an `ERROR` event, which `error_of` decodes. An expired resourceVersion is `Expired`
+  or `Gone` in both cases.
+- `WatchStalled` if nothing was received for `stall_timeout` seconds, not even a bookmark: the connection is dead.
 """
 
 from __future__ import annotations
@@ -50,22 +48,23 @@ BOOKMARK: Final = "BOOKMARK"
 ERROR: Final = "ERROR"
 
 INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
-"""The annotation, "true", of the bookmark after which a streaming list is complete."""
+"""Annotation, with value "true", of the bookmark that ends the initial events of a streaming list."""
 
 STALL_TIMEOUT: Final = 70.0
-"""Seconds without a byte after which a watch counts as dead.
+"""Seconds without any data after which a watch is considered dead.
 
-A server sends a bookmark every minute, a few seconds late at worst; and it keeps the events of the last 75 seconds at
-hand, so that who comes back after 70 has missed nothing and need not list again.
+Servers send a bookmark every minute, a few seconds late at worst, and keep the events of at least the last 75 seconds:
+a watch resumed after 70 seconds needs no relist.
 """
 
 
 class ListOptions(msgspec.Struct, frozen=True, kw_only=True):
     """
-    - `limit`: at most so many items a page; 0 is all.
-    - `resource_version`: "" the most recent state; "0" any; a number one that is not older, or as `match` says.
-    - `resource_version_match`: "", "NotOlderThan" or "Exact".
-    - `timeout`: seconds for the whole request; None is the transport's own.
+    - `limit`: maximum number of items of a page. Defaults to 0: all.
+    - `continue_token`: of the previous page. Defaults to "": the first page.
+    - `resource_version`: "" for the latest state, "0" for any, another for a state that is not older. Defaults to "".
+    - `resource_version_match`: "NotOlderThan" or "Exact". Defaults to "".
+    - `timeout`: seconds for the whole request. Defaults to the transport's.
     """
 
     limit: int = 0
@@ -77,12 +76,13 @@ class ListOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 class WatchOptions(msgspec.Struct, frozen=True, kw_only=True):
     """
-    - `resource_version`: events after this one; "" and "0" begin with an ADDED for each object that is there.
-    - `bookmarks`: ask for bookmarks. Without them `stall_timeout` should be None, for nothing need come for hours.
-    - `send_initial_events`: begin with what is there, and mark its end (`INITIAL_EVENTS_END`): a streaming list. It
-      needs `resource_version_match="NotOlderThan"`.
-    - `timeout_seconds`: after which the server ends the watch; None is the server's choice.
-    - `stall_timeout`: seconds of silence after which `WatchStalled` is raised; None waits for ever.
+    - `resource_version`: events after it. Defaults to "": as "0", begin with an ADDED event for each object.
+    - `bookmarks`: request bookmarks. Defaults to True. Without them set `stall_timeout` to None: a watch may then have
+      no events for hours.
+    - `send_initial_events`: begin with the existing objects and a bookmark after them (`INITIAL_EVENTS_END`): a
+      streaming list. Requires `resource_version_match="NotOlderThan"`. Defaults to None.
+    - `timeout_seconds`: after which the server ends the watch. Defaults to the server's choice.
+    - `stall_timeout`: seconds without data after which `WatchStalled` is raised. Defaults to 70; None is no limit.
     """
 
     resource_version: str = ""
@@ -94,22 +94,22 @@ class WatchOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RawEvent(msgspec.Struct, frozen=True, gc=False):
-    """What happened, and the object as it is then; of a deleted one, as it was, with the version of the deletion."""
+    """Event of a watch. A deleted object is in its last state, with the resourceVersion of the deletion."""
 
-    type: str  # ADDED, MODIFIED, DELETED, BOOKMARK, ERROR, or one that is yet to be invented
+    type: str  # ADDED, MODIFIED, DELETED, BOOKMARK, ERROR, or an unknown one
     object: bytes
 
 
 class EventStream(Protocol):
-    """The events of one watch. Close it, or `async with await list_watch.watch(…) as events:`."""
+    """Events of one watch. Must be closed: `async with await list_watch.watch(…) as events:`."""
 
     def __aiter__(self) -> Self: ...
 
     async def __anext__(self) -> RawEvent:
-        """The next event; ends when the server ends the watch, `ConnectionLost` if it broke."""
+        """Wait for the next event. Raises `ConnectionLost` if the connection is lost."""
 
     def close(self) -> None:
-        """Hear no more. Harmless when it is closed."""
+        """End the watch. Idempotent."""
 
     async def __aenter__(self) -> Self: ...
 
@@ -119,33 +119,33 @@ class EventStream(Protocol):
 
 
 class ListWatch(Protocol):
-    """Objects of one kind, in one namespace or all, that match a selector."""
+    """Lists and watches the objects of one kind, in one namespace or all, that match selectors."""
 
     @property
     def gvk(self) -> GroupVersionKind:
-        """The kind of the objects, also where only their metadata is asked for."""
+        """The kind of the objects, also if only their metadata is requested."""
 
     @property
     def namespace(self) -> str:
-        """ "" is all namespaces, or a kind that has none."""
+        """The namespace; "" for all, and for cluster-scoped kinds."""
 
     def __str__(self) -> str:
-        """What is listed, for messages: `pods in namespace default`."""
+        """The collection, for messages: `pods in namespace default`."""
 
     async def info(self) -> KindInfo:
-        """What the server calls the kind; it is asked if nothing here knows, and may refuse: `NoSuchKind`."""
+        """Return the REST mapping of the kind, from discovery if necessary. Raises `NoSuchKind`."""
 
     async def list(self, options: ListOptions = ...) -> RawList:
-        """One page. Its items lack `apiVersion` and `kind` if the kind is built in, and have them if it is not."""
+        """Request one page. Items of built-in kinds have no `apiVersion` and `kind`; those of custom resources do."""
 
     async def watch(self, options: WatchOptions = ...) -> EventStream:
-        """Open a watch. A refusal is raised here, and not when the first event is read."""
+        """Open a watch. An error response is raised here, not when the first event is read."""
 
 
-class WatchStalled(TransportError):  # noqa: N818 - what happened, in the past tense
-    """Nothing came for so long that the other side must be dead. Watch again from where this one got."""
+class WatchStalled(TransportError):  # noqa: N818
+    """Nothing was received for `stall_timeout` seconds. Watch again from the last resourceVersion."""
 
 
 def error_of(event: RawEvent) -> APIError:
-    """The error that an ERROR event tells of."""
+    """Return the error of an ERROR event."""
     return from_response(500, event.object)

@@ -1,14 +1,16 @@
-"""Listing: objects of a kind, page by page, one after another or all together.
+"""Listing: the objects of a kind in pages, iterated or collected.
 
-    async for pod in client.list(Pod, namespace="default"):   # a page is asked for when the one before is used up
+    async for pod in client.list(Pod, namespace="default"):   # requests a page when the previous one is consumed
         ...
-    pods = await client.list(Pod, namespace="default")        # all of them, as they were at one moment
+    pods = await client.list(Pod, namespace="default")        # all objects, in a consistent state
     async for event in client.watch(Pod, since=pods.resource_version):
         ...
 
-Pages are parts of one state of the server, which it remembers for a few minutes. Who takes longer than that goes on all
-the same: awaited, the list is read once more, in one piece; iterated, the pages that are left are those of a later
-state, so that nothing is given twice, and nothing left out that was there all the time.
+The pages are of one consistent state, which the server keeps for a few minutes. If its continue token expires:
+
+- awaited, the list is requested again without pages;
+- iterated, the remaining pages are of a later state: no object is returned twice, and none is skipped that existed all
+  the time.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ PAGE_SIZE = 500
 
 
 class Items(list[T]):
-    """The objects of a list, and the version of the state they are of: a watch from there misses nothing."""
+    """The objects of a list, with its resourceVersion: a watch from there misses no change."""
 
     resource_version: str = ""
 
@@ -41,7 +43,7 @@ class Page(msgspec.Struct, Generic[T], frozen=True):
 
 
 class Listing(Generic[T]):
-    """What `client.list` gives. Nothing is asked for before it is awaited or iterated; each time it is asked anew."""
+    """Result of `client.list`. Requests are sent when it is awaited or iterated, each time again."""
 
     def __init__(self, collection: Collection, view: View[T], options: ListOptions) -> None:
         self._collection = collection
@@ -57,7 +59,7 @@ class Listing(Generic[T]):
                 yield item
 
     async def pages(self) -> AsyncIterator[Page[T]]:
-        """Page after page, for those who need what is said of each: `remaining_item_count`, `continue_`."""
+        """Iterate over pages, with their metadata: `remaining_item_count`, `continue_`."""
         options = self._options
         while True:
             try:
@@ -97,13 +99,13 @@ class Listing(Generic[T]):
         return Page(*self._view.read_list(data, await self._collection.info()))
 
     def _following(self, token: str) -> ListOptions:
-        """The token says of which state the page is, and nothing else may."""
+        """Options of the next page: the token determines the state, so no resourceVersion may be sent."""
         return msgspec.structs.replace(
             self._options, continue_token=token, resource_version="", resource_version_match=""
         )
 
 
 def _later_state(error: APIError) -> str:
-    """The token with which a server offers to go on at the same place, in the state of now."""
+    """Return the token with which the server offers to continue in the latest state; "" if it does not."""
     token = error.status.metadata.get("continue", "")
     return token if isinstance(token, str) else ""

@@ -1,7 +1,4 @@
-"""Options: what can be body of a request besides the object it is about, and how it is written in the URL.
-
-They are keyword arguments of the client's methods, the same names everywhere.
-"""
+"""Options of requests: keyword arguments of the client's methods, and their encoding in query and body."""
 
 from __future__ import annotations
 
@@ -24,9 +21,9 @@ Query = list[tuple[str, str]]
 
 class CreateOptions(TypedDict, total=False):
     """
-    - `dry_run`: check everything and store nothing. Defaults to False.
-    - `field_manager`: who is to own the fields. Defaults to the client's.
-    - `field_validation`: what the server does about unknown fields. Defaults to the client's.
+    - `dry_run`: admit and validate the request without storing it. Defaults to False.
+    - `field_manager`: the field manager that owns the written fields. Defaults to the client's.
+    - `field_validation`: how the server treats unknown fields. Defaults to the client's.
     - `timeout`: seconds for the request. Defaults to the transport's.
     """
 
@@ -39,7 +36,7 @@ class CreateOptions(TypedDict, total=False):
 class WriteOptions(CreateOptions, total=False):
     """Those of `CreateOptions`, and:
 
-    - `subresource`: write this part alone: `"status"`. Defaults to the object.
+    - `subresource`: the subresource to write, e.g. `"status"`. Defaults to the object.
     """
 
     subresource: str
@@ -47,10 +44,10 @@ class WriteOptions(CreateOptions, total=False):
 
 class ReadOptions(TypedDict, total=False):
     """
-    - `namespace`: of an object that is given by its name alone. Defaults to the client's.
-    - `subresource`: read this part. Defaults to the object.
-    - `resource_version`: "0" is content with what the server has at hand, which may be old; a number with what is not
-      older than that. Defaults to the most recent.
+    - `namespace`: of an object given by its name only. Defaults to the client's.
+    - `subresource`: the subresource to read. Defaults to the object.
+    - `resource_version`: "0" accepts any state in the server's watch cache, another one a state that is not older.
+      Defaults to the latest state.
     - `timeout`: seconds for the request. Defaults to the transport's.
     """
 
@@ -62,10 +59,10 @@ class ReadOptions(TypedDict, total=False):
 
 class DeletionOptions(TypedDict, total=False):
     """
-    - `propagation`: what becomes of the objects it owns. Defaults to the kind's own policy.
-    - `grace_period`: seconds that a Pod gets to end. Defaults to what the Pod says.
-    - `uid`, `resource_version`: Conflict unless it is this object, and in this state. Default to whichever is there.
-    - `dry_run`: check everything and delete nothing. Defaults to False.
+    - `propagation`: propagation policy for dependents. Defaults to the kind's.
+    - `grace_period`: seconds that a Pod has to terminate. Defaults to the Pod's.
+    - `uid`, `resource_version`: preconditions; Conflict if the object has another. Default to none.
+    - `dry_run`: admit and validate the request without deleting. Defaults to False.
     - `timeout`: seconds for the request. Defaults to the transport's.
     """
 
@@ -111,7 +108,7 @@ def read_query(options: ReadOptions) -> Query:
 
 
 def deletion_body(options: DeletionOptions) -> bytes:
-    """The DeleteOptions of a request, b"" if there is nothing to say."""
+    """Encode DeleteOptions; b"" if all are default."""
     _check_names(options, _DELETION_OPTIONS)
     body = DeleteOptions(
         dry_run=["All"] if options.get("dry_run") else [],
@@ -127,7 +124,7 @@ def deletion_body(options: DeletionOptions) -> bytes:
 
 
 def selection_query(labels: LabelSelection, fields: FieldSelection) -> Query:
-    """A ValueError for a selector that cannot be understood, and for one that selects nothing."""
+    """Encode selectors. Raises ValueError for an invalid selector, and for one that matches nothing."""
     query: Query = []
     if text := _label_text(labels):
         query.append(("labelSelector", text))
@@ -149,7 +146,7 @@ def _label_text(labels: LabelSelection) -> str:
         selector = labels
     elif isinstance(labels, LabelSelector):
         selector = label_selectors.from_label_selector(to_dict(labels))
-    else:  # checked: a comma in a value would read as one more condition
+    else:  # validated: a comma in a value would be parsed as another requirement
         selector = label_selectors.from_label_selector({"matchLabels": labels})
     return _text_of(selector)
 
@@ -165,11 +162,11 @@ def _field_text(fields: FieldSelection) -> str:
 
 
 def _text_of(selector: label_selectors.Selector | field_selectors.Selector) -> str:
-    if selector.selects_nothing:  # its text is empty, which a server takes for everything
-        raise ValueError("this selector selects nothing: there is nothing to ask the server for")
+    if selector.selects_nothing:  # its text is empty, with which the server would select everything
+        raise ValueError("the selector matches nothing; omit the request")
     return str(selector)
 
 
 def _check_names(given: Mapping[str, object], known: frozenset[str]) -> None:
     if not known.issuperset(given):
-        raise TypeError(f"unknown option {min(given.keys() - known)!r}; there are {', '.join(sorted(known))}")
+        raise TypeError(f"unknown option {min(given.keys() - known)!r}; use one of {', '.join(sorted(known))}")

@@ -1,14 +1,15 @@
-"""Patches: the forms in which a change is sent, and the change between an object as it was read and as it is now.
+"""Patches: the patch types of the API, and the patch from an object as it was read to its current state.
 
     await client.patch(Pod, key, MergePatch({"metadata": {"labels": {"tier": "front"}}}))
     await client.patch(Pod, key, JsonPatch([{"op": "remove", "path": "/metadata/labels/tier"}]))
 
     pod.metadata.labels["tier"] = "front"
-    await client.patch(pod)                    # what has changed since it was read
+    await client.patch(pod)                    # the changes since it was read
 
-The computed change is a strategic merge patch for built-in kinds, so that lists such as `containers` are merged item by
-item, and a merge patch for all others, which replaces lists as a whole. What is not changed is not sent: two writers
-of different fields do not meet. Two writers of one list may; `optimistic_lock=True` makes the later one a `Conflict`.
+The computed patch is a strategic merge patch for built-in kinds, which merges lists such as `containers` by item, and a
+merge patch for others, which replaces lists. Only changed fields are sent, so writers of different fields do not
+conflict. Concurrent writers of one list may overwrite each other, unless they set `optimistic_lock=True`: the later one
+then gets `Conflict`.
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ from ostinato.api.schema import builtin_schemas
 from ostinato.client.arguments import check_object
 from ostinato.client.views import Json, PartialObjectMetadata
 
-APPLY = "application/apply-patch+yaml"  # of which JSON is a part
+APPLY = "application/apply-patch+yaml"  # JSON is valid YAML
 
 
 class Patch(msgspec.Struct, frozen=True):
-    """A change in one of the forms that servers know."""
+    """A patch with its media type."""
 
     content: Any
 
@@ -42,25 +43,25 @@ class Patch(msgspec.Struct, frozen=True):
 
 
 class JsonPatch(Patch, frozen=True):
-    """Operations, RFC 6902: a list of `{"op": …, "path": …, "value": …}`."""
+    """JSON Patch, RFC 6902: a list of `{"op": …, "path": …, "value": …}`."""
 
     content_type = "application/json-patch+json"
 
 
 class MergePatch(Patch, frozen=True):
-    """The fields to change, RFC 7386; None removes one, lists are replaced."""
+    """JSON Merge Patch, RFC 7386: the fields to change; None removes a field, lists are replaced."""
 
     content_type = "application/merge-patch+json"
 
 
 class StrategicMergePatch(Patch, frozen=True):
-    """As `MergePatch`, but lists are merged as their kind says. Built-in kinds only."""
+    """Merge patch that merges lists by the schema of the kind. Built-in kinds only."""
 
     content_type = "application/strategic-merge-patch+json"
 
 
 def document(instance: AnyObject) -> Json:
-    """What an update sends: the typed fields, laid over what was read, so that unknown ones survive."""
+    """Return the body of an update: the typed fields over the object as read, so that unknown fields are kept."""
     if isinstance(instance, dict):
         return instance
     before = _origin(instance)
@@ -68,16 +69,16 @@ def document(instance: AnyObject) -> Json:
 
 
 def encoded(instance: AnyObject) -> bytes:
-    """The document of an object, as bytes."""
+    """Encode the body of an update."""
     if isinstance(instance, Object) and origin(instance) is None:
         return to_json(instance)
     return msgspec.json.encode(document(instance))
 
 
 def difference(instance: AnyObject, original: AnyObject | None = None, *, optimistic_lock: bool = False) -> Patch:
-    """The change from what was read, or from `original`, to the object as it is; its content is {} if there is none.
+    """Return the patch from the object as read, or from `original`, to its current state; its content is {} if equal.
 
-    A ValueError if it is not known what was read: a dict does not remember, nor does an object that was made here.
+    Raises ValueError if the original is unknown: for dicts, and for objects that were not read from a server.
     """
     before = _original(instance, original)
     modified = _without_type(document(instance))
@@ -89,28 +90,26 @@ def difference(instance: AnyObject, original: AnyObject | None = None, *, optimi
     if content and optimistic_lock:
         version = resource_version(instance)
         if not version:
-            raise ValueError(f"{describe(instance)}: an optimistic lock needs a resourceVersion")
+            raise ValueError(f"{describe(instance)}: optimistic_lock requires a resourceVersion; read the object first")
         content = {**content, "metadata": {**(content.get("metadata") or {}), "resourceVersion": version}}
     return MergePatch(content) if schema is None else StrategicMergePatch(content)
 
 
 def check_whole(instance: AnyObject, verb: str) -> None:
-    """Refuse to write what is no object, and one of which only the metadata is here."""
+    """Raise TypeError for anything but an object, and for an object of which only the metadata was read."""
     check_object(instance, verb)
     if isinstance(instance, PartialObjectMetadata):
-        raise TypeError(
-            f"{describe(instance)}: only its metadata was read, to {verb} it would erase the rest; patch it"
-        )
+        raise TypeError(f"{describe(instance)}: {verb}() of an object of which only the metadata was read; use patch()")
 
 
 def check_applicable(instance: AnyObject) -> None:
-    """Refuse to apply what was read: it would claim every field, those of other managers too."""
+    """Raise ValueError for an object that was read: applying it would take ownership of every field."""
     check_whole(instance, "apply")
     read = origin(instance) is not None if isinstance(instance, Object) else _managed_fields(instance)
     if read:
         raise ValueError(
-            f"{describe(instance)}: it was read from the server, and to apply it would claim all of its fields; "
-            "make an object with just those that you mean, or use update or patch"
+            f"{describe(instance)}: apply() of an object that was read from the server would take ownership of all of "
+            "its fields; construct an object with the fields to set, or use update() or patch()"
         )
 
 
@@ -120,8 +119,8 @@ def _original(instance: AnyObject, original: AnyObject | None) -> Json:
     before = _origin(instance) if isinstance(instance, Object) else None
     if before is None:
         raise ValueError(
-            f"{describe(instance)}: it is not known how it was read, so what has changed is not either; "
-            "give original=, or a patch"
+            f"{describe(instance)}: patch() of an object that was not read from the server: its changes are unknown; "
+            "pass original=, or a patch"
         )
     return _without_type(before)
 

@@ -1,7 +1,4 @@
-"""Reading: objects one by one, in lists, and as they change.
-
-`Reader` is the half of a client that changes nothing; `Client` adds the rest.
-"""
+"""Reader: the read operations of a client: get, list, watch and wait. `Client` adds the writes."""
 
 from __future__ import annotations
 
@@ -35,7 +32,7 @@ class Reader:
 
     @property
     def mapper(self) -> Mapper:
-        """What the server has, and what its resources are called."""
+        """REST mapping: the kinds of the server and their resources."""
         return self._requests.mapper
 
     @overload
@@ -43,7 +40,11 @@ class Reader:
     @overload
     async def get(self, kind: Kind[T], name: Key, *, missing: D, **options: Unpack[ReadOptions]) -> T | D: ...
     async def get(self, kind: Kind[T], name: Key, *, missing: Any = _RAISE, **options: Unpack[ReadOptions]) -> Any:
-        """One object; `missing` instead of NotFound if it does not exist. A kind that does not is an error always."""
+        """Read an object.
+
+        `missing`: returned if the object does not exist. Defaults to raising NotFound. A kind that does not exist
+        always raises `NoSuchKind`.
+        """
         query = read_query(options)
         view = view_of(kind)
         info = view.info or await self._requests.resolve(view)
@@ -71,9 +72,10 @@ class Reader:
         resource_version: str = "",
         resource_version_match: str = "",
     ) -> Listing[T]:
-        """The objects of a kind: `async for pod in client.list(Pod)`, or `pods = await client.list(Pod)`.
+        """List the objects of a kind: `async for pod in client.list(Pod)`, or `pods = await client.list(Pod)`.
 
-        They are asked for in pages of `page_size`, 0 for all at once.
+        - `namespace`: Defaults to all namespaces.
+        - `page_size`: objects per request, 0 for no paging. Defaults to 500.
         """
         view = view_of(kind)
         options = ListOptions(
@@ -90,9 +92,10 @@ class Reader:
         fields: FieldSelection = None,
         since: str | None = None,
     ) -> Watch[T]:
-        """What happens to the objects of a kind; see `ostinato.client.watch`.
+        """Watch the objects of a kind; see `ostinato.client.watch`.
 
-        `since`: after this resourceVersion. Defaults to telling first what is there.
+        - `namespace`: Defaults to all namespaces.
+        - `since`: the resourceVersion to begin after. Defaults to beginning with the existing objects.
         """
         view = view_of(kind)
         collection = self._requests.collection(view, Selection(namespace, labels, fields))
@@ -107,7 +110,7 @@ class Reader:
         fields: FieldSelection = None,
         metadata_only: bool = False,
     ) -> ListWatch:
-        """The requests that a cache is made of; see `ostinato.client.list_watch`."""
+        """Return the source of a reflector; see `ostinato.client.list_watch`."""
         view: View[Any] = MetadataOf(kind) if metadata_only else view_of(kind)
         return self._requests.collection(view, Selection(namespace, labels, fields))
 
@@ -118,12 +121,13 @@ class Reader:
         condition: Condition[T],
         *,
         namespace: str | None = None,
-        timeout: float | None,  # noqa: ASYNC109 - the error says what was waited for
+        timeout: float | None,  # noqa: ASYNC109 - the error names the condition
     ) -> T | None:
-        """Wait for something of an object: that a condition of its status is "True" (`"Available"`), or that a function
-        of it is true, which is given None while there is no such object. The object as it is then.
+        """Wait until a condition of an object is met, and return the object.
 
-        `WaitTimedOut` after `timeout` seconds.
+        - `condition`: the type of a status condition that has to be "True" (`"Available"`), or a predicate, which is
+          called with None while the object does not exist.
+        - `timeout`: seconds after which `WaitTimedOut` is raised; None is no limit.
         """
         view = view_of(kind)
         info = view.info or await self._requests.resolve(view)

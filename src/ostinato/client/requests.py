@@ -1,7 +1,4 @@
-"""Requests: what the verbs of a client have in common.
-
-Kinds are resolved to resources, names completed with the client's namespace, and what is sent is sent to a `Target`.
-"""
+"""Requests: shared by the verbs of a client. Resolves kinds to resources and names to objects, and sends."""
 
 from __future__ import annotations
 
@@ -42,7 +39,7 @@ class Target(msgspec.Struct, frozen=True):
 
 
 class Content(msgspec.Struct, frozen=True, kw_only=True):
-    """What goes with a request."""
+    """Query, body and headers of a request."""
 
     query: Query = []
     body: bytes = b""
@@ -66,7 +63,7 @@ class Requests:
         self._scheme = scheme or builtin_scheme()
 
     async def resolve(self, view: View[Any]) -> KindInfo:
-        """The resource of a kind: as its class says (`view.info`), as the scheme knows, or as discovery tells."""
+        """Return the REST mapping of a kind: from its class (`view.info`), the scheme, or discovery."""
         if view.info is not None:
             return view.info
         if self._scheme.recognizes(view.gvk):
@@ -77,11 +74,13 @@ class Requests:
         return Collection(self.exchange, self.world.clock, self.resolve, view, selection)
 
     def target(self, info: KindInfo, name: Key, namespace: str | None = None, subresource: str = "") -> Target:
-        """A bare name is one in `namespace`, or else in the client's own."""
+        """Return the target of an object. A bare name is in `namespace`, which defaults to the client's."""
         if not isinstance(name, str):
             key = key_from(info, name)
             if namespace is not None and namespace != key.namespace:
-                raise ValueError(f"{info.gvk.kind} {key.name}: in namespace {key.namespace!r}, or in {namespace!r}?")
+                raise ValueError(
+                    f"{info.gvk.kind} {key}: namespace={namespace!r} differs from that of the key; omit it"
+                )
             return Target(info, key, subresource)
         if namespace is None:
             namespace = self.namespace if info.namespaced else ""
@@ -91,13 +90,13 @@ class Requests:
         return Target(info, self.key_of(info, instance), subresource)
 
     def key_of(self, info: KindInfo, instance: AnyObject) -> NamespacedName:
-        """An object that names no namespace is one in the client's own."""
+        """Return the key of an object; its namespace defaults to the client's."""
         found = access.key(instance)
         namespace = (found.namespace or self.namespace) if info.namespaced else ""
         return found if namespace == found.namespace else NamespacedName(namespace, found.name)
 
     def send(self, method: str, target: Target, content: Content = _NOTHING) -> Awaitable[bytes]:
-        """The body of the answer."""
+        """Send a request, and return the body of the response."""
         call = Call(
             method=method,
             path=target.path,
@@ -114,7 +113,7 @@ class Requests:
 
 
 def view_like(instance: AnyObject) -> View[Any]:
-    """The view in which an object is."""
+    """Return the view for an object's own representation."""
     return Unstructured(_kind_of_dict(instance)) if isinstance(instance, dict) else _view_of_class(type(instance))
 
 
@@ -126,5 +125,5 @@ def _view_of_class(cls: type[Object]) -> View[Any]:
 def _kind_of_dict(instance: dict[str, Any]) -> Any:
     found = access.gvk(instance)
     if not found.kind or not found.version:
-        raise ValueError(f"{access.describe(instance)}: an object that is a dict must say its apiVersion and kind")
+        raise ValueError(f"{access.describe(instance)}: apiVersion and kind are required in a dict")
     return found

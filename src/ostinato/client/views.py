@@ -1,14 +1,14 @@
-"""Views: which kind is meant, and in which form its objects come back.
+"""Views: a kind together with the representation of its objects.
 
     await client.get(Pod, key)                                        # typed: a Pod
-    await client.get(Unstructured.of("example.dev/v1", "Widget"), key)  # a dict in JSON shape
-    await client.get(MetadataOf(Pod), key)                            # its metadata and no more
+    await client.get(Unstructured.of("example.dev/v1", "Widget"), key)  # a dict, as in JSON
+    await client.get(MetadataOf(Pod), key)                            # metadata only
 
-A class is enough by itself: it says all that the server needs. The others name a kind that may be unknown here, whose
-resource is then looked up by discovery.
+A class includes its REST mapping. The other views can name a kind without a class, whose mapping is then looked up by
+discovery.
 
-What `MetadataOf` gives is an object of that kind all the same: it can own others, and be patched and deleted. It cannot
-be updated or applied, for that would erase what was not read.
+An object read with `MetadataOf` can own other objects, and be patched and deleted. It cannot be updated or applied, as
+that would erase the fields that were not read.
 """
 
 from __future__ import annotations
@@ -36,40 +36,40 @@ _PARTIAL = "application/json;as=PartialObjectMetadata{};g=meta.k8s.io;v=v1,appli
 
 
 class PartialObjectMetadata(Object):
-    """The metadata of an object of any kind. Each kind has a subclass of it, which `kind_of` answers for."""
+    """Metadata of an object of any kind. Each kind has a subclass, so that `kind_of` returns that kind."""
 
 
-class View(Generic[T]):  # an ABC would make every `isinstance` slow, and cached reads do little else
-    """A kind, and how the bytes of its objects are read."""
+class View(Generic[T]):  # not an ABC: `isinstance` of an ABC is slow, and dominates cached reads
+    """A kind, and the decoder of its objects."""
 
     accept = JSON  # for one object, and for events
     accept_list = JSON
 
     def __init__(self, gvk: GroupVersionKind, info: KindInfo | None = None) -> None:
         self.gvk = gvk
-        self.info = info  # what the server calls the kind, if that is known without asking
+        self.info = info  # REST mapping; None if it requires discovery
 
     @abstractmethod
     def read(self, data: bytes, info: KindInfo) -> T:
-        """One object; an `ObjectError` if it is none of this kind."""
+        """Decode one object. Raises `ObjectError` if it is not of this kind."""
 
     @abstractmethod
     def read_list(self, data: bytes, info: KindInfo) -> tuple[ListMeta, list[T]]:
-        """One page of a list."""
+        """Decode one page of a list."""
 
 
 Kind: TypeAlias = type[T] | View[T]
 
 
 class Typed(View[O]):
-    """What a class stands for; `view_of` makes it."""
+    """View of a class; created by `view_of`."""
 
     def __init__(self, cls: type[O]) -> None:
         info = kind_of(cls)
         super().__init__(info.gvk, info)
         self.cls = cls
 
-    def read(self, data: bytes, info: KindInfo) -> O:  # noqa: ARG002 - the class knows
+    def read(self, data: bytes, info: KindInfo) -> O:  # noqa: ARG002 - known from the class
         return from_json(self.cls, data)
 
     def read_list(self, data: bytes, info: KindInfo) -> tuple[ListMeta, list[O]]:  # noqa: ARG002
@@ -78,7 +78,7 @@ class Typed(View[O]):
 
 
 class Unstructured(View[Json]):
-    """Objects as dicts in JSON shape, each with its `apiVersion` and `kind`."""
+    """Objects as dicts, as in JSON, each with its `apiVersion` and `kind`."""
 
     @classmethod
     def of(cls, api_version: str, kind: str) -> Unstructured:
@@ -101,7 +101,7 @@ class Unstructured(View[Json]):
 
 
 class MetadataOf(View[PartialObjectMetadata]):
-    """The metadata of objects, without the rest: the server does not even send it."""
+    """Metadata only (PartialObjectMetadata): the server does not send the rest."""
 
     accept = _PARTIAL.format("")
     accept_list = _PARTIAL.format("List")
@@ -122,7 +122,7 @@ class MetadataOf(View[PartialObjectMetadata]):
 
 
 def view_of(kind: type[T] | View[T] | GroupVersionKind) -> View[T]:
-    """The view that an argument means. A bare GroupVersionKind is `Unstructured`."""
+    """Return the view of a class, a view or a GroupVersionKind, which is `Unstructured`."""
     if isinstance(kind, View):
         return kind
     if isinstance(kind, type) and issubclass(kind, Object):
@@ -139,7 +139,7 @@ def _typed(cls: type[O]) -> Typed[O]:
 
 @lru_cache(maxsize=1024)
 def _metadata_decoder(info: KindInfo) -> msgspec.json.Decoder[PartialObjectMetadata]:
-    # The class is that of the kind, so no check for apiVersion and kind can be made: they say PartialObjectMetadata.
+    # apiVersion and kind cannot be checked: in the response they are those of PartialObjectMetadata.
     name = f"{info.gvk.kind}Metadata"
     cls = ObjectMetaclass(name, (PartialObjectMetadata,), {"__module__": __name__, "__kind__": info})
     return msgspec.json.Decoder(cast("type[PartialObjectMetadata]", cls), dec_hook=decode_leaf)

@@ -1,4 +1,4 @@
-"""Waiting: until an object is as somebody wants it, condition by a watch and not by asking again and again.
+"""Wait for a condition of an object, with a watch instead of polling.
 
 await client.wait_for(Deployment, "web", "Available", timeout=60)
 await client.wait_for(Pod, "web-0", lambda pod: pod is not None and pod.status.phase == "Running", timeout=60)
@@ -27,45 +27,47 @@ T = TypeVar("T")
 Condition = str | Callable[[T | None], bool]
 
 
-class WaitTimedOut(TimeoutError):  # noqa: N818 - what happened, in the past tense
-    """It did not come to be in time. The message says what was waited for, and how it stood."""
+class WaitTimedOut(TimeoutError):  # noqa: N818
+    """The condition was not met in time. The message names the condition and the last state of the object."""
 
 
 def is_deleted(instance: object | None) -> bool:
-    """A condition: the object does not exist."""
+    """Condition: the object does not exist."""
     return instance is None
 
 
 def exists(instance: object | None) -> bool:
-    """A condition: the object exists."""
+    """Condition: the object exists."""
     return instance is not None
 
 
 class Waiting:
-    """For one condition of one object; `collection` holds nothing else."""
+    """Wait for one condition of one object. `collection`: selects only that object."""
 
     def __init__(self, collection: Collection, view: View[Any], world: World, condition: Condition[Any]) -> None:
         self._collection = collection
         self._view = view
         self._world = world
         self._condition = condition
-        self._found: Any = None  # the object as it was last seen
+        self._found: Any = None  # the last state of the object
 
     async def run(self, key: NamespacedName, seconds: float | None) -> Any:
         limit = self._world.clock.timeout(seconds)
         try:
             async with limit:
-                while not await self._watched():
+                while not await self._list_and_watch():
                     pass
         except TimeoutError:
-            if not limit.expired():  # a request took too long, and says so
+            if not limit.expired():  # of a request, not of this wait
                 raise
             kind = self._view.gvk.kind
-            raise WaitTimedOut(f"{kind} {key}: waited {seconds:g} s {self._wanted()}; {self._state()}") from None
+            raise WaitTimedOut(
+                f"{kind} {key}: timed out after {seconds:g} s waiting {self._wanted()}; {self._state()}"
+            ) from None
         return self._found
 
-    async def _watched(self) -> bool:
-        """Whether the condition came to hold; not so if the server has forgotten what happened in the meantime."""
+    async def _list_and_watch(self) -> bool:
+        """Return True when the condition is met, False if the resourceVersion expired and a relist is needed."""
         items = await Listing(self._collection, self._view, ListOptions())
         self._found = items[0] if items else None
         if self._holds():
@@ -87,17 +89,17 @@ class Waiting:
 
     def _wanted(self) -> str:
         if isinstance(self._condition, str):
-            return f"for its condition {self._condition}"
-        return f"until {getattr(self._condition, '__name__', 'the condition holds')}"
+            return f"for condition {self._condition}"
+        return f"until {getattr(self._condition, '__name__', 'the condition is met')}"
 
     def _state(self) -> str:
         if self._found is None:
-            return "it does not exist"
+            return "the object does not exist"
         if not isinstance(self._condition, str):
-            return "it exists, but is not so"
+            return "the object exists, the condition is not met"
         for each in conditions_of(self._found):
             condition = each if isinstance(each, dict) else to_dict(each)
             if condition.get("type") == self._condition:
                 parts = [condition.get(name) for name in ("status", "reason", "message")]
                 return "the condition is " + ": ".join(str(part) for part in parts if part)
-        return "it has no such condition"
+        return "the object has no such condition"

@@ -1,16 +1,16 @@
-"""Watch: what happens to objects of a kind, as it happens, for as long as anybody listens.
+"""Watch: the changes of the objects of a kind, resumed after interruptions.
 
     async for event in client.watch(Pod, namespace="default"):
         print(event.type, event.object.metadata.name)
 
-- Without `since` it begins with an ADDED for each object that is there. With it, after that version.
-- It goes on by itself after everything that passes: the end of a watch (servers end each after some minutes), a lost
-  connection, a server that is silent, restarting or overloaded. It resumes where it was, so that each event comes once.
-- What does not pass is raised, and ends it: `Expired` or `Gone` if the server no longer has what was missed (list
-  again, and watch from there), `Forbidden`, `NoSuchKind` and the like.
-- `resource_version` is up to where everything has been told. Bookmarks move it, and are not given.
+- `since`: begin after this resourceVersion. Without it, begin with an ADDED event for each existing object.
+- Transient errors are retried with backoff: the end of a watch (servers end each after some minutes), a lost or stalled
+  connection, a server that restarts or is overloaded. It resumes from the last resourceVersion: no event is repeated.
+- Other errors are raised and end the watch: `Expired` or `Gone` if the server no longer has the missed events (relist,
+  and watch from there), `Forbidden`, `NoSuchKind`.
+- `resource_version`: all events up to it were delivered. Bookmarks advance it, and are not delivered.
 
-Leave the loop, or close the watch, when it is no longer needed: `async with client.watch(…) as events:`.
+Close a watch that is no longer needed: `async with client.watch(…) as events:`.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ from ostinato.world import World
 T = TypeVar("T")
 EventType = Literal["ADDED", "MODIFIED", "DELETED"]
 
-MIN_WATCH_SECONDS: Final = 300  # seconds after which a server is asked to end a watch, up to twice as long
-_VERY_SHORT: Final = 1.0  # a watch that ends so soon, and tells nothing, is a failure in disguise
+MIN_WATCH_SECONDS: Final = 300  # the requested timeout of a watch is this to twice as long, at random
+_VERY_SHORT: Final = 1.0  # a watch that ends within a second without any event is a failure
 _DELIVERED: Final[dict[str, EventType]] = {ADDED: ADDED, MODIFIED: MODIFIED, DELETED: DELETED}
 _TRANSIENT: Final = (TooManyRequests, InternalError, ServerTimeout, ServiceUnavailable, Timeout)
 _DISCONNECTED: Final = (ConnectionLost, RequestTimedOut, WatchStalled)
@@ -63,14 +63,14 @@ _logger = logging.getLogger("ostinato.client")
 
 
 class WatchEvent(msgspec.Struct, Generic[T], frozen=True):
-    """What happened to an object, and how it is then; one that was deleted is as it was, with its end's version."""
+    """Change of an object. A deleted object is in its last state, with the resourceVersion of the deletion."""
 
     type: EventType
     object: T
 
 
 class Watch(Closable, Generic[T]):
-    """What `client.watch` gives. It can be iterated once."""
+    """Result of `client.watch`. Can be iterated once."""
 
     def __init__(self, collection: Collection, view: View[T], world: World, *, since: str | None) -> None:
         self.resource_version = since or ""
@@ -78,11 +78,11 @@ class Watch(Closable, Generic[T]):
         self._view = view
         self._world = world
         self._backoff = WATCHES.start(world.rng)
-        self._next_page = ListOptions(limit=PAGE_SIZE) if since is None else None  # of what was there at the beginning
-        self._page: Iterator[T] = iter(())  # what of it is still to be told
-        self._stream: EventStream | None = None  # the watch that is open
+        self._next_page = ListOptions(limit=PAGE_SIZE) if since is None else None  # of the initial list
+        self._page: Iterator[T] = iter(())  # its objects that were not delivered yet
+        self._stream: EventStream | None = None  # the open watch
         self._opened = 0.0
-        self._received = False  # something came on the stream
+        self._received = False  # an event was received on the stream
         self._closed = False
 
     def __aiter__(self) -> Self:
@@ -103,13 +103,13 @@ class Watch(Closable, Generic[T]):
         raise StopAsyncIteration
 
     def close(self) -> None:
-        """Hear no more. Harmless when it is closed; whoever waits for an event comes to the end of the watch."""
+        """End the watch, also for a task that waits for an event. Idempotent."""
         self._closed = True
         self._page = iter(())
         self._end_stream()
 
     async def _step(self) -> WatchEvent[T] | None:
-        """Do the next thing that is to be done: a page, a new watch, an event of the watch that is open."""
+        """Take the next step: read a page, open a watch, or receive an event."""
         if self._next_page is not None:
             await self._read_page(self._next_page)
             return None
@@ -140,7 +140,7 @@ class Watch(Closable, Generic[T]):
         )
         self._stream = await self._collection.watch(options)
         self._opened, self._received = clock.monotonic(), False
-        if self._closed:  # in the meantime
+        if self._closed:  # meanwhile
             self._end_stream()
 
     async def _event(self, raw: RawEvent) -> WatchEvent[T] | None:
@@ -160,14 +160,14 @@ class Watch(Closable, Generic[T]):
         self.resource_version = version or self.resource_version
 
     async def _resume(self) -> None:
-        """The server has ended the watch, as it does every few minutes."""
+        """Prepare to watch again after the server ended the watch."""
         self._end_stream()
         if not self._received and self._world.clock.monotonic() - self._opened < _VERY_SHORT:
-            await self._wait(self._backoff.next(), "it ended at once, and told nothing")
+            await self._wait(self._backoff.next(), "very short watch: ended within a second without any event")
 
     async def _handle_error(self, error: APIError | TransportError) -> None:
-        """Wait, if the trouble is one that passes."""
-        if self._closed:  # which is why the stream broke
+        """Wait before a retry after a transient error; raise others."""
+        if self._closed:  # which caused the error
             return
         if not isinstance(error, (*_TRANSIENT, *_DISCONNECTED)):
             self.close()
@@ -178,7 +178,9 @@ class Watch(Closable, Generic[T]):
         await self._wait(wait, str(error))
 
     async def _wait(self, seconds: float, why: str) -> None:
-        _logger.warning("watch of %s: %s; going on in %.1f s", self._collection, why, seconds)
+        _logger.warning(
+            "watch interrupted, retrying collection=%s delay=%.1fs error=%s", self._collection, seconds, why
+        )
         await self._world.clock.sleep(seconds)
 
     def _end_stream(self) -> None:

@@ -100,15 +100,15 @@ async def test_what_no_object_can_be_called_is_not_taken_for_one_that_is_missing
     with pytest.raises(ValueError, match="ConfigMap: name 'default/a': may not contain '/'"):
         await client.get(ConfigMap, "default/a", missing=None)
     wrong: Any
-    for wrong, told in ((None, "None"), (("default", "a"), "a tuple"), (config_map("a"), "the object ConfigMap a")):
-        with pytest.raises(TypeError, match=f"ConfigMap: {told} names no object; give a name"):
+    for wrong, summary in ((None, "None"), (("default", "a"), "a tuple"), (config_map("a"), "the object ConfigMap a")):
+        with pytest.raises(TypeError, match=f"ConfigMap: {summary} is not a key; pass a name"):
             await client.get(ConfigMap, wrong, missing=None)
 
 
 @played
 async def test_an_option_that_does_not_exist_is_refused_though_the_cache_needs_none(scene: Scene) -> None:
     client = await scene.watching(ConfigMap)
-    with pytest.raises(TypeError, match="unknown option 'ns'; there are namespace"):
+    with pytest.raises(TypeError, match="unknown option 'ns'; use one of namespace"):
         await client.get(ConfigMap, "a", ns="default")  # type: ignore[call-overload]
 
 

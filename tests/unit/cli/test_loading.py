@@ -118,7 +118,7 @@ def test_what_is_refused_shows_where_it_was_written_and_not_where_it_was_refused
         loaded(written("refused.py", text))
     assert "line 3, in <module>\n    @controller('Widget')\n" in str(failure.value)
     assert str(failure.value).count("  File ") == 1
-    assert "TypeError: the text 'Widget' is no kind: give a class of ostinato.kinds" in str(failure.value)
+    assert "TypeError: the text 'Widget' is not a kind; pass a class of ostinato.kinds" in str(failure.value)
 
 
 def test_a_file_that_leaves_is_told() -> None:

@@ -85,7 +85,7 @@ def kubeconfig(path: Path, server: str) -> str:
         ([str(WIDGET), "-n", "Bad Name"], "--namespace: 'Bad Name' cannot be the name of a namespace: a lowercase RFC"),
         ([str(WIDGET), "--leader-election", "Bad Name"], "--leader-election: leader election 'Bad Name' cannot be"),
         (["."], "ostinato run: . is a directory: name a file in it"),
-        ([str(WIDGET), "--kubeconfig", "/no/such"], "/no/such: there is no such file: check the path"),
+        ([str(WIDGET), "--kubeconfig", "/no/such"], "/no/such: does not exist; check the path"),
     ],
 )
 def test_what_cannot_be_is_refused(told: Callable[..., str], arguments: list[str], expected: str) -> None:
@@ -94,7 +94,7 @@ def test_what_cannot_be_is_refused(told: Callable[..., str], arguments: list[str
 
 def test_without_a_cluster_it_says_that_none_is_needed(told: Callable[..., str]) -> None:
     text = told(str(WIDGET))
-    assert text.startswith("ostinato run: there is no cluster to speak to")
+    assert text.startswith("ostinato run: no cluster configured")
     assert text.endswith("--embedded needs no cluster\n")
 
 
@@ -112,7 +112,7 @@ def test_an_authority_that_is_none_is_told_and_nothing_else(told: Callable[..., 
     config["clusters"][0]["cluster"] = {"server": "https://127.0.0.1:1", "certificate-authority-data": "bm9uZQ=="}
     (tmp_path / "config").write_text(yaml.safe_dump(config))
     text = told(str(WIDGET), "--kubeconfig", str(tmp_path / "config"))
-    assert text.endswith("unable to load root certificates: it holds no certificate in PEM\n")
+    assert text.endswith("unable to load root certificates: no certificate in PEM\n")
 
 
 def test_what_is_answered_in_place_of_a_server_is_told(told: Callable[..., str], tmp_path: Path) -> None:

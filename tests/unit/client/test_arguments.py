@@ -31,28 +31,28 @@ def test_a_class_is_no_object(verb: str) -> None:
     refused(
         lambda client: getattr(client, verb)(Widget),
         TypeError,
-        f"{verb}: the class Widget is no object; "
-        'give an object of it, e.g. Widget(metadata=ObjectMeta(name="..."), ...)',
+        f"{verb}() got the class Widget, which is not an object; "
+        'pass an instance, e.g. Widget(metadata=ObjectMeta(name="..."), ...)',
     )
 
 
 def test_a_class_may_be_deleted_or_patched_by_name_alone() -> None:
-    example = 'give an object of it, e.g. Widget(metadata=ObjectMeta(name="..."), ...)'
+    example = 'pass an instance, e.g. Widget(metadata=ObjectMeta(name="..."), ...)'
     refused(
         lambda client: client.delete(Widget),
         TypeError,
-        f"delete: the class Widget is no object; {example}, or its name after the class",
+        f"delete() got the class Widget, which is not an object; {example}, or the class and a name",
     )
     for patch in (lambda client: client.patch(Widget), lambda client: client.patch(Widget, "a")):
         refused(
             patch,
             TypeError,
-            f"patch: the class Widget is no object; {example}, or a name and a patch after the class",
+            f"patch() got the class Widget, which is not an object; {example}, or the class, a name and a patch",
         )
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "summary"),
     [
         (None, "None"),
         ("Widget", "the text 'Widget'"),
@@ -62,13 +62,13 @@ def test_a_class_may_be_deleted_or_patched_by_name_alone() -> None:
         (WidgetSpec, "the class WidgetSpec"),
     ],
 )
-def test_what_is_no_object_is_named(given: Any, told: str) -> None:
-    wanted = "one of a class of ostinato.kinds or of a CustomResource, or a dict with apiVersion and kind"
+def test_what_is_no_object_is_named(given: Any, summary: str) -> None:
+    wanted = "an instance of a class of ostinato.kinds or of a CustomResource, or a dict with apiVersion and kind"
     for verb in ("create", "update", "apply", "delete", "patch"):
         refused(
             lambda client, verb=verb: getattr(client, verb)(given),  # type: ignore[misc]
             TypeError,
-            f"{verb}: {told} is no object; give {wanted}",
+            f"{verb}() got {summary}, which is not an object; pass {wanted}",
         )
 
 
@@ -90,19 +90,19 @@ def test_an_object_in_place_of_its_kind_is_named_and_its_content_is_not_shown() 
         lambda client: client.delete_all_of(secret),
         lambda client: client.wait_for(secret, "a", "Ready", timeout=1),
     ):
-        refused(verb, TypeError, "the object Secret a is no kind: give its class, Secret")
+        refused(verb, TypeError, "the object Secret a is not a kind; pass its class, Secret")
 
 
 def test_a_dict_in_place_of_a_patch_is_not_shown() -> None:
     refused(
         lambda client: client.patch(Secret, "a", {"stringData": {"password": "swordfish"}}),
         TypeError,
-        "a dict is no patch: say which kind it is, e.g. MergePatch({...})",
+        "patch() got a dict, which is not a patch; pass its type, e.g. MergePatch({...})",
     )
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "summary"),
     [
         (None, "None"),
         (3, "an int"),
@@ -110,12 +110,12 @@ def test_a_dict_in_place_of_a_patch_is_not_shown() -> None:
         (config_map("a"), "the object ConfigMap a"),
     ],
 )
-def test_what_names_no_object_is_told(given: Any, told: str) -> None:
+def test_what_names_no_object_is_told(given: Any, summary: str) -> None:
     refused(
         lambda client: client.get(ConfigMap, given),
         TypeError,
-        f"ConfigMap: {told} names no object; "
-        'give a name, NamespacedName("namespace", "name"), a request or the metadata of an object',
+        f"ConfigMap: {summary} is not a key; "
+        'pass a name, NamespacedName("namespace", "name"), a request or the metadata of an object',
     )
 
 
@@ -141,4 +141,4 @@ async def test_a_subresource_that_a_kind_has_not_is_named(stage: Stage) -> None:
     await stage.client.create(config_map("a"))
     with pytest.raises(NotFound) as caught:
         await stage.client.scale.set(ConfigMap, "a", 3)
-    assert str(caught.value) == 'ConfigMap a: the server has no subresource "scale" of this kind'
+    assert str(caught.value) == 'ConfigMap a: the kind has no subresource "scale"'

@@ -81,7 +81,7 @@ async def test_create_takes_dicts_and_gives_dicts(stage: Stage) -> None:
 def test_a_dict_must_say_its_kind(wrong: Json) -> None:
     @staged
     async def play(stage: Stage) -> None:
-        with pytest.raises(ValueError, match="must say its apiVersion and kind"):
+        with pytest.raises(ValueError, match="apiVersion and kind are required"):
             await stage.client.create(wrong)
 
     play()
@@ -89,7 +89,7 @@ def test_a_dict_must_say_its_kind(wrong: Json) -> None:
 
 @staged
 async def test_create_of_a_kind_without_a_resource_is_refused(stage: Stage) -> None:
-    with pytest.raises(ValueError, match="Scale: this kind has no resource of its own"):
+    with pytest.raises(ValueError, match="Scale: the kind has no resource of its own"):
         await stage.client.create({"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": "a"}})
 
 
@@ -192,7 +192,9 @@ async def test_an_object_of_which_only_the_metadata_is_here_cannot_be_written_wh
     await stage.client.create(config_map("a", key="value"))
     found = await stage.client.get(MetadataOf(ConfigMap), "a")
     for write in (stage.client.update, stage.client.create, stage.client.apply):
-        with pytest.raises(TypeError, match="ConfigMap default/a: only its metadata was read"):
+        with pytest.raises(
+            TypeError, match=r"ConfigMap default/a: \w+\(\) of an object of which only the metadata was read"
+        ):
             await write(found)
 
 
@@ -270,18 +272,18 @@ async def test_an_optimistic_lock_makes_another_write_a_conflict(stage: Stage) -
 async def test_the_change_of_a_dict_needs_its_original(stage: Stage) -> None:
     original = await stage.client.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}})
     changed = {**original, "data": {"x": "1"}}
-    with pytest.raises(ValueError, match="it is not known how it was read"):
+    with pytest.raises(ValueError, match="its changes are unknown"):
         await stage.client.patch(changed)
     assert (await stage.client.patch(changed, original=original))["data"] == {"x": "1"}
 
 
 def test_an_optimistic_lock_needs_a_version() -> None:
-    with pytest.raises(ValueError, match="an optimistic lock needs a resourceVersion"):
+    with pytest.raises(ValueError, match="optimistic_lock requires a resourceVersion"):
         difference(config_map("a", x="1"), config_map("a"), optimistic_lock=True)
 
 
 def test_an_object_that_was_made_here_has_no_change() -> None:
-    with pytest.raises(ValueError, match="ConfigMap a: it is not known how it was read"):
+    with pytest.raises(ValueError, match=r"ConfigMap a: .* its changes are unknown"):
         difference(config_map("a"))
 
 
@@ -371,7 +373,7 @@ async def test_apply_takes_dicts_and_the_status(stage: Stage) -> None:
 
 @staged
 async def test_apply_needs_a_field_manager(stage: Stage) -> None:
-    with pytest.raises(ValueError, match="ConfigMap a: apply needs a field_manager"):
+    with pytest.raises(ValueError, match="ConfigMap a: apply\\(\\) requires a field_manager"):
         await stage.another(field_manager="").apply(config_map("a"))
 
 
@@ -380,7 +382,7 @@ async def test_what_was_read_cannot_be_applied(stage: Stage) -> None:
     typed = await stage.client.create(config_map("a", x="1"))
     untyped = await stage.client.get(Unstructured.of("v1", "ConfigMap"), "a")
     for read in (typed, untyped):
-        with pytest.raises(ValueError, match="ConfigMap default/a: it was read from the server"):
+        with pytest.raises(ValueError, match=r"ConfigMap default/a: .* read from the server"):
             await stage.client.apply(read)
 
 
@@ -447,7 +449,7 @@ async def test_delete_all_of_a_selection(stage: Stage) -> None:
 
 @staged
 async def test_delete_all_of_needs_a_namespace_where_there_are_any(stage: Stage) -> None:
-    with pytest.raises(ValueError, match="ConfigMap: name the namespace in which all are to be deleted"):
+    with pytest.raises(ValueError, match="ConfigMap: delete_all_of\\(\\) requires a namespace"):
         await stage.client.delete_all_of(ConfigMap)
     await stage.client.create(Node(metadata=ObjectMeta(name="n")))
     await stage.client.delete_all_of(Node)
@@ -473,5 +475,5 @@ def test_patches_are_values() -> None:
 
 @staged
 async def test_a_patch_must_say_of_which_kind_it_is(stage: Stage) -> None:
-    with pytest.raises(TypeError, match=r"no patch: say which kind it is, e\.g\. MergePatch"):
+    with pytest.raises(TypeError, match=r"not a patch; pass its type, e\.g\. MergePatch"):
         await stage.client.patch(ConfigMap, "a", {"data": {"k": "1"}})  # type: ignore[call-overload]

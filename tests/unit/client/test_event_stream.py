@@ -75,12 +75,12 @@ def test_an_event_in_any_form_that_json_has(line: bytes, kind: str, body: bytes)
     ],
 )
 def test_what_is_no_event_means_that_something_else_is_talking(line: bytes) -> None:
-    with pytest.raises(ConnectionLost, match="no watch event but"):
+    with pytest.raises(ConnectionLost, match="not a watch event"):
         parse_event(line)
 
 
-async def _collect(response: Any, clock: Any, quiet: float | None = 70.0) -> list[RawEvent]:
-    async with ResponseEvents(response, clock, quiet, "watch of pods") as events:
+async def _collect(response: Any, clock: Any, stall_timeout: float | None = 70.0) -> list[RawEvent]:
+    async with ResponseEvents(response, clock, stall_timeout, "watch of pods") as events:
         return [event async for event in events]
 
 
@@ -108,7 +108,7 @@ def test_empty_lines_mean_nothing() -> None:
 def test_a_line_without_end_is_refused_before_it_fills_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(event_stream, "MAX_LINE", 100)
     world = Simulation(1)
-    with pytest.raises(ResponseTooLarge, match="watch of pods: an event is longer than 100 bytes"):
+    with pytest.raises(ResponseTooLarge, match="watch of pods: event larger than 100 bytes"):
         world.run(_collect(Streamed(*[b"x" * 30] * 4), world.clock))
 
 
@@ -134,7 +134,7 @@ def test_a_silent_stream_is_noticed_and_closed() -> None:
         events = ResponseEvents(response, world.clock, 70.0, "watch of pods")  # type: ignore[arg-type]
         for _ in EVENTS:
             await anext(events)
-        with pytest.raises(WatchStalled, match="watch of pods: nothing came for 70 seconds, no bookmark either"):
+        with pytest.raises(WatchStalled, match="watch of pods: stalled: no data, not even a bookmark, for 70 seconds"):
             await anext(events)
         assert world.clock.monotonic() == pytest.approx(70)
 

@@ -59,14 +59,14 @@ def test_the_path_of_an_object(kind: type[Object], key: tuple[str, str], subreso
 @pytest.mark.parametrize(
     ("kind", "key", "words"),
     [
-        (Pod, ("a", ""), "Pod: a name is needed"),
-        (Pod, ("", "b"), "Pod b: a namespace is needed"),
-        (Node, ("a", "b"), "Node: objects of this kind have no namespace"),
+        (Pod, ("a", ""), "Pod: name is required"),
+        (Pod, ("", "b"), "Pod b: namespace is required"),
+        (Node, ("a", "b"), "Node: the kind is cluster-scoped"),
         (Pod, ("a", ".."), r"Pod: name '\.\.': may not be"),
         (Pod, ("a", "b/status"), "Pod: name 'b/status': may not contain '/'"),
         (Pod, ("a", "b%2fstatus"), "Pod: name 'b%2fstatus': may not contain '%'"),
         (Pod, ("..", "b"), r"Pod: namespace '\.\.': may not be"),
-        (Scale, ("a", "b"), "Scale: this kind has no resource of its own"),
+        (Scale, ("a", "b"), "Scale: the kind has no resource of its own"),
     ],
 )
 def test_a_path_that_would_lead_elsewhere_is_refused(kind: type[Object], key: tuple[str, str], words: str) -> None:

@@ -96,16 +96,20 @@ async def test_objects_without_a_namespace_are_waited_for_too(stage: Stage) -> N
 @staged
 async def test_the_end_of_patience_says_what_was_waited_for_and_how_it_stands(stage: Stage) -> None:
     wait_for = stage.client.wait_for
-    with pytest.raises(WaitTimedOut, match="Deployment default/web: waited 5 s for its condition Available; it do"):
+    with pytest.raises(
+        WaitTimedOut, match="Deployment default/web: timed out after 5 s waiting for condition Available; the object do"
+    ):
         await wait_for(Deployment, "web", "Available", timeout=5)
     await _deployment(stage)
-    with pytest.raises(WaitTimedOut, match="it has no such condition"):
+    with pytest.raises(WaitTimedOut, match="the object has no such condition"):
         await wait_for(Deployment, "web", "Available", timeout=5)
     await _condition(stage, "False")
     for kind in (Deployment, DEPLOYMENTS):
         with pytest.raises(WaitTimedOut, match="the condition is False: Because: it is so"):
             await wait_for(kind, "web", "Available", timeout=5)  # type: ignore[misc]
-    with pytest.raises(WaitTimedOut, match="waited 5 s until is_deleted; it exists, but is not so"):
+    with pytest.raises(
+        WaitTimedOut, match="timed out after 5 s waiting until is_deleted; the object exists, the condition is not met"
+    ):
         await wait_for(Deployment, "web", is_deleted, timeout=5)
 
 

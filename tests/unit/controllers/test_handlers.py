@@ -173,9 +173,9 @@ def test_a_source_needs_a_kind_and_a_handler_and_an_owner_a_kind() -> None:
     nothing: Any = None
     with pytest.raises(TypeError, match=r"Widget: a handler is needed, such as ForObject\(\), got None"):
         KindSource(Widget, nothing)
-    with pytest.raises(TypeError, match="None is no kind"):
+    with pytest.raises(TypeError, match="None is not a kind"):
         KindSource(nothing, ForObject())
-    with pytest.raises(TypeError, match="None is no kind"):
+    with pytest.raises(TypeError, match="None is not a kind"):
         ForOwner(nothing)
 
 

@@ -19,10 +19,10 @@ async def test_a_namespace_for_what_has_none_is_refused_as_the_server_would(scen
     client = await scene.watching(Namespace)
     for name, options in (("default", {"namespace": "x"}), (NamespacedName("x", "default"), {})):
         for reader in (client, client.live):
-            with pytest.raises(ValueError, match="Namespace: objects of this kind have no namespace, got 'x'"):
+            with pytest.raises(ValueError, match="Namespace: the kind is cluster-scoped; omit namespace 'x'"):
                 await reader.get(Namespace, name, missing=None, **options)  # type: ignore[call-overload]
     for reader in (client, client.live):
-        with pytest.raises(ValueError, match="Namespace: objects of this kind have no namespace, got 'x'"):
+        with pytest.raises(ValueError, match="Namespace: the kind is cluster-scoped; omit namespace 'x'"):
             await reader.list(Namespace, namespace="x")
 
 

@@ -1,15 +1,15 @@
-"""Config: which API server to speak to, and as whom.
+"""Config: the API server to connect to, and the credentials.
 
-`Config.load()` finds out as kubectl and Go operators do; `Config(server=…, token=Secret(…))` says it in code. Where it
-is looked for, the first that there is:
+`Config.load()` finds it as kubectl and controller-runtime do; `Config(server=…, token=Secret(…))` sets it in code. The
+first of these that exists is used:
 
-1. `path`, used alone.
+1. `path`, without merging.
 2. The files of `$KUBECONFIG`, merged.
-3. The Pod that this process runs in, unless a `context` is asked for.
+3. The in-cluster configuration, unless a `context` is requested.
 4. `~/.kube/config`.
 
-A Config is a value: it is checked when it is made and never changes, it opens no connection, and printing it shows no
-secret. Credentials are sent over HTTPS only.
+A Config is an immutable value: it is validated on construction, opens no connection, and its repr shows no secrets.
+Credentials are sent over HTTPS only.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tls:
-    """How to know the server, and the certificate to show it. Data is PEM, and beats the file where both are given.
+    """Verification of the server, and the client certificate. Data is PEM, and takes precedence over the file.
 
-    Files are read again every five minutes; when one has changed, connections are made anew.
+    Files are read again every five minutes; when one has changed, connections are reopened.
     """
 
-    ca_file: Path | None = None  # without file and data: the roots of this machine
+    ca_file: Path | None = None  # defaults to the system's root certificates
     ca_data: bytes = field(default=b"", repr=False)
-    server_name: str = ""  # what the server's certificate is made out to, if not to the host of its address
-    insecure: bool = False  # believe anybody who answers; said loudly each time
+    server_name: str = ""  # expected in the server's certificate; defaults to the host of the URL
+    insecure: bool = False  # do not verify the server's certificate; logs a warning
     certificate_file: Path | None = None
     certificate_data: bytes = field(default=b"", repr=False)
     key_file: Path | None = None
@@ -61,7 +61,7 @@ class Tls:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Impersonation:
-    """Whom to act as. The server asks whether the real user may."""
+    """User to impersonate. The server checks that the authenticated user may do so."""
 
     user: str
     uid: str = ""
@@ -71,38 +71,38 @@ class Impersonation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecPlugin:
-    """A program that prints credentials: `aws eks get-token`, `gke-gcloud-auth-plugin`, `kubelogin`."""
+    """Credential plugin: `aws eks get-token`, `gke-gcloud-auth-plugin`, `kubelogin`."""
 
     command: str  # a bare name is looked up in PATH
     api_version: str = EXEC_API_VERSIONS[0]
-    args: tuple[str, ...] = field(default=(), repr=False)  # some carry secrets
+    args: tuple[str, ...] = field(default=(), repr=False)  # may contain secrets
     env: tuple[tuple[str, Secret], ...] = ()
     interactive_mode: InteractiveMode = "IfAvailable"
     provide_cluster_info: bool = False
-    cluster_config: Any = field(default=None, repr=False)  # JSON that the cluster's entry holds for the plugin
+    cluster_config: Any = field(default=None, repr=False)  # the cluster's extension for exec plugins
     install_hint: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    server: str = ""  # a URL, whose path is put before every request's, or host:port; defaults to localhost
-    namespace: str = "default"  # for what names none
+    server: str = ""  # URL, whose path prefixes that of requests, or host:port; defaults to localhost
+    namespace: str = "default"  # of objects without one
     tls: Tls = field(default_factory=Tls)
     token: Secret | None = None
-    token_file: Path | None = None  # read again about every 50 s; beats `token` once it can be read
+    token_file: Path | None = None  # read again every 50 s; takes precedence over `token`
     username: str = ""
     password: Secret | None = None
-    exec_plugin: ExecPlugin | None = None  # not used if a token, a password or a certificate is given
+    exec_plugin: ExecPlugin | None = None  # not used with a token, a password or a certificate
     exec_policy: ExecPolicy = field(default_factory=ExecPolicy.allow_all)
     impersonate: Impersonation | None = None
-    proxy: Secret | None = None  # http:// or https:// URL; a Secret because it may hold a password
-    environment_proxies: bool = True  # without `proxy`: obey HTTPS_PROXY, HTTP_PROXY and NO_PROXY
-    compression: bool = True  # ask for gzip
-    user_agent: str = ""  # defaults to what `headers.default_user_agent` makes of the program's name
-    timeout: float | None = None  # seconds for a request that gives none itself; no limit by default
-    qps: float | None = None  # requests a second; unlimited by default, for servers defend themselves
-    burst: int = 0  # requests at once, where qps is given
-    source: str = "code"  # where this comes from, for messages
+    proxy: Secret | None = None  # http:// or https:// URL; a Secret, as it may contain a password
+    environment_proxies: bool = True  # without `proxy`: use HTTPS_PROXY, HTTP_PROXY and NO_PROXY
+    compression: bool = True  # request gzip
+    user_agent: str = ""  # defaults to `headers.default_user_agent()`
+    timeout: float | None = None  # default of requests, in seconds; None is no limit
+    qps: float | None = None  # requests per second; None is no limit
+    burst: int = 0  # above qps; required with it
+    source: str = "code"  # for messages
 
     def __post_init__(self) -> None:
         problems = list(_problems(self))
@@ -118,10 +118,12 @@ class Config:
         exec_policy: ExecPolicy | None = None,
         environ: Mapping[str, str] | None = None,
     ) -> Config:
-        """The configuration of this machine or Pod; see above for where it is looked for.
+        """Load the configuration of this machine or Pod; the module's docstring has the order.
 
-        `context` is one of the kubeconfig's, its current one by default; `namespace` beats the context's. `environ`
-        stands in for the environment. ConfigError says what is wrong, NoConfig that there is nothing.
+        - `context`: a context of the kubeconfig. Defaults to its current context.
+        - `namespace`: Defaults to the context's.
+        - `environ`: Defaults to the environment of the process.
+        - Raises ConfigError for an invalid configuration, its subclass NoConfig if there is none.
         """
         config = _load(context, path, os.environ if environ is None else environ)
         if namespace:
@@ -132,7 +134,7 @@ class Config:
 
     @property
     def url(self) -> str:
-        """The address that paths are appended to: scheme, host and the path before all others, without a slash."""
+        """Base URL: scheme, host and path prefix, without a trailing slash."""
         parts = self._parts()
         return f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
 
@@ -145,14 +147,14 @@ class Config:
         return _server_parts(self.server, secure=tls.has_ca or tls.has_certificate or tls.insecure)
 
     def with_agent(self, name: str) -> Config:
-        """This configuration, with a name for what it is used for behind the user agent."""
-        from ostinato.client.transport.headers import default_user_agent  # noqa: PLC0415 - it reads this module
+        """Return this configuration with a name appended to the user agent."""
+        from ostinato.client.transport.headers import default_user_agent  # noqa: PLC0415 - circular
 
         return replace(self, user_agent=f"{self.user_agent or default_user_agent()}/{name}")
 
 
 def _load(context: str | None, path: str | Path | None, environ: Mapping[str, str]) -> Config:
-    from ostinato.client.config import contexts, in_cluster, kubeconfig  # noqa: PLC0415 - they import this module
+    from ostinato.client.config import contexts, in_cluster, kubeconfig  # noqa: PLC0415 - circular
 
     if path is not None:
         return contexts.config_of(kubeconfig.read([Path(path)], must_exist=True), context)
@@ -160,7 +162,7 @@ def _load(context: str | None, path: str | Path | None, environ: Mapping[str, st
     if listed:
         merged = kubeconfig.read(kubeconfig.split_list(listed))
         if not merged.files and not merged.errors:
-            log.warning("none of the files of $KUBECONFIG exists: %s", listed)
+            log.warning("none of the files in $KUBECONFIG exists KUBECONFIG=%s", listed)
     if listed and (context is not None or not merged.is_empty() or merged.errors):
         return contexts.config_of(merged, context)
     if context is None and in_cluster.is_possible(environ):
@@ -171,9 +173,9 @@ def _load(context: str | None, path: str | Path | None, environ: Mapping[str, st
         if context is not None or not merged.is_empty() or merged.errors:
             return contexts.config_of(merged, context)
     raise NoConfig(
-        "there is no cluster to speak to: "
-        + (f"the files of $KUBECONFIG ({listed}) hold nothing" if listed else f"{home or '~/.kube/config'} holds none")
-        + " and this process does not run in a Pod; point KUBECONFIG at a kubeconfig, or run the embedded server"
+        "no cluster configured: "
+        + (f"the files of $KUBECONFIG ({listed}) are empty" if listed else f"{home or '~/.kube/config'} has none")
+        + " and this process does not run in a Pod; set KUBECONFIG to a kubeconfig, or run the embedded server"
     )
 
 
@@ -187,31 +189,31 @@ def _problems(config: Config) -> list[str]:
         )
     if tls.has_certificate != bool(tls.key_file or tls.key_data):
         missing = "client-key or client-key-data" if tls.has_certificate else "client-certificate"
-        found.append(f"{missing}: is missing: a client certificate needs both the certificate and its key")
+        found.append(f"{missing}: is missing; a client certificate requires both the certificate and its key")
     if (config.token or config.token_file) and (config.username or config.password):
-        found.append("token and username/password: only one of them is allowed")
+        found.append("token and username/password: mutually exclusive; remove one")
     if config.impersonate is not None and not config.impersonate.user:
-        found.append("as: is empty: uid, groups and extra can be impersonated only along with a user")
+        found.append("as: is empty; impersonating uid, groups or extra requires a user")
     if config.exec_plugin is not None:
         found += exec_problems(config.exec_plugin)
     if config.proxy:
         found += proxy_problems(config.proxy)
     if config.qps is not None and (not 0 < config.qps < float("inf") or config.burst < 1):
-        found.append(f"qps and burst: {config.qps} and {config.burst} would let nothing pass: give both above zero")
+        found.append(f"qps and burst: {config.qps} and {config.burst} are invalid; both must be above zero")
     if config.timeout is not None and not config.timeout > 0:
-        found.append(f"timeout: {config.timeout} leaves no time at all; None is no limit")
+        found.append(f"timeout: {config.timeout} must be above zero; None is no limit")
     return found
 
 
 def exec_problems(plugin: ExecPlugin) -> list[str]:
     found = []
     if not plugin.command:
-        found.append("exec.command: is missing: name the program that prints the credentials")
+        found.append("exec.command: is missing; set it to the credential plugin")
     if plugin.api_version not in EXEC_API_VERSIONS:
-        found.append(f"exec.apiVersion: {plugin.api_version!r} is not known: use {' or '.join(EXEC_API_VERSIONS)}")
+        found.append(f"exec.apiVersion: {plugin.api_version!r} is not supported; use {' or '.join(EXEC_API_VERSIONS)}")
     if plugin.interactive_mode not in INTERACTIVE_MODES:
         found.append(
-            f"exec.interactiveMode: {plugin.interactive_mode!r} is not known: use {', '.join(INTERACTIVE_MODES)}"
+            f"exec.interactiveMode: {plugin.interactive_mode!r} is not supported; use {', '.join(INTERACTIVE_MODES)}"
         )
     return found
 
@@ -221,12 +223,12 @@ def proxy_problems(proxy: Secret) -> list[str]:
         parts = urlsplit(proxy.reveal())
         host = parts.hostname and parts.port is not False
     except ValueError:
-        return ["proxy-url: is not a URL like http://10.0.0.1:3128"]
+        return ["proxy-url: is not a valid URL; use e.g. http://10.0.0.1:3128"]
     if parts.scheme == "socks5":
-        return ["proxy-url: socks5 proxies are not supported: use an http or https proxy"]
+        return ["proxy-url: socks5 proxies are not supported; use an http or https proxy"]
     if parts.scheme not in ("http", "https"):
         return [f"proxy-url: unsupported scheme {parts.scheme!r}, must be http or https"]
-    return [] if host else ["proxy-url: has no host: it should be like http://10.0.0.1:3128"]
+    return [] if host else ["proxy-url: has no host; use e.g. http://10.0.0.1:3128"]
 
 
 def server_problems(server: str) -> list[str]:
@@ -236,21 +238,21 @@ def server_problems(server: str) -> list[str]:
         parts = _NO_PARTS
     found = []
     if parts.username is not None or parts.password is not None:
-        found.append("server: the address holds a user or password: give token, username and password on their own")
+        found.append("server: contains a user or password; use token, or username and password")
     elif parts.scheme not in ("http", "https") or not parts.hostname or any(map(str.isspace, server)):
-        shown = "the address" if "@" in server else repr(server)  # before an @ there may be a password
-        found.append(f"server: {shown} is not a URL like https://10.0.0.1:6443, nor host:port")
+        shown = "the address" if "@" in server else repr(server)  # may contain a password before the @
+        found.append(f"server: {shown} is neither a URL nor host:port; use e.g. https://10.0.0.1:6443")
     return found
 
 
 def _server_parts(server: str, *, secure: bool) -> SplitResult:
-    """The server's address; without a scheme it is HTTPS if anything about TLS is configured."""
+    """Parse the server's URL. Without a scheme it is HTTPS if `secure`."""
     parts = urlsplit(server or "localhost")
     if not parts.scheme or not parts.netloc:
         parts = urlsplit(f"{'https' if secure else 'http'}://{server or 'localhost'}")
         if parts.path not in ("", "/"):
-            return _NO_PARTS  # a/b/c is no host:port
-    _ = parts.port  # raises for a port that is none
+            return _NO_PARTS  # a/b/c is not host:port
+    _ = parts.port  # raises for an invalid port
     return parts._replace(query="", fragment="")
 
 

@@ -1,4 +1,4 @@
-"""From a context of a kubeconfig to a Config: the cluster and the user it names, checked, with all that is wrong."""
+"""Config from a context of a kubeconfig: its cluster and user, validated, with all problems reported together."""
 
 from __future__ import annotations
 
@@ -27,32 +27,34 @@ from ostinato.client.config.secret import Secret
 
 log = logging.getLogger(__name__)
 
-_EXEC_EXTENSION: Final = "client.authentication.k8s.io/exec"  # the cluster's extension that exec plugins are given
+_EXEC_EXTENSION: Final = "client.authentication.k8s.io/exec"  # the cluster's extension for exec plugins
 _SPACE_CONTROLS: Final = "\t\n\v\f\r"
 
 
 def config_of(kubeconfig: Kubeconfig, context: str | None = None) -> Config:
-    """The Config for a context, the current one by default. ConfigError has every problem of what it names."""
+    """Return the Config of a context, by default the current one. Raises ConfigError with all its problems."""
     if kubeconfig.errors:
         raise ConfigError(*kubeconfig.errors)
     name = context or kubeconfig.current_context
     files = ", ".join(map(str, kubeconfig.files)) or "kubeconfig"
     if kubeconfig.is_empty():
-        raise NoConfig(f"{files}: there is no cluster in it")
+        raise NoConfig(f"{files}: has no cluster")
     if not name:
-        raise ConfigError(f"{files}: current-context: is not set: choose {_choice(kubeconfig.contexts)}")
+        raise ConfigError(f"{files}: current-context: is not set; choose {_choice(kubeconfig.contexts)}")
     chosen = kubeconfig.contexts.get(name)
     if chosen is None:
-        raise ConfigError(f'{files}: there is no context "{name}": choose {_choice(kubeconfig.contexts)}')
+        raise ConfigError(f'{files}: context "{name}" does not exist; choose {_choice(kubeconfig.contexts)}')
     problems: list[str] = []
     fields = EntryFields(chosen, problems)
     cluster = _named(fields, "cluster", kubeconfig.clusters)
-    user: Entry | None = Entry("user", "", {}, chosen.file)  # whoever the server takes strangers for
+    user: Entry | None = Entry("user", "", {}, chosen.file)  # anonymous
     if fields.text("user"):
         user = _named(fields, "user", kubeconfig.users)
     namespace = fields.text("namespace")
     if namespace and is_dns1123_label(namespace):
-        fields.refuse("namespace", f'"{namespace}" is no name of a namespace: use lower case letters, digits and "-"')
+        fields.refuse(
+            "namespace", f'"{namespace}" is not a valid namespace name; use lower case letters, digits and "-"'
+        )
     if cluster is None or user is None:
         raise ConfigError(*problems)
     config = _config(chosen, EntryFields(cluster, problems), EntryFields(user, problems), problems)
@@ -64,18 +66,18 @@ def config_of(kubeconfig: Kubeconfig, context: str | None = None) -> Config:
 def _config(chosen: Entry, cluster: EntryFields, user: EntryFields, problems: list[str]) -> Config | None:
     server, proxy = cluster.text("server"), Secret(cluster.text("proxy-url"))
     if not server:
-        cluster.refuse("server", "is missing: give the address of the API server, like https://10.0.0.1:6443")
+        cluster.refuse("server", "is missing; set it to the URL of the API server, e.g. https://10.0.0.1:6443")
     elif "://" not in server:
-        server = f"http://{server}"  # a kubeconfig says https where it means it
+        server = f"http://{server}"  # the default of kubeconfigs
     exec_plugin = _exec_plugin(user, cluster)
     impersonation = _impersonation(user)
     tls = _tls(cluster, user)
     token_file = user.path("tokenFile")
     token, username, password = user.text("token"), user.text("username"), user.text("password")
     if user.has("auth-provider"):
-        user.refuse("auth-provider", "is no longer supported by Kubernetes: use an exec plugin instead, and remove it")
+        user.refuse("auth-provider", "is no longer supported by Kubernetes; replace it with an exec plugin")
     if token and (username or password):
-        user.refuse("token", "is given along with username or password: only one of them is allowed: remove the other")
+        user.refuse("token", "is set together with username or password; remove one of them")
     compression = not cluster.flag("disable-compression")
     at_cluster = [*server_problems(server), *(proxy_problems(proxy) if proxy else [])]
     problems += [f"{cluster.entry}: {found}" for found in at_cluster]
@@ -97,7 +99,7 @@ def _config(chosen: Entry, cluster: EntryFields, user: EntryFields, problems: li
         source=str(chosen),
     )
     if not config.secure and (token or username or password or token_file or exec_plugin or tls.has_certificate):
-        log.warning("%s: credentials are not used: %s is not https", user.entry, config.url)
+        log.warning("credentials not used, server is not https user=%s server=%s", user.entry, config.url)
     if token_file is not None and not token and config.secure:
         user.existing_path("tokenFile")
     return None if problems else config
@@ -118,8 +120,8 @@ def _tls(cluster: EntryFields, user: EntryFields) -> Tls:
     if (user.has("client-certificate") or user.has("client-certificate-data")) and not (
         user.has("client-key") or user.has("client-key-data")
     ):
-        user.refuse("client-key", "is missing: a client certificate needs its key, here or in client-key-data")
-    if not tls.has_certificate:  # a key alone is of no use, and Kubernetes ignores it
+        user.refuse("client-key", "is missing; a client certificate requires its key, here or in client-key-data")
+    if not tls.has_certificate:  # a key without a certificate is ignored, as in client-go
         tls = replace(tls, key_data=None, key_file=None)
     if tls.insecure and tls.has_ca:
         cluster.refuse(
@@ -131,10 +133,10 @@ def _tls(cluster: EntryFields, user: EntryFields) -> Tls:
 
 
 def _both(fields: EntryFields, name: str) -> bool:
-    """Whether a field is given both as a file and as data; the data counts."""
+    """Whether a field is set both as a file and as data; the data takes precedence."""
     if not (fields.text(name) and fields.text(f"{name}-data")):
         return False
-    log.warning("%s: %s and %s-data are both given: the data is used", fields.entry, name, name)
+    log.warning("file and data are both set, using data entry=%s field=%s", fields.entry, name)
     return True
 
 
@@ -145,20 +147,20 @@ def _exec_plugin(user: EntryFields, cluster: EntryFields) -> ExecPlugin | None:
     command = fields.text("command")
     mode = fields.text("interactiveMode")
     if not mode and fields.text("apiVersion") == EXEC_API_VERSIONS[1]:
-        mode = "IfAvailable"  # what it was before the field came
+        mode = "IfAvailable"  # the default of v1beta1
     if os.sep in command:
         command = str(fields.path("command"))
     env = []
     for variable in fields.listed("env"):
         if not variable.text("name"):
-            variable.refuse("name", "is missing: an environment variable needs a name")
+            variable.refuse("name", "is missing; an environment variable requires a name")
         env.append((variable.text("name"), Secret(variable.text("value"))))
     return ExecPlugin(
         command=command,
         api_version=fields.text("apiVersion"),
         args=fields.texts("args"),
         env=tuple(env),
-        interactive_mode=cast("InteractiveMode", mode),  # checked after this
+        interactive_mode=cast("InteractiveMode", mode),  # validated below
         provide_cluster_info=fields.flag("provideClusterInfo"),
         cluster_config=_extension(cluster),
         install_hint=_printable(fields.text("installHint")),
@@ -178,7 +180,7 @@ def _impersonation(user: EntryFields) -> Impersonation | None:
     if name:
         return Impersonation(user=name, uid=uid, groups=groups, extra=extra)
     if uid or groups or extra:
-        user.refuse("as", "is missing: as-uid, as-groups and as-user-extra need a user to impersonate")
+        user.refuse("as", "is missing; as-uid, as-groups and as-user-extra require a user to impersonate")
     return None
 
 
@@ -188,9 +190,9 @@ def _named(context: EntryFields, kind: str, entries: dict[str, Entry]) -> Entry 
     if found is None:
         choice = _choice(entries)
         if name:
-            context.refuse(kind, f'there is no {kind} "{name}": add it, or choose {choice}')
+            context.refuse(kind, f'{kind} "{name}" does not exist; add it, or choose {choice}')
         else:
-            context.refuse(kind, f"is missing: choose {choice}")
+            context.refuse(kind, f"is missing; choose {choice}")
     return found
 
 
@@ -198,11 +200,11 @@ def _choice(entries: dict[str, Entry]) -> str:
     shown = [f'"{name}"' for name in list(entries)[:10]]
     if len(entries) > 10:
         shown.append("…")
-    return f"one of {', '.join(shown)}" if shown else "one, when there is any"
+    return f"one of {', '.join(shown)}" if shown else "one after adding it"
 
 
 def _printable(text: str) -> str:
-    """A hint goes to a terminal: what could change its state is written out, as U+001B."""
+    """Escape characters that could change the state of a terminal, as U+001B: the hint is printed."""
     return "".join([char if _is_plain(char) else f"U+{ord(char):04X}" for char in text])
 
 

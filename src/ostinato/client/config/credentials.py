@@ -1,9 +1,9 @@
-"""Credentials: what a request shows so that the server knows who asks, fetched when it is needed and kept fresh.
+"""Credentials of requests, obtained when needed and renewed.
 
-- `current()` gives what to send now; it may read a file or run a program, but mostly it remembers.
-- `rejected(credential)` is told when the server answered 401 to one. It says whether another can be had, so that the
-  request is worth sending once more. Who comes late with a credential that is replaced already is told so at once.
-- Of several ways in one configuration a token, a password or a certificate beats a plugin.
+- `current()` returns the credential to send; it may read a file or run a plugin, and caches the result.
+- `rejected(credential)` reports that the server responded with 401, and returns whether another credential is available
+  for a retry. That is immediate if the credential has already been replaced.
+- A token, a password or a certificate takes precedence over a plugin.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from ostinato.world import World
 
 log = logging.getLogger(__name__)
 
-_TOKEN_KEPT: Final = 50.0  # seconds: a minute, as the kubelet renews tokens, less some leeway
-_TOKEN_TRIED_AGAIN: Final = 1.0  # seconds, when a file that was readable is not
+_TOKEN_REFRESH: Final = 50.0  # seconds: the minute of the kubelet's token refresh, less some leeway
+_TOKEN_RETRY: Final = 1.0  # seconds, after a failed read
 _MAX_TOKEN: Final = 1024 * 1024  # bytes
 _IN_HEADER: Final = re.compile(r"[^\x00-\x1f\x7f]+")
 
 
 class CredentialsError(TransportError):
-    """There are no credentials to send: the file cannot be read, the program failed."""
+    """No credential available: the file cannot be read, or the plugin failed."""
 
 
 class ClientCertificate:
-    """A certificate and its key, PEM both. Two are equal if they hold the same."""
+    """Certificate and key in PEM, compared by value."""
 
     __slots__ = ("certificate", "key")
 
@@ -53,7 +53,7 @@ class ClientCertificate:
 
 
 class Credential:
-    """What to show: the value of the Authorization header, a certificate, both or neither. Each is itself alone."""
+    """Authorization header, client certificate, both or neither. Compared by identity."""
 
     __slots__ = ("authorization", "certificate")
 
@@ -64,14 +64,14 @@ class Credential:
 
 class Credentials(Protocol):
     async def current(self) -> Credential:
-        """What to send now. CredentialsError if there is nothing."""
+        """Return the credential to send. Raises CredentialsError if there is none."""
 
     async def rejected(self, credential: Credential) -> bool:
-        """The server said 401 to this one. Whether `current()` gives another now."""
+        """Report a 401 for this credential. Returns whether `current()` now returns another."""
 
 
 class FixedCredentials:
-    """Always the same."""
+    """A credential that does not change."""
 
     def __init__(self, credential: Credential) -> None:
         self._credential = credential
@@ -84,13 +84,13 @@ class FixedCredentials:
 
 
 class TokenFile:
-    """A token that somebody else renews in a file. When it cannot be read any more, the last one goes on to be used."""
+    """A token that is renewed in a file. If the file becomes unreadable, the last token remains in use."""
 
     def __init__(self, path: Path, world: World, first: Secret | None = None) -> None:
-        """`first` is used until the file can be read."""
+        """`first`: used until the file can be read. Defaults to None."""
         self._path = path
         self._world = world
-        self._lock = asyncio.Lock()  # so that the file is read once, however many wait for it
+        self._lock = asyncio.Lock()  # one read at a time
         self._credential = Credential(bearer(first)) if first else None
         self._read_again_at = float("-inf")
 
@@ -114,10 +114,10 @@ class TokenFile:
         except CredentialsError as error:
             if before is None:
                 raise
-            log.error("unable to rotate the token: %s", error)
-            self._read_again_at = now + _TOKEN_TRIED_AGAIN
+            log.error("cannot refresh token, using the last one error=%s", error)
+            self._read_again_at = now + _TOKEN_RETRY
             return before
-        self._read_again_at = now + _TOKEN_KEPT
+        self._read_again_at = now + _TOKEN_REFRESH
         if before is not None and before.authorization == bearer(token):
             return before
         return Credential(bearer(token))
@@ -128,7 +128,7 @@ def bearer(token: Secret) -> Secret:
 
 
 def credentials_for(config: Config, world: World, metrics: ClientMetrics | None = None) -> Credentials:
-    """The credentials of a configuration. Over plain HTTP there are none: they would be for everybody to read."""
+    """Return the credentials of a configuration; none over plain HTTP, where they could be intercepted."""
     if not config.secure:
         return FixedCredentials(Credential())
     if config.token_file is not None:
@@ -142,7 +142,7 @@ def credentials_for(config: Config, world: World, metrics: ClientMetrics | None 
         pair = b64encode(f"{config.username}:{password}".encode()).decode()
         return FixedCredentials(Credential(Secret(f"Basic {pair}")))
     if config.exec_plugin is not None and not config.tls.has_certificate:
-        from ostinato.client.config.exec_plugin import ExecCredentials  # noqa: PLC0415 - few need it
+        from ostinato.client.config.exec_plugin import ExecCredentials  # noqa: PLC0415 - rarely needed
 
         return ExecCredentials(config, world, metrics)
     return FixedCredentials(Credential())
@@ -153,7 +153,9 @@ def _checked(config: Config, field: str, secret: Secret | None) -> Secret | None
         return None
     text = secret.reveal().strip()
     if not _IN_HEADER.fullmatch(text):
-        raise ConfigError(f"{config.source}: {field}: is empty or holds characters that no header can: correct it")
+        raise ConfigError(
+            f"{config.source}: {field}: is empty or contains characters not allowed in a header; correct it"
+        )
     return Secret(text)
 
 
@@ -164,9 +166,9 @@ def _read_token(path: Path) -> Secret:
     except OSError as error:
         raise CredentialsError(f'failed to read token file "{path}": {error.strerror}') from None
     except UnicodeDecodeError:
-        raise CredentialsError(f'token file "{path}" does not hold text') from None
+        raise CredentialsError(f'token file "{path}" is not text') from None
     if not text:
         raise CredentialsError(f'read empty token from file "{path}"')
     if len(text) > _MAX_TOKEN or not _IN_HEADER.fullmatch(text):
-        raise CredentialsError(f'token file "{path}" does not hold one token')
+        raise CredentialsError(f'token file "{path}" is not a single token')
     return Secret(text)

@@ -1,4 +1,4 @@
-"""The fields of a kubeconfig's entry, read one by one; what is wrong is collected, with file, entry and field."""
+"""Typed access to the fields of a kubeconfig entry; problems are collected with file, entry and field."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ostinato.client.config.kubeconfig import Entry
 
 
 class EntryFields:
-    """Each method gives a field's value, or an empty one after it has noted the problem in `problems`."""
+    """Each method returns the value of a field, or an empty one after adding the problem to `problems`."""
 
     def __init__(
         self, entry: Entry, problems: list[str], fields: dict[str, Any] | None = None, prefix: str = ""
@@ -25,27 +25,27 @@ class EntryFields:
         value = self._fields.get(name)
         if value is None or isinstance(value, str):
             return value or ""
-        self.refuse(name, "should be text: put it in quotes")
+        self.refuse(name, "must be a string; put it in quotes")
         return ""
 
     def flag(self, name: str) -> bool:
         value = self._fields.get(name)
         if value is None or isinstance(value, bool):
             return bool(value)
-        self.refuse(name, "should be true or false")
+        self.refuse(name, "must be true or false")
         return False
 
     def data(self, name: str) -> bytes:
-        """Bytes, in base64."""
+        """Decode base64."""
         text = self.text(name)
         try:
             return b64decode(text.replace("\n", "").replace("\r", ""), validate=True)
         except (binascii.Error, ValueError):
-            self.refuse(name, f"is not base64: encode the PEM, or name a file in {name.removesuffix('-data')}")
+            self.refuse(name, f"is not base64; encode the PEM, or set a file in {name.removesuffix('-data')}")
             return b""
 
     def path(self, name: str) -> Path | None:
-        """A file; a relative path is meant from where the kubeconfig is."""
+        """Return the path of a file; a relative one is resolved against the directory of the kubeconfig."""
         text = self.text(name)
         return self.entry.file.absolute().parent / text if text else None
 
@@ -57,7 +57,7 @@ class EntryFields:
             with path.open("rb"):
                 return path
         except OSError as error:
-            self.refuse(name, f"{path} cannot be read: {error.strerror}: correct the path, or the file's permissions")
+            self.refuse(name, f"{path} cannot be read: {error.strerror}; correct the path or the file's permissions")
             return None
 
     def texts(self, name: str) -> tuple[str, ...]:
@@ -66,16 +66,16 @@ class EntryFields:
             return ()
         if isinstance(value, list) and all(isinstance(item, str) for item in value):
             return tuple(value)
-        self.refuse(name, "should be a list of texts")
+        self.refuse(name, "must be a list of strings")
         return ()
 
     def lists(self, name: str) -> dict[str, tuple[str, ...]]:
-        """Names, each with several texts."""
+        """Return a mapping of names to lists of strings."""
         inner = self.inside(name)
         return {key: inner.texts(key) for key in inner._fields}
 
     def listed(self, name: str) -> list[EntryFields]:
-        """The items of a list, each with fields of its own."""
+        """Return the items of a list of objects."""
         value = self._fields.get(name)
         if value is None:
             return []
@@ -84,14 +84,14 @@ class EntryFields:
             return [
                 EntryFields(self.entry, self._problems, item, f"{prefix}[{index}].") for index, item in enumerate(value)
             ]
-        self.refuse(name, "should be a list of entries")
+        self.refuse(name, "must be a list of objects")
         return []
 
     def inside(self, name: str) -> EntryFields:
-        """The fields that a field holds."""
+        """Return the fields of a nested object."""
         value = self._fields.get(name)
         if value is not None and not isinstance(value, dict):
-            self.refuse(name, "should hold fields")
+            self.refuse(name, "must be an object")
             value = None
         return EntryFields(self.entry, self._problems, value or {}, f"{self._prefix}{name}.")
 

@@ -1,10 +1,10 @@
-"""What is wrong with a configuration, said so that it can be mended: the file, the entry, the field, and what to do."""
+"""Errors of a configuration, with file, entry, field and fix."""
 
 from __future__ import annotations
 
 
 class ConfigError(ValueError):
-    """A configuration that cannot be used. `problems` has everything that was found, not only the first."""
+    """Invalid configuration. `problems`: all problems, not only the first."""
 
     def __init__(self, *problems: str) -> None:
         super().__init__(*problems)
@@ -16,9 +16,9 @@ class ConfigError(ValueError):
         return "\n".join([f"{len(self.problems)} problems:", *[f"- {problem}" for problem in self.problems]])
 
 
-class NoConfig(ConfigError):  # noqa: N818 - it says what there is
-    """There is no configuration anywhere: no kubeconfig, and this is no Pod."""
+class NoConfig(ConfigError):  # noqa: N818
+    """No configuration: there is no kubeconfig, and the process does not run in a Pod."""
 
 
 class NotInCluster(ConfigError):  # noqa: N818
-    """This process does not run in a Pod of a cluster."""
+    """The process does not run in a Pod."""

@@ -1,10 +1,10 @@
-"""Exec plugins: programs that print credentials, in the protocol `client.authentication.k8s.io/v1` (and `/v1beta1`).
+"""Exec credential plugins: programs that print an ExecCredential of `client.authentication.k8s.io/v1` or `/v1beta1`.
 
-- The program finds what it is asked in `KUBERNETES_EXEC_INFO` and answers on its standard output; its standard error
-  passes through; its standard input is a terminal only if it may and can talk to somebody.
-- The credential is kept until its `expirationTimestamp`, without one for ever, or until the server refuses it.
-- One run at a time, within bounded time and output: one that goes beyond is killed, with its children.
-- What the program prints is never part of an error.
+- The request is in `KUBERNETES_EXEC_INFO`, the ExecCredential on standard output. Standard error is inherited; standard
+  input is inherited only in interactive mode with a terminal.
+- The credential is cached until its `expirationTimestamp`, without one indefinitely, or until the server rejects it.
+- One run at a time, with bounded time and output; beyond that the program and its children are killed.
+- Output of the program is never part of an error.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from ostinato.world import Clock, World
 
 log = logging.getLogger(__name__)
 
-MAX_RUN: Final = 60.0  # seconds for a program that talks to nobody
-MAX_INTERACTIVE_RUN: Final = 600.0  # seconds for one that waits for a person
+MAX_RUN: Final = 60.0  # seconds in non-interactive mode
+MAX_INTERACTIVE_RUN: Final = 600.0  # seconds in interactive mode
 MAX_OUTPUT: Final = 1024 * 1024  # bytes
 
 _HINTS_AN_HOUR: Final = 10
@@ -44,18 +44,18 @@ _HELP: Final = (
 
 
 class ExecCredentials:
-    """The credentials that a program prints."""
+    """Credentials of an exec plugin."""
 
     def __init__(self, config: Config, world: World, metrics: ClientMetrics | None = None) -> None:
-        assert config.exec_plugin is not None, "a configuration without a plugin"
+        assert config.exec_plugin is not None
         self._plugin = config.exec_plugin
         self._config = config
         self._world = world
         self._metrics = metrics
         self._hints = _WindowLimit(world.clock, _HINTS_AN_HOUR, 3600.0)
-        self._lock = asyncio.Lock()  # the program may talk to a person: never two at once
+        self._lock = asyncio.Lock()  # one run at a time: the program may be interactive
         self._credential: Credential | None = None
-        self._expires: float | None = None  # on the wall clock, None for never
+        self._expires: float | None = None  # on the wall clock; None is never
 
     async def current(self) -> Credential:
         if self._credential is not None and not self._has_expired():
@@ -68,11 +68,11 @@ class ExecCredentials:
 
     async def rejected(self, credential: Credential) -> bool:
         async with self._lock:
-            if credential is self._credential:  # else somebody has replaced it already
+            if credential is self._credential:  # otherwise it has been replaced already
                 try:
                     await self._refresh()
                 except CredentialsError as error:
-                    log.error("refreshing credentials: %s", error)
+                    log.error("cannot refresh credentials error=%s", error)
                     return False
         return True
 
@@ -84,8 +84,8 @@ class ExecCredentials:
         interactive = _is_interactive(plugin)
         if not self._config.exec_policy.permits(plugin.command):
             raise CredentialsError(
-                f"exec plugin {plugin.command!r} is not permitted by the policy of this program: "
-                "allow it with ExecPolicy.allow, or use other credentials"
+                f"exec plugin {plugin.command!r} is not permitted by the exec policy; "
+                "allow it with ExecPolicy.allow(), or use other credentials"
             )
         program = find_program(plugin.command)
         if program is None:
@@ -105,7 +105,7 @@ class ExecCredentials:
                 env=environment,
                 stdin=None if interactive else asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE,
-                start_new_session=not interactive,  # a terminal listens to its own session alone
+                start_new_session=not interactive,  # a new session has no access to the terminal
             )
         except OSError as error:
             self._count(1, "client_internal_error")
@@ -117,8 +117,8 @@ class ExecCredentials:
         except TimeoutError:
             self._count(1, "client_internal_error")
             raise CredentialsError(
-                f"exec: executable {self._plugin.command} was not done within {limit:g} seconds: "
-                "run it by hand to see what it waits for"
+                f"exec: executable {self._plugin.command} timed out after {limit:g} seconds; "
+                "run it manually to see what it waits for"
             ) from None
         finally:
             await _end(process, group=not interactive)
@@ -144,7 +144,7 @@ async def _read_bounded(process: asyncio.subprocess.Process, command: str) -> by
 
 
 async def _end(process: asyncio.subprocess.Process, *, group: bool) -> None:
-    """Kill a program that has not ended by itself."""
+    """Kill the program if it still runs."""
     if process.returncode is None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             if group:
@@ -153,7 +153,7 @@ async def _end(process: asyncio.subprocess.Process, *, group: bool) -> None:
                 process.kill()
         await process.wait()
     transport = getattr(process, "_transport", None)
-    if transport is not None:  # else the pipe stays open for as long as a grandchild holds its other end
+    if transport is not None:  # otherwise the pipe stays open while a grandchild has its other end
         transport.close()
 
 
@@ -174,7 +174,7 @@ def _environment(plugin: ExecPlugin, info: str) -> dict[str, str]:
 
 
 def _info(config: Config, interactive: bool) -> str:
-    """What the program is told, as JSON."""
+    """Return the ExecCredential request of the program, as JSON."""
     plugin = config.exec_plugin
     assert plugin is not None
     spec: dict[str, Any] = {"interactive": interactive}
@@ -217,14 +217,16 @@ class _ExecCredential(msgspec.Struct, rename="camel"):
 
 
 def _read_credential(output: bytes, api_version: str) -> tuple[Credential, float | None]:
-    """The credential, and when it expires. What is wrong is said without quoting the credential."""
+    """Decode the output: the credential and its expiry. Errors never quote it."""
     try:
         credential = msgspec.json.decode(output, type=_ExecCredential)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        where = f": {error}" if isinstance(error, msgspec.ValidationError) else ""  # which names places, not values
-        raise CredentialsError(f"decoding stdout: the exec plugin printed no ExecCredential in JSON{where}") from None
+        where = f": {error}" if isinstance(error, msgspec.ValidationError) else ""  # names field paths, not values
+        raise CredentialsError(
+            f"decoding stdout: the output of the exec plugin is not an ExecCredential in JSON{where}"
+        ) from None
     if credential.kind != "ExecCredential":
-        raise CredentialsError("decoding stdout: the exec plugin printed no ExecCredential in JSON")
+        raise CredentialsError("decoding stdout: the output of the exec plugin is not an ExecCredential in JSON")
     if credential.api_version != api_version:
         raise CredentialsError(
             f"exec plugin is configured to use API version {api_version}, "
@@ -247,7 +249,7 @@ def _authorization(token: str | None) -> Secret | None:
     if not token:
         return None
     if not token.isprintable():
-        raise CredentialsError("exec plugin returned a token with characters that no header can hold")
+        raise CredentialsError("exec plugin returned a token with characters not allowed in a header")
     return bearer(Secret(token))
 
 
@@ -258,12 +260,12 @@ def _expiry(text: str | None) -> float | None:
         return Time.parse(text).timestamp()
     except (TimeError, ValueError, OverflowError):
         raise CredentialsError(
-            "decoding stdout: status.expirationTimestamp of the exec plugin is no time like 2006-01-02T15:04:05Z"
+            "decoding stdout: status.expirationTimestamp is not a time in RFC 3339, e.g. 2006-01-02T15:04:05Z"
         ) from None
 
 
 class _WindowLimit:
-    """So many times in each window of time."""
+    """Limits an action to a number of times per window."""
 
     def __init__(self, clock: Clock, most: int, window: float) -> None:
         self._clock = clock

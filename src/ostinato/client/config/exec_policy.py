@@ -1,7 +1,7 @@
-"""Which programs may be run for credentials.
+"""Exec policy: which credential plugins may run.
 
-A kubeconfig names programs to run; whoever can write one can run anything. So the policy is set in code, never in the
-kubeconfig: `ExecPolicy.deny_all()`, or `ExecPolicy.allow("aws", "/usr/local/bin/kubelogin")`.
+A kubeconfig can name any program. The policy is therefore set in code, never in the kubeconfig:
+`ExecPolicy.deny_all()`, or `ExecPolicy.allow("aws", "/usr/local/bin/kubelogin")`.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from typing import Self
 
 LookUp = Callable[[str], str | None]
-"""Where a command is found: its absolute path, None if it is not."""
+"""Returns the absolute path of a command; None if it is not found."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExecPolicy:
-    """Make one with the class methods. `allowed` is None for all programs."""
+    """Construct it with the class methods. `allowed`: None for all programs."""
 
     allowed: tuple[str, ...] | None
 
@@ -31,16 +31,18 @@ class ExecPolicy:
 
     @classmethod
     def allow(cls, *commands: str) -> Self:
-        """Only these: paths, or names which stand for what PATH has under them."""
+        """Allow these programs only: paths, or names that are looked up in PATH."""
         if not commands:
-            raise ValueError("the list of allowed programs is empty: deny_all() says that")
+            raise ValueError("allow() got no programs; use deny_all()")
         for command in commands:
             if not command or os.path.normpath(command) != command:
-                raise ValueError(f"{command!r} is not a plain path: write {os.path.normpath(command or '.')!r}")
+                raise ValueError(
+                    f"allow() got {command!r}, which is not a normalized path; use {os.path.normpath(command or '.')!r}"
+                )
         return cls(commands)
 
     def permits(self, command: str, look_up: LookUp | None = None) -> bool:
-        """Whether the program may run: as it is called, or as the file that it is found at, is in the list."""
+        """Whether the program may run: its name, or the file that it resolves to, is allowed."""
         if self.allowed is None:
             return True
         find = look_up or find_program
@@ -54,8 +56,8 @@ class ExecPolicy:
 
 
 def find_program(command: str) -> str | None:
-    """A bare name is looked up in PATH; what is found in the current directory alone does not count."""
-    from shutil import which  # noqa: PLC0415 - slow to load, and few run a plugin
+    """Look up a command in PATH. A name found only in the current directory is ignored."""
+    from shutil import which  # noqa: PLC0415 - slow import, rarely needed
 
     found = which(command)
     if found is None or (os.sep not in command and not os.path.isabs(found)):

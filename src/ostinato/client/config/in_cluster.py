@@ -1,7 +1,7 @@
-"""The configuration of a Pod: what Kubernetes puts into its environment and its file system.
+"""In-cluster configuration: the environment and the service account files of a Pod.
 
-The token is read again and again, for the kubelet renews it; the namespace is that of the Pod. Proxies of the
-environment are not used: the API server is next door.
+The token is read again regularly, as the kubelet renews it. The namespace is that of the Pod. Proxies of the
+environment are not used.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 
 def is_possible(environ: Mapping[str, str], directory: Path = SERVICE_ACCOUNT) -> bool:
-    """Whether this process runs in a Pod that may speak to its API server."""
+    """Whether this process runs in a Pod with a service account token."""
     return bool(
         environ.get("KUBERNETES_SERVICE_HOST")
         and environ.get("KUBERNETES_SERVICE_PORT")
@@ -30,19 +30,19 @@ def is_possible(environ: Mapping[str, str], directory: Path = SERVICE_ACCOUNT) -
 
 
 def config(environ: Mapping[str, str], directory: Path = SERVICE_ACCOUNT) -> Config:
-    """The Pod's Config. NotInCluster outside of one; ConfigError if the Pod has no token."""
+    """Return the Config of the Pod. Raises NotInCluster outside of one, ConfigError if it has no token."""
     host, port = environ.get("KUBERNETES_SERVICE_HOST"), environ.get("KUBERNETES_SERVICE_PORT")
     if not host or not port:
         raise NotInCluster(
             "unable to load in-cluster configuration, KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT must be "
-            "defined: this process does not run in a Pod"
+            "defined; this process does not run in a Pod"
         )
     token = directory / "token"
     try:
         token.read_bytes()
     except OSError as error:
         raise ConfigError(
-            f"{token}: cannot be read: {error.strerror}: give the Pod a service account whose token is mounted "
+            f"{token}: cannot be read: {error.strerror}; mount the token of a service account "
             "(automountServiceAccountToken)"
         ) from None
     return Config(
@@ -56,7 +56,7 @@ def config(environ: Mapping[str, str], directory: Path = SERVICE_ACCOUNT) -> Con
 
 
 def _ca(path: Path) -> Path | None:
-    """The cluster's authority; without a good one, the roots of this machine decide, as client-go has it."""
+    """Return the cluster's CA file; without a valid one the system's root certificates are used, as in client-go."""
     try:
         ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cafile=path)
     except (OSError, ssl.SSLError) as error:

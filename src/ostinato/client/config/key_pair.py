@@ -1,4 +1,4 @@
-"""Key pairs: a certificate with its private key, given to TLS without leaving the key on a disk."""
+"""Loads a certificate and its private key into an SSL context without writing the key to disk."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from collections.abc import Iterator
 
 
 def load_key_pair(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
-    """Show this certificate. ssl.SSLError or ValueError if the two are no pair in PEM without a password."""
+    """Load a key pair in PEM. Raises ssl.SSLError or ValueError if it is invalid or encrypted."""
     with private_file(certificate + b"\n" + key) as name:
         context.load_cert_chain(name, password=_no_password)
 
 
 @contextlib.contextmanager
 def private_file(data: bytes) -> Iterator[str]:
-    """A file that nobody else can read, for the moment in which OpenSSL, which takes no bytes, looks at it."""
+    """Provide a private file with the data for OpenSSL, which cannot load a key pair from memory."""
     if hasattr(os, "memfd_create"):
         handle = os.memfd_create("certificate", os.MFD_CLOEXEC)
         try:
@@ -28,12 +28,12 @@ def private_file(data: bytes) -> Iterator[str]:
                 return
         finally:
             os.close(handle)
-    with tempfile.NamedTemporaryFile() as file:  # only its owner may read it
+    with tempfile.NamedTemporaryFile() as file:  # readable by its owner only
         file.write(data)
         file.flush()
         yield file.name
 
 
 def _no_password() -> str:
-    """Asked for an encrypted key; without this OpenSSL would ask the terminal."""
+    """Password callback; without it OpenSSL would prompt on the terminal for an encrypted key."""
     return ""

@@ -1,12 +1,12 @@
-"""Kubeconfig: the files in which people keep their clusters, read and merged.
+"""Kubeconfig: reads and merges kubeconfig files, as client-go does.
 
-- Of several files the first wins, an entry at a time: a cluster, user or context is never blended from two files. The
-  current context is that of the first file which sets one.
-- Files that do not exist are left out; empty ones are empty. A broken one does not keep the others from being read:
-  what is wrong stands in `errors`.
-- A relative path in a file is meant from where the file is.
+- Of several files the first takes precedence, per entry: a cluster, user or context is never merged from two files. The
+  current context is that of the first file that sets one.
+- Files that do not exist are skipped. An invalid file does not prevent the others from being read; its problems are in
+  `errors`.
+- Relative paths are resolved against the directory of the file.
 
-Nothing here says whether a context makes sense; `contexts` does.
+The entries are not validated here; see `contexts`.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from ostinato.api.wire.json import DecodeError
 from ostinato.api.wire.yaml import decode_yaml
 from ostinato.client.config.error import ConfigError
 
-_MAX_FILE: Final = 16 * 1024 * 1024  # bytes; thousands of clusters fit
+_MAX_FILE: Final = 16 * 1024 * 1024  # bytes; fits thousands of clusters
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A cluster, user or context: its fields as they stand in the file."""
+    """A cluster, user or context with the fields of its file."""
 
     kind: str  # "cluster", "user", "context"
     name: str
@@ -44,22 +44,22 @@ class Kubeconfig:
     users: dict[str, Entry] = field(default_factory=dict)
     contexts: dict[str, Entry] = field(default_factory=dict)
     current_context: str = ""
-    files: list[Path] = field(default_factory=list)  # that were read
-    errors: list[str] = field(default_factory=list)  # a file each, for those that could not be
+    files: list[Path] = field(default_factory=list)  # successfully read
+    errors: list[str] = field(default_factory=list)  # of files that could not be read
 
     def is_empty(self) -> bool:
         return not (self.clusters or self.users or self.contexts or self.current_context)
 
 
 def read(paths: Iterable[Path], *, must_exist: bool = False) -> Kubeconfig:
-    """Read and merge these files. ConfigError only if one must exist and does not."""
+    """Read and merge files. `must_exist`: raise ConfigError for a missing file. Defaults to False."""
     merged = Kubeconfig()
     for path in paths:
         try:
             data = _read_bounded(path)
         except FileNotFoundError:
             if must_exist:
-                raise ConfigError(f"{path}: there is no such file: check the path of the kubeconfig") from None
+                raise ConfigError(f"{path}: does not exist; check the path of the kubeconfig") from None
             continue
         except OSError as error:
             merged.errors.append(f"{path}: cannot be read: {error.strerror}")
@@ -75,7 +75,7 @@ def read(paths: Iterable[Path], *, must_exist: bool = False) -> Kubeconfig:
 
 
 def parse(data: bytes, file: Path) -> Kubeconfig:
-    """What one file holds. ConfigError names the file and the place."""
+    """Parse one file. Raises ConfigError with file and position."""
     try:
         content = decode_yaml(data)
     except DecodeError as error:
@@ -83,13 +83,13 @@ def parse(data: bytes, file: Path) -> Kubeconfig:
     if content is None:
         content = {}
     if not isinstance(content, dict):
-        raise ConfigError(f"{file}: is no kubeconfig: it should hold clusters, users and contexts")
+        raise ConfigError(f"{file}: is not a kubeconfig; it must have clusters, users and contexts")
     kind, version = content.get("kind") or "Config", content.get("apiVersion") or "v1"
     if (kind, version) != ("Config", "v1"):
-        raise ConfigError(f"{file}: is no kubeconfig but has kind {kind!r} of {version!r}: it should be Config of v1")
+        raise ConfigError(f"{file}: is not a kubeconfig: kind {kind!r}, apiVersion {version!r}; expected Config, v1")
     current = content.get("current-context")
     if current is not None and not isinstance(current, str):
-        raise ConfigError(f"{file}: current-context: should be text")
+        raise ConfigError(f"{file}: current-context: must be a string")
     return Kubeconfig(
         clusters=_entries(content, "clusters", "cluster", file),
         users=_entries(content, "users", "user", file),
@@ -100,12 +100,12 @@ def parse(data: bytes, file: Path) -> Kubeconfig:
 
 
 def split_list(listed: str) -> list[Path]:
-    """The files of a list like that of $KUBECONFIG, each once; empty names are none."""
+    """Split a list like $KUBECONFIG, without duplicates and empty names."""
     return [Path(name) for name in dict.fromkeys(listed.split(os.pathsep)) if name]
 
 
 def home_file(environ: Mapping[str, str]) -> Path | None:
-    """`~/.kube/config`, None for a process without a home."""
+    """Return `~/.kube/config`; None without a home directory."""
     home = environ.get("HOME") or environ.get("USERPROFILE")
     return Path(home) / ".kube" / "config" if home else None
 
@@ -115,20 +115,20 @@ def _entries(content: dict[str, Any], plural: str, kind: str, file: Path) -> dic
     if listed is None:
         return {}
     if not isinstance(listed, list):
-        raise ConfigError(f"{file}: {plural}: should be a list of entries, each with name and {kind}")
+        raise ConfigError(f"{file}: {plural}: must be a list of objects, each with name and {kind}")
     entries: dict[str, Entry] = {}
     for index, item in enumerate(listed):
         where = f"{file}: {plural}[{index}]"
         if not isinstance(item, dict):
-            raise ConfigError(f"{where}: should have name and {kind}")
+            raise ConfigError(f"{where}: must be an object with name and {kind}")
         name, fields = item.get("name"), item.get(kind)
         name = "" if name is None else name
         if not isinstance(name, str):
-            raise ConfigError(f"{where}.name: should be text: put it in quotes")
+            raise ConfigError(f"{where}.name: must be a string; put it in quotes")
         if fields is not None and not isinstance(fields, dict):
-            raise ConfigError(f'{where}.{kind}: of "{name}" should hold fields')
+            raise ConfigError(f'{where}.{kind}: of "{name}" must be an object')
         if name in entries:
-            raise ConfigError(f'{where}.name: there is another {kind} "{name}" in this file: rename or remove one')
+            raise ConfigError(f'{where}.name: duplicate {kind} "{name}" in this file; rename or remove one')
         entries[name] = Entry(kind, name, fields or {}, file)
     return entries
 
@@ -148,10 +148,10 @@ def _read_bounded(path: Path) -> bytes:
     with path.open("rb") as file:
         data = file.read(_MAX_FILE + 1)
     if len(data) > _MAX_FILE:
-        raise ConfigError(f"{path}: is larger than {_MAX_FILE} bytes: that is no kubeconfig")
+        raise ConfigError(f"{path}: is larger than {_MAX_FILE} bytes, the limit for a kubeconfig")
     return data
 
 
 def _first_line(error: DecodeError) -> str:
-    """The reader quotes values between backquotes; here they may be secrets."""
+    """First line of the error without the quoted values, which may be secrets."""
     return re.sub("`.*`", "a value", str(error).partition("\n")[0])

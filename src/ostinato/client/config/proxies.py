@@ -1,7 +1,8 @@
-"""Proxies: through which one a server is reached, as the environment has it and Go understands it.
+"""Proxy of a server, from the configuration or the environment, with the semantics of Go's `httpproxy`.
 
-`HTTPS_PROXY` and `HTTP_PROXY` name the proxy, `NO_PROXY` the hosts that need none: names with all that is below them,
-`.name` for what is below alone, addresses, networks, each perhaps with a port, or `*`. This machine needs none.
+`HTTPS_PROXY` and `HTTP_PROXY` are URLs of the proxy. `NO_PROXY` lists hosts without one: a domain with its subdomains,
+`.domain` for its subdomains only, addresses and networks, each optionally with a port, or `*`. Loopback addresses never
+use a proxy.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ class Proxy(NamedTuple):
 
 
 def proxy_for(config: Config, environ: Mapping[str, str]) -> Proxy | None:
-    """The proxy to the configured server, None for none."""
+    """Return the proxy for the configured server; None for a direct connection."""
     if config.proxy:
         return _proxy(config.proxy)
     if not config.environment_proxies:
@@ -31,7 +32,7 @@ def proxy_for(config: Config, environ: Mapping[str, str]) -> Proxy | None:
     name = "HTTPS_PROXY" if config.secure else "HTTP_PROXY"
     text = environ.get(name) or environ.get(name.lower()) or ""
     if not config.secure and environ.get("REQUEST_METHOD"):
-        text = ""  # a CGI script, where a client of the server sets HTTP_PROXY with its header "Proxy"
+        text = ""  # in a CGI script HTTP_PROXY is the "Proxy" header of the client
     target = urlsplit(config.url)
     port = target.port or (443 if config.secure else 80)
     if not text or bypasses(environ.get("NO_PROXY") or environ.get("no_proxy") or "", target.hostname or "", port):
@@ -44,7 +45,7 @@ def proxy_for(config: Config, environ: Mapping[str, str]) -> Proxy | None:
 
 
 def bypasses(listed: str, host: str, port: int) -> bool:
-    """Whether a host is reached without a proxy, according to a list like that of NO_PROXY."""
+    """Whether a host matches a list like NO_PROXY."""
     host = host.lower()
     address = _address(host)
     if host == "localhost" or (address is not None and address.is_loopback):
@@ -85,7 +86,7 @@ def _network(entry: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network | None
 
 
 def _split_port(entry: str) -> tuple[str, str]:
-    """Name and port. An address of several colons has a port only behind brackets."""
+    """Split into name and port. An IPv6 address can have a port only in brackets."""
     if entry.startswith("["):
         name, _, port = entry[1:].partition("]:")
         return (name, port) if port else (entry, "")

@@ -1,7 +1,7 @@
-"""Secret: text that nobody sees by accident.
+"""Secret: a string that is not shown accidentally.
 
-Neither `repr`, `str`, formatting, an error nor a log line shows it, and it cannot be pickled. `reveal()` is the one way
-to it, which makes every use easy to find.
+It is redacted in `repr`, `str`, formatting, errors and logs, and cannot be pickled. `reveal()` is the only access,
+which makes every use easy to find.
 """
 
 from __future__ import annotations
@@ -42,4 +42,4 @@ class Secret:
         return self
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("a Secret is not pickled: hand on where it comes from, and read it there")
+        raise TypeError("a Secret cannot be pickled; pass on its source instead")

@@ -1,10 +1,9 @@
-"""TLS: how the server is known, and the certificate that it is shown, kept up with files that change.
+"""TLS: verification of the server and client certificate, reloaded when files change.
 
-- TLS 1.2 at least. The name in the server's certificate counts, not its common name; a certificate authority that is
-  itself signed by another may stand alone.
-- Files are read again every five minutes. One that cannot be read any more, or holds nonsense, changes nothing: what
-  was read last goes on to be used.
-- Private keys that are given as data never touch a disk where the system can help it.
+- At least TLS 1.2. The subject alternative names of the server's certificate are verified, not its common name. An
+  intermediate CA is accepted as a trust anchor.
+- Files are read again every five minutes. If one becomes unreadable or invalid, the last certificates remain in use.
+- Private keys passed as data are not written to disk where the platform allows it.
 """
 
 from __future__ import annotations
@@ -27,14 +26,14 @@ _READ_AGAIN_AFTER: Final = 300.0  # seconds
 
 
 class Material(NamedTuple):
-    """What a TLS context is made of."""
+    """Certificates of a TLS context."""
 
-    authority: bytes  # PEM; empty for the roots of this machine
+    authority: bytes  # PEM; empty for the system's root certificates
     certificate: ClientCertificate | None
 
 
 class TlsFiles:
-    """The certificates of a configuration."""
+    """Certificates of a configuration, reloaded from files."""
 
     def __init__(self, config: Config, world: World) -> None:
         self._config = config
@@ -49,11 +48,11 @@ class TlsFiles:
             )
         )
         self._material: Material | None = None
-        self._context: ResumingContext | None = None  # of the material
+        self._context: ResumingContext | None = None  # of _material
         self._read_again_at = float("-inf")
 
     async def current(self) -> Material:
-        """What is to be used now. ConfigError if it cannot be read, and never could."""
+        """Return the certificates to use. Raises ConfigError if they could never be read."""
         if self._material is not None and (not self._has_files or self._world.clock.monotonic() < self._read_again_at):
             return self._material
         self._read_again_at = self._world.clock.monotonic() + _READ_AGAIN_AFTER
@@ -63,7 +62,7 @@ class TlsFiles:
         except ConfigError as error:
             if before is None:
                 raise
-            log.error("certificates are not renewed: %s", error)
+            log.error("cannot reload certificates, using the last ones error=%s", error)
             return before
         if found != before:
             self._material, self._context = found, context
@@ -71,7 +70,7 @@ class TlsFiles:
         return self._material
 
     def context(self, material: Material) -> ResumingContext:
-        """A context of this material, which may have got a plugin's certificate. ConfigError if that is none."""
+        """Return the context of certificates, which may include a plugin's. Raises ConfigError if that is invalid."""
         if self._context is not None and material is self._material:
             return self._context
         return make_context(self._config, material)
@@ -82,7 +81,7 @@ class TlsFiles:
         certificate = tls.certificate_data or self._file("client-certificate", tls.certificate_file)
         key = tls.key_data or Secret(self._file("client-key", tls.key_file).decode("latin-1"))
         material = Material(authority, ClientCertificate(certificate, key) if certificate else None)
-        return material, make_context(self._config, material)  # so nonsense is noticed before anybody uses it
+        return material, make_context(self._config, material)  # validates them
 
     def _file(self, field: str, path: Path | None) -> bytes:
         if path is None:
@@ -91,27 +90,27 @@ class TlsFiles:
             data = path.read_bytes()
         except OSError as error:
             raise ConfigError(
-                f"{self._config.source}: {field}: {path} cannot be read: {error.strerror}: "
-                "correct the path, or the file's permissions"
+                f"{self._config.source}: {field}: {path} cannot be read: {error.strerror}; "
+                "correct the path or the file's permissions"
             ) from None
         if not data:
-            raise ConfigError(f"{self._config.source}: {field}: {path} is empty: put the PEM there")
+            raise ConfigError(f"{self._config.source}: {field}: {path} is empty; it must contain PEM")
         return data
 
 
 class ResumingContext(ssl.SSLContext):
-    """Goes on with the session of an earlier connection to the same name, which saves both sides half of the work.
+    """SSL context that resumes the session of an earlier connection to the same server name.
 
-    What a server has shown of itself, and was shown, holds for the session: new certificates need a new context.
+    Resumption halves the cost of a handshake. A session keeps the verified certificates: new ones need a new context.
     """
 
     _session: ssl.SSLSession | None = None
-    _name: str | None = None  # of the server that the session is with
+    _name: str | None = None  # server name of the session
 
     def remember(self, connected: ssl.SSLObject) -> None:
-        """Go on with the session of this connection. A server gives what that needs before its first answer."""
+        """Store the session of this connection. Call after the first response: the server has sent its ticket."""
         if connected.session_reused:
-            return  # it is known; to look at one takes as long as half of a handshake
+            return  # already stored; reading `session` costs half a handshake
         session = connected.session
         if session is not None and session.has_ticket:
             self._session, self._name = session, connected.server_hostname
@@ -130,7 +129,7 @@ class ResumingContext(ssl.SSLContext):
 
 
 def make_context(config: Config, material: Material) -> ResumingContext:
-    """The context for connections to the configured server. ConfigError names the field that is wrong."""
+    """Return the context for connections to the configured server. Raises ConfigError with the invalid field."""
     context = ResumingContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
@@ -154,7 +153,7 @@ def _load_authority(context: ssl.SSLContext, config: Config, authority: bytes) -
         context.load_verify_locations(cadata=authority.decode("ascii"))
     except (ssl.SSLError, UnicodeDecodeError, ValueError):
         raise ConfigError(
-            f"{config.source}: certificate-authority: unable to load root certificates: it holds no certificate in PEM"
+            f"{config.source}: certificate-authority: unable to load root certificates: no certificate in PEM"
         ) from None
 
 
@@ -163,5 +162,5 @@ def _load_certificate(context: ssl.SSLContext, config: Config, certificate: Clie
         load_key_pair(context, certificate.certificate, certificate.key.reveal().encode("latin-1"))
     except (ssl.SSLError, ValueError):
         raise ConfigError(
-            f"{config.source}: client-certificate: the certificate and its key are no pair in PEM without a password"
+            f"{config.source}: client-certificate: certificate and key are not a matching, unencrypted pair in PEM"
         ) from None

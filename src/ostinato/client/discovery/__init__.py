@@ -1,1 +1,1 @@
-"""Discovery: the kinds of a server, the REST mapping from kinds to resources, and their paths."""
+"""Discovery: the kinds of a server, the REST mapping from kinds to resources, and URL paths."""

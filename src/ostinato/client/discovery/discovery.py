@@ -1,9 +1,10 @@
-"""Discovery: which kinds a server has, as it says itself.
+"""Discovery: the API groups, versions and kinds of a server.
 
-Servers since 1.26 tell everything in two documents, `/api` and `/apis`, and by their tags whether anything has changed.
-Older ones, and those that answer only one of the two in that form, are asked for each version of each group.
+Servers since 1.26 have aggregated discovery: two documents, `/api` and `/apis`, with ETags. With older servers one
+document per group version is requested.
 
-A version that the server cannot tell of (an extension that does not answer) is among `failed`; the rest is still good.
+A group version whose discovery failed, such as that of an unavailable aggregated API, is in `failed`; the others are
+usable.
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ ACCEPT: Final = (
     "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json"
 )
 TIMEOUT: Final = 32.0  # seconds for one document
-_MAX_CONCURRENT: Final = 8  # versions that are asked for at the same time
+_MAX_CONCURRENT: Final = 8  # concurrent requests for group versions
 
 
 class ApiResource(msgspec.Struct, frozen=True):
-    """A kind that is served, and what can be done with it."""
+    """A served kind with its verbs and subresources."""
 
     info: KindInfo
     verbs: tuple[str, ...] = ()
@@ -44,21 +45,21 @@ class ApiVersion(msgspec.Struct, frozen=True):
 
 
 class Catalogue(msgspec.Struct, frozen=True):
-    """What a server serves: the core first, then groups as the server ranks them, each version after the preferred."""
+    """Group versions of a server: the core group, then groups in the server's order, preferred versions first."""
 
     versions: tuple[ApiVersion, ...] = ()
     failed: dict[GroupVersion, Exception] = {}
 
 
 class Discovery:
-    """Reads the catalogue of one server. What has not changed is not sent again."""
+    """Reads the catalogue of one server, with ETags: unchanged documents are not transferred again."""
 
     def __init__(self, exchange: Exchange) -> None:
         self._exchange = exchange
-        self._kept: dict[str, tuple[str, bytes]] = {}  # by path: the tag of a document, and the document
+        self._kept: dict[str, tuple[str, bytes]] = {}  # by path: ETag and document
 
     async def read(self) -> Catalogue:
-        """An `APIError` or `TransportError` if the server says nothing at all."""
+        """Read all documents. Raises `APIError` or `TransportError` if `/api` or `/apis` cannot be read."""
         core, groups = await asyncio.gather(self._document("/api"), self._document("/apis"))
         if _is_aggregated(core) and _is_aggregated(groups):
             return _catalogue(_parse(_Aggregated, core).items + _parse(_Aggregated, groups).items)
@@ -77,14 +78,14 @@ class Discovery:
                             return error
             raise AssertionError
 
-        answers = await asyncio.gather(*map(read, versions))
+        results = await asyncio.gather(*map(read, versions))
         return Catalogue(
-            tuple(answer for answer in answers if isinstance(answer, ApiVersion)),
-            {version: found for version, found in zip(versions, answers, strict=True) if isinstance(found, Exception)},
+            tuple(result for result in results if isinstance(result, ApiVersion)),
+            {version: found for version, found in zip(versions, results, strict=True) if isinstance(found, Exception)},
         )
 
     async def _document(self, path: str) -> bytes:
-        """A document, b"" if there is none."""
+        """Request a document; b"" if it does not exist."""
         tag, kept = self._kept.get(path, ("", b""))
         headers = [("If-None-Match", tag)] if tag else []
         accept = ACCEPT if path in ("/api", "/apis") else "application/json"
@@ -173,11 +174,11 @@ class _CoreVersions(msgspec.Struct):
 
 
 def _parse(form: type[D], data: bytes) -> D:
-    """What a document says; of one that is not there, nothing. A document that makes no sense is a server's error."""
+    """Decode a document; an empty one for b"". Raises ServiceUnavailable for an invalid one."""
     try:
         return msgspec.json.decode(data or b"{}", type=form)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise ServiceUnavailable.of(f"discovery: the server's answer makes no sense: {error}") from None
+        raise ServiceUnavailable.of(f"discovery: invalid response: {error}") from None
 
 
 def _is_aggregated(document: bytes) -> bool:
@@ -200,7 +201,7 @@ def _catalogue(groups: list[_Group]) -> Catalogue:
 
 def _resource(version: GroupVersion, resource: _Resource) -> ApiResource | None:
     kind = resource.response_kind
-    if kind is None or not kind.kind:  # it only has subresources
+    if kind is None or not kind.kind:  # only its subresources are served
         return None
     info = _info(
         version,

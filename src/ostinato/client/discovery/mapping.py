@@ -1,15 +1,15 @@
-"""Mapping: from a kind, or from what people type, to the resource on a server.
+"""REST mapping: from a kind, or from a name as typed by a user, to the resource on a server.
 
     await mapper.kind(GroupVersionKind("example.dev", "v1", "Widget"))
     await mapper.find("deploy")            # also deployments, Deployment, deployments.apps, deployments.v1.apps
 
-- The server is asked when something is first looked up, and again when something is not found: a definition that was
-  made a moment ago is found. However many look for what is not there, the server is asked once a second at most.
-- A kind that turns out not to be where it was is forgotten: it may have been defined anew, under another name or scope.
-- Names are those of resources, in plural or singular, else short names. Where several groups have a name, the core
-  goes first, then the order in which the server ranks them, with preferred versions before others. Two resources of one
-  version that share a name are `AmbiguousResource`.
-- Of a group, its first words are enough: `storageclass.storage`.
+- Discovery is read on the first lookup, and again when a kind is not found, so that a new definition is found. It is
+  read at most once per second.
+- A kind that is not served any more is forgotten: it may be defined again with another name or scope.
+- A name is a plural or singular resource name, otherwise a short name. If several groups have it, the core group comes
+  first, then the server's order, with preferred versions before others. Two resources of one group version with the
+  same name are `AmbiguousResource`.
+- A group may be abbreviated to a prefix: `storageclass.storage`.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from ostinato.client.discovery.discovery import ApiResource, Catalogue, Discover
 from ostinato.client.transport.exchange import NoSuchKind
 from ostinato.world import Clock
 
-REFRESH_INTERVAL: Final = 1.0  # seconds between two readings of the catalogue
+REFRESH_INTERVAL: Final = 1.0  # seconds between two reads of discovery
 _CORE: Final = ("", "v1")
 _logger = logging.getLogger("ostinato.client")
 
 
-class NoSuchResource(LookupError):  # noqa: N818 - what is the matter, as people say it
-    """The server has nothing of this name."""
+class NoSuchResource(LookupError):  # noqa: N818
+    """The server has no resource of this name."""
 
 
 class AmbiguousResource(LookupError):  # noqa: N818
-    """The name fits several resources equally well."""
+    """The name matches several resources of one group version."""
 
 
 class Mapper:
@@ -43,19 +43,19 @@ class Mapper:
         self._discovery = discovery
         self._clock = clock
         self._reading = asyncio.Lock()
-        self._began = float("-inf")  # when the reading of the catalogue began that we have
-        self._tried = float("-inf")  # when the last reading began, be it that it failed
+        self._began = float("-inf")  # when the read of _catalogue began
+        self._tried = float("-inf")  # when the last read began, successful or not
         self._catalogue = Catalogue()
         self._kinds: dict[GroupVersionKind, KindInfo] = {}
 
     async def catalogue(self) -> Catalogue:
-        """All that the server has, from the last time that it was asked."""
+        """Return all kinds of the server, as of the last read."""
         if self._began == float("-inf"):
             await self.refresh()
         return self._catalogue
 
     async def refresh(self) -> None:
-        """Ask the server, unless somebody does so just now."""
+        """Read discovery, or wait for a concurrent read that began after this call."""
         asked = self._clock.monotonic()
         async with self._reading:
             if self._began >= asked:
@@ -69,7 +69,7 @@ class Mapper:
             }
 
     async def kind(self, gvk: GroupVersionKind) -> KindInfo:
-        """The resource of a kind; `NoSuchKind` if the server has none, or why it could not say."""
+        """Return the mapping of a kind. Raises `NoSuchKind`, or the error of the group version in discovery."""
         found = self._kinds.get(gvk)
         if found is None:
             await self.refresh()
@@ -80,11 +80,11 @@ class Mapper:
         return found
 
     def forget(self, gvk: GroupVersionKind) -> None:
-        """Ask the server about this kind when it is looked up next."""
+        """Forget a kind, so that the next lookup reads discovery."""
         self._kinds.pop(gvk, None)
 
     async def preferred(self, kind: GroupKind) -> KindInfo:
-        """The resource of a kind in the version that the server prefers."""
+        """Return the mapping of a kind in the server's preferred version."""
         found = self._first(lambda info: info.gvk.group_kind == kind)
         if found is None:
             await self.refresh()
@@ -94,7 +94,7 @@ class Mapper:
         return found
 
     async def find(self, name: str) -> KindInfo:
-        """The resource that a name means, as in `kubectl get NAME`."""
+        """Return the mapping of a name, as in `kubectl get NAME`."""
         found = self._named(name)
         if found is None:
             await self.refresh()
@@ -104,7 +104,7 @@ class Mapper:
         return found
 
     async def category(self, name: str) -> list[KindInfo]:
-        """The kinds that belong to a category such as `all`, each in its preferred version."""
+        """Return the kinds of a category such as `all`, each in its preferred version."""
         await self.catalogue()
         found: dict[GroupResource, KindInfo] = {}
         for each in self._ranked():
@@ -113,14 +113,14 @@ class Mapper:
         return list(found.values())
 
     def _ranked(self) -> Iterable[ApiResource]:
-        """Every resource, the likeliest first: core v1, then as the server ranks groups and versions."""
+        """All resources by precedence: core v1, then groups and versions in the server's order."""
         versions = sorted(
             self._catalogue.versions, key=lambda each: (each.version.group, each.version.version) != _CORE
         )
         return (resource for each in versions for resource in each.resources)
 
-    def _first(self, fits: Callable[[KindInfo], bool]) -> KindInfo | None:
-        return next((each.info for each in self._ranked() if fits(each.info)), None)
+    def _first(self, matches: Callable[[KindInfo], bool]) -> KindInfo | None:
+        return next((each.info for each in self._ranked() if matches(each.info)), None)
 
     def _named(self, text: str) -> KindInfo | None:
         full, partial = GroupVersionResource.parse(text.lower())
@@ -137,7 +137,7 @@ class Mapper:
         return exactly or self._choose(text, partial.resource, lambda gvk: gvk.group.startswith(group))
 
     def _choose(self, text: str, name: str, within: Callable[[GroupVersionKind], bool]) -> KindInfo | None:
-        """The first resource with this name; short names count if nothing else fits."""
+        """Return the first resource of this name; short names only if no other matches."""
         infos = [each.info for each in self._ranked() if within(each.info.gvk)]
         long = [info for info in infos if name in (info.plural, info.singular)]
         if long:
@@ -148,13 +148,16 @@ class Mapper:
         if len(others) > 1:
             chosen = short[0].gvr.group_resource
             _logger.warning(
-                "%s could also be %s; taken for %s", text, ", ".join(sorted(others - {str(chosen)})), chosen
+                "ambiguous short name name=%s chosen=%s others=%s",
+                text,
+                chosen,
+                ",".join(sorted(others - {str(chosen)})),
             )
         return short[0] if short else None
 
 
-def _check_unambiguous(text: str, fitting: list[KindInfo]) -> None:
-    version = fitting[0].gvk.group_version
-    same = {info.plural for info in fitting if info.gvk.group_version == version}
+def _check_unambiguous(text: str, matching: list[KindInfo]) -> None:
+    version = matching[0].gvk.group_version
+    same = {info.plural for info in matching if info.gvk.group_version == version}
     if len(same) > 1:
         raise AmbiguousResource(f"{text} matches multiple resources of {version}: {', '.join(sorted(same))}")

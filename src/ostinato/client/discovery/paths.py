@@ -1,7 +1,7 @@
-"""Paths: where a kind, and an object of it, are found on a server.
+"""URL paths of collections and objects.
 
-What could lead elsewhere is refused before anything is sent: an empty name would turn the request for one object into
-one for all of them, a missing namespace into one for all namespaces.
+Names that would change the path are rejected: an empty name would turn a request for one object into one for the
+collection, a missing namespace into one for all namespaces.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from ostinato.api.names import name_is_path_segment
 from ostinato.api.object import KindInfo
 from ostinato.client.transport.protocol import path_of
 
-_PLAIN: Final = re.compile(r"[a-z0-9][-a-z0-9]*")  # a name that means itself in a path: nearly all of them
+_PLAIN: Final = re.compile(r"[a-z0-9][-a-z0-9]*")  # names that need no escaping: nearly all
 
 
 class Named(Protocol):
-    """Whatever says which object is meant: a NamespacedName, a request of a controller."""
+    """Key of an object: a NamespacedName, the request of a reconcile."""
 
     @property
     def namespace(self) -> str: ...
@@ -29,17 +29,17 @@ class Named(Protocol):
 
 
 Key = str | Named
-"""A name, in the namespace that is given beside it or else in the client's own; or namespace and name together."""
+"""A name, in the namespace passed with it or the client's; or namespace and name together."""
 
 
 def root_of(version: GroupVersion) -> str:
-    """Where a version of a group is served: `/api/v1`, `/apis/apps/v1`."""
+    """Return the root of a group version: `/api/v1`, `/apis/apps/v1`."""
     return path_of("apis", version.group, version.version) if version.group else path_of("api", version.version)
 
 
 @lru_cache(maxsize=4096)
 def collection_path(info: KindInfo, namespace: str) -> str:
-    """All objects of a kind in a namespace; "" is all namespaces."""
+    """Return the path of a collection. `namespace`: "" for all namespaces."""
     _check_resource(info)
     root = root_of(info.gvk.group_version)
     if not namespace:
@@ -50,23 +50,23 @@ def collection_path(info: KindInfo, namespace: str) -> str:
 
 
 def check_namespace(info: KindInfo, namespace: str) -> None:
-    """A ValueError if there is a namespace and objects of the kind have none."""
+    """Raise ValueError for a namespace with a cluster-scoped kind."""
     if namespace and not info.namespaced:
-        raise ValueError(f"{info.gvk.kind}: objects of this kind have no namespace, got {namespace!r}")
+        raise ValueError(f"{info.gvk.kind}: the kind is cluster-scoped; omit namespace {namespace!r}")
 
 
 def check_name(info: KindInfo, name: str) -> None:
-    """A ValueError if no object can have such a name: a namespace is not written before it."""
+    """Raise ValueError for a name that no object can have, such as `namespace/name`."""
     if not _PLAIN.fullmatch(name) and name:
         _check_segment("name", name, info)
 
 
 def object_path(info: KindInfo, key: NamespacedName, subresource: str = "") -> str:
-    """One object, or a subresource of it, which may have further parts: `proxy/metrics`."""
+    """Return the path of an object, or of a subresource, which may have several segments: `proxy/metrics`."""
     if not key.name:
-        raise ValueError(f"{info.gvk.kind}: a name is needed")
+        raise ValueError(f"{info.gvk.kind}: name is required")
     if info.namespaced and not key.namespace:
-        raise ValueError(f"{info.gvk.kind} {key.name}: a namespace is needed; give it, or a client that has one")
+        raise ValueError(f"{info.gvk.kind} {key.name}: namespace is required; pass it, or set it on the client")
     if _PLAIN.fullmatch(key.name):
         path = f"{collection_path(info, key.namespace)}/{key.name}"
     else:
@@ -77,7 +77,7 @@ def object_path(info: KindInfo, key: NamespacedName, subresource: str = "") -> s
 
 def _check_resource(info: KindInfo) -> None:
     if not info.plural:
-        raise ValueError(f"{info.gvk.kind}: this kind has no resource of its own; it is sent to those of other kinds")
+        raise ValueError(f"{info.gvk.kind}: the kind has no resource of its own; it is the body of subresources")
 
 
 def _check_segment(what: str, value: str, info: KindInfo) -> None:

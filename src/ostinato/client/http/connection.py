@@ -1,8 +1,8 @@
-"""A connection to a server: one request at a time, and its answer as it comes.
+"""Connection to a server: one request at a time, and the response as it is received.
 
-- Who waits, waits for one thing: the beginning of the answer, more of its body, or all of it.
-- A body that nobody takes stops the reading; so the server waits, and no more than a piece or two is held.
-- What went wrong is told to whoever waits, or waits next, after all that came before it.
+- At most one task waits: for the head of the response, for more of its body, or for all of it.
+- Backpressure: reading pauses while the buffered body exceeds its bound.
+- An error is raised in the waiting task, or in the next wait, after everything that was received before it.
 """
 
 from __future__ import annotations
@@ -15,44 +15,44 @@ from typing import Any, Final, cast
 
 from ostinato.client.http.message import InvalidHttp, MessageReader
 
-_MAX_BUFFERED: Final = 256 * 1024  # bytes of a body that are read before anybody takes them
-MAX_PIECE: Final = 256 * 1024  # bytes of a request that are handed to the socket at a time
+_MAX_BUFFERED: Final = 256 * 1024  # bytes of a body that are buffered before reading pauses
+MAX_PIECE: Final = 256 * 1024  # bytes of a request written to the socket at a time
 _ALL: Final = 1 << 62
 
-_NO_RESPONSE: Final = MessageReader()  # is awaited, or came yet
+_NO_RESPONSE: Final = MessageReader()  # before the first request
 _NO_RESPONSE.complete = True
 
 
-class ConnectionClosed(Exception):  # noqa: N818 - what happened
-    """The server closed the connection before its answer was complete."""
+class ConnectionClosed(Exception):  # noqa: N818
+    """The server closed the connection before the response was complete."""
 
 
-class BodyTooLarge(Exception):  # noqa: N818 - what the matter is
-    """More came than is wanted."""
+class BodyTooLarge(Exception):  # noqa: N818
+    """The body is longer than the caller accepts."""
 
 
 class Connection(asyncio.Protocol):
-    """Made by a loop, which tells it what comes."""
+    """asyncio protocol of the client side."""
 
     def __init__(self) -> None:
         self.is_open = False
-        self.is_new = True  # it has answered nothing yet; its pool knows
-        self.reader = _NO_RESPONSE  # of the answer that is awaited, or came last
-        self.since = 0.0  # when it was put aside, or last heard of; its pool knows
-        self.has_read_timeout = False
-        self.active = False  # something came, or began to be awaited, since the pool's last look
+        self.is_new = True  # no response yet; maintained by the pool
+        self.reader = _NO_RESPONSE  # of the current or the last response
+        self.since = 0.0  # when it became idle, or was last active; maintained by the pool
+        self.has_read_timeout = False  # the pool ends a request that receives nothing
+        self.active = False  # data received, or a wait begun, since the pool's last sweep
         self.transport: asyncio.Transport | None = None
         self._waiter: asyncio.Future[None] | None = None
-        self._wanted = 0  # bytes of the body with which the waiter is woken, but for the end
-        self._max_buffered = _MAX_BUFFERED  # bytes of the body that are held
+        self._wanted = 0  # buffered bytes that wake the waiter; the end of the body always does
+        self._max_buffered = _MAX_BUFFERED  # buffered bytes at which reading pauses
         self._error: Exception | None = None
-        self._paused = False  # it is not read until somebody waits
-        self._writable: asyncio.Future[None] | None = None  # while the socket takes no more
+        self._paused = False  # reading is paused until the next wait
+        self._writable: asyncio.Future[None] | None = None  # while the socket's buffer is full
 
-    # Told by whoever uses it
+    # Called by the pool and the response
 
     def send(self, request: bytes, reader: MessageReader) -> asyncio.Future[None]:
-        """Send a request. What is returned is done when its answer begins."""
+        """Send a request. The returned future is done when the head of the response has been received."""
         if self.transport is None or not self.is_open:
             raise ConnectionClosed
         self.reader = reader
@@ -60,7 +60,7 @@ class Connection(asyncio.Protocol):
         return self._wait(0, _MAX_BUFFERED)
 
     async def send_pieces(self, head: bytes, body: bytes | AsyncIterable[bytes], reader: MessageReader) -> None:
-        """The same for a body that is large, or comes in chunks of its own, which are sent as such."""
+        """Send a request with a large body, or with a body in chunks, which is sent with chunked encoding."""
         if self.transport is None or not self.is_open:
             raise ConnectionClosed
         self.reader = reader
@@ -70,7 +70,7 @@ class Connection(asyncio.Protocol):
             if self._writable is not None:
                 await self._writable
                 self.active = True
-            if reader.status:  # it has heard enough
+            if reader.status:  # the server responded early, and reads no more
                 reader.keep_alive = False
                 return
             if self._error is not None:
@@ -80,14 +80,14 @@ class Connection(asyncio.Protocol):
             await self._wait(0, _MAX_BUFFERED)
 
     async def more(self) -> bytes:
-        """More of the body; nothing at its end."""
+        """Wait for more of the body; b"" at its end."""
         reader = self.reader
         if not reader.buffered and not reader.complete:
             await self._wait(1, _MAX_BUFFERED)
         return reader.take()
 
     async def all(self, longest: int) -> bytes:
-        """The rest of the body. `BodyTooLarge` if that is longer."""
+        """Wait for the rest of the body. Raises `BodyTooLarge` if it is longer than `longest` bytes."""
         reader = self.reader
         if (reader.length or reader.buffered) > longest:
             raise BodyTooLarge
@@ -98,14 +98,14 @@ class Connection(asyncio.Protocol):
         return reader.take()
 
     def abort(self) -> None:
-        """Close it without a farewell, for which TLS would wait: the other side may be dead, and the loop may end."""
+        """Close without a TLS shutdown: the peer may be gone, and the event loop may be about to end."""
         self.is_open = False
         if self.transport is not None:
             self.transport.abort()
         self.fail(ConnectionAbortedError())
 
     def fail(self, error: Exception) -> None:
-        """There will be no more of the answer."""
+        """Raise an error in the current or the next wait."""
         self._error = self._error or error
         self.resume_writing()
         waiter = self._waiter
@@ -114,12 +114,12 @@ class Connection(asyncio.Protocol):
 
     @property
     def tls(self) -> ssl.SSLObject | None:
-        """What encrypts it, if anything does."""
+        """The TLS session; None without TLS."""
         return None if self.transport is None else self.transport.get_extra_info("ssl_object")
 
     @property
     def is_awaited(self) -> bool:
-        """Whether somebody waits for the server, to answer or to take more of the request."""
+        """Whether a task waits for the server to respond, or to read more of the request."""
         return (self._waiter is not None and not self._waiter.done()) or self._writable is not None
 
     def _wait(self, wanted: int, longest: int) -> asyncio.Future[None]:
@@ -133,7 +133,7 @@ class Connection(asyncio.Protocol):
         self._waiter = asyncio.get_running_loop().create_future()
         return self._waiter
 
-    # Told by the loop
+    # Called by the event loop
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast("asyncio.Transport", transport)
@@ -142,7 +142,7 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         reader = self.reader
         if reader.complete or self._error is not None:
-            self.abort()  # nobody has asked
+            self.abort()  # unsolicited data
             return
         self.active = True
         try:
@@ -151,7 +151,7 @@ class Connection(asyncio.Protocol):
             self.fail(error)
             return
         if self._writable is not None and reader.status:
-            reader.keep_alive = False  # it has heard enough: the rest of the request may never be read
+            reader.keep_alive = False  # early response: the rest of the request may never be read
             self.resume_writing()
         if reader.complete or (reader.status and reader.buffered >= self._wanted):
             self._wake()
@@ -184,7 +184,7 @@ class Connection(asyncio.Protocol):
             waiter.set_result(None)
 
     def _stop(self) -> None:
-        """More has come than may be held."""
+        """Pause reading, or fail a wait for the whole body: the bound of the buffer is exceeded."""
         if self._wanted == _ALL:
             self.fail(BodyTooLarge())
         elif not self._paused and self.is_open:
@@ -206,7 +206,7 @@ async def _chunks(body: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
 
 
 def keepalive_socket(address: tuple[Any, ...]) -> socket.socket:
-    """A socket whose peer is asked for signs of life."""
+    """Return a socket with TCP keepalive enabled."""
     family, kind, protocol, *_ = address
     made = socket.socket(family, kind, protocol)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)

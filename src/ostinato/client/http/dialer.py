@@ -1,7 +1,7 @@
-"""Dialling: how a connection to a server is made, TLS included, straight or through a proxy.
+"""Dialer: opens connections to a server, with TLS, directly or through a proxy.
 
-A proxy is asked for a tunnel to a server that speaks TLS. To one that does not, it passes each request on by itself:
-then the request names the server.
+To a server with TLS a proxy opens a tunnel (CONNECT). To one without, it forwards each request, whose target is then an
+absolute URL.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ostinato.world import Clock
 from ostinato.world.clock import Timeout
 
 _CONNECT: Final = 30.0  # seconds for a connection, TLS included
-_NEXT_ADDRESS: Final = 0.25  # seconds after which another address of the server is tried, too
+_NEXT_ADDRESS: Final = 0.25  # seconds after which the next address is tried in parallel
 
 
 class Dialer:
@@ -40,21 +40,21 @@ class Dialer:
         self._context = context
         self._clock = clock
         self._metrics = metrics
-        self._limits: set[Timeout] = set()  # of the connections that are being made
+        self._limits: set[Timeout] = set()  # of the connections being opened
         self._closed = False
         self.proxy = proxy_for(config, os.environ)
         host = parts.netloc.rpartition("@")[2]
         path = parts.path.rstrip("/")
-        passed_on = self.proxy is not None and context is None
-        self.prefix = f"{parts.scheme}://{host}{path}" if passed_on else path
-        """What stands before the path of each request."""
+        forwarded = self.proxy is not None and context is None
+        self.prefix = f"{parts.scheme}://{host}{path}" if forwarded else path
+        """Put before the path of each request."""
         self.headers: list[tuple[str, str]] = [("Host", host)]
-        """Those that each request has because of where it goes."""
-        if passed_on and self.proxy is not None and self.proxy.authorization is not None:
+        """Headers that each request needs on this route."""
+        if forwarded and self.proxy is not None and self.proxy.authorization is not None:
             self.headers.append(("Proxy-Authorization", self.proxy.authorization.reveal()))
 
     async def connect(self, what: str) -> Connection:
-        """A new connection. `TransportError` if there is none; `what` it is for is told then."""
+        """Open a connection. Raises `TransportError`. `what`: the request that needs it, for messages."""
         limit = self._clock.timeout(_CONNECT)
         try:
             async with limit:
@@ -69,14 +69,14 @@ class Dialer:
         except TimeoutError:
             if self._closed:
                 raise ConnectionLost(f"{what}: the transport is closed") from None
-            raise RequestTimedOut(f"{what}: no connection in time") from None
+            raise RequestTimedOut(f"{what}: timed out while connecting") from None
         except OSError as error:
             raise unreachable(error, what) from None
         finally:
             self._limits.discard(limit)
 
     def close(self) -> None:
-        """Give up what is being dialled."""
+        """Abort the connections being opened."""
         self._closed = True
         for limit in self._limits:
             if not limit.expired():
@@ -90,12 +90,12 @@ class Dialer:
             outer = ssl.create_default_context() if secure and self._context is None else self._context
             connection = await self._opened(host, port, outer if secure else None, host)
         except ssl.SSLError as error:
-            reason = getattr(error, "verify_message", "") or error.reason or "the handshake failed"
+            reason = getattr(error, "verify_message", "") or error.reason or "unknown reason"
             raise ConnectionLost(
-                f"{what}: no TLS connection to the proxy: {reason}: check proxy-url and certificate-authority"
+                f"{what}: TLS handshake with the proxy failed: {reason}; check proxy-url and certificate-authority"
             ) from None
         except OSError as error:
-            raise ConnectionLost(f"{what}: the proxy cannot be reached: {reason_of(error)}: check proxy-url") from None
+            raise ConnectionLost(f"{what}: the proxy cannot be reached: {reason_of(error)}; check proxy-url") from None
         if self._context is None:
             return connection
         try:
@@ -114,15 +114,17 @@ class Dialer:
         try:
             await outer.send(f"{head}\r\n".encode(), reader)
         except (InvalidHttp, ConnectionClosed, OSError):
-            raise ConnectionLost(f"{what}: the proxy does not answer as one: check proxy-url") from None
+            raise ConnectionLost(f"{what}: no valid HTTP response from the proxy; check proxy-url") from None
         if reader.status != 200:
-            raise ConnectionLost(f"{what}: the proxy refused with {reader.status}: check proxy-url and its password")
+            raise ConnectionLost(
+                f"{what}: the proxy responded with status {reader.status}; check proxy-url and its password"
+            )
         inner = Connection()
         made = await asyncio.get_running_loop().start_tls(
             cast("asyncio.Transport", outer.transport), inner, context, server_hostname=self._server_name
         )
         if made is None:
-            raise ConnectionLost(f"{what}: the proxy closed the connection: check proxy-url")
+            raise ConnectionLost(f"{what}: the proxy closed the connection; check proxy-url")
         inner.connection_made(made)
         return inner
 
@@ -142,14 +144,14 @@ class Dialer:
             raise
         return connection
 
-    async def _addresses(self, host: str, port: int) -> Any:  # Any: as getaddrinfo has them
+    async def _addresses(self, host: str, port: int) -> Any:  # Any: getaddrinfo's tuples
         begun = self._clock.monotonic()
         try:
             found = await asyncio.get_running_loop().getaddrinfo(
                 host, port, type=socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG
             )
         except UnicodeError:
-            raise socket.gaierror(socket.EAI_NONAME, f"{host!r} is no name that a host can have") from None
+            raise socket.gaierror(socket.EAI_NONAME, f"{host!r} is not a valid host name") from None
         if self._metrics is not None and not _is_address(host):
             self._metrics.observe(DNS, self._clock.monotonic() - begun, {"host": host})
         return found

@@ -1,4 +1,4 @@
-"""What can go wrong with a request over HTTP, in words. They hold nothing of its headers, which may be secret."""
+"""Errors of HTTP requests. Messages never contain headers, which may be secret."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ostinato.client.transport.protocol import ConnectionLost, RequestTimedOut, 
 
 
 def failure(error: BaseException, what: str, when: str = "") -> TransportError:
-    """What became of a connection that there was. `what` is the request in words, without its query."""
+    """Return the `TransportError` for an error on an open connection. `what`: method and path of the request."""
     when = f" {when}" if when else ""
     match error:
         case TransportError():
@@ -18,25 +18,25 @@ def failure(error: BaseException, what: str, when: str = "") -> TransportError:
         case ConnectionClosed():
             return ConnectionLost(f"{what}: the server closed the connection{when}")
         case InvalidHttp():
-            return ConnectionLost(f"{what}: the answer is not HTTP")
+            return ConnectionLost(f"{what}: the response is not valid HTTP")
         case ssl.SSLError() if _is_alert(error):
             alert = error.reason.partition("ALERT_")[2].replace("_", " ").lower()
             return ConnectionLost(
-                f"{what}: the server ended the TLS connection{when}: {alert}: "
+                f"{what}: the server ended the TLS connection{when}: {alert}; "
                 "check client-certificate and client-key of the configuration"
             )
         case TimeoutError():
-            return RequestTimedOut(f"{what}: timed out{when or ' while an answer was awaited'}")
+            return RequestTimedOut(f"{what}: timed out{when or ' while waiting for the response'}")
         case OSError():
-            return ConnectionLost(f"{what}: the connection broke{when}: {reason_of(error)}")
+            return ConnectionLost(f"{what}: the connection was lost{when}: {reason_of(error)}")
         case _:
-            return ConnectionLost(f"{what}: the connection broke{when}: {type(error).__name__}")
+            return ConnectionLost(f"{what}: the connection was lost{when}: {type(error).__name__}")
 
 
 def is_reset(error: BaseException) -> bool:
-    """Whether the server went away from a connection that there was: sending once more may help.
+    """Whether the server closed or reset an open connection, so that a retry may succeed.
 
-    It does not when the server says why it goes, as it does about certificates that it does not accept.
+    Not after a TLS alert: a server that rejects the client certificate rejects it again.
     """
     return (
         isinstance(error, ConnectionClosed | OSError) and not isinstance(error, TimeoutError) and not _is_alert(error)
@@ -48,17 +48,17 @@ def unreachable(error: OSError, what: str) -> Unreachable:
 
 
 def untrusted(error: BaseException, what: str) -> Unreachable:
-    """The server's certificate is not accepted."""
-    reason = getattr(error, "verify_message", "") or "it cannot be verified"
+    """Return the error for a server certificate that cannot be verified."""
+    reason = getattr(error, "verify_message", "") or "verification failed"
     return Unreachable(
-        f"{what}: the server's certificate is not accepted: {reason}: "
+        f"{what}: cannot verify the server's certificate: {reason}; "
         "check certificate-authority and tls-server-name of the configuration"
     )
 
 
 def without_tls(error: ssl.SSLError, what: str) -> Unreachable:
-    """No TLS connection could be made."""
-    return Unreachable(f"{what}: no TLS connection: {error.reason or 'the handshake failed'}")
+    """Return the error for a failed TLS handshake."""
+    return Unreachable(f"{what}: TLS handshake failed: {error.reason or 'unknown reason'}")
 
 
 def _is_alert(error: BaseException) -> bool:

@@ -1,6 +1,6 @@
-"""The head of a request as HTTP/1.1 writes it.
+"""The head of an HTTP/1.1 request: request line and headers.
 
-What a caller sends is much the same each time: its headers, with all that are added, are written once and remembered.
+The encoded headers are cached, as callers send the same few sets of headers.
 """
 
 from __future__ import annotations
@@ -15,33 +15,33 @@ from ostinato.client.transport.protocol import Request
 Header = tuple[str, str]
 
 _MAX_CACHED: Final = 256
-_OF_THE_CONNECTION: Final = ("host", "content-length", "transfer-encoding")  # are not for a request to say
+_OF_THE_CONNECTION: Final = ("host", "content-length", "transfer-encoding")  # set here, never taken from a request
 _WITHOUT_BODY: Final = ("GET", "HEAD")
 
 
 class AddedHeaders(NamedTuple):
-    """Those that a request has unless it says otherwise: each of the fixed ones by itself, the others together."""
+    """Headers added to requests that does not set them; the impersonation headers only all together."""
 
     fixed: Sequence[Header]
     impersonation: Sequence[Header]
 
 
 class RequestHeads:
-    """Of the requests to one server."""
+    """Encoder of request heads for one server."""
 
     def __init__(self, added: AddedHeaders, prefix: str, headers: Sequence[Header]) -> None:
-        """`prefix` stands before each path; `headers` are those that go with it."""
+        """`prefix`: put before each path. `headers`: those that the route to the server requires, such as `Host`."""
         self._prefix = prefix
         self._headers = headers
         self._added = added
         self._credential: Credential | None = None
-        self._written: dict[tuple[Header, ...], bytes] = {}  # by the headers of a request; with that credential
+        self._written: dict[tuple[Header, ...], bytes] = {}  # by the headers of the request; for _credential only
 
     def of(self, request: Request, credential: Credential) -> bytes:
-        """ValueError if something in it would be read as something else."""
+        """Encode the head. Raises ValueError if path or headers could be misread as something else."""
         first = f"{request.method} {self._prefix}{request.target} HTTP/1.1"
         if not first.isprintable() or first.count(" ") != 2:
-            raise ValueError(f"{request.method} {request.path!r}: the path is not encoded: it holds what no path can")
+            raise ValueError(f"{request.method} {request.path!r}: the path must be percent-encoded; use path_of()")
         headers = tuple(request.headers)
         if credential is not self._credential or len(self._written) > _MAX_CACHED:
             self._credential = credential
@@ -57,7 +57,7 @@ class RequestHeads:
         return b"%b\r\n%bContent-Length: %d\r\n\r\n" % (first.encode(), written, len(body))
 
     def all(self, headers: Sequence[Header], credential: Credential) -> list[Header]:
-        """The headers of a request, and those that are added."""
+        """Return the headers of a request with the added ones."""
         given = {name.lower() for name, _ in headers}
         found = [*self._headers, *((name, value) for name, value in headers if name.lower() not in _OF_THE_CONNECTION)]
         found += [(name, value) for name, value in self._added.fixed if name.lower() not in given]
@@ -70,13 +70,13 @@ class RequestHeads:
     def _write(self, request: Request, credential: Credential) -> bytes:
         for name, _ in request.headers:
             if not HEADER_NAME.fullmatch(name):
-                raise ValueError(f"{request.method} {request.path}: {name!r} is no name of a header")
+                raise ValueError(f"{request.method} {request.path}: {name!r} is not a valid header name")
         lines = [f"{name}: {value}\r\n" for name, value in self.all(request.headers, credential)]
         written = "".join(lines)
         if written.count("\r") != len(lines) or written.count("\n") != len(lines) or "\0" in written:
-            raise ValueError(f"{request.method} {request.path}: a header holds the end of a line")
+            raise ValueError(f"{request.method} {request.path}: a header contains a line break or NUL")
         try:
             return written.encode()
         except UnicodeEncodeError:
-            pass  # it has all of them in it, secrets too: nobody is to see it
-        raise ValueError(f"{request.method} {request.path}: a header holds half of a character")
+            pass  # not chained: the exception contains all headers, and with them secrets
+        raise ValueError(f"{request.method} {request.path}: a header contains an unpaired surrogate")

@@ -1,7 +1,7 @@
-"""An answer as HTTP/1.1 writes it, read from the pieces in which it comes.
+"""Incremental parser of an HTTP/1.1 response.
 
-Nothing is guessed: what is not written as it should be is `InvalidHttp`. What has come of the body waits in `pieces` until
-somebody takes it; how much may wait there is the affair of whoever feeds.
+- Strict: any deviation from the syntax is `InvalidHttp`; nothing is guessed.
+- The received body is buffered in `pieces` until `take()`; the caller of `feed()` bounds how much.
 """
 
 from __future__ import annotations
@@ -16,51 +16,51 @@ from typing import Final
 HEADER_NAME: Final = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 
 _MAX_HEAD: Final = 64 * 1024
-_MAX_SIZE_LINE: Final = 1024  # bytes of a line that says how long a chunk is
-_MAX_PIECE: Final = 1024 * 1024  # bytes that are decompressed at a time
+_MAX_SIZE_LINE: Final = 1024  # bytes of the line with the size of a chunk
+_MAX_PIECE: Final = 1024 * 1024  # bytes of decompressed output at a time
 _STATUS: Final = re.compile(r"HTTP/1\.([01]) ([1-9][0-9]{2})(?: .*)?")
 _SIZE: Final = re.compile(rb"[0-9A-Fa-f]{1,15}")
 _UNTIL_CLOSED: Final = -1
 _CHUNKED: Final = -2
 _MAX_LENGTH_DIGITS: Final = 18  # digits
-_GZIP: Final = 31  # of zlib: with the header and the checksum of gzip
+_GZIP: Final = 31  # zlib's window bits for the gzip format
 
 
-class InvalidHttp(Exception):  # noqa: N818 - what is the matter
-    """Something else than HTTP came, or HTTP that is broken."""
+class InvalidHttp(Exception):  # noqa: N818
+    """The data is not a well-formed HTTP/1.1 response."""
 
 
 class MessageReader:
-    """Reads one answer.
+    """Parser of one response.
 
-    Names of headers are lower case; of one that came more than once there is the first value, of `connection` all.
+    Header names are in lower case. Of a repeated header the first value is kept, of `connection` all of them.
     """
 
-    # As it is before anything has come
+    # The values before the head has been received
     status = 0
     headers: Mapping[str, str] = MappingProxyType({})
-    warnings: Sequence[str] = ()  # all values of that header
-    keep_alive = False  # the connection serves again, if the answer is complete
-    compressed = False  # the body, for a `Decompressor`
-    complete = False  # all of the body has come
-    buffered = 0  # bytes in the pieces
-    _rest = b""  # of the head, or between chunks, that is not read yet
-    _length = 0  # of the body, or how its end is known
-    _left = 0  # bytes of the body or the chunk that are to come
-    _after_chunk = False  # the end of its line is to come
+    warnings: Sequence[str] = ()  # all values of the `Warning` header
+    keep_alive = False  # the connection can be reused once the response is complete
+    compressed = False  # the body is in gzip: use a `Decompressor`
+    complete = False  # the whole body has been received
+    buffered = 0  # bytes in `pieces`
+    _rest = b""  # received, but not parsed yet: part of the head or of a chunk's framing
+    _length = 0  # of the body, or one of the constants above
+    _left = 0  # bytes of the body or the chunk still to be received
+    _after_chunk = False  # the line end after a chunk is still to be received
 
     def __init__(self, *, bodiless: bool = False) -> None:
-        """`bodiless`: the answer to a HEAD, which tells of a body and has none."""
+        """`bodiless`: the response has no body whatever its headers say, as those to HEAD and CONNECT."""
         self._bodiless = bodiless
-        self.pieces: list[bytes] = []  # of the body, that were not taken
+        self.pieces: list[bytes] = []  # of the body, not taken yet
 
     @property
     def length(self) -> int | None:
-        """Bytes of the body, compressed perhaps, if the head tells."""
+        """The `Content-Length`, of the compressed body if it is; None if there is none."""
         return self._length if self._length >= 0 else None
 
     def feed(self, data: bytes) -> None:
-        """The next piece; there is none after the end."""
+        """Parse received data. Must not be called once the response is complete."""
         while not self.status:
             if self._rest:
                 data = self._rest + data
@@ -77,19 +77,19 @@ class MessageReader:
         elif self._length == _UNTIL_CLOSED:
             self._add(data)
         else:
-            if len(data) > self._left:  # which nobody has asked for
+            if len(data) > self._left:  # data beyond the response: the connection cannot be reused
                 data, self.keep_alive = data[: self._left], False
             self._left -= len(data)
             self._add(data)
             self.complete = not self._left
 
     def end(self) -> None:
-        """The connection was closed, which may be how the end of the answer is known."""
+        """The server closed the connection, which completes a response without length."""
         if self.status and self._length == _UNTIL_CLOSED:
             self.complete = True
 
     def take(self) -> bytes:
-        """What has come of the body and was not taken."""
+        """Remove and return the buffered part of the body."""
         pieces, self.pieces, self.buffered = self.pieces, [], 0
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
@@ -119,9 +119,9 @@ class MessageReader:
             elif name == "transfer-encoding":
                 raise InvalidHttp
         if code == 101:
-            raise InvalidHttp  # nobody has asked for another protocol
+            raise InvalidHttp  # no upgrade was requested
         if code < 200:
-            return  # the answer is still to come
+            return  # an interim response: the final one follows
         self.status, self.headers = code, headers
         if "warning" in headers:
             self.warnings = [headers["warning"], *more_warnings]
@@ -168,7 +168,7 @@ class MessageReader:
             self._rest = data[at:]
 
     def _read_trailer(self, data: bytes, at: int, end: int) -> None:
-        """What comes behind the last chunk, which ends with an empty line."""
+        """Skip the trailer section after the last chunk, up to the empty line."""
         last = data.find(b"\r\n\r\n", end)
         if last >= 0:
             self.complete = True
@@ -180,14 +180,14 @@ class MessageReader:
 
 
 class Decompressor:
-    """Of a body that is compressed with gzip, in one part or several."""
+    """Decompressor of a gzip body of one or more members."""
 
     def __init__(self) -> None:
-        self._inner = zlib.decompressobj(_GZIP)  # of the part that has come last
+        self._inner = zlib.decompressobj(_GZIP)  # of the current member
         self._begun = False
 
     def pieces(self, data: bytes) -> Iterator[bytes]:
-        """What this holds, in pieces that are not too large, though little may hold much."""
+        """Decompress data, in pieces of bounded size however well it was compressed."""
         self._begun = True
         while data or not self._inner.eof:
             if self._inner.eof:
@@ -203,7 +203,7 @@ class Decompressor:
                 return
 
     def end(self) -> None:
-        """Nothing comes any more."""
+        """Check that the body was complete."""
         if self._begun and not self._inner.eof:
             raise InvalidHttp
 
@@ -213,16 +213,16 @@ def _is_compressed(headers: dict[str, str]) -> bool:
     if encoding is None or encoding.lower() == "identity":
         return False
     if encoding.lower() not in ("gzip", "x-gzip"):
-        raise InvalidHttp  # nobody has asked for another one
+        raise InvalidHttp  # no other encoding was requested
     return True
 
 
-# A server sends the same few first lines and names again and again.
+# Cached: a server sends the same few status lines and header names.
 
 
 @lru_cache(maxsize=64)
 def _status(first: str) -> tuple[str, int]:
-    """The minor version, and the code."""
+    """Return the minor version and the status code."""
     found = _STATUS.fullmatch(first)
     if found is None:
         raise InvalidHttp

@@ -1,4 +1,4 @@
-"""What requests over HTTP tell of themselves. Labels are made once: there are few, and requests are many."""
+"""Metrics of HTTP requests, with cached labels."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ostinato.client.transport.protocol import Request
 
 
 class HttpMetrics:
-    """For requests to one host. Does nothing where nobody keeps them."""
+    """Metrics of requests to one host. `sink`: receives them; None disables them."""
 
     def __init__(self, sink: ClientMetrics | None, host: str) -> None:
         self.sink = sink
@@ -26,7 +26,7 @@ class HttpMetrics:
         self.sink.observe(name, value, labels)
 
     def attempted(self, request: Request, code: str, *, retry: bool) -> None:
-        """A request was sent, perhaps not for the first time."""
+        """Count one attempt of a request. `retry`: it is not the first."""
         if self.sink is None:
             return
         labels = self._codes.get((code, request.method))

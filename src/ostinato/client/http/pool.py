@@ -1,12 +1,12 @@
-"""Connections to a server, for one set of certificates.
+"""Connection pool for one server and one set of certificates.
 
-- A connection has one request at a time, and is that request's own until its answer is closed. After a whole answer it
-  is kept for a while; one that broke, or whose request was given up, is closed.
-- Short requests share a bounded number of connections; more of them wait for each other. Streams have connections
-  without a bound, so that a hundred watches never keep a write waiting.
-- Nothing is ever sent a second time.
-- When certificates change, a new pool takes over: the old one's streams are cut, so that they come back with the new
-  certificates, and its short requests finish.
+- A connection serves one request at a time, until the response is closed. It is reused after a complete response, and
+  closed after an error or a cancelled request.
+- Short requests share a bounded number of connections, for which further ones wait. Streams are not bounded, so that
+  many watches never delay a write.
+- The pool never sends a request twice.
+- When certificates change, a new pool replaces this one: its streams are closed, so that they reconnect with the new
+  certificates, and its short requests are completed.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-MAX_CONNECTIONS: Final = 64  # for short requests; more of them wait for each other
+MAX_CONNECTIONS: Final = 64  # for short requests; further ones wait
 
-_READ_TIMEOUT: Final = 70.0  # seconds without a byte of a short answer; API servers give up a request after 60
-_IDLE: Final = 30.0  # seconds for which an unused connection is kept
+_READ_TIMEOUT: Final = 70.0  # seconds without data for a short request; API servers end a request after 60
+_IDLE: Final = 30.0  # seconds for which an idle connection is kept
 _NO_MATERIAL: Final = Material(b"", None)
 
 
-class Reset(Exception):  # noqa: N818 - no error of ours: the request may be sent again
-    """The server went away from a connection before it answered. `lost` says so in words."""
+class Reset(Exception):  # noqa: N818 - a signal to retry
+    """The connection was lost before the response. `lost`: the error to raise if the request is not retried."""
 
     def __init__(self, lost: TransportError) -> None:
         super().__init__()
@@ -54,18 +54,18 @@ class Reset(Exception):  # noqa: N818 - no error of ours: the request may be sen
 
 
 class PoolSettings(NamedTuple):
-    """What all pools of a transport share."""
+    """Options shared by all pools of a transport."""
 
     host: str  # for messages
     clock: Clock
     metrics: HttpMetrics
     headers: AddedHeaders
     max_response_bytes: int
-    check: Callable[[], None] | None  # called at the last moment before a request is sent; raises if it must not be
+    check: Callable[[], None] | None  # called immediately before a request is sent; raises to prevent it
 
 
 class HttpPool:
-    """Must be made on the loop that uses it. A `ConnectionOwner` of answers."""
+    """Must be created on the event loop that uses it."""
 
     def __init__(self, config: Config, context: ResumingContext | None, settings: PoolSettings) -> None:
         self._config = config
@@ -81,14 +81,17 @@ class HttpPool:
         self._slots = asyncio.Semaphore(MAX_CONNECTIONS)
         self._idle: list[Connection] = []  # the last one is used first
         self._busy: dict[Connection, Request] = {}
-        self._sweep: Timer | None = None  # while there is something to look after
+        self._sweep: Timer | None = None  # while there are idle or monitored connections
         self._retired = False
         self._closed = False
-        self._sockets: WebSockets | None = None  # those that are open, when there were any
+        self._sockets: WebSockets | None = None  # None until the first one
 
     async def send(self, request: Request, credential: Credential, until: float | None, *, retry: bool) -> HttpResponse:
-        """Send it, perhaps as a retry; its answer, to be read until that time, or while something comes if there is
-        no such time. A stream is to begin until then. `Reset` if the connection broke under a GET.
+        """Send a request, and return its response when the head has been received.
+
+        - `until`: the time by which the response must have been read; of a stream, by which it must have begun. None
+          applies a read timeout instead.
+        - Raises `Reset` if the connection was lost during a GET.
         """
         connection: Connection | None = None
         code = NO_RESPONSE
@@ -117,7 +120,7 @@ class HttpPool:
             if self._context is not None and connection.tls is not None:
                 self._context.remember(connection.tls)
         if request.stream and reader.status < 300:
-            until = None  # was for its beginning
+            until = None  # applied to the head only
         return HttpResponse(self, connection, request, until)
 
     def what(self, request: Request) -> str:
@@ -137,12 +140,12 @@ class HttpPool:
             self._schedule_sweep()
 
     def abandon(self, connection: Connection, request: Request) -> None:
-        with contextlib.suppress(RuntimeError):  # the loop has ended, and the connection with it
+        with contextlib.suppress(RuntimeError):  # the loop has ended, and closed its connections
             self._loop.call_soon_threadsafe(self.release, connection, request)
 
     async def websocket(self, request: Request, credential: Credential, protocols: Sequence[str]) -> HttpWebSocket:
         if self._sockets is None:
-            from ostinato.client.http.websocket import WebSockets  # noqa: PLC0415 - aiohttp, a tenth of a second
+            from ostinato.client.http.websocket import WebSockets  # noqa: PLC0415 - aiohttp takes 100 ms to import
 
             measured = None if self.metrics.sink is None else (self.clock, self.metrics.sink)
             self._sockets = WebSockets(self._config, self._context, self._dialer.proxy, self._check, measured)
@@ -150,7 +153,7 @@ class HttpPool:
         return await self._sockets.open(request.target, headers, protocols, self.what(request))
 
     def retire(self) -> None:
-        """Take no more: cut the streams, and keep no connection any longer than its request takes."""
+        """Close idle connections and streams; close the others when their request is complete."""
         self._retired = True
         for connection in [*self._idle, *(busy for busy, request in self._busy.items() if request.stream)]:
             connection.abort()
@@ -187,7 +190,7 @@ class HttpPool:
         return connection
 
     def _begin(self, connection: Connection, request: Request, *, has_read_timeout: bool) -> None:
-        """Here there is a connection, and nothing between this and the first byte."""
+        """Run the last checks before the first byte is sent."""
         if self._retired and (self._closed or request.stream):
             raise ConnectionAbortedError
         if self._check is not None:
@@ -209,38 +212,38 @@ class HttpPool:
         self._sweep = self.clock.timer(min(_IDLE, _READ_TIMEOUT) / 4, self._sweep_connections)
 
     def _sweep_connections(self) -> None:
-        """Close what nobody has used for long, and give up what nothing has come on for long."""
+        """Close connections that were idle for too long, and fail requests that received nothing for too long."""
         now = self.clock.monotonic()
         for connection in [each for each in self._idle if each.since <= now - _IDLE or not each.is_open]:
             self._idle.remove(connection)
             connection.abort()
-        watched = [connection for connection in self._busy if connection.has_read_timeout]
-        for connection in watched:
+        monitored = [connection for connection in self._busy if connection.has_read_timeout]
+        for connection in monitored:
             if connection.active or not connection.is_awaited:
                 connection.active, connection.since = False, now
             elif connection.since <= now - _READ_TIMEOUT:
                 connection.fail(TimeoutError())
         self._sweep = None
-        if self._idle or watched:
+        if self._idle or monitored:
             self._schedule_sweep()
 
 
 class HttpPools:
-    """The pool to use now, for the certificates of now. The event loop that asks first is its own."""
+    """The current pool, replaced when certificates change. Belongs to the event loop that first uses it."""
 
     def __init__(self, config: Config, world: World, settings: PoolSettings) -> None:
         self._config = config
         self._settings = settings
         self._tls = TlsFiles(config, world)
         self._secure = config.secure
-        self._material = _NO_MATERIAL  # of the pool
+        self._material = _NO_MATERIAL  # of the current pool
         self._pool: HttpPool | None = None
         self._retired: list[HttpPool] = []
         self._loop: asyncio.AbstractEventLoop | None = None
         self._closed = False
 
     async def current(self, certificate: ClientCertificate | None) -> HttpPool:
-        """`certificate` is a plugin's; one of the configuration beats it."""
+        """Return the pool to use now. `certificate`: of an exec plugin; one in the configuration takes precedence."""
         material = _NO_MATERIAL
         if self._secure:
             material = await self._tls.current()
@@ -251,10 +254,10 @@ class HttpPools:
             return self._pool
         try:
             context = self._tls.context(material) if self._secure else None
-        except ConfigError as error:  # of a plugin; what is configured was checked when it was read
+        except ConfigError as error:  # of a plugin; configured files were checked when they were read
             raise CredentialsError(str(error)) from None
         if self._pool is not None:
-            log.info("%s: certificates have changed: connections are made anew", self._config.url)
+            log.info("certificates changed, reconnecting server=%s", self._config.url)
             self._pool.retire()
             self._retired = [pool for pool in (*self._retired, self._pool) if not pool.is_unused()]
         if self._settings.metrics.sink is not None:
@@ -278,6 +281,5 @@ class HttpPools:
             self._loop = loop
         elif self._loop is not loop:
             raise TransportError(
-                f"{self._config.url}: a transport belongs to the event loop that used it first: "
-                "make another one for this loop"
+                f"{self._config.url}: the transport belongs to another event loop; create one per loop"
             )

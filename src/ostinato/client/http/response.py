@@ -1,4 +1,4 @@
-"""An answer over HTTP, as the transport protocol has it. Until it is closed, it has its connection to itself."""
+"""HTTP response of the transport protocol. Holds its connection exclusively until it is closed."""
 
 from __future__ import annotations
 
@@ -17,48 +17,48 @@ from ostinato.client.transport.protocol import ConnectionLost, Request, Response
 from ostinato.client.transport.warning import warning_texts
 from ostinato.world import Clock
 
-_DRAINED: Final = 2048  # bytes of an answer nobody wants that are read, so that its connection can serve again
+_DRAINED: Final = 2048  # bytes of an unwanted response that are read so that its connection can be reused
 
 
 class ConnectionOwner(Protocol):
-    """Where the connections of answers come from, and go back to."""
+    """The pool that a response returns its connection to."""
 
     clock: Clock
     metrics: HttpMetrics
     max_response_bytes: int  # bytes that `read` collects
 
     def what(self, request: Request) -> str:
-        """A request in words, without its query: for messages."""
+        """Return method, host and path of a request, without its query, for messages."""
 
     def release(self, connection: Connection, request: Request) -> None:
-        """An answer is complete, or nobody wants the rest."""
+        """Take a connection back; it is reused only if the response is complete."""
 
     def abandon(self, connection: Connection, request: Request) -> None:
-        """The same from any thread, and after the end of the loop."""
+        """Take a connection back from any thread, or after the end of the event loop."""
 
 
 class HttpResponse(Closable):
-    """A Response."""
+    """Implementation of `Response`."""
 
     __slots__ = ("_connection", "_owner", "_reader", "_request", "_size", "_until", "status")
 
     def __init__(self, owner: ConnectionOwner, connection: Connection, request: Request, until: float | None) -> None:
-        """`until` is when the reading must be done, on the clock."""
+        """`until`: the time on the clock by which the body must have been read; None is no limit."""
         self._owner = owner
         self._request = request
         self._until = until
         self._connection: Connection | None = connection
         self._reader = connection.reader
-        self._size = 0  # of what was given
+        self._size = 0  # of the chunks so far
         self.status = self._reader.status
         if self._reader.complete:
-            self.close()  # the connection is free, though nobody has read what came
+            self.close()  # free the connection; the buffered body can still be read
 
     def __del__(self) -> None:
-        if self._connection is not None:  # without this there would be one less for all others
+        if self._connection is not None:  # or the connection would be lost to the pool
             self._owner.abandon(self._connection, self._request)
             what = self._owner.what(self._request)
-            warn(f"the answer to {what} was not closed", ResourceWarning, stacklevel=2, source=self)
+            warn(f"response to {what} was never closed", ResourceWarning, stacklevel=2, source=self)
 
     @property
     def headers(self) -> Mapping[str, str]:
@@ -77,7 +77,7 @@ class HttpResponse(Closable):
             self._owner.metrics.observe(RESPONSE_SIZE, len(body), self._request.method)
         except BodyTooLarge:
             what = self._owner.what(self._request)
-            raise ResponseTooLarge(f"{what}: the answer is longer than {longest} bytes: ask for it in pages") from None
+            raise ResponseTooLarge(f"{what}: response larger than {longest} bytes; request it in pages") from None
         finally:
             self.close()
         return body
@@ -103,9 +103,9 @@ class HttpResponse(Closable):
             self._owner.release(connection, self._request)
 
     async def drain(self) -> None:
-        """Read the rest of a short answer, so that the connection can be used again; drop it otherwise."""
+        """Read the rest of a short response so that the connection can be reused; close it otherwise."""
         if self._reader.complete or (self._reader.length or _DRAINED) <= _DRAINED:
-            with contextlib.suppress(TransportError):  # nobody wants it
+            with contextlib.suppress(TransportError):
                 async with contextlib.aclosing(self.chunks()) as chunks:
                     async for _ in chunks:
                         if self._size > _DRAINED:
@@ -122,11 +122,11 @@ class HttpResponse(Closable):
         return b"".join(parts)
 
     async def _raw(self, longest: int | None = None) -> bytes:
-        """More of the body, as it came, nothing at its end; with a `longest`, all of it."""
+        """Wait for more of the body without decompression, b"" at its end; with `longest`, for all of it."""
         reader, connection = self._reader, self._connection
         if reader.complete or connection is None:
             if not reader.complete:
-                raise ConnectionLost(f"{self._owner.what(self._request)}: the answer was closed before its end")
+                raise ConnectionLost(f"{self._owner.what(self._request)}: the response was closed before its end")
             if longest is not None and reader.buffered > longest:
                 raise BodyTooLarge
             return reader.take()
@@ -140,4 +140,4 @@ class HttpResponse(Closable):
             raise self._failure(error) from None
 
     def _failure(self, error: Exception) -> TransportError:
-        return failure(error, self._owner.what(self._request), "while its answer was read")
+        return failure(error, self._owner.what(self._request), "while reading the response")

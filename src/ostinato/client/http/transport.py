@@ -1,11 +1,11 @@
 """HttpTransport: requests to an API server over HTTP/1.1 and TLS.
 
-- Connections are kept and shared; a stream has one to itself. They belong to the event loop that first uses them.
-- A request is sent once, and again only as `resending` says, or once more with new credentials after a 401.
-- An Authorization header of the request itself beats all credentials, an Impersonate-User header all impersonation.
-- Redirects are never followed: credentials go to the configured server alone.
-- When certificates change, in a file or by a plugin, connections are made anew.
-- Neither time nor memory is without bounds: see `http_pool`, and `max_response_bytes`.
+- Connections are pooled; a stream has a connection of its own. They belong to the event loop that first uses them.
+- A request is retried only as `retry_policy` says, or once with renewed credentials after a 401.
+- An Authorization header of the request overrides the credentials, an Impersonate-User header the impersonation.
+- Redirects are never followed: credentials go to the configured server only.
+- When certificates change, in a file or from a plugin, connections are reopened.
+- Time and memory are bounded: see `pool` and `max_response_bytes`.
 """
 
 from __future__ import annotations
@@ -64,9 +64,12 @@ class HttpTransport:
         deadline: Deadline | None = None,
         max_response_bytes: int = MAX_RESPONSE_BYTES,
     ) -> None:
-        """ConfigError if the configuration cannot be sent. Nothing is opened before the first request.
+        """Raises ConfigError if the configuration is not usable. No connection is opened before the first request.
 
-        `credentials` and `limiter` beat those of the configuration; transports that are given the same share them.
+        - `credentials`, `limiter`: can be shared between transports. Default to those of the configuration.
+        - `metrics`: receives the client's metrics. Defaults to None.
+        - `deadline`: the time after which nothing is sent, e.g. the end of a lease. Defaults to None.
+        - `max_response_bytes`: bound of `Response.read()`. Defaults to 1 GiB.
         """
         self.host = urlsplit(config.url).netloc
         self._clock = world.clock
@@ -83,8 +86,8 @@ class HttpTransport:
         self._pools = HttpPools(config, world, settings)
         if config.tls.insecure and config.secure:
             log.warning(
-                "%s: insecure-skip-tls-verify is set: anybody between here and %s can read and change everything, "
-                "credentials included",
+                "server certificate is not verified, credentials can be intercepted "
+                "option=insecure-skip-tls-verify source=%s server=%s",
                 config.source,
                 self.host,
             )
@@ -107,7 +110,7 @@ class HttpTransport:
                 if isinstance(error, TransportError):
                     raise
                 what = self._what(request)
-                raise RequestTimedOut(f"{what}: timed out: no answer within {timeout:g} seconds") from None
+                raise RequestTimedOut(f"{what}: timed out: no response within {timeout:g} seconds") from None
         finally:
             self._metrics.observe(names.DURATION, self._clock.monotonic() - begun, request.method)
 
@@ -126,12 +129,12 @@ class HttpTransport:
     async def _send_with_retries(self, request: Request, until: float | None) -> HttpResponse:
         retries, resets, previous = 0, 0, ""
         while True:
-            answer: HttpResponse | None = None
+            response: HttpResponse | None = None
             try:
-                answer = await self._send(request, until, retry=retries > 0)
-                if answer.status < 429:
-                    return answer
-                wait = wait_before_retry(answer.status, answer.headers)
+                response = await self._send(request, until, retry=retries > 0)
+                if response.status < 429:
+                    return response
+                wait = wait_before_retry(response.status, response.headers)
             except Reset as reset:
                 lost = reset.lost
                 wait = AFTER_RESET if resets else 0.0
@@ -139,14 +142,16 @@ class HttpTransport:
             except TransportError as error:
                 raise _with_previous(error, previous) from None
             if wait is None or not self._may_retry(request, retries, wait, until):
-                if answer is None:
+                if response is None:
                     raise _with_previous(lost, previous)
-                return answer
-            if answer is not None:
-                await answer.drain()
-            previous = str(lost) if answer is None else f"the server answered {answer.status}, and to come again"
+                return response
+            if response is not None:
+                await response.drain()
+            previous = (
+                str(lost) if response is None else f"the server responded with status {response.status} and Retry-After"
+            )
             retries += 1
-            log.debug("%s: sent again in %g s, for the %d. time: %s", self._what(request), wait, retries, previous)
+            log.debug("retrying request=%s retry=%d delay=%gs error=%s", self._what(request), retries, wait, previous)
             await self._clock.sleep(wait)
             if self._limiter is not None:
                 await self._throttle(request, self._limiter)
@@ -157,20 +162,20 @@ class HttpTransport:
         return until is None or self._clock.monotonic() + wait < until
 
     async def _send(self, request: Request, until: float | None, *, retry: bool) -> HttpResponse:
-        """One attempt, and a second with other credentials if these are refused."""
+        """Send a request, and once more with renewed credentials after a 401."""
         self._check_deadline()
         credential = await self._credentials.current()
         pool = await self._pools.current(credential.certificate)
-        answer = await pool.send(request, credential, until, retry=retry)
-        if answer.status != 401 or not await self._may_renew(request, credential):
-            return answer
-        await answer.drain()
+        response = await pool.send(request, credential, until, retry=retry)
+        if response.status != 401 or not await self._may_renew(request, credential):
+            return response
+        await response.drain()
         credential = await self._credentials.current()
         pool = await self._pools.current(credential.certificate)
         return await pool.send(request, credential, until, retry=True)
 
     async def _may_renew(self, request: Request, credential: Credential) -> bool:
-        """Whether a request that was refused is worth sending with other credentials."""
+        """Whether to retry a request after a 401, with other credentials."""
         if not is_replayable(request) or any(name.lower() == "authorization" for name, _ in request.headers):
             return False
         return await self._credentials.rejected(credential)
@@ -191,18 +196,18 @@ class HttpTransport:
             self._metrics.observe(names.RATE_LIMITER, waited, request.method)
 
     def _check_deadline(self) -> None:
-        """Called before anything is done for a request, and again at the last moment before it is sent."""
+        """Raise `DeadlinePassed` after the deadline; called before a request is prepared and before it is sent."""
         at = self._deadline() if self._deadline is not None else None
         if at is not None and self._clock.monotonic() > at:
-            raise DeadlinePassed(f"{self.host}: not sent: the time in which this process may write is over")
+            raise DeadlinePassed(f"{self.host}: request not sent: the deadline of this transport has passed")
 
     def _what(self, request: Request) -> str:
-        """It in words, without its query: for messages."""
+        """Return method, host and path, without the query, for messages."""
         return f"{request.method} {self.host}{request.path}"
 
 
 def _with_previous(error: TransportError, previous: str) -> TransportError:
-    """An error that came after another: its class, and the words of both. What was sent before was sent."""
+    """Return an error that also reports the previous attempt; not `Unreachable`, as that attempt was sent."""
     if not previous or str(error) == previous:
         return error
     kind = ConnectionLost if isinstance(error, Unreachable) else type(error)

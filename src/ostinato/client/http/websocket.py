@@ -1,4 +1,4 @@
-"""WebSockets over HTTP, as the transport protocol has them, by aiohttp. It takes long to load: few need it."""
+"""WebSockets of the transport protocol, with aiohttp, which is imported on first use: it takes 100 ms."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from ostinato.client.transport.metrics import DNS, ClientMetrics
 from ostinato.client.transport.protocol import ConnectionLost, RequestTimedOut, TransportError, UpgradeRefused
 from ostinato.world import Clock
 
-_ABNORMAL: Final = 1006  # the code of a connection that ended without a good-bye
+_ABNORMAL: Final = 1006  # connection lost without a close frame
 _CONNECT: Final = 30.0  # seconds for a connection, TLS included
-_MAX_REJECTION: Final = 64 * 1024  # bytes that are read of an answer to a request for a WebSocket
+_MAX_REJECTION: Final = 64 * 1024  # bytes read of the response to a rejected upgrade
 
 
 class WebSockets:
-    """Those to one server, for one set of certificates. Must be made on the loop that uses them."""
+    """WebSockets to one server, for one set of certificates. Must be created on the loop that uses them."""
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class WebSockets:
         check: Callable[[], None] | None,
         measured: tuple[Clock, ClientMetrics] | None,
     ) -> None:
-        """`check` is called at the last moment before each request is sent, and raises if it must not be."""
+        """`check`: called immediately before a request is sent; raises to prevent it."""
         self._base = config.url
         self._session = _session(check, [] if measured is None else [_dns_trace(config, *measured)])
         self._end: asyncio.Task[None] | None = None
@@ -51,7 +51,7 @@ class WebSockets:
     async def open(
         self, target: str, headers: Sequence[tuple[str, str]], protocols: Sequence[str], what: str
     ) -> HttpWebSocket:
-        """`what` it is, in words, for messages. `UpgradeRefused` if the server answers instead."""
+        """Open a WebSocket. Raises `UpgradeRefused` if the server rejects the upgrade. `what`: for messages."""
         url = URL(self._base + target, encoded=True)
         try:
             socket = await self._session.ws_connect(
@@ -59,17 +59,17 @@ class WebSockets:
             )
             return HttpWebSocket(socket, what)
         except _Refused as refused:
-            answer = refused.answer
-            message = f"{what}: the server answered {answer.status} instead of opening a WebSocket"
-            found = {name.lower(): value for name, value in answer.headers.items()}
-            raise UpgradeRefused(message, answer.status, found, refused.body) from None
+            response = refused.response
+            message = f"{what}: WebSocket upgrade rejected with status {response.status}"
+            found = {name.lower(): value for name, value in response.headers.items()}
+            raise UpgradeRefused(message, response.status, found, refused.body) from None
         except (aiohttp.ClientError, OSError) as error:
             failed = error
-        # Raised here and not above, so that it does not drag aiohttp's error along, whose request has the headers.
+        # Raised outside of the except block: aiohttp's exception holds the headers, and must not be the context.
         raise _failure(failed, what)
 
     def retire(self) -> None:
-        """Cut those that are open."""
+        """Close the open WebSockets."""
         if self._end is None:
             self._end = asyncio.get_running_loop().create_task(self._session.close(), name="retired WebSockets")
 
@@ -104,17 +104,17 @@ class HttpWebSocket:
                 text: str = message.data
                 return text.encode()
             case aiohttp.WSMsgType.ERROR:
-                raise ConnectionLost(f"{self._what}: the WebSocket broke: {type(message.data).__name__}")
+                raise ConnectionLost(f"{self._what}: the WebSocket failed: {type(message.data).__name__}")
         if self._socket.close_code == _ABNORMAL:
-            raise ConnectionLost(f"{self._what}: the connection of the WebSocket broke")
+            raise ConnectionLost(f"{self._what}: the connection of the WebSocket was lost")
         return None
 
     async def close(self) -> None:
         await self._socket.close()
 
 
-class _Answer(aiohttp.ClientResponse):
-    """Closed before its end, it waits for no farewell as TLS does: the other side may be dead, and the loop may end."""
+class _Response(aiohttp.ClientResponse):
+    """Closes without a TLS shutdown: the peer may be gone, and the event loop may be about to end."""
 
     def close(self) -> None:
         connection = self.connection
@@ -123,12 +123,12 @@ class _Answer(aiohttp.ClientResponse):
         super().close()
 
 
-class _Refused(Exception):  # noqa: N818 - what happened
-    """The body of a refused upgrade: aiohttp would drop it."""
+class _Refused(Exception):  # noqa: N818
+    """Carries the body of a rejected upgrade, which aiohttp would drop."""
 
-    def __init__(self, answer: aiohttp.ClientResponse, body: bytes) -> None:
+    def __init__(self, response: aiohttp.ClientResponse, body: bytes) -> None:
         super().__init__()
-        self.answer = answer
+        self.response = response
         self.body = body
 
 
@@ -136,14 +136,14 @@ def _session(check: Callable[[], None] | None, traces: list[aiohttp.TraceConfig]
     class CheckedRequest(aiohttp.ClientRequest):
         async def send(self, conn: Any) -> aiohttp.ClientResponse:
             if check is not None:
-                check()  # here there is a connection, and nothing between this and the first byte
+                check()  # the connection is open: the next step sends the request
             return await super().send(conn)
 
     return aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(limit=0, resolver=aiohttp.ThreadedResolver(), socket_factory=keepalive_socket),
         timeout=aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT),
         request_class=CheckedRequest,
-        response_class=_Answer,
+        response_class=_Response,
         cookie_jar=aiohttp.DummyCookieJar(),
         skip_auto_headers=("Accept", "Content-Type"),
         middlewares=(_keep_refusal,),
@@ -152,33 +152,35 @@ def _session(check: Callable[[], None] | None, traces: list[aiohttp.TraceConfig]
 
 
 async def _keep_refusal(request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
-    answer = await handler(request)
-    if answer.status != 101:
-        body = await answer.content.read(_MAX_REJECTION)
-        answer.close()
-        raise _Refused(answer, body)
-    return answer
+    response = await handler(request)
+    if response.status != 101:
+        body = await response.content.read(_MAX_REJECTION)
+        response.close()
+        raise _Refused(response, body)
+    return response
 
 
 def _failure(error: aiohttp.ClientError | OSError, what: str) -> TransportError:
-    """Our error for one of aiohttp's."""
+    """Return the `TransportError` for an error of aiohttp."""
     match error:
         case aiohttp.ClientConnectorCertificateError():
             return untrusted(error.certificate_error, what)
         case aiohttp.ClientConnectorError() if isinstance(error.os_error, ssl.SSLError):
             return without_tls(error.os_error, what)
         case aiohttp.ClientHttpProxyError():
-            return ConnectionLost(f"{what}: the proxy refused with {error.status}: check proxy-url and its password")
+            return ConnectionLost(
+                f"{what}: the proxy responded with status {error.status}; check proxy-url and its password"
+            )
         case aiohttp.ClientProxyConnectionError():
-            return ConnectionLost(f"{what}: the proxy cannot be reached: {reason_of(error.os_error)}: check proxy-url")
+            return ConnectionLost(f"{what}: the proxy cannot be reached: {reason_of(error.os_error)}; check proxy-url")
         case aiohttp.ClientConnectorError():
             return unreachable(error.os_error, what)
         case aiohttp.ServerDisconnectedError():
             return ConnectionLost(f"{what}: the server closed the connection")
         case aiohttp.ClientResponseError():
-            return ConnectionLost(f"{what}: the answer is not HTTP")
+            return ConnectionLost(f"{what}: the response is not valid HTTP")
         case aiohttp.ConnectionTimeoutError():
-            return RequestTimedOut(f"{what}: no connection in time")
+            return RequestTimedOut(f"{what}: timed out while connecting")
     return failure(error, what)
 
 

@@ -1,11 +1,11 @@
-"""Pods: what can be done with a running one besides reading and writing it.
+"""Subresources of Pods: logs, exec, attach, port-forward, eviction and binding.
 
     await client.pods.log("web-0", tail_lines=20)
     async for line in client.pods.follow("web-0"): ...
     done = await client.pods.run("web-0", ["cat", "/etc/hostname"])
     await client.pods.evict("web-0")
 
-A Pod is named as everywhere: by a name in the client's namespace, with `namespace=`, or by anything that has both.
+A Pod is identified by a name in the client's namespace, by a name and `namespace=`, or by a key with both.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from ostinato.client.transport.protocol import UpgradeRefused, WebSocket, lines
 
 class LogOptions(TypedDict, total=False):
     """
-    - `container`: needed where a Pod has several.
-    - `previous`: of the run before this one. Defaults to False.
-    - `tail_lines`, `since_seconds`, `since_time`, `limit_bytes`: how much. Defaults to all.
-    - `timestamps`: begin each line with its time. Defaults to False.
+    - `container`: required if the Pod has several.
+    - `previous`: of the previous instance of the container. Defaults to False.
+    - `tail_lines`, `since_seconds`, `since_time`, `limit_bytes`: limit the output. Default to all.
+    - `timestamps`: begin each line with its timestamp. Defaults to False.
     """
 
     container: str
@@ -50,7 +50,7 @@ class Pods:
         self._requests = requests
 
     async def log(self, name: Key, *, namespace: str | None = None, **options: Unpack[LogOptions]) -> str:
-        """What a container has written so far."""
+        """Return the log of a container so far."""
         call = self._log_call(self._target(name, namespace, "log"), options)
         response = await self._requests.exchange.open(call)
         return (await response.read()).decode(errors="replace")
@@ -58,7 +58,7 @@ class Pods:
     async def follow(
         self, name: Key, *, namespace: str | None = None, **options: Unpack[LogOptions]
     ) -> AsyncIterator[str]:
-        """The lines that a container writes, from now to its end. Close the iterator to stop before that."""
+        """Iterate over the log lines of a container until it terminates. Close the iterator to stop earlier."""
         call = self._log_call(self._target(name, namespace, "log"), options, follow=True)
         async with await self._requests.exchange.open(call) as response:
             async for line in lines(response.chunks()):
@@ -74,16 +74,18 @@ class Pods:
         stdin: bool = False,
         tty: bool = False,
     ) -> Process:
-        """Run a command in a container. A terminal has one stream for all that is written."""
+        """Start a command in a container. With `tty`, all output is on one stream."""
         if isinstance(command, str) or not command:
-            raise ValueError(f"a command is a list of words, got {command!r}; ['sh', '-c', …] runs a line")
+            raise ValueError(
+                f"exec() command is {command!r}; pass a list of words, e.g. ['sh', '-c', …] for a shell command"
+            )
         query = [("command", word) for word in command]
         return await self._process(self._target(name, namespace, "exec"), query, container, stdin=stdin, tty=tty)
 
     async def attach(
         self, name: Key, *, namespace: str | None = None, container: str = "", stdin: bool = False, tty: bool = False
     ) -> Process:
-        """The streams of what a container runs already."""
+        """Attach to the running process of a container."""
         return await self._process(self._target(name, namespace, "attach"), [], container, stdin=stdin, tty=tty)
 
     async def run(
@@ -95,14 +97,14 @@ class Pods:
         container: str = "",
         stdin: bytes | None = None,
     ) -> Completed:
-        """Run a command to its end. `stdin` is all of its input."""
+        """Run a command in a container, and wait for its end. `stdin`: the whole input."""
         async with await self.exec(
             name, command, namespace=namespace, container=container, stdin=stdin is not None
         ) as started:
             return await (started.complete() if stdin is None else started.communicate(stdin))
 
     async def port_forward(self, name: Key, port: int, *, namespace: str | None = None) -> PortForward:
-        """A connection to a port of a Pod."""
+        """Open a connection to a port of a Pod."""
         target = self._target(name, namespace, "portforward")
         socket = await self._upgrade(target, [("ports", str(port))], port_forward.PROTOCOLS)
         return PortForward(socket, port, f"port {port} of Pod {target.key}")
@@ -116,8 +118,8 @@ class Pods:
         uid: str = "",
         dry_run: bool = False,
     ) -> None:
-        """Delete a Pod as far as its disruption budgets allow; TooManyRequests if they do not."""
-        from ostinato.kinds.policy_v1 import Eviction  # noqa: PLC0415 - loads only where it is needed
+        """Evict a Pod. Raises TooManyRequests if its disruption budgets do not allow it now."""
+        from ostinato.kinds.policy_v1 import Eviction  # noqa: PLC0415 - imported on first use
 
         options = DeleteOptions(
             dry_run=["All"] if dry_run else [],
@@ -129,7 +131,7 @@ class Pods:
         await self._requests.send("POST", target, Content(body=to_json(eviction)))
 
     async def bind(self, name: Key, node: str, *, namespace: str | None = None, uid: str = "") -> None:
-        """Let a Pod run on a node: what schedulers do. With `uid`, only if it is still the same Pod."""
+        """Bind a Pod to a node, as schedulers do. `uid`: precondition. Defaults to none."""
         from ostinato.kinds.core_v1 import Binding, ObjectReference  # noqa: PLC0415
 
         target = self._target(name, namespace, "binding")
@@ -199,7 +201,7 @@ _LOG_PARAMETERS = {
 def _log_query(options: LogOptions) -> Query:
     unknown = options.keys() - _LOG_PARAMETERS.keys()
     if unknown:
-        raise TypeError(f"unknown option {min(unknown)!r}; there are {', '.join(_LOG_PARAMETERS)}")
+        raise TypeError(f"unknown option {min(unknown)!r}; use one of {', '.join(_LOG_PARAMETERS)}")
     return [(_LOG_PARAMETERS[name], _log_text(value)) for name, value in options.items()]
 
 

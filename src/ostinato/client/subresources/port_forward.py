@@ -1,12 +1,12 @@
-"""Port forwarding: a connection to a port of a Pod, over a WebSocket.
+"""Port forwarding: a connection to a port of a Pod over a WebSocket.
 
     async with await client.pods.port_forward("web-0", 8080) as connection:
         await connection.write(b"GET / HTTP/1.0\\r\\n\\r\\n")
         while data := await connection.read():
             ...
 
-The server numbers two channels for a port: one for data, one for what goes wrong. It begins each by repeating the port.
-One WebSocket is one connection; whoever needs more opens more.
+A port has two channels, for data and for errors. The first message on each repeats the port number. A WebSocket carries
+one connection.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _ERROR: Final = b"\x01"
 
 
 class PortForwardError(TransportError):
-    """The node could not connect to the port, in its own words."""
+    """The node could not connect to the port; the message is the node's."""
 
 
 class PortForward(AsyncClosable):
@@ -32,13 +32,13 @@ class PortForward(AsyncClosable):
         self._socket = socket
         self._about = about
         self._greeting = port.to_bytes(2, "little")
-        self._greeted: set[bytes] = set()  # channels on which the port has been repeated
+        self._greeted: set[bytes] = set()  # channels whose first message was received
 
     async def write(self, data: bytes) -> None:
         await self._socket.send(_DATA + data)
 
     async def read(self) -> bytes:
-        """What comes next; b"" when the other side has ended the connection."""
+        """Wait for data; b"" after the peer has closed the connection."""
         while (message := await self._socket.receive()) is not None:
             channel, data = message[:1], message[1:]
             if channel not in self._greeted:
@@ -51,7 +51,7 @@ class PortForward(AsyncClosable):
 
     def _greet(self, channel: bytes, data: bytes) -> None:
         if channel not in (_DATA, _ERROR) or data != self._greeting:
-            raise ConnectionLost(f"{self._about}: the server does not begin as the protocol says")
+            raise ConnectionLost(f"{self._about}: protocol violation: the first message does not repeat the port")
         self._greeted.add(channel)
 
     async def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Process: a command that runs in a container, and its standard streams, over a WebSocket.
+"""Process: a command in a container, with its standard streams over a WebSocket.
 
     async with await client.pods.exec("web-0", ["sh", "-c", "cat; exit 3"], stdin=True) as process:
         await process.write(b"hello")
@@ -7,8 +7,8 @@
             print(output.stream, output.data)
         assert process.exit_code == 3
 
-Each message begins with the number of its stream. The last one, on the error stream, is a Status that says how the
-command ended. Output is read only as fast as it is taken.
+Each message begins with the number of its channel. The last one, on the error channel, is a Status with the exit code.
+Output is read only as fast as it is consumed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PROTOCOLS: Final = ("v5.channel.k8s.io", "v4.channel.k8s.io")
 _STDIN, _RESIZE, _CLOSE = 0, 4, 255
 _OUTPUT: Final[dict[bytes, Literal["stdout", "stderr"]]] = {b"\x01": "stdout", b"\x02": "stderr"}
 _ERROR: Final = b"\x03"
-_MAX_MESSAGE: Final = 32 * 1024  # bytes of input; what servers take depends on what is behind them
+_MAX_MESSAGE: Final = 32 * 1024  # bytes of input; the limit of servers depends on the container runtime
 _NON_ZERO: Final = "NonZeroExitCode"
 
 
@@ -37,7 +37,7 @@ class Output(NamedTuple):
 
 
 class Completed(NamedTuple):
-    """What a command wrote, and how it ended."""
+    """Exit code and output of a command."""
 
     exit_code: int
     stdout: bytes
@@ -45,29 +45,31 @@ class Completed(NamedTuple):
 
 
 class Process(AsyncClosable):
-    """A command in a container. Iterate over its output; `exit_code` is known at the end of it."""
+    """A command in a container. Iterate over its output; `exit_code` is set at its end."""
 
     def __init__(self, socket: WebSocket, about: str) -> None:
         self._socket = socket
         self._about = about
-        self.exit_code: int | None = None  # None as long as it runs
+        self.exit_code: int | None = None  # None while it runs
 
     async def write(self, data: bytes) -> None:
-        """To standard input, which must have been asked for."""
+        """Write to standard input. Requires `stdin=True`."""
         for start in range(0, len(data), _MAX_MESSAGE):
             await self._socket.send(bytes((_STDIN,)) + data[start : start + _MAX_MESSAGE])
 
     async def close_stdin(self) -> None:
-        """Say that no more input comes. Servers before 1.30 cannot be told so."""
+        """Close standard input. Raises NotImplementedError with servers before 1.30."""
         self._check_input_ends()
         await self._socket.send(bytes((_CLOSE, _STDIN)))
 
     def _check_input_ends(self) -> None:
         if self._socket.protocol != PROTOCOLS[0]:
-            raise NotImplementedError(f"{self._about}: the server speaks {self._socket.protocol}, which ends no stdin")
+            raise NotImplementedError(
+                f"{self._about}: {self._socket.protocol} of the server cannot close stdin; it requires {PROTOCOLS[0]}"
+            )
 
     async def resize(self, width: int, height: int) -> None:
-        """Tell the size of the terminal, in characters."""
+        """Set the size of the terminal, in characters."""
         size = msgspec.json.encode({"Width": width, "Height": height})
         await self._socket.send(bytes((_RESIZE,)) + size)
 
@@ -75,13 +77,13 @@ class Process(AsyncClosable):
         return self
 
     async def __anext__(self) -> Output:
-        """The next output; an `APIError` if the command could not be run, `ConnectionLost` if its end is not known."""
+        """Wait for output. Raises `APIError` if the command was not run, `ConnectionLost` if its end is unknown."""
         while self.exit_code is None:
             message = await self._socket.receive()
             if message is None:
                 raise ConnectionLost(f"{self._about}: the connection ended before the command did")
             stream, data = message[:1], message[1:]
-            if not data:  # says that the connection is made
+            if not data:  # the server opens each channel with an empty message
                 continue
             if stream == _ERROR:
                 self.exit_code = self._ended(data)
@@ -91,14 +93,16 @@ class Process(AsyncClosable):
         raise StopAsyncIteration
 
     async def communicate(self, stdin: bytes) -> Completed:
-        """Write all input while collecting all output: either could wait for the other."""
+        """Write the input and collect the output concurrently, to prevent a deadlock."""
         self._check_input_ends()
         writing = asyncio.ensure_future(self._feed(stdin))
         try:
             return await self.complete()
         finally:
             writing.cancel()
-            with contextlib.suppress(asyncio.CancelledError, TransportError):  # a command may end without reading it
+            with contextlib.suppress(
+                asyncio.CancelledError, TransportError
+            ):  # a command may end without reading its input
                 await writing
 
     async def _feed(self, stdin: bytes) -> None:
@@ -106,7 +110,7 @@ class Process(AsyncClosable):
         await self.close_stdin()
 
     async def complete(self) -> Completed:
-        """Wait for the end, and collect the output."""
+        """Wait for the end of the command, and collect its output."""
         parts: dict[str, list[bytes]] = {"stdout": [], "stderr": []}
         async for output in self:
             parts[output.stream].append(output.data)
@@ -114,7 +118,7 @@ class Process(AsyncClosable):
         return Completed(self.exit_code, b"".join(parts["stdout"]), b"".join(parts["stderr"]))
 
     def _ended(self, data: bytes) -> int:
-        """The exit code that a Status tells."""
+        """Return the exit code in the Status. Raises the error of a command that was not run."""
         error = from_stream(data)
         if error.status.status == "Success":
             return 0
@@ -124,7 +128,7 @@ class Process(AsyncClosable):
         return code
 
     async def close(self) -> None:
-        """Let the command be. It may run on."""
+        """Close the connection. The command may continue to run."""
         await self._socket.close()
 
 
@@ -134,4 +138,4 @@ def _exit_code(error: APIError) -> int | None:
     for cause in error.causes:
         if cause.reason == "ExitCode" and cause.message.isdecimal():
             return int(cause.message)
-    raise InternalError.of(f"the server does not say with which code the command ended: {error.message}")
+    raise InternalError.of(f"no exit code in the Status of the command: {error.message}")

@@ -1,4 +1,4 @@
-"""Scale: how many replicas a workload should have and has, whatever its kind.
+"""Scale subresource: the desired and the current number of replicas of any scalable kind.
 
 await client.scale.set(Deployment, "web", 3)
 scale = await client.scale.get(Unstructured.of("example.dev/v1", "Widget"), "a")
@@ -28,7 +28,7 @@ class Scales:
     async def set(
         self, kind: Kind[Any], name: Key, replicas: int, *, namespace: str | None = None, resource_version: str = ""
     ) -> Scale:
-        """Ask for so many. With `resource_version`, Conflict if the object has changed since."""
+        """Set the desired number of replicas. `resource_version`: precondition. Defaults to none."""
         wanted: Json = {"spec": {"replicas": replicas}}
         if resource_version:
             wanted["metadata"] = {"resourceVersion": resource_version}
@@ -43,6 +43,6 @@ class Scales:
 
 
 def _read(data: bytes) -> Scale:
-    from ostinato.kinds.autoscaling_v1 import Scale  # noqa: PLC0415 - loads only where it is needed
+    from ostinato.kinds.autoscaling_v1 import Scale  # noqa: PLC0415 - imported on first use
 
     return from_json(Scale, data)

@@ -1,4 +1,4 @@
-"""Service accounts: tokens for them.
+"""Token subresource of service accounts (TokenRequest).
 
 token = await client.service_accounts.token("builder", expiration=600)
 """
@@ -30,16 +30,16 @@ class ServiceAccounts:
         expiration: int | None = None,
         bound_to: BoundObjectReference | None = None,
     ) -> TokenRequest:
-        """A token for `expiration` seconds, and for those `audiences`; defaults to the server's choice of both.
+        """Request a token, which is in `status.token` of the result.
 
-        `bound_to`: a Pod, Secret or Node; when it is deleted, the token is no longer valid. Defaults to none.
-
-        The answer holds a secret: `status.token`.
+        - `audiences`: Defaults to the server's.
+        - `expiration`: seconds of validity. Defaults to the server's choice.
+        - `bound_to`: a Pod, Secret or Node, with whose deletion the token becomes invalid. Defaults to None.
         """
         from ostinato.kinds.authentication_v1 import TokenRequest, TokenRequestSpec  # noqa: PLC0415
-        from ostinato.kinds.core_v1 import ServiceAccount  # noqa: PLC0415 - both load only where they are needed
+        from ostinato.kinds.core_v1 import ServiceAccount  # noqa: PLC0415 - imported on first use
 
         spec = TokenRequestSpec(audiences=[*audiences], expiration_seconds=expiration, bound_object_ref=bound_to)
-        asked = TokenRequest(spec=spec)
+        request = TokenRequest(spec=spec)
         target = self._requests.target(kind_of(ServiceAccount), name, namespace, "token")
-        return from_json(TokenRequest, await self._requests.send("POST", target, Content(body=to_json(asked))))
+        return from_json(TokenRequest, await self._requests.send("POST", target, Content(body=to_json(request))))

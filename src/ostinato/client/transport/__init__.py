@@ -1,1 +1,1 @@
-"""The transport protocol, and what every transport shares: headers, retries, rate limit, warnings, metrics."""
+"""Transport protocol, and the parts shared by all transports: headers, retries, rate limit, warnings, metrics."""

@@ -1,4 +1,4 @@
-"""Backoff: how long to wait before the next try, each time longer and never quite the same.
+"""Exponential backoff with jitter, as `wait.Backoff` of apimachinery.
 
 backoff = Backoff(duration=0.8, factor=2.0, jitter=1.0, steps=10, cap=30.0)
 steps = backoff.start(rng)
@@ -14,11 +14,11 @@ from ostinato.world import Rng
 
 class Backoff(msgspec.Struct, frozen=True, kw_only=True):
     """
-    - `duration`: seconds before the second try.
-    - `factor`: each wait is so many times the one before, as long as there are steps.
-    - `jitter`: up to so much of a wait is added to it, by chance.
-    - `steps`: how many tries there are, the first included, where tries come to an end.
-    - `cap`: seconds that a wait without its jitter never exceeds; 0 is no cap. What reaches it has no more steps.
+    - `duration`: seconds of the first delay.
+    - `factor`: each delay is multiplied by it, as long as there are steps.
+    - `jitter`: fraction of a delay up to which a random amount is added to it.
+    - `steps`: number of attempts, the first included, for callers that stop.
+    - `cap`: maximum of a delay without its jitter, in seconds; 0 is no cap. Reaching it uses up the steps.
     """
 
     duration: float
@@ -28,12 +28,12 @@ class Backoff(msgspec.Struct, frozen=True, kw_only=True):
     cap: float = 0.0
 
     def start(self, rng: Rng) -> Steps:
-        """A new row of waits."""
+        """Begin a new sequence of delays."""
         return Steps(self, rng)
 
 
 class Steps:
-    """The waits of one backoff, one after another."""
+    """The sequence of delays of one backoff."""
 
     __slots__ = ("_backoff", "_duration", "_rng", "left")
 
@@ -41,10 +41,10 @@ class Steps:
         self._backoff = backoff
         self._rng = rng
         self._duration = backoff.duration
-        self.left = backoff.steps  # tries that remain; those who try for ever pay no heed
+        self.left = backoff.steps  # attempts that remain, for callers that stop
 
     def next(self) -> float:
-        """Seconds to wait now. When no steps are left the wait stays as long as it is."""
+        """Return the next delay in seconds. Once no steps are left it stays the same."""
         backoff, duration = self._backoff, self._duration
         if self.left > 0:
             self.left -= 1
@@ -56,16 +56,16 @@ class Steps:
         return self._rng.jitter(duration, backoff.jitter) if backoff.jitter > 0 else duration
 
     def reset(self) -> None:
-        """Begin anew: what was waited for has come."""
+        """Begin again with the first delay, after a success."""
         self._duration = self._backoff.duration
         self.left = self._backoff.steps
 
 
 CONFLICTS = Backoff(duration=0.01, factor=1.0, jitter=0.1, steps=5)
-"""For conflicts on an object that others write, too: five tries, hardly apart."""
+"""For conflicts with other writers of an object: five attempts, 10 ms apart (client-go's DefaultRetry)."""
 
 CONTENDED = Backoff(duration=0.01, factor=5.0, jitter=0.1, steps=4)
-"""For an object that many write at once: four tries, soon far apart."""
+"""For an object with many concurrent writers: four attempts, with growing delays (client-go's DefaultBackoff)."""
 
 WATCHES = Backoff(duration=0.8, factor=2.0, jitter=1.0, steps=38, cap=30.0)
-"""For lists and watches that fail: from one second to one minute."""
+"""For failed lists and watches: 0.8 s to 30 s, with jitter of up to as much again."""

@@ -1,4 +1,4 @@
-"""What is closed where an `async with` ends, whichever way it ends: at once, or when closing has been waited for."""
+"""Base classes of objects that `async with` closes, with a synchronous or an asynchronous `close()`."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Self
 
 
 class Closable(ABC):
-    """Closed at once."""
+    """Closed synchronously."""
 
     __slots__ = ()
 
     @abstractmethod
     def close(self) -> None:
-        """Harmless when it is closed."""
+        """Close. Idempotent."""
 
     async def __aenter__(self) -> Self:
         return self
@@ -26,13 +26,13 @@ class Closable(ABC):
 
 
 class AsyncClosable(ABC):
-    """Closed by something that takes time, such as a farewell to the server."""
+    """Closed asynchronously, e.g. with a close frame to the server."""
 
     __slots__ = ()
 
     @abstractmethod
     async def close(self) -> None:
-        """Harmless when it is closed."""
+        """Close. Idempotent."""
 
     async def __aenter__(self) -> Self:
         return self

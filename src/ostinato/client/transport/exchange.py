@@ -1,8 +1,8 @@
-"""Exchange: one request and its answer, with refusals as errors and warnings told.
+"""Exchange: sends one request, raises error responses as exceptions, and reports warnings.
 
-- An answer that is no 2xx is an `APIError` in the server's words, or, from a proxy that knows no Status, in ours.
-- So is a success whose body says `Failure`.
-- A 404 that is about the kind and not about an object is `NoSuchKind`: nothing is missing but the definition.
+- A status other than 2xx is an `APIError`, with the server's message, or a generic one if the body is not a Status.
+- So is a 2xx with a Status of `Failure`.
+- A 404 that concerns the kind and not an object is `NoSuchKind`: the resource definition is missing.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from ostinato.client.transport.retry_policy import retry_after
 from ostinato.client.views import JSON
 
 WarningHandler = Callable[[str], object]
-"""Called with each text that a server wants people to know of, though the request succeeds."""
+"""Called with the text of each `Warning` header of a response."""
 
-_DECLARED = ("status", "scale")  # subresources that some kinds have and others have not
-_MAX_CACHED = 1000  # warnings that are logged once; of more, all are
+_DECLARED = ("status", "scale")  # subresources that a kind has only if its definition declares them
+_MAX_CACHED = 1000  # texts that are logged only once; beyond that every occurrence is
 _logger = logging.getLogger("ostinato.client")
 
 
@@ -40,7 +40,7 @@ class NoSuchKind(NotFound):
 
 
 class Call(msgspec.Struct, frozen=True, kw_only=True):
-    """A request, and what it is about."""
+    """A request, and the resource it concerns."""
 
     method: str
     path: str
@@ -51,7 +51,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     headers: Sequence[tuple[str, str]] = ()
     stream: bool = False
     timeout: float | None = None
-    info: KindInfo | None = None  # the kind it is about, if it is about one
+    info: KindInfo | None = None  # of the kind it concerns, if any
     name: str = ""  # of the object
     subresource: str = ""
 
@@ -60,7 +60,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
         if self.headers:
             headers = (*headers, *self.headers)
         query = self.query
-        if self.timeout is not None and not self.stream:  # the server need not go on when nobody waits
+        if self.timeout is not None and not self.stream:  # so that the server stops when the client does
             query = [*query, ("timeout", f"{self.timeout:.3f}s")]
         return Request(self.method, self.path, query, headers, self.body, self.stream, self.timeout)
 
@@ -68,11 +68,13 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
 class Exchange:
     def __init__(self, transport: Transport, warn: WarningHandler | None = None) -> None:
         self.transport = transport
-        self.on_missing_kind: Callable[[GroupVersionKind], object] = _ignore  # told of a kind that is not where it was
+        self.on_missing_kind: Callable[[GroupVersionKind], object] = (
+            _ignore  # called when a kind is not served any more
+        )
         self._warn = warn or LogWarnings()
 
     async def open(self, call: Call) -> Response:
-        """The answer, if it is a success; its body is still to be read."""
+        """Return a successful response, whose body is still to be read."""
         response = await self.transport.request(call.request())
         for warning in response.warnings:
             self._warn(warning)
@@ -81,7 +83,7 @@ class Exchange:
         raise self._error(call, response, await response.read())
 
     async def send(self, call: Call) -> bytes:
-        """The body of the answer."""
+        """Return the body of a successful response."""
         response = await self.transport.request(call.request())
         for warning in response.warnings:
             self._warn(warning)
@@ -91,7 +93,7 @@ class Exchange:
         if b'"kind":"Status"' in body[:64]:
             _check_success(call, response, body)
         elif not body:
-            raise Unknown.of(f"{call.method} {call.path}: the answer is empty", response.status)
+            raise Unknown.of(f"{call.method} {call.path}: empty response body", response.status)
         return body
 
     def _error(self, call: Call, response: Response, body: bytes) -> APIError:
@@ -105,7 +107,7 @@ def _ignore(gvk: GroupVersionKind) -> None: ...
 
 
 class LogWarnings:
-    """Writes each text to the log when it first comes."""
+    """Logs each text once."""
 
     def __init__(self) -> None:
         self._logged: set[str] = set()
@@ -114,18 +116,18 @@ class LogWarnings:
         if text not in self._logged:
             if len(self._logged) < _MAX_CACHED:
                 self._logged.add(text)
-            _logger.warning("%s", text)
+            _logger.warning("warning from the server text=%s", text)
 
 
 @lru_cache(maxsize=256)
 def _headers(accept: str, content_type: str) -> tuple[tuple[str, str], ...]:
-    """Of a request, whose body is of that type if it has one. There are few of them, and every request has one."""
+    """Headers of a request; cached, as there are few combinations. `content_type`: "" without a body."""
     accepted = ("Accept", accept)
     return (accepted, ("Content-Type", content_type)) if content_type else (accepted,)
 
 
 def response_error(call: Call, code: int, headers: Mapping[str, str], body: bytes) -> APIError:
-    """The error for an answer that is no success."""
+    """Return the error for an unsuccessful response."""
     error = from_response(
         code,
         body,
@@ -149,10 +151,10 @@ def _no_kind(info: KindInfo) -> NoSuchKind:
 
 
 def _no_subresource(call: Call, info: KindInfo) -> NotFound:
-    """A server says no more than that it could not find what it was asked for."""
-    message = f"{info.gvk.kind} {call.name}: the server has no subresource {quote(call.subresource)} of this kind"
+    """Return a specific error: the server's own only says that the requested resource was not found."""
+    message = f"{info.gvk.kind} {call.name}: the kind has no subresource {quote(call.subresource)}"
     if "." in info.gvk.group:
-        message += f"; the definition {info.plural}.{info.gvk.group} has to declare it"
+        message += f"; declare it in the definition {info.plural}.{info.gvk.group}"
     return NotFound(Status(message=message, reason="NotFound", details=StatusDetails(group=info.gvk.group), code=404))
 
 

@@ -1,4 +1,4 @@
-"""The headers that every request has: who sends it, and whom it acts as."""
+"""Headers of every request: user agent, compression and impersonation."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from ostinato.client.config.config import Config, Impersonation
 from ostinato.client.config.error import ConfigError
 from ostinato.version import VERSION
 
-# What may stand in the name of a header, without the percent sign, which marks what is written in hexadecimal.
+# Bytes allowed in a header name, except the percent sign, which escapes the others.
 _LEGAL: Final = frozenset((string.ascii_letters + string.digits + "!#$&'*+-.^_`|~").encode())
 _ARCHITECTURES: Final = {"x86_64": "amd64", "aarch64": "arm64", "i386": "386", "i686": "386"}
 _CONTROL_CHARACTERS: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
 
 def fixed_headers(config: Config) -> list[tuple[str, str]]:
-    """Those that do not change from one request to the next. ConfigError if one cannot be sent."""
+    """Headers that are the same for all requests. Raises ConfigError if one cannot be sent."""
     headers = [
         ("User-Agent", config.user_agent or default_user_agent()),
         ("Accept-Encoding", "gzip" if config.compression else "identity"),
@@ -32,7 +32,7 @@ def fixed_headers(config: Config) -> list[tuple[str, str]]:
 
 
 def impersonation_headers(config: Config) -> list[tuple[str, str]]:
-    """Those that make the server treat a request as somebody else's."""
+    """Headers that have the server treat a request as another user's."""
     who = config.impersonate
     if who is None:
         return []
@@ -53,7 +53,7 @@ def _impersonation(who: Impersonation) -> list[tuple[str, str]]:
 
 
 def escaped_key(key: str) -> str:
-    """A key as part of a header's name: bytes that are not legal there become %XX."""
+    """Escape a key for use in a header name: bytes that are not allowed there become %XX."""
     return "".join([chr(byte) if byte in _LEGAL else f"%{byte:02X}" for byte in key.encode()])
 
 
@@ -72,4 +72,6 @@ def _program() -> str:
 
 def _check(config: Config, name: str, value: str) -> None:
     if _CONTROL_CHARACTERS.search(value):
-        raise ConfigError(f"{config.source}: {name}: holds control characters, which no header can: remove them")
+        raise ConfigError(
+            f"{config.source}: {name}: contains control characters, which are not allowed in a header; remove them"
+        )

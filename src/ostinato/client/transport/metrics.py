@@ -1,15 +1,15 @@
-"""What the client tells of itself, under the names that client-go gives its metrics.
+"""Metrics of the client, under client-go's names.
 
-| metric | labels | is |
+| metric | labels | meaning |
 |---|---|---|
-| `rest_client_requests_total` | code, method, host | every attempt; code `<error>` where no answer came |
-| `rest_client_request_retries_total` | code, verb, host | every attempt but the first of a request |
-| `rest_client_request_duration_seconds` | verb, host | a request with all its attempts, until the answer begins |
-| `rest_client_rate_limiter_duration_seconds` | verb, host | waits for the limiter of this process |
-| `rest_client_request_size_bytes` | verb, host | bodies that are sent |
-| `rest_client_response_size_bytes` | verb, host | bodies that were read to their end, decompressed |
+| `rest_client_requests_total` | code, method, host | attempts; code `<error>` without a response |
+| `rest_client_request_retries_total` | code, verb, host | attempts except the first of a request |
+| `rest_client_request_duration_seconds` | verb, host | a request with all its attempts, until the response begins |
+| `rest_client_rate_limiter_duration_seconds` | verb, host | delays by the client's rate limiter |
+| `rest_client_request_size_bytes` | verb, host | request bodies |
+| `rest_client_response_size_bytes` | verb, host | response bodies read to their end, decompressed |
 | `rest_client_dns_resolution_duration_seconds` | host | |
-| `rest_client_transport_create_calls_total` | result | connection pools: a new one when certificates change |
+| `rest_client_transport_create_calls_total` | result | connection pools; one is created when certificates change |
 | `rest_client_exec_plugin_call_total` | code, call_status | runs of a credential plugin |
 """
 
@@ -32,10 +32,10 @@ NO_RESPONSE: Final = "<error>"
 
 
 class ClientMetrics(Protocol):
-    """Keeps what it is told. Called on every request: be quick, and never raise."""
+    """Receives the metrics. Called on every request: must be fast and must not raise."""
 
     def count(self, name: str, labels: Mapping[str, str], /) -> None:
-        """One more."""
+        """Increment a counter."""
 
     def observe(self, name: str, value: float, labels: Mapping[str, str], /) -> None:
-        """One more, that took or weighed so much."""
+        """Add an observation to a histogram."""

@@ -1,14 +1,14 @@
-"""Transport: how a request reaches an API server, over HTTP or straight into one in this process.
+"""Transport protocol: how requests reach an API server, over HTTP or in the same process.
 
-The client is written against this protocol alone:
+The client depends on this protocol only:
 
-- `request` sends one request and returns as soon as the status is known; the body is still to be read. Every status is
-  an answer, 404 and 500 too: what an answer means is the client's affair. No answer at all is a `TransportError`.
-- A transport adds what belongs to the connection: credentials, impersonation, user agent, compression. It retries what
-  the server asks to be sent again (`Retry-After`) and what certainly does no harm; it never follows a redirect.
+- `request` sends one request and returns when the status is known; the body is still to be read. Every status is a
+  response, 404 and 500 too, and interpreted by the client. Without a response it raises `TransportError`.
+- A transport adds credentials, impersonation, user agent and compression. It retries when the server asks for it
+  (`Retry-After`) and where a retry is safe; it never follows redirects.
 - Each `Response` must be closed: read it to its end, call `close()`, or `async with await transport.request(…)`.
-- Nothing is sent past the `Deadline` that a transport was given: who lost an election must not write.
-- `close()` ends everything that is open.
+- Nothing is sent after the `Deadline` of a transport: a former leader must not write.
+- `close()` closes all connections.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from types import TracebackType
 from typing import Final, NamedTuple, Protocol, Self
 from urllib.parse import quote, urlencode
 
-MAX_LINE: Final = 64 * 1024 * 1024  # bytes of a line in a stream, far more than any object has
-MAX_RESPONSE_BYTES: Final = 1024 * 1024 * 1024  # bytes that `read` collects; a large cluster's unpaged list fits
+MAX_LINE: Final = 64 * 1024 * 1024  # bytes of a line in a stream, far more than an object can have
+MAX_RESPONSE_BYTES: Final = 1024 * 1024 * 1024  # bytes that `read` collects; fits the unpaged list of a large cluster
 
 Deadline = Callable[[], float | None]
-"""The time on the clock's `monotonic()` after which nothing may be sent; None while there is no such time."""
+"""Returns the time on the clock's `monotonic()` after which nothing may be sent; None for no limit."""
 
 
 class Request(NamedTuple):
     """One request to an API server. The path is percent-encoded and begins with a slash; see `path_of`.
 
-    - `body`: bytes, or chunks that can be read only once; such a request is never sent a second time.
-    - `stream`: the answer goes on until somebody closes it (a watch, a log that is followed). No rate limit applies.
-    - `timeout`: seconds for everything, waits for retries and the reading of the body included; None is the
-      transport's own. For a stream, seconds until it begins; None is no limit, for a log may be silent for long.
+    - `body`: bytes, or chunks that can be read only once; a request with chunks is never retried.
+    - `stream`: the response is read until it is closed (a watch, a followed log). The rate limit does not apply.
+    - `timeout`: seconds for the request with its retries and the reading of the body. Defaults to the transport's.
+      For a stream, seconds until it begins. Defaults to no limit, as a log may have no output for long.
     """
 
     method: str
@@ -45,7 +45,7 @@ class Request(NamedTuple):
 
     @property
     def target(self) -> str:
-        """Path and query, as the first line of an HTTP request has them."""
+        """Path and query, the target in the request line."""
         return f"{self.path}?{self.query_string}" if self.query else self.path
 
     @property
@@ -53,33 +53,33 @@ class Request(NamedTuple):
         return _encoded(tuple(self.query)) if self.query else ""
 
 
-@lru_cache(maxsize=256)  # a controller asks for the same again and again
+@lru_cache(maxsize=256)  # a controller repeats the same queries
 def _encoded(query: tuple[tuple[str, str], ...]) -> str:
     return urlencode(query)
 
 
 class Response(Protocol):
-    """The beginning of an answer, and the way to the rest."""
+    """Response whose head has been received, and whose body can be read."""
 
     @property
     def status(self) -> int: ...
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """Names are lower case; of a header that came more than once the first value."""
+        """Names in lower case; the first value of a repeated header."""
 
     @property
     def warnings(self) -> Sequence[str]:
-        """What the server wants people to know of this request: the texts of its `Warning` headers with code 299."""
+        """The texts of `Warning` headers with code 299."""
 
     async def read(self) -> bytes:
-        """The whole body, decompressed; the response is closed then."""
+        """Read the whole body, decompressed, and close the response."""
 
     def chunks(self) -> AsyncIterator[bytes]:
-        """The body as it comes, in pieces of any size; ends when the server ends it, and closes the response."""
+        """Iterate over the body as it is received, in pieces of any size; closes the response at its end."""
 
     def close(self) -> None:
-        """Read no more. Harmless when it is closed."""
+        """Stop reading. Idempotent."""
 
     async def __aenter__(self) -> Self: ...
 
@@ -89,63 +89,63 @@ class Response(Protocol):
 
 
 class WebSocket(Protocol):
-    """A connection for messages in both directions: exec, attach, port-forward."""
+    """WebSocket connection: exec, attach, port-forward."""
 
     @property
     def protocol(self) -> str:
-        """Which of the offered protocols the server chose, "" if none."""
+        """The subprotocol that the server chose; "" if none."""
 
     async def send(self, message: bytes) -> None:
         """Send one binary message."""
 
     async def receive(self) -> bytes | None:
-        """The next message, None when the server has closed. A text message comes as its UTF-8 bytes."""
+        """Wait for the next message; None after the server has closed. A text message is returned in UTF-8."""
 
     async def close(self) -> None:
-        """Say good-bye. Harmless when it is closed."""
+        """Close with a close frame. Idempotent."""
 
 
 class Transport(Protocol):
     @property
     def host(self) -> str:
-        """Where requests go, for messages and metrics: `10.0.0.1:6443`, `in-process`."""
+        """Address of the server for messages and metrics: `10.0.0.1:6443`, `in-process`."""
 
     async def request(self, request: Request) -> Response:
-        """Send it; the beginning of the answer. `TransportError` if there is none."""
+        """Send a request, and return its response when the head has been received. Raises `TransportError`."""
 
     async def websocket(self, request: Request, protocols: Sequence[str]) -> WebSocket:
-        """Upgrade to a WebSocket that speaks one of `protocols`. `UpgradeRefused` if the server answers instead."""
+        """Open a WebSocket with one of the subprotocols. Raises `UpgradeRefused` if the server rejects it."""
 
     async def close(self) -> None:
-        """Close all connections. Harmless when it is closed; a closed transport raises `TransportError`."""
+        """Close all connections. Idempotent; later requests raise `TransportError`."""
 
 
 class TransportError(Exception):
-    """No answer, or not all of one. The message says what was asked of whom, and what came in the way."""
+    """No response, or an incomplete one. The message names the request, the server and the cause."""
 
 
-class RequestTimedOut(TransportError, TimeoutError):  # noqa: N818 - what happened, in the past tense
-    """The time of a request ran out; the server may have done it all the same."""
+class RequestTimedOut(TransportError, TimeoutError):  # noqa: N818
+    """The request timed out; the server may have processed it."""
 
 
 class ConnectionLost(TransportError):  # noqa: N818
-    """The connection could not be made, or broke before the end of the answer."""
+    """The connection could not be opened, or was lost before the end of the response."""
 
 
 class Unreachable(ConnectionLost):
-    """There was no connection, so the request was not sent."""
+    """The connection could not be opened, so the request was not sent."""
 
 
 class DeadlinePassed(TransportError):  # noqa: N818
-    """The request was not sent: whoever made the transport may not write any more."""
+    """The request was not sent: the transport's deadline has passed."""
 
 
 class ResponseTooLarge(TransportError):  # noqa: N818
-    """More came than anybody should hold in memory."""
+    """The response exceeds the limit for data held in memory."""
 
 
 class UpgradeRefused(TransportError):  # noqa: N818
-    """The server answered a request for a WebSocket with something else: its status, headers and body."""
+    """The server rejected a WebSocket upgrade; `status`, `headers` and `body` are those of its response."""
 
     def __init__(self, message: str, status: int, headers: Mapping[str, str], body: bytes) -> None:
         super().__init__(message)
@@ -156,16 +156,16 @@ class UpgradeRefused(TransportError):  # noqa: N818
 
 @lru_cache(maxsize=1024)
 def path_of(*segments: str) -> str:
-    """The path of these segments, each quoted: `path_of("api", "v1", "namespaces", "a b")`."""
+    """Join segments to a path, each percent-encoded: `path_of("api", "v1", "namespaces", "a b")`."""
     return "".join(["/" + quote(segment, safe=":@!$&'()*+,;=~") for segment in segments])
 
 
 async def lines(chunks: AsyncIterable[bytes], *, longest: int = MAX_LINE) -> AsyncIterator[bytes]:
-    """The lines of a stream, without their ends. A last line without an end is given too, if the stream ended well.
+    """Iterate over the lines of a stream, without line ends; includes an unterminated last line.
 
-    `ResponseTooLarge` for a line that does not end within `longest` bytes.
+    Raises `ResponseTooLarge` for a line longer than `longest` bytes.
     """
-    parts: list[bytes] = []  # of a line whose end has not come
+    parts: list[bytes] = []  # of an incomplete line
     size = 0
     async for chunk in chunks:
         start = 0
@@ -181,6 +181,6 @@ async def lines(chunks: AsyncIterable[bytes], *, longest: int = MAX_LINE) -> Asy
             parts.append(chunk[start:])
             size += len(chunk) - start
             if size > longest:
-                raise ResponseTooLarge(f"a line of the stream is longer than {longest} bytes")
+                raise ResponseTooLarge(f"line of the stream longer than {longest} bytes")
     if parts:
         yield b"".join(parts)

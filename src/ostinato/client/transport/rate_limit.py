@@ -1,7 +1,7 @@
-"""Rate limit: how many requests a second this process sends. Off unless asked for: API servers defend themselves.
+"""Client-side rate limiter. Disabled by default: API servers protect themselves with priority and fairness.
 
-Waits are in the order of arrival. Those over 50 ms are worth a line in the log at debug level, those over a second one
-at info level, but at most one a second.
+Requests are delayed in the order of arrival. Delays over 50 ms are logged at debug level, those over one second at info
+level, at most once per second.
 """
 
 from __future__ import annotations
@@ -13,28 +13,28 @@ from ostinato.world import Clock
 
 log = logging.getLogger(__name__)
 
-_WORTH_A_LINE: Final = 0.05
-_WORTH_A_LOUD_LINE: Final = 1.0
-_BETWEEN_LOUD_LINES: Final = 1.0
+_LOG_DEBUG_OVER: Final = 0.05
+_LOG_INFO_OVER: Final = 1.0
+_LOG_INFO_EVERY: Final = 1.0
 
 
 class Limiter(Protocol):
     async def wait(self, what: str) -> float:
-        """Return when `what`, a request in words, may be sent: after how many seconds."""
+        """Wait until a request may be sent, and return for how many seconds. `what`: the request, for the log."""
 
 
 class TokenBucket:
-    """`burst` requests at once, then `qps` a second. A request takes a token, of the future if there is none now."""
+    """Allows `qps` requests per second after a burst of `burst`. Reserves future tokens when the bucket is empty."""
 
     def __init__(self, clock: Clock, qps: float, burst: int) -> None:
         if not 0 < qps < float("inf") or burst < 1:
-            raise ValueError(f"a bucket of {burst} tokens, filled at {qps} a second, would never give one")
+            raise ValueError(f"TokenBucket() qps is {qps} and burst {burst}; qps must be positive and burst at least 1")
         self._clock = clock
         self._qps = qps
         self._burst = burst
-        self._tokens = float(burst)  # as of _counted_at; below zero when tokens of the future are taken
+        self._tokens = float(burst)  # as of _counted_at; negative while future tokens are reserved
         self._counted_at = clock.monotonic()
-        self._loud_at = float("-inf")  # when the last loud line was written
+        self._logged_at = float("-inf")  # at info level
 
     async def wait(self, what: str) -> float:
         now = self._clock.monotonic()
@@ -46,14 +46,14 @@ class TokenBucket:
         try:
             await self._clock.sleep(delay)
         except BaseException:
-            self._tokens += 1  # it was not used
+            self._tokens += 1  # not used
             raise
         self._log(what, delay)
         return delay
 
     def _log(self, what: str, delay: float) -> None:
-        if delay > _WORTH_A_LOUD_LINE and self._clock.monotonic() - self._loud_at >= _BETWEEN_LOUD_LINES:
-            self._loud_at = self._clock.monotonic()
-            log.info("%s waited %.1f s for the client's own rate limit", what, delay)
-        elif delay > _WORTH_A_LINE:
-            log.debug("%s waited %.2f s for the client's own rate limit", what, delay)
+        if delay > _LOG_INFO_OVER and self._clock.monotonic() - self._logged_at >= _LOG_INFO_EVERY:
+            self._logged_at = self._clock.monotonic()
+            log.info("request delayed by client-side rate limit request=%s delay=%.1fs", what, delay)
+        elif delay > _LOG_DEBUG_OVER:
+            log.debug("request delayed by client-side rate limit request=%s delay=%.2fs", what, delay)

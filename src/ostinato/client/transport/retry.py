@@ -1,7 +1,7 @@
-"""Retry: do it again while it fails in a way that passes.
+"""Retry of a function on certain errors, as client-go's `retry` package.
 
 async def scale() -> None:
-    widget = await client.get(Widget, key)   # read again each time: that is the point
+    widget = await client.get(Widget, key)   # read again on each attempt
     widget.spec.replicas += 1
     await client.update(widget)
 
@@ -23,7 +23,7 @@ T = TypeVar("T")
 async def retry_on(
     world: World, retriable: Callable[[Exception], bool], function: Callable[[], Awaitable[T]], backoff: Backoff
 ) -> T:
-    """What `function` returns; the last error if all tries failed, any other error at once."""
+    """Call `function` until it succeeds; raises the last error when the attempts are used up, others immediately."""
     steps = backoff.start(world.rng)
     while True:
         try:
@@ -35,5 +35,5 @@ async def retry_on(
 
 
 async def retry_on_conflict(world: World, function: Callable[[], Awaitable[T]], backoff: Backoff = CONFLICTS) -> T:
-    """Try again while another writer was faster. `function` must read the object anew each time."""
+    """Retry on `Conflict`. `function` must read the object on each attempt."""
     return await retry_on(world, lambda error: isinstance(error, Conflict), function, backoff)

@@ -1,9 +1,9 @@
-"""Resending: which requests are sent again, and after how long.
+"""Retry policy: which requests a transport retries, and after what delay; as client-go's `WithRetry`.
 
-- The server says so: status 429 or 500 and above, with a `Retry-After` header that is a number of seconds. Any verb.
-- The connection broke while a GET was under way: at once, for it may have been kept for too long, and from then on
-  after a second. Writes may have been done, and are never sent twice.
-- At most ten times; never if the body can be read only once; not after a longer wait than anybody has patience for.
+- Any verb: status 429 or 5xx with a `Retry-After` header in seconds.
+- GET: the connection was lost. Retried immediately, as a reused connection may have been stale, then after one second.
+  Writes may have been processed, and are not retried.
+- At most ten retries; none if the body can be read only once, or if `Retry-After` exceeds five minutes.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from typing import Final
 from ostinato.client.transport.protocol import Request
 
 MAX_RETRIES: Final = 10
-MAX_RETRY_AFTER: Final = 300.0  # seconds; a server that asks for more is obeyed by giving up
+MAX_RETRY_AFTER: Final = 300.0  # seconds; above it the response is returned
 AFTER_RESET: Final = 1.0  # seconds
 
 
 def wait_before_retry(status: int, headers: Mapping[str, str]) -> float | None:
-    """Seconds after which the server wants to be asked again, None if it does not say."""
+    """Return the delay in seconds that the server asks for before a retry; None if it does not ask for one."""
     if status != 429 and status < 500:
         return None
     return retry_after(headers)
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """The seconds of a `Retry-After` header; None without one, and for a date."""
+    """Return the seconds of a `Retry-After` header; None without one, and for a date."""
     text = headers.get("retry-after", "")
     digits = text.removeprefix("+")
     if not digits.isascii() or not digits.isdecimal() or len(digits) > 18:
@@ -35,4 +35,5 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 def is_replayable(request: Request) -> bool:
+    """Whether the body can be sent again."""
     return isinstance(request.body, bytes)

@@ -1,4 +1,4 @@
-"""Warnings of the server: what it wants people to know though the request succeeds, read from `Warning` headers."""
+"""Parser of `Warning` headers."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import unicodedata
 from collections.abc import Iterable
 from typing import Final
 
-_PERSISTENT: Final = "299"  # the one code that Kubernetes uses
+_PERSISTENT: Final = "299"  # the only code that Kubernetes uses
 _HEAD: Final = re.compile(r"([12][0-9]{2}) ([^ ]+) (?=\")")
 _QUOTED: Final = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
 _DATE: Final = re.compile(r'"[^"]*"')
 
 
 def warning_texts(headers: Iterable[str]) -> list[str]:
-    """The texts of these headers with code 299. A header may hold several; what is malformed ends the reading of it."""
+    """Return the texts with code 299. A header may contain several warnings; a malformed one ends it."""
     return [text for header in headers for code, text in _warnings(header) if code == _PERSISTENT]
 
 
@@ -41,10 +41,10 @@ def _warnings(header: str) -> Iterable[tuple[str, str]]:
 
 
 def _decoded(text: str) -> str:
-    """Older servers encode what is not ASCII as RFC 2047 has it."""
+    """Decode RFC 2047, in which older servers encode non-ASCII text."""
     if "=?" not in text:
         return text
-    from email.errors import HeaderParseError  # noqa: PLC0415 - few need it
+    from email.errors import HeaderParseError  # noqa: PLC0415 - rarely needed
     from email.header import decode_header, make_header  # noqa: PLC0415
 
     try:

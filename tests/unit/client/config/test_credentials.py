@@ -69,7 +69,7 @@ def test_a_file_that_is_gone_leaves_the_old_token_until_it_is_back(
         return [*seen, await sent(credentials)]
 
     assert simulation.run(main()) == ["Bearer first", "Bearer first", "Bearer first", "Bearer second"]
-    assert caplog.text.count("unable to rotate the token: failed to read token file") == 1
+    assert caplog.text.count("cannot refresh token, using the last one error=failed to read token file") == 1
 
 
 def test_a_rejected_token_is_read_again_at_once_and_tried_once_more_only_if_it_changed(token: Path) -> None:
@@ -124,8 +124,8 @@ def test_a_configured_token_is_used_until_the_file_can_be_read(token: Path) -> N
     ("content", "problem"),
     [
         (b" \n", "read empty token from file"),
-        (b"s3cret\nsecond line", "does not hold one token"),
-        (b"\xffs3cret", "does not hold text"),
+        (b"s3cret\nsecond line", "is not a single token"),
+        (b"\xffs3cret", "is not text"),
         (None, "failed to read token file .*: No such file or directory"),
     ],
 )
@@ -146,7 +146,7 @@ def test_a_token_file_that_never_ends_is_not_read_to_its_end() -> None:
     zeros = Path("/dev/zero")
     if not os.path.exists(zeros):
         pytest.skip("no /dev/zero here")
-    with pytest.raises(CredentialsError, match="does not hold one token"):
+    with pytest.raises(CredentialsError, match="is not a single token"):
         simulation.run(sent(TokenFile(zeros, simulation)))
 
 
@@ -180,7 +180,7 @@ def test_over_plain_http_nothing_is_shown(tmp_path: Path) -> None:
 @pytest.mark.parametrize("token", ["", " ", "s3cret\nX: y", "s3cret\x00"])
 def test_a_token_that_no_header_can_hold_is_refused(token: str) -> None:
     config = Config(server="https://h", token=Secret(token), token_file=Path("x") if not token else None)
-    with pytest.raises(ConfigError, match="token: is empty or holds characters that no header can") as caught:
+    with pytest.raises(ConfigError, match="token: is empty or contains characters not allowed in a header") as caught:
         chosen(config)
     assert "s3cret" not in str(caught.value)
 

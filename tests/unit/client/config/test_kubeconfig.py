@@ -106,12 +106,15 @@ def written(directory: Path, name: str = "config", **parts: Any) -> Path:
 @pytest.mark.parametrize(
     ("parts", "problem"),
     [
-        ({"cluster": {}}, 'cluster "c": server: is missing: give the address'),
-        ({"cluster": {"server": "https://h:port"}}, "cluster \"c\": server: 'https://h:port' is not a URL like"),
-        ({"cluster": {"server": 1}}, 'cluster "c": server: should be text: put it in quotes'),
+        ({"cluster": {}}, 'cluster "c": server: is missing; set it to the URL'),
+        (
+            {"cluster": {"server": "https://h:port"}},
+            "cluster \"c\": server: 'https://h:port' is neither a URL nor host:port",
+        ),
+        ({"cluster": {"server": 1}}, 'cluster "c": server: must be a string; put it in quotes'),
         (
             {"cluster": {"server": "https://h", "insecure-skip-tls-verify": "yes"}},
-            'cluster "c": insecure-skip-tls-verify: should be true or false',
+            'cluster "c": insecure-skip-tls-verify: must be true or false',
         ),
         (
             {
@@ -125,37 +128,49 @@ def written(directory: Path, name: str = "config", **parts: Any) -> Path:
         ),
         (
             {"cluster": {"server": "https://h", "certificate-authority-data": "s3cret!"}},
-            'cluster "c": certificate-authority-data: is not base64: encode the PEM, or name a file in',
+            'cluster "c": certificate-authority-data: is not base64; encode the PEM, or set a file in',
         ),
         (
             {"cluster": {"server": "https://h", "certificate-authority": "ca.crt"}},
-            'cluster "c": certificate-authority: {dir}/ca.crt cannot be read: No such file or directory: correct',
+            'cluster "c": certificate-authority: {dir}/ca.crt cannot be read: No such file or directory; correct',
         ),
         (
             {"cluster": {"server": "https://h", "proxy-url": "socks5://p"}},
             "proxy-url: socks5 proxies are not supported",
         ),
-        ({"cluster": {"server": "https://h", "extensions": "x"}, "user": {"exec": {}}}, "extensions: should be a list"),
+        ({"cluster": {"server": "https://h", "extensions": "x"}, "user": {"exec": {}}}, "extensions: must be a list"),
         ({"user": {"client-key": "k", "client-certificate": "c"}}, 'user "u": client-certificate: {dir}/c cannot be'),
-        ({"user": {"client-certificate-data": "YQ=="}}, 'user "u": client-key: is missing: a client certificate needs'),
-        ({"user": {"token": "s3cret", "password": "s3cret"}}, 'user "u": token: is given along with username or'),
+        (
+            {"user": {"client-certificate-data": "YQ=="}},
+            'user "u": client-key: is missing; a client certificate requires',
+        ),
+        ({"user": {"token": "s3cret", "password": "s3cret"}}, 'user "u": token: is set together with username or'),
         ({"user": {"tokenFile": "tok"}}, 'user "u": tokenFile: {dir}/tok cannot be read'),
-        ({"user": {"as-groups": ["a"]}}, 'user "u": as: is missing: as-uid, as-groups and as-user-extra need a user'),
-        ({"user": {"as": "a", "as-groups": "b"}}, 'user "u": as-groups: should be a list of texts'),
-        ({"user": {"as": "a", "as-user-extra": {"k": "v"}}}, 'user "u": as-user-extra.k: should be a list of texts'),
-        ({"user": {"as": "a", "as-user-extra": "v"}}, 'user "u": as-user-extra: should hold fields'),
+        (
+            {"user": {"as-groups": ["a"]}},
+            'user "u": as: is missing; as-uid, as-groups and as-user-extra require a user',
+        ),
+        ({"user": {"as": "a", "as-groups": "b"}}, 'user "u": as-groups: must be a list of strings'),
+        ({"user": {"as": "a", "as-user-extra": {"k": "v"}}}, 'user "u": as-user-extra.k: must be a list of strings'),
+        ({"user": {"as": "a", "as-user-extra": "v"}}, 'user "u": as-user-extra: must be an object'),
         ({"user": {"auth-provider": {"name": "gcp"}}}, 'user "u": auth-provider: is no longer supported by Kubernetes'),
-        ({"user": {"exec": {}}}, 'user "u": exec.command: is missing: name the program'),
-        ({"user": {"exec": {}}}, "user \"u\": exec.interactiveMode: '' is not known: use Never, IfAvailable, Always"),
-        ({"user": {"exec": {"command": "a", "env": ["x"]}}}, 'user "u": exec.env: should be a list of entries'),
+        ({"user": {"exec": {}}}, 'user "u": exec.command: is missing; set it to'),
+        (
+            {"user": {"exec": {}}},
+            "user \"u\": exec.interactiveMode: '' is not supported; use Never, IfAvailable, Always",
+        ),
+        ({"user": {"exec": {"command": "a", "env": ["x"]}}}, 'user "u": exec.env: must be a list of objects'),
         (
             {"user": {"exec": {"command": "a", "env": [{"value": "s3cret"}]}}},
-            'user "u": exec.env[0].name: is missing: an environment variable needs a name',
+            'user "u": exec.env[0].name: is missing; an environment variable requires a name',
         ),
-        ({"context": {"cluster": "d"}}, 'context "x": cluster: there is no cluster "d": add it, or choose one of "c"'),
-        ({"context": {"cluster": ""}}, 'context "x": cluster: is missing: choose one of "c"'),
-        ({"context": {"user": "v"}}, 'context "x": user: there is no user "v": add it, or choose one of "u"'),
-        ({"context": {"namespace": "A_b"}}, 'context "x": namespace: "A_b" is no name of a namespace'),
+        (
+            {"context": {"cluster": "d"}},
+            'context "x": cluster: cluster "d" does not exist; add it, or choose one of "c"',
+        ),
+        ({"context": {"cluster": ""}}, 'context "x": cluster: is missing; choose one of "c"'),
+        ({"context": {"user": "v"}}, 'context "x": user: user "v" does not exist; add it, or choose one of "u"'),
+        ({"context": {"namespace": "A_b"}}, 'context "x": namespace: "A_b" is not a valid namespace name'),
     ],
 )
 def test_a_mistake_is_told_with_file_entry_field_and_fix_and_without_secrets(
@@ -172,16 +187,16 @@ def test_a_mistake_is_told_with_file_entry_field_and_fix_and_without_secrets(
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        ("- a", "is no kubeconfig: it should hold clusters, users and contexts"),
-        ("kind: Pod", "is no kubeconfig but has kind 'Pod' of 'v1'"),
-        ("current-context: [1]", "current-context: should be text"),
-        ("clusters: 1", "clusters: should be a list of entries, each with name and cluster"),
-        ("users: [1]", "users[0]: should have name and user"),
-        ("users: [{name: 1}]", "users[0].name: should be text: put it in quotes"),
-        ("contexts: [{name: a, context: b}]", 'contexts[0].context: of "a" should hold fields'),
+        ("- a", "is not a kubeconfig; it must have clusters, users and contexts"),
+        ("kind: Pod", "is not a kubeconfig: kind 'Pod', apiVersion 'v1'"),
+        ("current-context: [1]", "current-context: must be a string"),
+        ("clusters: 1", "clusters: must be a list of objects, each with name and cluster"),
+        ("users: [1]", "users[0]: must be an object with name and user"),
+        ("users: [{name: 1}]", "users[0].name: must be a string; put it in quotes"),
+        ("contexts: [{name: a, context: b}]", 'contexts[0].context: of "a" must be an object'),
         (
             "users: [{name: a}, {name: a}]",
-            'users[1].name: there is another user "a" in this file: rename or remove one',
+            'users[1].name: duplicate user "a" in this file; rename or remove one',
         ),
         ("{", "is neither YAML nor JSON"),
         (
@@ -232,7 +247,7 @@ def test_an_explicit_path_must_exist_and_is_used_alone(tmp_path: Path) -> None:
     other = written(tmp_path, "other", cluster={"server": "https://other"})
     environ = {"KUBECONFIG": str(other), "HOME": str(tmp_path)}
     assert Config.load(path=str(written(tmp_path)), environ=environ).server == "https://h"
-    with pytest.raises(ConfigError, match="gone: there is no such file"):
+    with pytest.raises(ConfigError, match="gone: does not exist"):
         Config.load(path=tmp_path / "gone", environ=environ)
 
 
@@ -277,15 +292,15 @@ def test_files_of_the_list_that_are_all_missing_are_warned_of_and_lead_to_the_po
 ) -> None:
     environ = {"KUBECONFIG": str(tmp_path / "gone"), "HOME": str(tmp_path)}
     assert Config.load(environ={**environ, **pod}).server == "https://10.0.0.1:443"
-    assert "none of the files of $KUBECONFIG exists" in caplog.text
-    with pytest.raises(NoConfig, match="hold nothing and this process does not run in a Pod"):
+    assert "none of the files in $KUBECONFIG exists" in caplog.text
+    with pytest.raises(NoConfig, match="are empty and this process does not run in a Pod"):
         Config.load(environ=environ)
     with pytest.raises(NoConfig, match="there is no cluster in it"):
         Config.load("x", environ=environ)
 
 
 def test_nothing_anywhere_is_an_error_that_says_what_to_do(tmp_path: Path) -> None:
-    with pytest.raises(NoConfig, match="point KUBECONFIG at a kubeconfig, or run the embedded server"):
+    with pytest.raises(NoConfig, match="set KUBECONFIG to a kubeconfig, or run the embedded server"):
         Config.load(environ={"HOME": str(tmp_path)})
     with pytest.raises(NoConfig):
         Config.load(environ={})
@@ -307,14 +322,14 @@ def test_data_beats_the_file_with_a_warning(tmp_path: Path, caplog: pytest.LogCa
     both = {"server": "https://h", "certificate-authority": "gone", "certificate-authority-data": "YQ=="}
     config = Config.load(path=written(tmp_path, cluster=both))
     assert (config.tls.ca_file, config.tls.ca_data) == (None, b"a")
-    assert "certificate-authority and certificate-authority-data are both given" in caplog.text
+    assert "file and data are both set, using data" in caplog.text
 
 
 def test_credentials_for_a_server_without_tls_are_warned_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
         config = Config.load(path=written(tmp_path, cluster={"server": "http://h"}))
     assert not config.secure
-    assert 'user "u": credentials are not used: http://h is not https' in caplog.text
+    assert "credentials not used, server is not https" in caplog.text
 
 
 def test_the_extension_of_the_cluster_is_for_the_plugin(tmp_path: Path) -> None:
@@ -333,10 +348,10 @@ def test_contexts_to_choose_from_are_named_but_not_hundreds(tmp_path: Path) -> N
     contexts = [{"name": f"x{number}", "context": {}} for number in range(100)]
     path = tmp_path / "config"
     path.write_text(json.dumps({"contexts": contexts}))
-    with pytest.raises(ConfigError, match=r'current-context: is not set: choose one of "x0".*"x9", …$'):
+    with pytest.raises(ConfigError, match=r'current-context: is not set; choose one of "x0".*"x9", …$'):
         Config.load(path=path)
     path.write_text(json.dumps({"current-context": "x"}))
-    with pytest.raises(ConfigError, match='there is no context "x": choose one, when there is any'):
+    with pytest.raises(ConfigError, match='context "x" does not exist; choose one after adding it'):
         Config.load(path=path)
 
 

@@ -147,7 +147,7 @@ def test_a_short_name_that_several_groups_have_is_warned_of(caplog: pytest.LogCa
     world = Simulation(1)
     mapper, _ = _mapper(world)
     world.run(mapper.find("wd"))
-    assert caplog.messages == ["wd could also be widgets.example.org; taken for widgets.example.dev"]
+    assert caplog.messages == ["ambiguous short name name=wd chosen=widgets.example.dev others=widgets.example.org"]
 
 
 def test_a_kind_in_the_version_that_the_server_prefers() -> None:

@@ -149,7 +149,7 @@ def test_a_stream_that_is_left_takes_its_connection_with_it(run_on: RunOn) -> No
                 assert await anext(chunks) == b"begun"
                 waiting = asyncio.ensure_future(anext(chunks))  # type: ignore[arg-type]
                 await asyncio.sleep(0)
-            with pytest.raises(ConnectionLost, match="while its answer was read"):
+            with pytest.raises(ConnectionLost, match="while reading the response"):
                 await waiting
             await left.wait()
             with pytest.raises(ConnectionLost, match="closed before its end"):
@@ -210,7 +210,7 @@ def test_an_answer_that_nobody_closes_is_told_of_and_gives_its_connection_up() -
         run(main())
         left.clear()
 
-    with pytest.warns(ResourceWarning, match="the answer to GET 127.0.0.1:[0-9]+/a was not closed") as warnings:
+    with pytest.warns(ResourceWarning, match="response to GET 127.0.0.1:[0-9]+/a was never closed") as warnings:
         outlive_the_loop()
     assert len([each for each in warnings if each.category is ResourceWarning]) == 3
 

@@ -209,9 +209,7 @@ def test_a_bomb_is_not_held_in_memory() -> None:
             response = await sender.request(Request("GET", "/"))
             tracemalloc.start()
             try:
-                with pytest.raises(
-                    ResponseTooLarge, match=r"the answer is longer than 5000000 bytes: ask for it in pages"
-                ):
+                with pytest.raises(ResponseTooLarge, match=r"response larger than 5000000 bytes; request it in pages"):
                     await response.read()
                 return tracemalloc.get_traced_memory()[1]
             finally:
@@ -312,7 +310,7 @@ def test_the_time_of_a_request_is_for_everything() -> None:
     async def main() -> None:
         async with serving(never) as served:
             async with transport(served.config()) as sender:
-                with pytest.raises(RequestTimedOut, match=r"GET .*/a: timed out: no answer within 0.05 seconds"):
+                with pytest.raises(RequestTimedOut, match=r"GET .*/a: timed out: no response within 0.05 seconds"):
                     await get(sender, "/a", timeout=0.05)
                 with pytest.raises(RequestTimedOut):
                     await sender.request(Request("GET", "/", stream=True, timeout=0.05))
@@ -321,7 +319,7 @@ def test_the_time_of_a_request_is_for_everything() -> None:
                     await get(sender)
         async with serving(slow_body) as served, transport(served.config()) as sender:
             response = await sender.request(Request("GET", "/", timeout=0.2))
-            with pytest.raises(RequestTimedOut, match="timed out while its answer was read"):
+            with pytest.raises(RequestTimedOut, match="timed out while reading the response"):
                 await response.read()
             stream = await sender.request(Request("GET", "/", stream=True, timeout=0.2))
             chunks = stream.chunks()
@@ -350,7 +348,7 @@ def test_silence_ends_a_short_request_but_not_a_stream(monkeypatch: pytest.Monke
         async with serving(silent) as served, transport(served.config()) as sender:
             with pytest.raises(RequestTimedOut):
                 await get(sender)
-            with pytest.raises(RequestTimedOut, match="timed out while an answer was awaited"):
+            with pytest.raises(RequestTimedOut, match="timed out while waiting for the response"):
                 await get(sender, "/never")
             assert await get(sender, stream=True) == b"begun"
             assert await get(sender, timeout=5.0) == b"begun"  # who asks for so much time gets it
@@ -369,7 +367,7 @@ def test_no_server_is_told_with_request_and_host() -> None:
             with pytest.raises(ConnectionLost, match=r"GET no-such-host.invalid/: the server cannot be reached"):
                 await get(sender)
         async with transport(served.config(server="https://no..host")) as sender:
-            with pytest.raises(ConnectionLost, match=r"cannot be reached: 'no..host' is no name that a host can have"):
+            with pytest.raises(ConnectionLost, match=r"cannot be reached: 'no..host' is not a valid host name"):
                 await get(sender)
 
     run(main())
@@ -378,11 +376,14 @@ def test_no_server_is_told_with_request_and_host() -> None:
 @pytest.mark.parametrize(
     ("sent", "error"),
     [
-        (b"SSH-2.0-OpenSSH\r\n", "the answer is not HTTP"),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf", "while its answer was read"),
-        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n", "while its answer was read"),
-        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", "the answer is not HTTP|while its answer"),
-        (b"HTTP/1.1 200 OK\r\nX: " + b"x" * 100_000 + b"\r\n\r\n", "the answer is not HTTP"),
+        (b"SSH-2.0-OpenSSH\r\n", "the response is not valid HTTP"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf", "while reading the response"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n", "while reading the response"),
+        (
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+            "the response is not valid HTTP|while reading",
+        ),
+        (b"HTTP/1.1 200 OK\r\nX: " + b"x" * 100_000 + b"\r\n\r\n", "the response is not valid HTTP"),
     ],
 )
 def test_an_answer_that_is_broken_or_cut_is_an_error(sent: bytes, error: str) -> None:
@@ -402,12 +403,12 @@ def test_an_answer_that_is_broken_or_cut_is_an_error(sent: bytes, error: str) ->
 @pytest.mark.parametrize(
     ("error", "kind", "words"),
     [
-        (TimeoutError(), RequestTimedOut, "timed out while an answer was awaited"),
+        (TimeoutError(), RequestTimedOut, "timed out while waiting for the response"),
         (ConnectionClosed(), ConnectionLost, "the server closed the connection"),
-        (InvalidHttp(), ConnectionLost, "the answer is not HTTP"),
-        (OSError(32, "Broken pipe"), ConnectionLost, "the connection broke: Broken pipe"),
-        (ConnectionResetError(), ConnectionLost, "the connection broke: ConnectionResetError"),
-        (OSError("Multiple exceptions: a, b"), ConnectionLost, "the connection broke: Multiple exceptions: a, b"),
+        (InvalidHttp(), ConnectionLost, "the response is not valid HTTP"),
+        (OSError(32, "Broken pipe"), ConnectionLost, "the connection was lost: Broken pipe"),
+        (ConnectionResetError(), ConnectionLost, "the connection was lost: ConnectionResetError"),
+        (OSError("Multiple exceptions: a, b"), ConnectionLost, "the connection was lost: Multiple exceptions: a, b"),
     ],
 )
 def test_errors_of_connections_are_told_in_words(error: Exception, kind: type[Exception], words: str) -> None:
@@ -421,7 +422,7 @@ def test_a_transport_belongs_to_one_loop_and_ends_when_closed() -> None:
         async with serving() as served:
             async with transport(served.config()) as sender:
                 await get(sender)
-                with pytest.raises(TransportError, match="belongs to the event loop that used it first"):
+                with pytest.raises(TransportError, match="belongs to another event loop"):
                     await asyncio.to_thread(lambda: run(get(sender)))
             with pytest.raises(TransportError, match="the transport is closed"):
                 await get(sender)
@@ -528,4 +529,4 @@ def test_insecure_connections_are_warned_of_each_time(caplog: pytest.LogCaptureF
 
     with caplog.at_level(logging.WARNING):
         run(main())
-    assert caplog.text.count("insecure-skip-tls-verify is set: anybody between here and 127.0.0.1") == 2
+    assert caplog.text.count("server certificate is not verified") == 2

@@ -41,9 +41,9 @@ def test_impersonation_is_user_uid_groups_and_extra() -> None:
 
 
 def test_what_would_break_a_header_is_refused() -> None:
-    with pytest.raises(ConfigError, match="Impersonate-User: holds control characters"):
+    with pytest.raises(ConfigError, match="Impersonate-User: contains control characters"):
         impersonation_headers(Config(impersonate=Impersonation(user="a\r\nX: b")))
-    with pytest.raises(ConfigError, match="User-Agent: holds control characters"):
+    with pytest.raises(ConfigError, match="User-Agent: contains control characters"):
         fixed_headers(Config(user_agent="a\nb"))
 
 
