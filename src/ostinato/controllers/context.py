@@ -86,7 +86,9 @@ class Context:
         `kinds` are those of which others are looked for, besides those that the controller owns.
         """
         if isinstance(instances, Object | dict):
-            raise TypeError(f"apply_set: {summarize(instances)} is no list of objects; put it into one, or apply it alone")
+            raise TypeError(
+                f"apply_set: {summarize(instances)} is no list of objects; put it into one, or apply it alone"
+            )
         applied = [await self.apply(each, owner=owner, force=force) for each in instances]
         await self.prune(owner, keep=applied, kinds=kinds)
         return applied

@@ -50,7 +50,7 @@ def taken() -> Iterator[str]:
         (["scheduler", "--metrics", "here"], "ostinato scheduler: --metrics: 'here' is no address to listen on"),
         (["controllers", "--ca-certificate", "/none"], "controllers: /none: No such file or directory\n"),
         (["controllers", "--without", "x"], "ostinato controllers: there is no controller 'x'"),
-        (["controllers", "--context", "b"], 'there is no context "b": choose one of "a"'),
+        (["controllers", "--context", "b"], 'context "b" does not exist; choose one of "a"'),
         (["node", "--runtime", "x"], "ostinato node: a node that joins has the runtime process or containerd"),
         (["up", "--runtime", "x"], "ostinato up: there is no runtime 'x'; there are containerd, process, simulated\n"),
     ],

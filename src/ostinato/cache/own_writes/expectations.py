@@ -118,7 +118,7 @@ class Expectation:
         await self._event.wait()
 
     def timed_out(self, now: float) -> None:
-        """Record that a wait for it timed out; report it as lost after the second timeout `STALL_TIMEOUT` seconds later."""
+        """Record that a wait for it timed out; report it as lost after a second timeout `STALL_TIMEOUT` s later."""
         if self._timed_out_at is None:
             self._timed_out_at = now
         elif now - self._timed_out_at >= STALL_TIMEOUT:

@@ -295,7 +295,7 @@ def test_files_of_the_list_that_are_all_missing_are_warned_of_and_lead_to_the_po
     assert "none of the files in $KUBECONFIG exists" in caplog.text
     with pytest.raises(NoConfig, match="are empty and this process does not run in a Pod"):
         Config.load(environ=environ)
-    with pytest.raises(NoConfig, match="there is no cluster in it"):
+    with pytest.raises(NoConfig, match="has no cluster"):
         Config.load("x", environ=environ)
 
 
