@@ -113,3 +113,18 @@ async def test_an_applied_configuration_without_metadata(api: Api) -> None:
     applied = {"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"minReadySeconds": 1 << 31}}
     refused = await api.apply(f"{deployments}/d?fieldManager=m", applied)
     assert "failed to convert new object (/; apps/v1, Kind=Deployment) to proper version" in refused.message
+
+
+@asking
+async def test_a_merge_key_that_is_no_scalar(api: Api) -> None:
+    """kube-apiserver panics and closes the connection."""
+    deployments = "/apis/apps/v1/namespaces/default/deployments"
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    spec = {"selector": {"matchLabels": {"a": "b"}}, "template": template}
+    assert (await api.post(deployments, {"metadata": {"name": "m"}, "spec": spec})).code == 201
+    for name in ({"": ""}, [1]):
+        patch = {"spec": {"template": {"spec": {"containers": [{"name": name, "image": "x"}]}}}}
+        media = "application/strategic-merge-patch+json"
+        refused = await api.ask("PATCH", f"{deployments}/m", patch, content_type=media)
+        assert refused.code == 400
+        assert "a merge key has to be a scalar" in refused.message

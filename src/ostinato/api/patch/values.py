@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any
 
-from ostinato.api.patch.errors import UnmergeablePatch
+from ostinato.api.patch.errors import MalformedPatch
 from ostinato.api.patch.wording import go_type
 
 
@@ -38,10 +38,10 @@ def same(left: Any, right: Any) -> bool:
 def identity(value: Any) -> Hashable:
     """What two scalars share if, and only if, they are the same: for use as a key of a dict.
 
-    Maps and lists have no identity to merge by.
+    Maps and lists have no identity to merge by. kube-apiserver panics on them and closes the connection.
     """
     if type(value) is str:
         return value
     if isinstance(value, dict | list):
-        raise UnmergeablePatch(f"runtime error: comparing uncomparable type {go_type(value)}")
+        raise MalformedPatch(f"cannot merge lists by a value of type {go_type(value)}; a merge key has to be a scalar")
     return type(value), value

@@ -1,8 +1,7 @@
 """One client's connection: its requests, one after the other, and their answers.
 
 - Requests are answered in the order in which they come; the next is not begun before the last is answered.
-- What a client sends ahead, and what it does not read, is bounded: the server stops reading, or waits, and closes the
-  connection of a client that lets it wait too long.
+- What a client sends ahead is bounded: the server stops reading. `AnswerWriter` bounds what the client does not read.
 - A stream ends when its client goes; any other request runs to its end once its body is there.
 """
 
@@ -10,15 +9,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import zlib
 from typing import TYPE_CHECKING, Any, cast
 
 from ostinato.api.errors import RequestEntityTooLarge, Timeout, Unknown
 from ostinato.server.http import websocket
 from ostinato.server.http.closed import CLOSED
-from ostinato.server.http.head import CONTINUE, LAST_CHUNK, chunk, first_lines, refusal
+from ostinato.server.http.head import CONTINUE, refusal
 from ostinato.server.http.parser import MOST_HEAD, Body, Head, Malformed, parse_head
 from ostinato.server.http.upgraded import Upgraded, switching
+from ostinato.server.http.writing import REQUEST_SECONDS, AnswerWriter
 from ostinato.server.request import MOST_BODY, Answer, Peer, Request, Response, Stream
 from ostinato.server.request.present import error_response
 from ostinato.streams.upgrade import Upgrade
@@ -29,31 +28,22 @@ if TYPE_CHECKING:
 
 READ_AHEAD = 1 << 16  # bytes that are taken in before somebody asks for them
 DRAINED = 1 << 18  # bytes of an unwanted body that are read so that the connection can go on
-WRITTEN = 1 << 16  # bytes that are written at a time
-COMPRESSED = 128 * 1024  # bytes of an answer from which on it is compressed, where the client can read that
 
 IDLE_SECONDS = 90.0  # between requests
 HEAD_SECONDS = 32.0  # for a head to come, from its first byte on
-REQUEST_SECONDS = 60.0  # for an answer that is no stream, and for the client to read what is written
 LINGER_SECONDS = 1.0  # for the client to read a refusal while it is still sending
 CLOSING_SECONDS = 600.0  # for the client of a WebSocket to read what is on its way, and to say good-bye
 
 _HEAD_END = b"\r\n\r\n"
-_WITHOUT_BODY = frozenset({204, 304})
 _UNAUTHENTICATED = "system:unauthenticated"
 _logger = logging.getLogger(__name__)
 
 
-class Connection(asyncio.BufferedProtocol):
+class Connection(AnswerWriter):
     def __init__(self, owner: HttpServer) -> None:
-        self._owner = owner
-        self._core = owner.core
-        self._turns = owner.turns
+        super().__init__(owner, owner.core.world.clock.monotonic() + HEAD_SECONDS)
         self._line: Turn | None = None  # of the flow of the last request
         self._queued = False  # what has come waits for its turn
-        self._loop = asyncio.get_running_loop()
-        self._clock = owner.core.world.clock
-        self._transport: asyncio.Transport = CLOSED  # its own from connection_made to connection_lost
         self._peer: Peer | None = None  # whom the client's certificate names
         self.address = ""  # the client's
         self._stranger = True  # the client has not authenticated on this connection yet
@@ -65,16 +55,10 @@ class Connection(asyncio.BufferedProtocol):
         self._task: asyncio.Task[None] | None = None  # answers the request under way
         self._frames: websocket.FrameReader | None = None  # once the connection speaks WebSocket, for a stream
         self._upgraded: Upgraded | None = None  # once it goes both ways
-        self._patient = False  # the client may take its time to read
         self._reading = True  # the transport may call data_received
-        self._writable: asyncio.Future[None] | None = None  # there while the client does not read
-        self._streaming = False
-        self._over = False  # the connection takes no further request
-        self._lingering = False  # and what still comes is thrown away
-        self._lost = False
+        self._lingering = False  # the connection takes no further request, and what still comes is thrown away
         self._ended_by_client = False  # the client has sent all that it will
         self._expired = False
-        self.deadline = self._clock.monotonic() + HEAD_SECONDS  # when `expire` is called
 
     # What the transport calls
 
@@ -119,18 +103,6 @@ class Connection(asyncio.BufferedProtocol):
         unfinished = self._body is not None and not self._body.complete
         if self._task is not None and (self._streaming or unfinished):
             self._task.cancel()
-
-    def pause_writing(self) -> None:
-        self._writable = self._loop.create_future()
-        if not self._patient:
-            self.deadline = self._clock.monotonic() + REQUEST_SECONDS
-
-    def resume_writing(self) -> None:
-        if self._writable is not None and not self._writable.done():
-            self._writable.set_result(None)
-        self._writable = None
-        if self._streaming:
-            self.deadline = float("inf")
 
     # What the server calls
 
@@ -352,6 +324,15 @@ class Connection(asyncio.BufferedProtocol):
             self._stranger = False
             self._owner.recognized(self)
 
+    def _goes_on(self, head: Head) -> bool:
+        """Whether another request may follow on this connection."""
+        if self._over or not head.keep_alive:
+            return False
+        body = self._body
+        if body is None or body.complete:
+            return True
+        return not head.expects and body.size + body.remaining <= DRAINED
+
     def _done(self) -> None:
         """The request under way is answered: go on with the next, or end."""
         if self._lost:
@@ -393,77 +374,7 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.resume_reading()
         self.deadline = self._clock.monotonic() + LINGER_SECONDS
 
-    # Answers
-
-    def _first_lines(self, head: Head, answer: Response | Stream) -> list[bytes]:
-        lines = [
-            first_lines(answer.status, answer.content_type, answer.headers),
-            self._owner.audit_id(head.headers.get("audit-id")),
-            self._owner.date,
-        ]
-        if not self._goes_on(head):
-            self._over = True
-            lines.append(b"Connection: close\r\n")
-        return lines
-
-    def _goes_on(self, head: Head) -> bool:
-        """Whether another request may follow on this connection."""
-        if self._over or not head.keep_alive:
-            return False
-        body = self._body
-        if body is None or body.complete:
-            return True
-        return not head.expects and body.size + body.remaining <= DRAINED
-
-    def _write_short(self, head: Head, answer: Response) -> bool:
-        """Write an answer at once, as nearly all can be; False if it is long, or has no body, or nobody reads."""
-        body = answer.parts[0]
-        if (
-            len(answer.parts) > 1
-            or len(body) > WRITTEN
-            or answer.status in _WITHOUT_BODY
-            or head.method == "HEAD"
-            or self._writable is not None
-            or self._lost
-        ):
-            return False
-        lines = self._first_lines(head, answer)
-        lines += b"Content-Length: %d\r\n\r\n" % len(body), body
-        self._transport.write(b"".join(lines))
-        return True
-
-    async def _write(self, head: Head, answer: Response) -> None:
-        size = answer.size
-        lines = self._first_lines(head, answer)
-        if size > COMPRESSED and _accepts_gzip(head, answer):
-            whole = await self._core.world.executor.run(_gzip, answer)
-            size = len(whole)
-            lines.append(b"Content-Encoding: gzip\r\n")
-            if ("Vary", "Accept-Encoding") not in answer.headers:
-                lines.append(b"Vary: Accept-Encoding\r\n")
-            answer = Response(answer.status, whole, answer.content_type, answer.headers)
-        if answer.status not in _WITHOUT_BODY:
-            lines.append(b"Content-Length: %d\r\n" % size)
-        lines.append(b"\r\n")
-        if head.method == "HEAD" or answer.status in _WITHOUT_BODY:
-            await self._write_piece(b"".join(lines))
-            return
-        pieces = answer.pieces(WRITTEN)
-        await self._write_piece(b"".join([*lines, next(pieces)]))
-        for piece in pieces:
-            await self._write_piece(piece)
-
-    async def _write_piece(self, piece: bytes) -> None:
-        """Write a part of an answer, as the client reads it: large buffers cost more than what is in them."""
-        view = memoryview(piece) if len(piece) > 2 * WRITTEN else piece
-        for at in range(0, len(piece), 2 * WRITTEN):
-            if self._lost:
-                return
-            self._transport.write(view[at : at + 2 * WRITTEN])
-            if self._writable is not None:
-                await self._writable
-            else:
-                await self._turns.pause()
+    # Streams
 
     async def _stream(self, head: Head, answer: Stream) -> None:
         self._streaming = True
@@ -476,28 +387,6 @@ class Connection(asyncio.BufferedProtocol):
                 await self._stream_chunks(head, answer)
         finally:
             await cast("Any", answer.chunks).aclose()
-
-    async def _stream_chunks(self, head: Head, answer: Stream) -> None:
-        chunked = answer.length is None and not head.old  # such a client reads until the connection is closed
-        lines = self._first_lines(head, answer)
-        if answer.length is not None:
-            lines.append(b"Content-Length: %d\r\n\r\n" % answer.length)
-        else:
-            lines.append(b"Transfer-Encoding: chunked\r\n\r\n" if chunked else b"\r\n")
-        self._transport.write(b"".join(lines))
-        try:
-            async for data in answer.chunks:
-                if data:
-                    self._transport.write(chunk(data) if chunked else data)
-                if self._writable is not None:
-                    await self._writable
-        except asyncio.CancelledError:  # the client is gone, or the server stops
-            self._over = True
-            chunked = chunked and not answer.patient  # a watch ends at any time; a log or a file was cut short
-        if chunked and not self._lost:
-            self._transport.write(LAST_CHUNK)
-
-    # Upgrades
 
     async def _upgrade(self, head: Head, answer: Upgrade) -> None:
         self._streaming = self._patient = self._over = True
@@ -546,18 +435,3 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.write(answer)
         if closed:
             self._transport.close()
-
-
-def _accepts_gzip(head: Head, answer: Response) -> bool:
-    accepted = head.headers.get("accept-encoding")
-    return (
-        accepted is not None
-        and any(word.strip() == "gzip" for word in accepted.split(","))
-        and not any(name.lower() == "content-encoding" for name, _ in answer.headers)
-    )
-
-
-def _gzip(answer: Response) -> bytes:
-    """The body compressed, piece by piece: other threads run while one is."""
-    compressing = zlib.compressobj(1, zlib.DEFLATED, 31)
-    return b"".join([*map(compressing.compress, answer.pieces(WRITTEN)), compressing.flush()])

@@ -1,0 +1,162 @@
+"""Writes answers on a connection, no faster than its client reads.
+
+- A short answer, as nearly all are, is one write.
+- A long one is written in pieces; between them other requests get their turn.
+- While the client does not read, nothing is written; after `REQUEST_SECONDS` its connection is closed, unless the
+  stream is one that may wait (`patient`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import zlib
+from abc import abstractmethod
+from typing import TYPE_CHECKING
+
+from ostinato.server.http.closed import CLOSED
+from ostinato.server.http.head import LAST_CHUNK, chunk, first_lines
+from ostinato.server.http.parser import Head
+from ostinato.server.request import Response, Stream
+
+if TYPE_CHECKING:
+    from ostinato.server.http.server import HttpServer
+
+WRITTEN = 1 << 16  # bytes that are written at a time
+COMPRESSED = 128 * 1024  # bytes of an answer from which on it is compressed, where the client can read that
+REQUEST_SECONDS = 60.0  # for an answer that is no stream, and for the client to read what is written
+
+_WITHOUT_BODY = frozenset({204, 304})
+
+
+class AnswerWriter(asyncio.BufferedProtocol):
+    """The writing half of a connection."""
+
+    def __init__(self, owner: HttpServer, deadline: float) -> None:
+        self._owner = owner
+        self._core = owner.core
+        self._turns = owner.turns
+        self._loop = asyncio.get_running_loop()
+        self._clock = owner.core.world.clock
+        self._transport: asyncio.Transport = CLOSED  # its own from connection_made to connection_lost
+        self._writable: asyncio.Future[None] | None = None  # there while the client does not read
+        self._streaming = False
+        self._patient = False  # the client may take its time to read
+        self._over = False  # the connection takes no further request
+        self._lost = False
+        self.deadline = deadline  # when the connection expires
+
+    @abstractmethod
+    def _goes_on(self, head: Head) -> bool:
+        """Whether another request may follow on this connection."""
+
+    # Flow control
+
+    def pause_writing(self) -> None:
+        self._writable = self._loop.create_future()
+        if not self._patient:
+            self.deadline = self._clock.monotonic() + REQUEST_SECONDS
+
+    def resume_writing(self) -> None:
+        if self._writable is not None and not self._writable.done():
+            self._writable.set_result(None)
+        self._writable = None
+        if self._streaming:
+            self.deadline = float("inf")
+
+    # Answers
+
+    def _first_lines(self, head: Head, answer: Response | Stream) -> list[bytes]:
+        lines = [
+            first_lines(answer.status, answer.content_type, answer.headers),
+            self._owner.audit_id(head.headers.get("audit-id")),
+            self._owner.date,
+        ]
+        if not self._goes_on(head):
+            self._over = True
+            lines.append(b"Connection: close\r\n")
+        return lines
+
+    def _write_short(self, head: Head, answer: Response) -> bool:
+        """Write an answer at once, as nearly all can be; False if it is long, or has no body, or nobody reads."""
+        body = answer.parts[0]
+        if (
+            len(answer.parts) > 1
+            or len(body) > WRITTEN
+            or answer.status in _WITHOUT_BODY
+            or head.method == "HEAD"
+            or self._writable is not None
+            or self._lost
+        ):
+            return False
+        lines = self._first_lines(head, answer)
+        lines += b"Content-Length: %d\r\n\r\n" % len(body), body
+        self._transport.write(b"".join(lines))
+        return True
+
+    async def _write(self, head: Head, answer: Response) -> None:
+        size = answer.size
+        lines = self._first_lines(head, answer)
+        if size > COMPRESSED and _accepts_gzip(head, answer):
+            whole = await self._core.world.executor.run(_gzip, answer)
+            size = len(whole)
+            lines.append(b"Content-Encoding: gzip\r\n")
+            if ("Vary", "Accept-Encoding") not in answer.headers:
+                lines.append(b"Vary: Accept-Encoding\r\n")
+            answer = Response(answer.status, whole, answer.content_type, answer.headers)
+        if answer.status not in _WITHOUT_BODY:
+            lines.append(b"Content-Length: %d\r\n" % size)
+        lines.append(b"\r\n")
+        if head.method == "HEAD" or answer.status in _WITHOUT_BODY:
+            await self._write_piece(b"".join(lines))
+            return
+        pieces = answer.pieces(WRITTEN)
+        await self._write_piece(b"".join([*lines, next(pieces)]))
+        for piece in pieces:
+            await self._write_piece(piece)
+
+    async def _write_piece(self, piece: bytes) -> None:
+        """Write a part of an answer, as the client reads it: large buffers cost more than what is in them."""
+        view = memoryview(piece) if len(piece) > 2 * WRITTEN else piece
+        for at in range(0, len(piece), 2 * WRITTEN):
+            if self._lost:
+                return
+            self._transport.write(view[at : at + 2 * WRITTEN])
+            if self._writable is not None:
+                await self._writable
+            else:
+                await self._turns.pause()
+
+    async def _stream_chunks(self, head: Head, answer: Stream) -> None:
+        chunked = answer.length is None and not head.old  # such a client reads until the connection is closed
+        lines = self._first_lines(head, answer)
+        if answer.length is not None:
+            lines.append(b"Content-Length: %d\r\n\r\n" % answer.length)
+        else:
+            lines.append(b"Transfer-Encoding: chunked\r\n\r\n" if chunked else b"\r\n")
+        self._transport.write(b"".join(lines))
+        try:
+            async for data in answer.chunks:
+                if data:
+                    self._transport.write(chunk(data) if chunked else data)
+                if self._writable is not None:
+                    await self._writable
+        except asyncio.CancelledError:  # the client is gone, or the server stops
+            self._over = True
+            chunked = chunked and not answer.patient  # a watch ends at any time; a log or a file was cut short
+        if chunked and not self._lost:
+            self._transport.write(LAST_CHUNK)
+
+
+def _accepts_gzip(head: Head, answer: Response) -> bool:
+    accepted = head.headers.get("accept-encoding")
+    return (
+        accepted is not None
+        and any(word.strip() == "gzip" for word in accepted.split(","))
+        and not any(name.lower() == "content-encoding" for name, _ in answer.headers)
+    )
+
+
+def _gzip(answer: Response) -> bytes:
+    """The body compressed, piece by piece: other threads run while one is."""
+    compressing = zlib.compressobj(1, zlib.DEFLATED, 31)
+    return b"".join([*map(compressing.compress, answer.pieces(WRITTEN)), compressing.flush()])
