@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.unit.cache.lagging import InformerSettings, Scene, played
 from tests.unit.cache.running import Heard, key
-from tests.unit.cache.test_store import pod
+from tests.unit.cache.store.test_store import pod
 from tests.unit.client.stage import Widget, config_map
 
 from ostinato.api.errors import NotFound

@@ -22,7 +22,7 @@ from ostinato.crd import TypesError, crd_of, types_of
 from ostinato.crd.source.names import attribute_name, class_name, kind_class_name, singular
 from ostinato.crd.source.text import docstring, literal
 
-DEFINITION = Path(__file__).parents[2] / "data" / "crd" / "kettle.yaml"
+DEFINITION = Path(__file__).parents[3] / "data" / "crd" / "kettle.yaml"
 
 
 def definition() -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from tests.unit.cache.test_store import key, pod
+from tests.unit.cache.store.test_store import key, pod
 
 from ostinato.cache.own_writes.expectations import (
     BeingDeleted,

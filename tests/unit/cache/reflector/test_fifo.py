@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from tests.unit.cache.test_store import pod
+from tests.unit.cache.store.test_store import pod
 
 from ostinato.cache.reflector.fifo import BATCH, CAPACITY, Bookmark, Fifo, Put, Remove, ReplacedAll
 from ostinato.cache.store.store import Store

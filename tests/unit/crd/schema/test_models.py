@@ -16,7 +16,7 @@ from ostinato.api.struct import Struct
 from ostinato.crd import SchemaError, crd_of, resource, schema_of
 
 pydantic = pytest.importorskip("pydantic")
-SOURCE = Path(__file__).parents[3] / "src"
+SOURCE = Path(__file__).parents[4] / "src"
 
 
 @marked(Rule("self.least <= self.most"))
