@@ -7,10 +7,12 @@ refusal is an APIError, told as a Status. Whoever calls `Server.handle` brings t
 from __future__ import annotations
 
 import logging
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
 from ostinato.api.errors import APIError, BadRequest, InternalError, ServiceUnavailable, Timeout
+from ostinato.api.gvk import GroupResource
 from ostinato.api.quoting import quote
 from ostinato.api.time import Duration, TimeError
 from ostinato.server.access.asked import asked_by
@@ -29,7 +31,7 @@ from ostinato.server.backends.headers import IdentityHeaders
 from ostinato.server.controllers import flow_schemas
 from ostinato.server.controllers.bootstrap import bootstrap, rules_of
 from ostinato.server.controllers.expiry import Expiry
-from ostinato.server.dispatch import not_found, verb_of
+from ostinato.server.dispatch import Dispatcher, not_found
 from ostinato.server.flow.control import LONG_RUNNING, FlowControl, FlowSettings, TooManyRequests
 from ostinato.server.flow.flow import Flow
 from ostinato.server.flow.heavy import HeavyLane
@@ -50,15 +52,17 @@ from ostinato.server.resources.registry import Registry
 from ostinato.server.resources.resource import Resource
 from ostinato.server.store.index import Index, Log, StoreFailed
 from ostinato.server.verbs.get import get, get_at_once
-from ostinato.server.verbs.subresources import pod_handlers, proxy
-from ostinato.server.verbs.subresources.proxy import Passage, api_servers
-from ostinato.server.verbs.subresources.token_request import install_tokens
-from ostinato.server.verbs.unstored.review import install_reviews
+from ostinato.server.verbs.subresources.pod_handlers import pod_handlers
+from ostinato.server.verbs.subresources.proxy import Passage, api_servers, proxy_handlers
+from ostinato.server.verbs.subresources.token_request import token_handlers
+from ostinato.server.verbs.unstored import component_status
+from ostinato.server.verbs.unstored.review import review_handlers
 from ostinato.server.webhooks import Webhooks
 from ostinato.world import World
 
 if TYPE_CHECKING:
     from ostinato.server.audit.auditor import Auditor
+    from ostinato.server.controllers.custom_resources import CustomResources
 
 EVENTS_LIVE = 3600.0  # seconds for which an Event is kept
 LONGEST = 60.0  # seconds for which a request may take that is no stream
@@ -102,20 +106,30 @@ class Server:
             plugins(Materials(world, self.registry, self.authorizer, self.webhooks, admission))
         )
         self.nodes = Nodes()
-        pod_handlers.install(self.registry, self.nodes, self.authorizer)
         self.guard = AddressGuard(lambda: api_servers(self.registry), world.clock)
         identity = IdentityHeaders.of(authentication.front_proxy)
-        proxy.install(self.registry, self.nodes, Passage(self.guard, identity, self.authorizer), world)
-        flow_schemas.install(self.registry, self.index, world, self.flow.reload)
+        passage = Passage(self.guard, identity, self.authorizer)
+        self.dispatcher = Dispatcher(
+            {
+                **pod_handlers(self.registry, self.nodes, self.authorizer),
+                **proxy_handlers(self.registry, self.nodes, passage, world),
+                **review_handlers(self.authenticator, self.authorizer),
+                **token_handlers(self.authentication),
+                **component_status.HANDLERS,
+            }
+        )
         events = self.registry.get("", "v1", "events")
         assert events is not None
         assert events.collection is not None
         self._expiry = Expiry(self.index, events.collection, world.clock, EVENTS_LIVE)
-        install_reviews(self.registry, self.authenticator, self.authorizer)
-        install_tokens(self.authentication)
         self._definitions = self.registry.get("apiextensions.k8s.io", "v1", "customresourcedefinitions")
         assert self._definitions is not None
-        self._definitions.settle = self._settle_definitions
+        # By resource: run after a write and before its answer, to make the writes that follow from it.
+        self._settles: dict[GroupResource, Callable[[], Awaitable[None]]] = {
+            **flow_schemas.settles(self.registry, self.index, world, self.flow.reload),
+            self._definitions.group_resource: self._settle_definitions,
+        }
+        self._custom_resources: CustomResources | None = None  # loaded with the first definition
         self._builtin_groups = frozenset(resource.gvr.group for resource in self.registry)
 
     async def start(
@@ -140,7 +154,11 @@ class Server:
         """Serve metrics.k8s.io, from what the agents of nodes measure."""
         from ostinato.server.verbs.unstored import resource_usage  # noqa: PLC0415 - loads only where it is needed
 
-        resource_usage.install(self.registry, self.nodes)
+        if self.registry.has_group(resource_usage.GROUP):
+            return
+        for resource, handlers in resource_usage.usage_resources(self.registry, self.nodes):
+            self.dispatcher.add(handlers)
+            self.registry.add(resource)
 
     def at_once(self, request: Request) -> Response | None:
         """The answer that `handle` would give, to the request that is the most frequent and waits for nothing: to get
@@ -159,7 +177,7 @@ class Server:
                 resource is None
                 or resource.warnings
                 or resource.conversion
-                or verb_of(resource, "GET", route) is not get
+                or self.dispatcher.verb_of(resource, "GET", route) is not get
             ):
                 return None
             answer = get_at_once(self._context(request, route, resource))
@@ -234,7 +252,7 @@ class Server:
             if route.group in self._builtin_groups:
                 raise not_found()
             return _NO_PAGE
-        verb = verb_of(resource, request.method, route)
+        verb = self.dispatcher.verb_of(resource, request.method, route)
         if verb is None:
             return _NO_PAGE
         request.route = route
@@ -248,8 +266,11 @@ class Server:
             if route.verb not in _READING:  # it may go by a write that is not durable yet
                 await self.index.settled()
             raise
-        if resource.settle is not None and route.verb not in _READING:
-            await resource.settle()
+        if route.verb not in _READING:
+            # A terminating definition is removed with its last object.
+            settle = self._settle_definitions if resource.terminating else self._settles.get(resource.group_resource)
+            if settle is not None:
+                await settle()
         return answer
 
     def _context(self, request: Request, route: Route, resource: Resource) -> Context:
@@ -306,11 +327,14 @@ class Server:
         """Serve what definitions define; from the first one on, which loads what that takes."""
         assert self._definitions is not None
         assert self._definitions.collection is not None
-        if not self._definitions.collection.entries:
-            return
-        from ostinato.server.controllers.custom_resources import CustomResources  # noqa: PLC0415
+        if self._custom_resources is None:
+            if not self._definitions.collection.entries:
+                return
+            from ostinato.server.controllers.custom_resources import CustomResources  # noqa: PLC0415
 
-        await CustomResources(self.world, self.index, self.registry, self.webhooks.ask, self.lane).settle()
+            ask = self.webhooks.ask
+            self._custom_resources = CustomResources(self.world, self.index, self.registry, ask, self.lane)
+        await self._custom_resources.settle()
 
     def _store_fault(self) -> str | None:
         """Why the store is out of order. A full disk is no such reason, as with etcd: reads go on, and a restart, which

@@ -6,12 +6,11 @@ and custom resources tell it in words of their own, as kube-apiserver routes the
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection
-from typing import Any
+from collections.abc import Collection
 
 from ostinato.api.errors import APIError, BadRequest, MethodNotAllowed, NotFound
 from ostinato.api.status import Status, StatusDetails
-from ostinato.server.request.context import Context
+from ostinato.server.request.context import Handler, Handlers
 from ostinato.server.request.route import Route
 from ostinato.server.resources.resource import Resource
 from ostinato.server.verbs.create import create
@@ -23,9 +22,7 @@ from ostinato.server.verbs.subresources.scale import get_scale, patch_scale, upd
 from ostinato.server.verbs.update import update
 from ostinato.server.verbs.watch import watch
 
-Verb = Callable[[Context], Awaitable[Any]]
-
-_VERBS: dict[str, Verb] = {
+_VERBS: dict[str, Handler] = {
     "get": get,
     "list": list_,
     "watch": watch,
@@ -35,55 +32,66 @@ _VERBS: dict[str, Verb] = {
     "delete": delete,
     "deletecollection": delete_collection,
 }
-_SCALE: dict[str, Verb] = {"get": get_scale, "update": update_scale, "patch": patch_scale}
+_SCALE: dict[str, Handler] = {"get": get_scale, "update": update_scale, "patch": patch_scale}
 _OF_ONE = frozenset({"get", "update", "patch", "delete"})
 _OF_MANY = frozenset({"list", "watch", "create", "deletecollection"})
 _EVERYWHERE = frozenset({"list", "watch"})  # what a namespaced resource has without a namespace
 _WATCH = frozenset({"watch"})
 
 
-def verb_of(resource: Resource, method: str, route: Route) -> Verb | None:
-    """The verb that answers; None if the server has no such page.
+class Dispatcher:
+    """Finds the verb that answers a route. `handlers` take precedence over the common verbs."""
 
-    An APIError says that the resource has no such path, or not with this method.
-    """
-    if route.unserved:
-        return None
-    asked = (
-        method,
-        route.verb,
-        route.subresource,
-        bool(route.namespace),
-        bool(route.name),
-        bool(route.path),
-        route.old_watch,
-        route.in_namespace,
-    )
-    verb = resource.answering.get(asked)
-    if verb is None:
-        verb = _find(resource, method, route)
-        if verb is not None:
-            resource.answering[asked] = verb
-    return verb
+    def __init__(self, handlers: Handlers) -> None:
+        self._handlers = dict(handlers)
 
+    def add(self, handlers: Handlers) -> None:
+        """Add the handlers of a resource that is not served yet."""
+        self._handlers |= handlers
 
-def _find(resource: Resource, method: str, route: Route) -> Verb | None:
-    if resource.custom:
-        return _custom_verb(resource, route)
-    possible = _possible(resource, route)
-    if not possible:
-        raise not_found()
-    forwarded = method == "HEAD" and route.subresource == "proxy"
-    if route.verb not in possible or (method in ("HEAD", "OPTIONS") and not forwarded):
-        raise not_allowed()
-    if route.old_watch and method != "GET":
-        raise not_allowed()
-    handler = _own_handler(resource, route)
-    if handler is not None:
-        return handler
-    if route.subresource and resource.subresources[route.subresource].kind != resource.gvk:
-        raise not_found()
-    return _VERBS[route.verb]
+    def verb_of(self, resource: Resource, method: str, route: Route) -> Handler | None:
+        """Return the verb that answers; None if the server has no such page.
+
+        An APIError reports that the resource has no such path, or not with this method.
+        """
+        if route.unserved:
+            return None
+        asked = (
+            method,
+            route.verb,
+            route.subresource,
+            bool(route.namespace),
+            bool(route.name),
+            bool(route.path),
+            route.old_watch,
+            route.in_namespace,
+        )
+        verb = resource.verb_cache.get(asked)
+        if verb is None:
+            verb = self._find(resource, method, route)
+            if verb is not None:
+                resource.verb_cache[asked] = verb
+        return verb
+
+    def _find(self, resource: Resource, method: str, route: Route) -> Handler | None:
+        if resource.custom:
+            return _custom_verb(resource, route)
+        possible = _possible(resource, route)
+        if not possible:
+            raise not_found()
+        forwarded = method == "HEAD" and route.subresource == "proxy"
+        if route.verb not in possible or (method in ("HEAD", "OPTIONS") and not forwarded):
+            raise not_allowed()
+        if route.old_watch and method != "GET":
+            raise not_allowed()
+        if route.subresource == "scale":
+            return _SCALE[route.verb]
+        handler = self._handlers.get((resource.gvr.group, resource.gvr.resource, route.subresource, route.verb))
+        if handler is not None:
+            return handler
+        if route.subresource and resource.subresources[route.subresource].kind != resource.gvk:
+            raise not_found()
+        return _VERBS[route.verb]
 
 
 def _possible(resource: Resource, route: Route) -> Collection[str]:
@@ -102,7 +110,7 @@ def _possible(resource: Resource, route: Route) -> Collection[str]:
     return [verb for verb in resource.verbs if verb in found]
 
 
-def _custom_verb(resource: Resource, route: Route) -> Verb | None:
+def _custom_verb(resource: Resource, route: Route) -> Handler | None:
     if resource.namespaced:
         if not route.namespace and route.verb not in _EVERYWHERE:
             return None
@@ -118,14 +126,7 @@ def _custom_verb(resource: Resource, route: Route) -> Verb | None:
         raise MethodNotAllowed.of(resource.group_resource, route.verb)
     if not route.name and route.verb in _OF_ONE:
         raise BadRequest.of("name must be provided")
-    return _own_handler(resource, route) or _VERBS[route.verb]
-
-
-def _own_handler(resource: Resource, route: Route) -> Verb | None:
-    """What answers instead of the common verbs."""
-    if route.subresource == "scale":
-        return _SCALE[route.verb]
-    return resource.handlers.get((route.subresource, route.verb))
+    return _SCALE[route.verb] if route.subresource == "scale" else _VERBS[route.verb]
 
 
 def not_found() -> APIError:

@@ -87,27 +87,21 @@ def test_all_but_the_plain_read_of_an_object_waits(method: str, path: str, query
 
 @asking
 async def test_a_request_that_takes_longer_than_its_client_waits_is_given_up(api: Api) -> None:
-    resource = api.server.registry.get("", "v1", "configmaps")
-    assert resource is not None
-
     async def forever(_: Context) -> Response:
         await asyncio.Event().wait()
         raise AssertionError
 
-    resource.handlers["", "list"] = forever
+    api.server.dispatcher.add({("", "configmaps", "", "list"): forever})
     answer = await api.get(f"{MAPS}?timeout=5s")
     assert (answer.code, answer.body["reason"]) == (504, "Timeout")
 
 
 @asking
 async def test_a_mistake_of_the_server_is_an_internal_error(api: Api) -> None:
-    resource = api.server.registry.get("", "v1", "configmaps")
-    assert resource is not None
-
     async def broken(_: Context) -> Response:
         raise RuntimeError("oops")
 
-    resource.handlers["", "list"] = broken
+    api.server.dispatcher.add({("", "configmaps", "", "list"): broken})
     answer = await api.get(MAPS)
     assert (answer.code, answer.body["reason"]) == (500, "InternalError")
     assert "oops" not in answer.message

@@ -55,7 +55,6 @@ class CustomResources:
         self._served: dict[str, Definition] = {}  # by name
         self._settling: asyncio.Task[None] | None = None
         self._again = False  # something has changed since the task under way last looked
-        resource.settle = self.settle
 
     async def settle(self) -> None:
         """Do all that follows from the definitions as they are now, and from what is left of their objects."""
@@ -152,9 +151,7 @@ class CustomResources:
             self._withdraw(name)
             self._offer(definition)
         if raw["metadata"].get("deletionTimestamp"):
-            for resource in self._resources(name):
-                resource.terminating = True
-                resource.settle = self.settle  # the definition goes with the last object
+            self._served[name].terminating = True
 
     def _overlaps(self, definition: Definition) -> bool:
         """Whether a built-in resource has the name already: then that one is served."""

@@ -5,9 +5,10 @@ They say so after every write of a FlowSchema or of a priority level, before the
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 
+from ostinato.api.gvk import GroupResource
 from ostinato.api.quoting import quote
 from ostinato.server.resources.registry import Registry
 from ostinato.server.resources.resource import Resource
@@ -20,8 +21,10 @@ GROUP = "flowcontrol.apiserver.k8s.io"
 _MANAGER = "api-priority-and-fairness-config-consumer-v1"
 
 
-def install(registry: Registry, index: Index, world: World, changed: Callable[[], None]) -> None:
-    """Let the FlowSchemas of a server tell. `changed` is called when there are others, or other levels."""
+def settles(
+    registry: Registry, index: Index, world: World, changed: Callable[[], None]
+) -> Mapping[GroupResource, Callable[[], Awaitable[None]]]:
+    """What to run after a write of a FlowSchema or of a priority level. `changed` is called after each such write."""
     schemas, levels = (_resource(registry, name) for name in ("flowschemas", "prioritylevelconfigurations"))
 
     async def settle() -> None:
@@ -31,7 +34,7 @@ def install(registry: Registry, index: Index, world: World, changed: Callable[[]
             with suppress(Conflict):  # who changed it meanwhile settles it
                 await _tell(schemas, levels, entry, index, world)
 
-    schemas.settle = levels.settle = settle
+    return dict.fromkeys((schemas.group_resource, levels.group_resource), settle)
 
 
 async def _tell(schemas: Resource, levels: Resource, entry: Entry, index: Index, world: World) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Protocol, TypeVar
 
 import msgspec
@@ -113,3 +113,8 @@ class Context(msgspec.Struct):
         collection = self.resource.collection
         assert collection is not None
         return collection
+
+
+Handler = Callable[[Context], Awaitable[Any]]
+HandlerKey = tuple[str, str, str, str]  # group, resource, subresource ("": the resource itself), verb
+Handlers = Mapping[HandlerKey, Handler]  # what answers instead of the common verbs

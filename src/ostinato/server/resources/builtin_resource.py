@@ -9,6 +9,8 @@ from __future__ import annotations
 from functools import cached_property, partial
 from typing import Any
 
+import msgspec
+
 from ostinato.api.apply import FieldManager
 from ostinato.api.apply.ownership import Converter, UnknownVersionError
 from ostinato.api.gvk import GroupVersionKind, GroupVersionResource
@@ -17,14 +19,16 @@ from ostinato.server.resources import tables
 from ostinato.server.resources.builtin import DEPRECATED, SHARED, Shared, strategy_of
 from ostinato.server.resources.resource import Resource, Subresource
 from ostinato.server.resources.scaling import ScaleFields, map_selector, struct_selector
-from ostinato.server.resources.strategy import Json
+from ostinato.server.resources.strategy import Json, Strategy
 from ostinato.server.schema import builtin
-from ostinato.server.verbs.unstored import component_status
+from ostinato.server.store.index import Index
 from ostinato.world import Clock, World
 
 
 class BuiltinResource(Resource):
-    def __init__(self, group: str, version: str, raw: dict[str, Any], columns: dict[str, Any], world: World) -> None:
+    def __init__(
+        self, group: str, version: str, raw: dict[str, Any], columns: dict[str, Any], index: Index, world: World
+    ) -> None:
         """`raw` is its entry of the discovery document; `columns` are those of all tables, by path."""
         name, kind = raw["resource"], raw["responseKind"]["kind"]
         gvk = GroupVersionKind(group, version, kind)
@@ -42,14 +46,17 @@ class BuiltinResource(Resource):
         if shared:
             self.storage_gvk = shared.stored_as
             self.from_storage, self.to_storage = shared.from_storage, shared.to_storage
+        if "get" in self.verbs:
+            stored_in = self.storage_gvk.group
+            self.collection = index.collection(
+                f"{name}.{stored_in}" if stored_in else name, lambda data: _describe(self.strategy, data)
+            )
         self.singular = raw["singularResource"]
         self.short_names = tuple(raw.get("shortNames", ()))
         self.categories = tuple(raw.get("categories", ()))
         self.warnings = DEPRECATED.get((group, version, name), ())
         if self.schema is not None:
             self.read = partial(builtin.read, builtin.model_of(gvk))
-        if (group, name) == ("", "componentstatuses"):
-            self.handlers.update(component_status.HANDLERS)
         if "scale" in self.subresources:
             by_map = (group, name) == ("", "replicationcontrollers")
             self.scale = ScaleFields(map_selector if by_map else struct_selector)
@@ -113,3 +120,10 @@ def _convert(shared: Shared, kinds: tuple[GroupVersionKind, GroupVersionKind], o
     if (obj.get("apiVersion"), to) == (stored, served):
         return {**shared.from_storage(obj), "apiVersion": to}
     raise UnknownVersionError(to)
+
+
+def _describe(strategy: Strategy, data: bytes) -> tuple[dict[str, str], dict[str, str], str]:
+    """Labels, selectable fields and uid of stored data."""
+    obj = msgspec.json.decode(data)
+    meta = obj["metadata"]
+    return meta.get("labels") or {}, strategy.fields(obj), meta.get("uid", "")

@@ -14,14 +14,12 @@ import msgspec
 from ostinato.api.gvk import GroupVersionResource
 from ostinato.server.resources.builtin_resource import BuiltinResource
 from ostinato.server.resources.resource import Resource
-from ostinato.server.resources.strategy import Strategy
 from ostinato.server.store.index import Index
 from ostinato.world import World
 
 
 class Registry:
     def __init__(self, index: Index, world: World) -> None:
-        self._index = index
         self._resources: dict[tuple[str, str, str], Resource] = {}
         self.generation = 0  # counts changes, so that discovery documents can be kept until the next one
         self.discovery: dict[str, Any] = msgspec.json.decode(
@@ -33,7 +31,7 @@ class Registry:
                 for version in group["versions"]:
                     for raw in version["resources"]:
                         name = group["metadata"].get("name", "")
-                        self._add_builtin(BuiltinResource(name, version["version"], raw, columns, world))
+                        self.add(BuiltinResource(name, version["version"], raw, columns, index, world))
 
     def get(self, group: str, version: str, resource: str) -> Resource | None:
         return self._resources.get((group, version, resource))
@@ -55,18 +53,3 @@ class Registry:
     def remove(self, gvr: GroupVersionResource) -> None:
         if self._resources.pop((gvr.group, gvr.version, gvr.resource), None) is not None:
             self.generation += 1
-
-    def _add_builtin(self, resource: BuiltinResource) -> None:
-        if "get" in resource.verbs:
-            name, group = resource.gvr.resource, resource.storage_gvk.group
-            resource.collection = self._index.collection(
-                f"{name}.{group}" if group else name, lambda data: _describe(resource.strategy, data)
-            )
-        self.add(resource)
-
-
-def _describe(strategy: Strategy, data: bytes) -> tuple[dict[str, str], dict[str, str], str]:
-    """What selectors ask of stored data."""
-    obj = msgspec.json.decode(data)
-    meta = obj["metadata"]
-    return meta.get("labels") or {}, strategy.fields(obj), meta.get("uid", "")

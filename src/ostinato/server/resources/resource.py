@@ -73,16 +73,16 @@ class Resource:
         self.row_conditions: Callable[[Json], list[Json]] | None = None  # what a Table row says about its object
         self.row_order: Callable[[Json], Any] | None = None  # the order of a Table, where it is not that of the list
         self.scale: ScaleFields | None = None  # of those with a scale subresource
-        # What answers instead of the common verbs, by (subresource, verb): for what is not a stored object of the kind.
-        self.handlers: dict[tuple[str, str], Callable[[Any], Awaitable[Any]]] = {}
-        self.answering: dict[tuple[Any, ...], Callable[[Any], Awaitable[Any]]] = {}  # what `dispatch` has found so far
+        self.verb_cache: dict[tuple[Any, ...], Callable[[Any], Awaitable[Any]]] = {}  # of the dispatcher
         self.list_kind = gvk.kind + "List"
         self.warnings: tuple[str, ...] = ()  # what every answer tells: a deprecated version
-        self.terminating = False  # its definition is being deleted: nothing new may come
-        # What the server does after a write and before its answer: what other writes follow from this one.
-        self.settle: Callable[[], Awaitable[None]] | None = None
         head = msgspec.json.encode(self.named)
         self._head = head[:-1] + b","
+
+    @property
+    def terminating(self) -> bool:
+        """Whether its CustomResourceDefinition is being deleted; then no object can be created."""
+        return False
 
     @cached_property
     def strategy(self) -> Strategy:

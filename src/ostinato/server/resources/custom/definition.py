@@ -50,6 +50,7 @@ class Definition:
 
     def __init__(self, raw: Mapping[str, Any]) -> None:
         spec = raw["spec"]
+        self.terminating = False  # set once it is being deleted
         self.name: str = raw["metadata"]["name"]
         self.uid: str = raw["metadata"]["uid"]
         self.spec: Mapping[str, Any] = spec

@@ -86,6 +86,10 @@ class CustomResource(Resource):
             map(_beginning, {version.api_version} if conversion is not None else sorted(self._of_one_schema))
         )
 
+    @property
+    def terminating(self) -> bool:
+        return self.definition.terminating
+
     def wrap(self, data: bytes) -> bytes:
         for beginning in self._alike:
             if data.startswith(beginning):

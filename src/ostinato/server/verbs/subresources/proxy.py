@@ -25,7 +25,7 @@ from ostinato.server.backends.headers import IdentityHeaders, is_upgrade
 from ostinato.server.node_agents.endpoint import Nodes
 from ostinato.server.node_agents.remote import AGENT_ADDRESSES
 from ostinato.server.request import Answer, Request, Response
-from ostinato.server.request.context import Context
+from ostinato.server.request.context import Context, Handlers
 from ostinato.server.request.options import refuse_dry_run
 from ostinato.server.resources.registry import Registry
 from ostinato.server.resources.resource import Resource
@@ -46,16 +46,11 @@ class Passage(msgspec.Struct, frozen=True):
     authorizer: Authorizer
 
 
-def install(registry: Registry, nodes: Nodes, passage: Passage, world: World) -> None:
-    """Let Pods, Services and nodes be asked through the server."""
+def proxy_handlers(registry: Registry, nodes: Nodes, passage: Passage, world: World) -> Handlers:
+    """Handlers that forward requests to Pods, Services and nodes."""
     proxy = _Proxy(registry, nodes, passage, world)
-    for resource, answer in (
-        (proxy.pods, proxy.to_pod),
-        (proxy.services, proxy.to_service),
-        (proxy.nodes, proxy.to_node),
-    ):
-        for verb in _VERBS:
-            resource.handlers["proxy", verb] = _handler(answer)
+    answers = {"pods": proxy.to_pod, "services": proxy.to_service, "nodes": proxy.to_node}
+    return {("", name, "proxy", verb): _handler(answer) for name, answer in answers.items() for verb in _VERBS}
 
 
 def api_servers(registry: Registry) -> Iterator[tuple[str, int]]:

@@ -7,7 +7,6 @@ parent's resourceVersion, and who owns a Scale's `.spec.replicas` owns those of 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from copy import copy
 from functools import cache, partial
 from typing import Any
 
@@ -27,15 +26,16 @@ from ostinato.server.request.negotiate import body_media, form_of
 from ostinato.server.request.options import write_options
 from ostinato.server.request.present import object_response
 from ostinato.server.resources import metadata
+from ostinato.server.resources.body_resource import BodyResource
 from ostinato.server.resources.resource import Resource
 from ostinato.server.resources.scaling import ScaleFields
-from ostinato.server.resources.strategy import Json, Strategy
-from ostinato.server.schema import builtin
+from ostinato.server.resources.strategy import Json
 from ostinato.server.verbs import write
 from ostinato.server.verbs.apply import ApplyChange
 from ostinato.server.verbs.get import check_get_options
 from ostinato.server.verbs.patch import APPLY_PATCH, PatchChange, check_patch_options, patch_kind
 from ostinato.server.verbs.update import Change, change_stored, uid_mismatch
+from ostinato.world import Clock
 
 SCALE = GroupVersionKind("autoscaling", "v1", "Scale")
 
@@ -239,18 +239,22 @@ def _view(context: Context) -> Resource:
 
 
 def _shown_view(context: Context) -> Resource:
-    """Scales as a Table shows them."""
-    view, clock = copy(_view(context)), context.world.clock
-    view.columns = _COLUMNS
+    """Scales with the rows of their Table."""
+    return _ScaleRows(_view(context), context.world.clock)
 
-    def row(scale: Json) -> list[Any]:
-        from ostinato.server.resources.tables.cells import age  # noqa: PLC0415 - with the first Table
 
-        counts = (scale.get(part, {}).get("replicas", 0) for part in ("spec", "status"))
-        return [scale["metadata"]["name"], *counts, age(scale, clock.now())]
+class _ScaleRows(BodyResource):
+    def __init__(self, view: Resource, clock: Clock) -> None:
+        super().__init__(view.gvr, SCALE, namespaced=view.namespaced, managers=view.managers)
+        self.columns = _COLUMNS
+        self.row = partial(_row, clock)
 
-    view.row = row
-    return view
+
+def _row(clock: Clock, scale: Json) -> list[Any]:
+    from ostinato.server.resources.tables.cells import age  # noqa: PLC0415 - with the first Table
+
+    counts = (scale.get(part, {}).get("replicas", 0) for part in ("spec", "status"))
+    return [scale["metadata"]["name"], *counts, age(scale, clock.now())]
 
 
 _COLUMNS = [
@@ -263,9 +267,5 @@ _COLUMNS = [
 def _view_of(gvr: GroupVersionResource, *, namespaced: bool) -> Resource:
     """Scales of a resource, as a resource."""
     schema = builtin_schemas().of(SCALE)
-    view = Resource(
-        gvr=gvr, gvk=SCALE, namespaced=namespaced, verbs=(), strategy=Strategy(), schema=schema, collection=None
-    )
-    view.read = partial(builtin.read, builtin.model_of(SCALE))
-    view.managers = {"scale": FieldManager(SCALE, {SCALE.api_version: schema}, subresource="scale")}
-    return view
+    manager = FieldManager(SCALE, {SCALE.api_version: schema}, subresource="scale")
+    return BodyResource(gvr, SCALE, namespaced=namespaced, managers={"scale": manager})

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 from ostinato.api.errors import BadRequest, Conflict, Invalid, NotFound
 from ostinato.api.field_errors import FieldError, Path
 from ostinato.api.gvk import GroupResource, GroupVersion, GroupVersionKind
-from ostinato.api.schema import builtin_schemas
 from ostinato.server.access.authentication.assembly import Authentication
 from ostinato.server.request import Response, body
-from ostinato.server.request.context import Context
+from ostinato.server.request.context import Context, Handlers
 from ostinato.server.request.negotiate import body_media, form_of
 from ostinato.server.request.options import write_options
 from ostinato.server.request.present import value_response
+from ostinato.server.resources.body_resource import BodyResource
 from ostinato.server.resources.lister import Lister
 from ostinato.server.resources.resource import Resource
-from ostinato.server.resources.strategy import Json, Strategy
-from ostinato.server.schema import builtin
+from ostinato.server.resources.strategy import Json
 from ostinato.server.verbs import write
 
 TOKEN_REQUEST = GroupVersionKind("authentication.k8s.io", "v1", "TokenRequest")
@@ -30,25 +28,10 @@ _EXTENDED = 365 * 24 * 3600
 _BINDS = {"Pod": "pods", "Secret": "secrets", "Node": "nodes"}
 
 
-def install_tokens(authentication: Authentication) -> None:
-    """Serve the subresource `token` of service accounts."""
-    accounts = authentication.kinds["ServiceAccount"].resource
-    accounts.handlers["token", "create"] = _issues(authentication, _requests(accounts))
-
-
-def _requests(accounts: Resource) -> Resource:
-    """TokenRequests, as a resource: they have a body, but no storage."""
-    made = Resource(
-        gvr=accounts.gvr,
-        gvk=TOKEN_REQUEST,
-        namespaced=True,
-        verbs=(),
-        strategy=Strategy(),
-        schema=builtin_schemas().of(TOKEN_REQUEST),
-        collection=None,
-    )
-    made.read = partial(builtin.read, builtin.model_of(TOKEN_REQUEST))
-    return made
+def token_handlers(authentication: Authentication) -> Handlers:
+    """The handler of the subresource `token` of ServiceAccounts."""
+    requests = BodyResource(authentication.kinds["ServiceAccount"].resource.gvr, TOKEN_REQUEST)
+    return {("", "serviceaccounts", "token", "create"): _issues(authentication, requests)}
 
 
 def _issues(authentication: Authentication, requests: Resource) -> Callable[[Context], Awaitable[Response]]:

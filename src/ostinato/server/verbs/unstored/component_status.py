@@ -5,14 +5,12 @@ The server answers for itself alone, that is for its store, under the name that 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-
 import msgspec
 
 from ostinato.api.errors import NotFound
 from ostinato.api.gvk import GroupResource
 from ostinato.server.request import Response
-from ostinato.server.request.context import Context
+from ostinato.server.request.context import Context, Handlers
 from ostinato.server.request.negotiate import form_of
 from ostinato.server.request.present import list_response, object_response
 from ostinato.server.store.index import Entry
@@ -41,4 +39,4 @@ def _store(context: Context) -> Entry:
     return Entry(_STORE, 0, data, {}, {}, "")
 
 
-HANDLERS: dict[tuple[str, str], Callable[[Context], Awaitable[Response]]] = {("", "get"): _get, ("", "list"): _list}
+HANDLERS: Handlers = {("", "componentstatuses", "", "get"): _get, ("", "componentstatuses", "", "list"): _list}

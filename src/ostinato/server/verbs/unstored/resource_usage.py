@@ -16,7 +16,7 @@ from ostinato.api.errors import APIError, NotFound
 from ostinato.api.gvk import GroupResource, GroupVersionKind, GroupVersionResource
 from ostinato.server.node_agents.endpoint import Nodes
 from ostinato.server.request import Request, Response
-from ostinato.server.request.context import Context
+from ostinato.server.request.context import Context, Handlers
 from ostinato.server.request.negotiate import form_of
 from ostinato.server.request.options import list_options
 from ostinato.server.request.present import list_response, object_response
@@ -38,51 +38,54 @@ Measure = Callable[[Context, str], Awaitable[list[Entry]]]
 """The objects of a request's scope, or the one of a name."""
 
 
-def install(registry: Registry, nodes: Nodes) -> None:
-    """Serve the group. Harmless when it is served."""
-    if registry.has_group(GROUP):
-        return
+def usage_resources(registry: Registry, nodes: Nodes) -> list[tuple[Resource, Handlers]]:
+    """The resources of the group, each with its handlers."""
     all_nodes, all_pods = registry.get("", "v1", "nodes"), registry.get("", "v1", "pods")
     assert all_nodes is not None
     assert all_pods is not None
     usage = ResourceUsage(nodes, all_nodes, all_pods)
-    registry.add(_resource("nodes", "NodeMetrics", usage.of_nodes))
-    registry.add(_resource("pods", "PodMetrics", usage.of_pods))
-
-
-def _resource(name: str, kind: str, measure: Measure) -> Resource:
-    made = Resource(
-        gvr=GroupVersionResource(GROUP, "v1beta1", name),
-        gvk=GroupVersionKind(GROUP, "v1beta1", kind),
-        namespaced=name == "pods",
-        verbs=("get", "list"),
-        strategy=Strategy(),
-        schema=None,
-        collection=None,
-    )
-    made.singular = ""
-    made.described = False
-    made.columns = [
-        {"name": column, "type": "string", "format": form, "description": "", "priority": 0}
-        for column, form in _COLUMNS
+    node_metrics, pod_metrics = _Metrics("nodes", "NodeMetrics"), _Metrics("pods", "PodMetrics")
+    return [
+        (node_metrics, _handlers(node_metrics, usage.of_nodes)),
+        (pod_metrics, _handlers(pod_metrics, usage.of_pods)),
     ]
-    made.row = _row
 
+
+class _Metrics(Resource):
+    def __init__(self, name: str, kind: str) -> None:
+        super().__init__(
+            gvr=GroupVersionResource(GROUP, "v1beta1", name),
+            gvk=GroupVersionKind(GROUP, "v1beta1", kind),
+            namespaced=name == "pods",
+            verbs=("get", "list"),
+            strategy=Strategy(),
+            schema=None,
+            collection=None,
+        )
+        self.singular = ""
+        self.described = False
+        self.columns = [
+            {"name": column, "type": "string", "format": form, "description": "", "priority": 0}
+            for column, form in _COLUMNS
+        ]
+        self.row = _row
+
+
+def _handlers(metrics: Resource, measure: Measure) -> Handlers:
     async def get(context: Context) -> Response:
         entries = await measure(context, context.route.name)
         if not entries:
             about = f"{context.prefix}{context.route.name}"
-            raise NotFound.of(GroupResource(GROUP, kind.lower()), about)
-        return object_response(made, entries[0].data, form_of(context.request, made))
+            raise NotFound.of(GroupResource(GROUP, metrics.gvk.kind.lower()), about)
+        return object_response(metrics, entries[0].data, form_of(context.request, metrics))
 
     async def list_(context: Context) -> Response:
         selection = Selection(context, list_options(context.request))
         entries = [entry for entry in await measure(context, "") if selection.selects(entry)]
-        return await list_response(context, made, entries, {}, form_of(context.request, made))
+        return await list_response(context, metrics, entries, {}, form_of(context.request, metrics))
 
-    made.handlers["", "get"] = get
-    made.handlers["", "list"] = list_
-    return made
+    name = metrics.gvr.resource
+    return {(GROUP, name, "", "get"): get, (GROUP, name, "", "list"): list_}
 
 
 class _Cpu(msgspec.Struct):

@@ -10,11 +10,10 @@ from ostinato.server.access.authentication.authenticator import Authenticator
 from ostinato.server.access.authentication.identity import RefusedToken
 from ostinato.server.access.authorization.authorizer import Authorizer
 from ostinato.server.request import Response, User, body
-from ostinato.server.request.context import Context
+from ostinato.server.request.context import Context, Handlers
 from ostinato.server.request.negotiate import body_media, form_of
 from ostinato.server.request.options import write_options
 from ostinato.server.request.present import value_response
-from ostinato.server.resources.registry import Registry
 from ostinato.server.resources.strategy import Json
 from ostinato.server.verbs import write
 from ostinato.server.verbs.unstored.access_review import AccessReviews
@@ -23,8 +22,8 @@ from ostinato.server.verbs.unstored.access_review import AccessReviews
 Answer = Callable[[Context, Json], Awaitable[Json]]
 
 
-def install_reviews(registry: Registry, authenticator: Authenticator, authorizer: Authorizer) -> None:
-    """Let the registry's reviews be answered."""
+def review_handlers(authenticator: Authenticator, authorizer: Authorizer) -> Handlers:
+    """Handlers of token, subject and access reviews."""
     access = AccessReviews(authorizer)
     answers: dict[tuple[str, str], Answer] = {
         ("authentication.k8s.io", "selfsubjectreviews"): _who_am_i,
@@ -34,10 +33,7 @@ def install_reviews(registry: Registry, authenticator: Authenticator, authorizer
         ("authorization.k8s.io", "localsubjectaccessreviews"): access.may_they_here,
         ("authorization.k8s.io", "selfsubjectrulesreviews"): access.my_rules,
     }
-    for (group, name), answer in answers.items():
-        resource = registry.get(group, "v1", name)
-        assert resource is not None
-        resource.handlers["", "create"] = _verb(answer)
+    return {(group, name, "", "create"): _verb(answer) for (group, name), answer in answers.items()}
 
 
 def _verb(answer: Answer) -> Callable[[Context], Awaitable[Response]]:
