@@ -36,7 +36,7 @@ from ostinato.client.list_watch import ListWatch
 from ostinato.client.views import Kind
 from ostinato.metrics import Sample
 from ostinato.world import Timer, World
-from ostinato.world.insisting import insist
+from ostinato.world.cancellation import cancel_repeatedly
 
 T = TypeVar("T")
 
@@ -260,7 +260,7 @@ class Informer:
         for registration in list(self._listeners):
             self.remove_handler(registration)
         tasks = [*self._tasks.values(), *([] if self._running is None else [self._running])]
-        for task in await insist(tasks, self._world.clock):
+        for task in await cancel_repeatedly(tasks, self._world.clock):
             _logger.error("task does not end after cancellation, abandoned task=%s", task.get_name())
 
     async def _run(self) -> None:

@@ -18,7 +18,7 @@ from contextvars import copy_context
 from typing import Any, NamedTuple
 
 from ostinato.world import Clock
-from ostinato.world.insisting import insist
+from ostinato.world.cancellation import cancel_repeatedly
 
 _logger = logging.getLogger("ostinato.manager")
 
@@ -87,7 +87,7 @@ class Group:
 
     async def drop(self) -> None:
         self.close()
-        for task in await insist(self._tasks, self._clock):
+        for task in await cancel_repeatedly(self._tasks, self._clock):
             _logger.error("%s does not end though it was cancelled: it is left behind", task.get_name())
 
     def _launch(self, job: Job) -> None:

@@ -27,7 +27,7 @@ from ostinato.controllers.options import ControllerOptions
 from ostinato.controllers.runnable import CoolsDown, Runnable, Surroundings, WarmsUp
 from ostinato.manager.group import Group, Job
 from ostinato.world import Clock
-from ostinato.world.insisting import insist
+from ostinato.world.cancellation import cancel_repeatedly
 
 _logger = logging.getLogger("ostinato.manager")
 
@@ -89,7 +89,7 @@ class Groups:
         cooling = asyncio.get_running_loop().create_task(self._cool_down(), name="manager: cool-down")
         for _ in range(_STEPS):
             await self._clock.sleep(0)
-        await insist([cooling], self._clock)
+        await cancel_repeatedly([cooling], self._clock)
         if cooling.done() and not cooling.cancelled() and (error := cooling.exception()) is not None:
             _logger.error("what was warm did not cool down: %s", error, exc_info=error)
 

@@ -335,7 +335,7 @@ class Manager:
         A function that blocks a worker may wait for a request, which may need a worker to read a token, or to be
         answered by a webhook of this manager: with workers in common, all of them would wait for each other.
         """
-        world = self.world.apart()
+        world = self.world.with_separate_executor()
         self._worlds.append(world)
         return world
 

@@ -89,7 +89,7 @@ class Dispatcher:
         self._hooks: dict[str, AdmissionHook] = {}
         self._slots = asyncio.Semaphore(self._limits.concurrent)
         self._conversion_slots = asyncio.Semaphore(self._limits.concurrent)
-        self._converting = world.executor.apart()
+        self._converting = world.executor.separate()
         self.add(())
 
     @property

@@ -5,7 +5,7 @@
 - A call that is cancelled while it waits is never made; one that has begun runs to its end, and its result is dropped.
 - `thread` gives a coroutine a thread and an event loop to itself, which a blocked main loop cannot stop.
 - `load` says how busy the workers are. Calls that wait long mean too few workers, or functions that never return.
-- `apart` gives other workers, for calls that must not wait for these, or that these must not wait for.
+- `separate` gives other workers, for calls that must not wait for these, or that these must not wait for.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Executor(ABC):
     def load(self) -> Load: ...
 
     @abstractmethod
-    def apart(self) -> Executor:
+    def separate(self) -> Executor:
         """An executor with as many workers of its own. It is closed by itself."""
 
     @abstractmethod

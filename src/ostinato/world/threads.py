@@ -21,7 +21,7 @@ T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
 # The loop that awaits the function under `run`: where `block_on` takes coroutines. Part of the function's context.
-_home: contextvars.ContextVar[asyncio.AbstractEventLoop] = contextvars.ContextVar("ostinato.world.home")
+_calling_loop: contextvars.ContextVar[asyncio.AbstractEventLoop] = contextvars.ContextVar("ostinato.world.home")
 
 
 class ThreadExecutor(Executor):
@@ -40,7 +40,7 @@ class ThreadExecutor(Executor):
     async def run(self, func: Callable[[*Ts], T], *args: *Ts) -> T:
         loop = asyncio.get_running_loop()
         context = contextvars.copy_context()
-        context.run(_home.set, loop)
+        context.run(_calling_loop.set, loop)
         number = next(self._numbers)
         with self._lock:
             self._queued[number] = self._clock.monotonic()
@@ -62,11 +62,11 @@ class ThreadExecutor(Executor):
                 self._queued.pop(number, None)
 
     def block_on(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        home = _home.get(None)
-        if home is None or asyncio._get_running_loop() is not None:
+        loop = _calling_loop.get(None)
+        if loop is None or asyncio._get_running_loop() is not None:
             coroutine.close()
             raise NotInWorkerError
-        return asyncio.run_coroutine_threadsafe(coroutine, home).result()
+        return asyncio.run_coroutine_threadsafe(coroutine, loop).result()
 
     def thread(self, name: str, main: Callable[[], Coroutine[Any, Any, T]]) -> Thread[T]:
         return _LoopThread(name, main)
@@ -77,7 +77,7 @@ class ThreadExecutor(Executor):
             busy, queued = self._busy, len(self._queued)
         return Load(self._workers, busy, queued, 0.0 if oldest is None else self._clock.monotonic() - oldest)
 
-    def apart(self) -> ThreadExecutor:
+    def separate(self) -> ThreadExecutor:
         return ThreadExecutor(self._clock, self._workers)
 
     def close(self) -> None:

@@ -17,9 +17,9 @@ class World:
         self.ids = ids
         self.executor = executor
 
-    def apart(self) -> World:
+    def with_separate_executor(self) -> World:
         """The same world, with workers of its own: blocking calls here and there do not wait for each other."""
-        return World(self.clock, self.rng, self.ids, self.executor.apart())
+        return World(self.clock, self.rng, self.ids, self.executor.separate())
 
     @staticmethod
     def real(*, workers: int | None = None) -> World:

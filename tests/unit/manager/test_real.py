@@ -31,7 +31,7 @@ from ostinato.server.core import Server
 from ostinato.server.in_process.transport import InProcessTransport
 from ostinato.server.store.log_memory import MemoryLog
 from ostinato.world import World
-from ostinato.world.on_this_loop import OnThisLoop
+from ostinato.world.loop_task import LoopTask
 
 
 class Unreachable:
@@ -369,8 +369,8 @@ def test_a_task_on_this_loop_behaves_as_a_thread_does() -> None:
         async def fail() -> None:
             raise ValueError("broken")
 
-        assert await OnThisLoop("a", answer).join() == 42
-        stopped = OnThisLoop("b", forever)
+        assert await LoopTask("a", answer).join() == 42
+        stopped = LoopTask("b", forever)
         called: list[int] = []
         stopped.call_soon(called.append, 1)
         await asyncio.sleep(0)
@@ -380,7 +380,7 @@ def test_a_task_on_this_loop_behaves_as_a_thread_does() -> None:
         with pytest.raises(RuntimeError, match="b has ended"):
             stopped.call_soon(called.append, 2)
         with pytest.raises(ValueError, match="broken"):
-            await OnThisLoop("c", fail).join()
+            await LoopTask("c", fail).join()
 
     soon(play())
 

@@ -288,18 +288,18 @@ def test_the_load_of_the_executor_counts_calls_that_run_and_calls_that_wait(worl
     run(main())
 
 
-def test_calls_in_a_world_apart_wait_for_no_workers_but_its_own(world: World, run: Run) -> None:
+def test_calls_with_a_separate_executor_do_not_wait_for_others(world: World, run: Run) -> None:
     async def main() -> None:
         release = asyncio.Event()
-        apart = world.apart()
+        separate = world.with_separate_executor()
         calls = [
             asyncio.create_task(world.executor.run(lambda: world.executor.block_on(release.wait()))) for _ in range(2)
         ]
         while world.executor.load().busy < 2:
             await world.clock.sleep(SHORT)
-        assert await apart.executor.run(len, "abc") == 3
-        assert apart.executor.load().workers == 2
-        apart.executor.close()
+        assert await separate.executor.run(len, "abc") == 3
+        assert separate.executor.load().workers == 2
+        separate.executor.close()
         release.set()
         await asyncio.gather(*calls)
         assert await world.executor.run(len, "abc") == 3, "closing the one does not close the other"

@@ -25,7 +25,7 @@ from ostinato.manager.election.lease import LeaseLock
 from ostinato.manager.election.settings import LeaderElection
 from ostinato.metrics import Family, counter, gauge
 from ostinato.world import Thread, World
-from ostinato.world.on_this_loop import OnThisLoop
+from ostinato.world.loop_task import LoopTask
 
 MASTER_STATUS: Final = "leader_election_master_status"
 SLOW_PATHS: Final = "leader_election_slowpath_total"
@@ -65,7 +65,7 @@ class Election:
     def start(self) -> None:
         """Stand for election."""
         self._home = asyncio.get_running_loop()
-        thread = self._world.executor.thread if self.options.own_thread else OnThisLoop
+        thread = self._world.executor.thread if self.options.own_thread else LoopTask
         self._thread = thread(f"leader election {self.options.name}", self._campaign)
 
     async def ended(self) -> None:

@@ -33,7 +33,7 @@ def is_heavy(data: bytes, media: str = "json") -> bool:
 
 class HeavyLane:
     def __init__(self, world: World, turns: Turns) -> None:
-        self._executor = world.executor.apart()
+        self._executor = world.executor.separate()
         self.turns = turns
         self._clock = world.clock.monotonic
         self._queue: FairQueue[asyncio.Future[None]] = FairQueue()

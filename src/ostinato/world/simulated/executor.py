@@ -15,7 +15,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, NamedTuple, TypeVar, TypeVarTuple
 
 from ostinato.world.executor import Executor, Load, NotInWorkerError, Thread, call_as_future
-from ostinato.world.on_this_loop import OnThisLoop
+from ostinato.world.loop_task import LoopTask
 from ostinato.world.simulated.loop import SimulatedLoop
 
 T = TypeVar("T")
@@ -43,7 +43,7 @@ class SimulatedExecutor(Executor):
         self._queue: deque[_Call] = deque()  # calls that wait for a worker; some may be cancelled
         self._busy = 0
         self._closed = False
-        self._others: list[SimulatedExecutor] = []  # made by `apart`
+        self._others: list[SimulatedExecutor] = []  # made by `separate`
 
     async def run(self, func: Callable[[*Ts], T], *args: *Ts) -> T:
         if self._closed:
@@ -66,14 +66,14 @@ class SimulatedExecutor(Executor):
             asyncio._set_running_loop(None)
 
     def thread(self, name: str, main: Callable[[], Coroutine[Any, Any, T]]) -> Thread[T]:
-        return OnThisLoop(name, main, self._loop)
+        return LoopTask(name, main, self._loop)
 
     def load(self) -> Load:
         waiting = [call for call in self._queue if not call.outcome.done()]
         longest = self._loop.time() - waiting[0].since if waiting else 0.0
         return Load(self._workers, self._busy, len(waiting), longest)
 
-    def apart(self) -> SimulatedExecutor:
+    def separate(self) -> SimulatedExecutor:
         other = SimulatedExecutor(self._loop, self._workers, self._latency)
         self._others.append(other)
         return other

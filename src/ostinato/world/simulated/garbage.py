@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def collected_only_when_told() -> Iterator[None]:
+def manual_collection() -> Iterator[None]:
     """Stop automatic collection, and set aside what the process has allocated before: it is not the simulation's."""
     collecting = gc.isenabled()
     alone = gc.get_freeze_count() == 0

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple, TypeVar, TypeVarTuple
 from ostinato.world.simulated import waiting
 from ostinato.world.simulated.agenda import Agenda, callback_of, name_of
 from ostinato.world.simulated.errors import BackgroundError, DeadlockError, LivelockError, SimulationError
-from ostinato.world.simulated.garbage import collected_only_when_told
+from ostinato.world.simulated.garbage import manual_collection
 from ostinato.world.simulated.tasks import NumberedFuture, NumberedTask
 from ostinato.world.simulated.trace import Trace
 
@@ -285,7 +285,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         sys.set_asyncgen_hooks(firstiter=self._generator_begins, finalizer=self._generator_is_dropped)
         asyncio._set_running_loop(self)
         try:
-            with collected_only_when_told():
+            with manual_collection():
                 while not done():
                     self._step()
         finally:

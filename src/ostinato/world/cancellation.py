@@ -12,7 +12,7 @@ _TIMES: Final = 3  # that what will not end is told to
 _STEPS: Final = 5  # of the loop in which it may do so
 
 
-async def insist(tasks: Collection[asyncio.Task[Any]], clock: Clock) -> list[asyncio.Task[Any]]:
+async def cancel_repeatedly(tasks: Collection[asyncio.Task[Any]], clock: Clock) -> list[asyncio.Task[Any]]:
     """Cancel these tasks, more than once. Returns soon, with those that have not ended all the same."""
     left = [task for task in tasks if not task.done()]
     for _ in range(_TIMES):

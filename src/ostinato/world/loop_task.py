@@ -15,7 +15,7 @@ T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
 
-class OnThisLoop(Thread[T]):
+class LoopTask(Thread[T]):
     def __init__(
         self,
         name: str,
