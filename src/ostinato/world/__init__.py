@@ -1,17 +1,17 @@
-"""The world outside a program: time, randomness, ids and threads, behind one door.
+"""World: the only access to time, randomness, ids and threads.
 
-Nothing else in Ostinato reads a clock, draws a random number, makes an id, sleeps or starts a thread. What needs
-that takes a `World`, or the one part of it that it uses:
+No other package reads a clock, draws a random number, generates an id, sleeps or starts a thread. Components take a
+`World`, or the part of it that they use:
 
 - `Clock`: monotonic and wall time, sleeping, timers, timeouts.
-- `Rng`: random numbers, in streams that can be forked by name.
+- `Rng`: random numbers, in streams that fork by name.
 - `Ids`: uids, name suffixes, secret tokens.
-- `Executor`: blocking functions in a bounded pool of threads, and threads with an event loop of their own.
+- `Executor`: blocking functions in a bounded thread pool, and threads with their own event loop.
 
-`World.real()` is this machine. `Simulation(seed)` is a world in virtual time in which a whole system, several
-processes of it included, runs in one thread and does the same thing every time the seed is the same.
+`World.real()` is this machine. `Simulation(seed)` is a world in virtual time, in which a whole system of several
+processes runs in one thread, deterministically for a seed.
 
-Names are loaded when first used, so that importing this package costs nothing and `Rng` and `Ids` never load asyncio.
+Names are imported on first use, so that importing this package is cheap, and `Rng` and `Ids` do not load asyncio.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Insisting: for tasks that were asked to end, whose time to do so is over."""
+"""Repeated cancellation of tasks that did not end within their grace period."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any, Final
 
 from ostinato.world.clock import Clock
 
-_TIMES: Final = 3  # that what will not end is told to
-_STEPS: Final = 5  # of the loop in which it may do so
+_ATTEMPTS: Final = 3  # cancellations per task
+_STEPS: Final = 5  # of the event loop between two attempts
 
 
 async def cancel_repeatedly(tasks: Collection[asyncio.Task[Any]], clock: Clock) -> list[asyncio.Task[Any]]:
-    """Cancel these tasks, more than once. Returns soon, with those that have not ended all the same."""
+    """Cancel tasks repeatedly, and return those that have not ended after a few steps of the loop."""
     left = [task for task in tasks if not task.done()]
-    for _ in range(_TIMES):
+    for _ in range(_ATTEMPTS):
         for task in left:
             task.cancel()
         for _ in range(_STEPS):

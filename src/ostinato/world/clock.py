@@ -1,9 +1,9 @@
-"""Clocks: what time it is, and waiting for a time to come.
+"""Clock: time, sleeping, timers and timeouts.
 
-- `monotonic()` measures: it never goes back, and its zero means nothing. Every wait and every deadline is on it.
-- `wall()` and `now()` are the date: they are written into objects, and may jump. Nothing waits on them.
-- Waiting happens on the running event loop, whichever thread that is in.
-- `timeout` and `deadline` raise `TimeoutError` where the block is left, and cancel what runs in it.
+- `monotonic()` never goes back; only differences are meaningful. All waits and deadlines are on it.
+- `wall()` and `now()` are the date and time, for timestamps in objects. They may jump; nothing waits on them.
+- Waits are on the running event loop, in any thread.
+- `timeout` and `deadline` cancel their block and raise `TimeoutError` at its end.
 """
 
 from __future__ import annotations
@@ -21,37 +21,37 @@ Ts = TypeVarTuple("Ts")
 
 
 class Timer(Protocol):
-    """A callback that is to run later."""
+    """A scheduled callback."""
 
     def cancel(self) -> None:
-        """Do not run it. Harmless when it has run or is cancelled already."""
+        """Cancel the callback. No effect if it has run or is cancelled already."""
 
     def cancelled(self) -> bool: ...
 
 
 class Clock(ABC):
-    """Time as one machine sees it."""
+    """Clock of one machine."""
 
     @abstractmethod
     def monotonic(self) -> float:
-        """Seconds since some moment; only differences mean something, and only on the same clock."""
+        """Return seconds since an arbitrary point; compare only with the same clock."""
 
     @abstractmethod
     def wall(self) -> float:
-        """Seconds since 1970-01-01T00:00:00Z, as this machine believes."""
+        """Return seconds since 1970-01-01T00:00:00Z on this machine."""
 
     @abstractmethod
     def _loop_time_at(self, at: float) -> float:
-        """What `time()` of the running loop shows when `monotonic()` shows `at`."""
+        """Return the `time()` of the running loop at which `monotonic()` is `at`."""
 
     def now(self) -> datetime:
-        """The date and time in UTC, as this machine believes."""
+        """Return the date and time in UTC on this machine."""
         return datetime.fromtimestamp(self.wall(), UTC)
 
     async def sleep(self, seconds: float) -> None:
-        """Return when `seconds` have passed; zero or less lets others run once."""
+        """Wait for `seconds`; zero or less yields to other tasks once."""
         if math.isnan(seconds):
-            raise ValueError("cannot sleep for NaN seconds")
+            raise ValueError("sleep() seconds is NaN")
         if seconds <= 0:
             await asyncio.sleep(0)
             return
@@ -63,20 +63,20 @@ class Clock(ABC):
             timer.cancel()
 
     def timer(self, delay: float, callback: Callable[[*Ts], object], *args: *Ts) -> Timer:
-        """Call `callback(*args)` on the running loop when `delay` seconds have passed."""
+        """Call `callback(*args)` on the running loop after `delay` seconds."""
         return asyncio.get_running_loop().call_at(self._loop_time_at(self.monotonic() + delay), callback, *args)
 
     def timeout(self, seconds: float | None) -> Timeout:
-        """`async with clock.timeout(5):` the block has five seconds from now; None is no limit."""
+        """Limit a block to `seconds` from now: `async with clock.timeout(5):`. None is no limit."""
         return Timeout(self, None if seconds is None else self.monotonic() + seconds)
 
     def deadline(self, at: float | None) -> Timeout:
-        """`async with clock.deadline(at):` the block has until `monotonic()` shows `at`; None is no limit."""
+        """Limit a block until `monotonic()` is `at`: `async with clock.deadline(at):`. None is no limit."""
         return Timeout(self, at)
 
 
 class Timeout:
-    """An asynchronous context that ends, with `TimeoutError`, when its clock shows a given time."""
+    """Asynchronous context manager that raises `TimeoutError` at a time on a clock."""
 
     __slots__ = ("_at", "_clock", "_inner")
 
@@ -87,7 +87,7 @@ class Timeout:
 
     async def __aenter__(self) -> Self:
         if self._inner is not None:
-            raise RuntimeError("a timeout can be entered only once")
+            raise RuntimeError("a timeout can be entered only once; create another")
         self._inner = asyncio.timeout_at(self._loop_time())
         await self._inner.__aenter__()
         return self
@@ -95,22 +95,22 @@ class Timeout:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        assert self._inner is not None, "left before it was entered"
+        assert self._inner is not None, "exited before it was entered"
         await self._inner.__aexit__(kind, error, traceback)
 
     def when(self) -> float | None:
-        """The time on the clock's `monotonic()` at which the block ends."""
+        """Return the time on the clock's `monotonic()` at which the block is cancelled."""
         return self._at
 
     def reschedule(self, at: float | None) -> None:
-        """Move the end, while the block runs."""
+        """Change the time while the block runs."""
         if self._inner is None:
-            raise RuntimeError("a timeout must be entered before it can be moved")
+            raise RuntimeError("reschedule() called before the timeout was entered")
         self._at = at
         self._inner.reschedule(self._loop_time())
 
     def expired(self) -> bool:
-        """Whether the time came before the block was done."""
+        """Whether the block was cancelled by this timeout."""
         return self._inner is not None and self._inner.expired()
 
     def _loop_time(self) -> float | None:
@@ -118,13 +118,13 @@ class Timeout:
 
 
 class RealClock(Clock):
-    """The clocks of this machine."""
+    """Clocks of the operating system."""
 
-    monotonic = staticmethod(time.monotonic)  # as they are, without a call in between: these are asked all the time
+    monotonic = staticmethod(time.monotonic)  # not wrapped in methods: hot paths
     wall = staticmethod(time.time)
 
     def _loop_time_at(self, at: float) -> float:
-        # A loop may count from another zero than time.monotonic(), or keep its time for the length of an iteration.
+        # The time of a loop may have another origin than time.monotonic(), or be cached during an iteration.
         return asyncio.get_running_loop().time() + (at - time.monotonic())
 
 

@@ -1,11 +1,11 @@
-"""Executor: where code runs that must not run on the event loop.
+"""Executor: runs blocking code outside of the event loop.
 
-- `run` calls a blocking function in one of a bounded number of workers; more calls wait their turn, in order.
-- Such a function may need the loop: `block_on` runs a coroutine there and blocks the worker for the result.
-- A call that is cancelled while it waits is never made; one that has begun runs to its end, and its result is dropped.
-- `thread` gives a coroutine a thread and an event loop to itself, which a blocked main loop cannot stop.
-- `load` says how busy the workers are. Calls that wait long mean too few workers, or functions that never return.
-- `separate` gives other workers, for calls that must not wait for these, or that these must not wait for.
+- `run` calls a blocking function in one of a bounded number of workers; further calls are queued in order.
+- `block_on`, within such a function, runs a coroutine on the event loop and blocks the worker for the result.
+- A call cancelled while queued is not made; one that has started runs to its end, and its result is dropped.
+- `thread` runs a coroutine in a thread with its own event loop, which a blocked main loop does not affect.
+- `load` reports the utilization. Long waits mean too few workers, or functions that do not return.
+- `separate` returns an executor with other workers, for calls that must not wait for each other.
 """
 
 from __future__ import annotations
@@ -20,30 +20,30 @@ Ts = TypeVarTuple("Ts")
 
 
 class Load(NamedTuple):
-    """How busy an executor is, at one moment."""
+    """Utilization of an executor."""
 
-    workers: int  # calls that can run at once
-    busy: int  # calls that run
-    queued: int  # calls that wait for a worker
-    longest_wait: float  # seconds for which the oldest of these has waited; 0.0 if there is none
+    workers: int  # maximum number of concurrent calls
+    busy: int  # running calls
+    queued: int  # queued calls
+    longest_wait: float  # seconds since the oldest of these was queued; 0.0 if there is none
 
 
 class Thread(ABC, Generic[T_co]):
-    """A coroutine that runs in a thread and an event loop of its own."""
+    """A coroutine in a thread with its own event loop."""
 
     name: str
 
     @abstractmethod
     def stop(self) -> None:
-        """Cancel the coroutine. May be called from any thread; harmless when it has ended."""
+        """Cancel the coroutine. Thread-safe; no effect if it has ended."""
 
     @abstractmethod
     def call_soon(self, callback: Callable[[*Ts], object], *args: *Ts) -> None:
-        """Call `callback(*args)` on the thread's loop. May be called from any thread; an error when it has ended."""
+        """Call `callback(*args)` on the thread's loop. Thread-safe; raises RuntimeError if it has ended."""
 
     @abstractmethod
     async def join(self) -> T_co | None:
-        """Wait for the end: the coroutine's result, None if it was stopped; its error is raised here."""
+        """Wait for the end, and return the coroutine's result, or None if it was stopped. Raises its error."""
 
 
 class Executor(ABC):
@@ -53,33 +53,33 @@ class Executor(ABC):
 
     @abstractmethod
     def block_on(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """From a function under `run`: run the coroutine on the loop that made the call, and wait for its result."""
+        """Within a function called by `run`: run a coroutine on the calling loop, and block for its result."""
 
     @abstractmethod
     def thread(self, name: str, main: Callable[[], Coroutine[Any, Any, T]]) -> Thread[T]:
-        """Start a thread that runs `main()` on its own loop. Await its `join()` somewhere, or its error is lost."""
+        """Start a thread that runs `main()` on its own loop. Await `join()`, or its error is lost."""
 
     @abstractmethod
     def load(self) -> Load: ...
 
     @abstractmethod
     def separate(self) -> Executor:
-        """An executor with as many workers of its own. It is closed by itself."""
+        """Return an executor with as many workers of its own, which must be closed separately."""
 
     @abstractmethod
     def close(self) -> None:
-        """Take no more calls and drop those that wait; those that run are not waited for."""
+        """Reject further calls and drop queued ones; does not wait for running ones."""
 
 
 class NotInWorkerError(RuntimeError):
-    """`block_on` was called outside a function that an executor runs."""
+    """`block_on` was called outside of a function called by `run`."""
 
     def __init__(self) -> None:
-        super().__init__("block_on blocks its thread: call it in a function under Executor.run; elsewhere, await")
+        super().__init__("block_on() called outside of Executor.run(); await the coroutine instead")
 
 
 def call_as_future(func: Callable[[*Ts], T], *args: *Ts) -> T:
-    """Call a function whose outcome goes into a future, which cannot hold StopIteration: the awaiter would hang."""
+    """Call a function for a future, which cannot hold StopIteration: its awaiter would hang."""
     try:
         return func(*args)
     except StopIteration as error:

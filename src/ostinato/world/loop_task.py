@@ -1,6 +1,4 @@
-"""What would have a thread, as a task on a loop that is there: for a server in this process, which has only this loop,
-and for simulations, whose one loop nothing can block.
-"""
+"""`Thread` as a task on an existing event loop: for a server in the same process, and for simulations."""
 
 from __future__ import annotations
 
@@ -22,10 +20,12 @@ class LoopTask(Thread[T]):
         main: Callable[[], Coroutine[Any, Any, T]],
         loop: asyncio.AbstractEventLoop | None = None,
     ) -> None:
-        """`loop` defaults to the one that is running."""
+        """`loop`: Defaults to the running one."""
         self.name = name
         self._loop = loop or asyncio.get_running_loop()
-        self._task = self._loop.create_task(main(), name=name, context=contextvars.Context())  # empty, as a thread's
+        self._task = self._loop.create_task(
+            main(), name=name, context=contextvars.Context()
+        )  # an empty context, as in a thread
 
     def stop(self) -> None:
         self._task.cancel()

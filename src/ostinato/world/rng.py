@@ -1,9 +1,9 @@
-"""Random numbers: a stream that its seed decides, and that forks by name.
+"""Seeded random numbers, in streams that fork by name.
 
-- The same seed gives the same numbers, on every machine and every version of Python.
-- `fork(name)` is a stream that depends on the seed and the name alone, not on what has been drawn: a component that
-  draws one number more does not change the numbers of the others. The same name twice is the same stream twice.
-- These numbers are for jitter, samples and simulation. Secrets come from `Ids.token`.
+- A seed gives the same numbers on every machine and Python version.
+- `fork(name)` depends on the seed and the name only, not on the numbers drawn so far: a component that draws one more
+  number does not change those of the others. The same name returns the same stream.
+- For jitter, samples and simulation. For secrets use `Ids.token`.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ class Rng:
 
     @classmethod
     def from_entropy(cls) -> Rng:
-        """A stream that nobody can foresee or repeat."""
+        """Return a stream seeded by the operating system."""
         return cls(os.urandom(32))
 
     def fork(self, name: str) -> Rng:
-        """The stream called `name`: independent of this one and of every other fork."""
+        """Return the stream of a name, independent of this one and of other forks."""
         return Rng(self._key + name.encode())
 
     def random(self) -> float:
@@ -43,33 +43,33 @@ class Rng:
         return low + (high - low) * self._source.random()
 
     def randrange(self, start: int, stop: int | None = None) -> int:
-        """An integer from 0 up to `start`, or from `start` up to `stop`; the end is not included."""
+        """Return an integer from 0 up to `start`, or from `start` up to `stop`, exclusive."""
         low, high = (0, start) if stop is None else (start, stop)
         if high <= low:
-            raise ValueError(f"no integer lies in [{low}, {high})")
+            raise ValueError(f"randrange() of the empty range [{low}, {high})")
         return low + self._below(high - low)
 
     def choice(self, items: Sequence[T]) -> T:
         if not items:
-            raise IndexError("cannot choose from an empty sequence")
+            raise IndexError("choice() of an empty sequence")
         return items[self._below(len(items))]
 
     def shuffle(self, items: MutableSequence[T]) -> None:
-        """Permute in place."""
+        """Shuffle in place."""
         for last in range(len(items) - 1, 0, -1):
             other = self._below(last + 1)
             items[last], items[other] = items[other], items[last]
 
     def jitter(self, duration: float, factor: float) -> float:
-        """Between `duration` and `duration * (1 + factor)`; a factor that is not positive counts as 1."""
+        """Return a number between `duration` and `duration * (1 + factor)`; a factor of 0 or less counts as 1."""
         return duration + self._source.random() * (factor if factor > 0 else 1.0) * duration
 
     def bytes(self, count: int) -> bytes:
         return self._source.getrandbits(8 * count).to_bytes(count, "little") if count else b""
 
     def _below(self, bound: int) -> int:
-        # The standard library promises stable answers of random() alone; this rests on getrandbits, whose bits are
-        # the generator's own, and rejects rather than scales, so that no integer is likelier than another.
+        # The standard library guarantees only random() to be stable; getrandbits returns the generator's own bits.
+        # Rejection instead of scaling gives a uniform distribution.
         width = bound.bit_length()
         draw = self._source.getrandbits
         number = draw(width)

@@ -1,9 +1,9 @@
-"""Runner: an event loop for a whole program, which ends when the program has nothing more to do.
+"""Runner: the event loop of a program, which always ends.
 
-What is still there then is cancelled. Python would wait for what does not end, for ever: for tasks that swallow their
-cancellation, and for functions that block a thread (`asyncio.to_thread`). A process that has to end, because others do
-its work by now, would stay. Here such functions are forgotten; such tasks are told of, and cost the process its orderly
-end: they cannot even be forgotten, since Python asks them once more as it forgets.
+At the end the remaining tasks are cancelled. Python would wait indefinitely for tasks that suppress their cancellation
+and for functions that block a thread (`asyncio.to_thread`), so that a process that lost its lease would not exit. Here
+such functions are abandoned. Such tasks are logged, and the process exits with `os._exit`: when they are destroyed,
+Python would resume them once more.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _logger = logging.getLogger("ostinato.world")
 
 @contextmanager
 def program_runner(make_loop: Callable[[], asyncio.AbstractEventLoop]) -> Iterator[asyncio.Runner]:
-    """A runner for coroutines of a program, one after the other."""
+    """Provide a runner for the coroutines of a program."""
 
     def make() -> asyncio.AbstractEventLoop:
         loop = make_loop()
@@ -53,13 +53,13 @@ async def _end_all() -> None:
         _, left = await asyncio.wait(left, timeout=_LAST_SECONDS)
     for task in left:
         name = task.get_name()
-        _logger.error("%s does not end though it was cancelled: does it catch CancelledError? It is left behind", name)
+        _logger.error("task suppresses its cancellation, abandoned task=%s", name)
         asyncio._unregister_task(task)
     if left:
-        atexit.register(_leave, left)  # which keeps them until then
+        atexit.register(_leave, left)  # keeps them alive until then
 
 
-def _leave(left: set[asyncio.Task[Any]]) -> None:  # noqa: ARG001 - kept, not used
+def _leave(left: set[asyncio.Task[Any]]) -> None:  # noqa: ARG001 - only keeps them alive
     logging.shutdown()
     sys.stdout.flush()
     sys.stderr.flush()
@@ -67,7 +67,7 @@ def _leave(left: set[asyncio.Task[Any]]) -> None:  # noqa: ARG001 - kept, not us
 
 
 class LoopWorkers(ThreadPoolExecutor):
-    """Workers in the form in which loops take them: as many as Python has by default, and not waited for."""
+    """Default executor of a loop, with Python's default number of workers, which shutdown does not wait for."""
 
     def __init__(self) -> None:
         super().__init__(max_workers=1)
@@ -76,5 +76,5 @@ class LoopWorkers(ThreadPoolExecutor):
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         return self._workers.submit(partial(fn, *args, **kwargs))
 
-    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: ARG002 - as it is called
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: ARG002 - of the base class
         self._workers.close()

@@ -1,4 +1,4 @@
-"""The real executor: a bounded pool of threads, measured, and threads with an event loop of their own."""
+"""The real executor: a bounded thread pool with load statistics, and threads with their own event loop."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from ostinato.world.workers import Workers
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
-# The loop that awaits the function under `run`: where `block_on` takes coroutines. Part of the function's context.
+# The loop that called `run`, on which `block_on` runs coroutines; in the context of the function.
 _calling_loop: contextvars.ContextVar[asyncio.AbstractEventLoop] = contextvars.ContextVar("ostinato.world.home")
 
 
 class ThreadExecutor(Executor):
     def __init__(self, clock: Clock, workers: int | None = None) -> None:
-        """Workers default to four more than this machine has processors, 32 at most: they mostly wait for I/O."""
+        """`workers`: Defaults to the number of processors plus four, at most 32, as they mostly wait for I/O."""
         if workers is not None and workers < 1:
-            raise ValueError(f"an executor needs at least one worker, not {workers}")
+            raise ValueError(f"ThreadExecutor() workers is {workers}; it must be at least 1")
         self._clock = clock
         self._workers = workers or min(32, (os.cpu_count() or 1) + 4)
         self._pool = Workers(self._workers, "ostinato-worker")
         self._numbers = itertools.count()
-        self._lock = threading.Lock()  # guards the two below, which the loop's thread and the workers change
-        self._queued: dict[int, float] = {}  # the number of each call that waits, and since when, oldest first
+        self._lock = threading.Lock()  # guards the two below
+        self._queued: dict[int, float] = {}  # queued calls by number: since when, oldest first
         self._busy = 0
 
     async def run(self, func: Callable[[*Ts], T], *args: *Ts) -> T:
@@ -58,7 +58,7 @@ class ThreadExecutor(Executor):
         try:
             return await asyncio.wrap_future(self._pool.submit(work), loop=loop)
         finally:
-            with self._lock:  # for a call that was cancelled while it waited, or refused
+            with self._lock:  # a call cancelled while queued, or rejected
                 self._queued.pop(number, None)
 
     def block_on(self, coroutine: Coroutine[Any, Any, T]) -> T:
@@ -88,12 +88,12 @@ class _LoopThread(Thread[T]):
     def __init__(self, name: str, main: Callable[[], Coroutine[Any, Any, T]]) -> None:
         self.name = name
         self._main = main
-        self._loop = asyncio.new_event_loop()  # made here, so that it takes calls before the thread has begun
-        self._loop.set_default_executor(LoopWorkers())  # which it does not wait for at its end, for a name server say
-        self._task: asyncio.Task[T | None] | None = None  # this and the next are touched by the thread alone
+        self._loop = asyncio.new_event_loop()  # created here, so that `call_soon` works before the thread has started
+        self._loop.set_default_executor(LoopWorkers())  # not waited for at its end, e.g. for a DNS lookup
+        self._task: asyncio.Task[T | None] | None = None  # this and the next are used by the thread only
         self._stopped = False
         self._outcome: concurrent.futures.Future[T | None] = concurrent.futures.Future()
-        # A daemon: a process that ends by an error does not wait for its lease renewal.
+        # A daemon: a process that exits with an error does not wait for its lease renewal.
         threading.Thread(target=self._run, name=name, daemon=True).start()
 
     def stop(self) -> None:
@@ -104,7 +104,7 @@ class _LoopThread(Thread[T]):
         self._loop.call_soon_threadsafe(callback, *args)
 
     async def join(self) -> T | None:
-        # Shielded: who gives up waiting does not change the outcome for the others who wait.
+        # Shielded: a cancelled waiter must not cancel the outcome for the others.
         return await asyncio.shield(asyncio.wrap_future(self._outcome))
 
     def _run(self) -> None:
@@ -113,7 +113,7 @@ class _LoopThread(Thread[T]):
                 result = runner.run(self._body())
         except asyncio.CancelledError:
             self._outcome.set_result(None)
-        except BaseException as error:  # noqa: BLE001 - handed to whoever joins
+        except BaseException as error:  # noqa: BLE001 - raised by join()
             self._outcome.set_exception(error)
         else:
             self._outcome.set_result(result)

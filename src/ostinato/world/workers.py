@@ -1,8 +1,7 @@
-"""Workers: a bounded number of threads that make calls, in order, and that no process waits for when it ends.
+"""Workers: a bounded pool of daemon threads, which the exit of the process does not wait for.
 
-A call that never returns must not keep a process from ending that has nothing left to do, or that has lost its
-leadership: the threads of `concurrent.futures` do, since Python joins them at the end. Threads begin when they are
-needed, wait for more when they are not, and end when the workers are closed or forgotten.
+Python joins the threads of `concurrent.futures` at exit: a call that never returns would keep a process alive that has
+finished, or has lost its lease. Threads are started on demand, and end when the pool is closed or garbage-collected.
 """
 
 from __future__ import annotations
@@ -30,14 +29,14 @@ class Workers:
         self._most = most
         self._name = name
         self._waiting: _Waiting = queue.SimpleQueue()
-        self._idle = threading.Semaphore(0)  # workers that wait for a call, less the calls that were meant for them
+        self._idle = threading.Semaphore(0)  # idle workers minus the queued calls intended for them
         self._lock = threading.Lock()  # guards the two below
         self._threads = 0
         self._closed = False
         weakref.finalize(self, self._waiting.put, None)
 
     def submit(self, function: Callable[[], T]) -> Future[T]:
-        """Have a worker call it. RuntimeError once they are closed."""
+        """Call a function in a worker. Raises RuntimeError after `close`."""
         outcome: Future[T] = Future()
         with self._lock:
             if self._closed:
@@ -48,19 +47,19 @@ class Workers:
         return outcome
 
     def _begin(self, outcome: Future[Any]) -> None:
-        """One more worker. If the system gives no thread, those that there are will do; an error if there is none."""
+        """Start a worker. If no thread can be started, the existing ones are used; raises if there are none."""
         name = f"{self._name}_{self._threads}"
         try:
             threading.Thread(target=_work, args=(self._waiting, self._idle), name=name, daemon=True).start()
         except RuntimeError:
             if self._threads == 0:
-                outcome.cancel()  # what is refused is not made later, all the same
+                outcome.cancel()  # the queued call must not be made later
                 raise
         else:
             self._threads += 1
 
     def close(self) -> None:
-        """Take no more calls and drop those that wait. Those that run are not waited for."""
+        """Reject further calls and drop queued ones; does not wait for running ones."""
         with self._lock:
             self._closed = True
             try:
@@ -72,10 +71,10 @@ class Workers:
 
 
 def _work(waiting: _Waiting, idle: threading.Semaphore) -> None:
-    """One worker's life. It knows nothing of the workers, so that they can be forgotten."""
+    """Body of a worker. Holds no reference to the pool, so that it can be garbage-collected."""
     while (call := waiting.get()) is not None:
         _make(call.outcome, call.function)
-        del call  # what it holds is not kept while the worker waits
+        del call  # releases its references while the worker waits
         idle.release()
     waiting.put(None)  # for the next one
 
@@ -85,8 +84,8 @@ def _make(outcome: Future[T], function: Callable[[], T]) -> None:
         return
     try:
         result = function()
-    except BaseException as error:  # noqa: BLE001 - handed to whoever waits for it
+    except BaseException as error:  # noqa: BLE001 - raised by the future
         outcome.set_exception(error)
-        del outcome  # or it and the error, whose traceback is of here, would keep each other
+        del outcome  # breaks the cycle of the future and the error's traceback
     else:
         outcome.set_result(result)

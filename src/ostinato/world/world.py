@@ -1,4 +1,4 @@
-"""World: a clock, a stream of random numbers, a maker of ids and an executor, to be passed down together."""
+"""World: clock, random numbers, ids and executor, passed down together."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ostinato.world.rng import Rng
 
 
 class World:
-    """What one machine has. Pass it down; never keep one in a global variable."""
+    """Environment of one machine. Pass it down; do not keep one in a global variable."""
 
     def __init__(self, clock: Clock, rng: Rng, ids: Ids, executor: Executor) -> None:
         self.clock = clock
@@ -18,13 +18,13 @@ class World:
         self.executor = executor
 
     def with_separate_executor(self) -> World:
-        """The same world, with workers of its own: blocking calls here and there do not wait for each other."""
+        """Return this world with an executor of its own: its blocking calls do not wait for those of the other."""
         return World(self.clock, self.rng, self.ids, self.executor.separate())
 
     @staticmethod
     def real(*, workers: int | None = None) -> World:
-        """This machine. Starts no thread until one is needed; `workers` bounds those of the executor."""
-        from ostinato.world.threads import ThreadExecutor  # noqa: PLC0415 - a simulation never loads threads
+        """Return the world of this machine. `workers`: maximum of the executor, whose threads start on demand."""
+        from ostinato.world.threads import ThreadExecutor  # noqa: PLC0415 - not loaded in simulations
 
         clock = RealClock()
         return World(clock, Rng.from_entropy(), Ids.real(), ThreadExecutor(clock, workers))

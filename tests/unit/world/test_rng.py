@@ -55,7 +55,7 @@ def test_an_integer_lies_in_its_range(seed: int, low: int, width: int) -> None:
 
 @pytest.mark.parametrize(("start", "stop"), [(0, None), (-1, None), (3, 3), (4, 3)])
 def test_an_empty_range_is_an_error(start: int, stop: int | None) -> None:
-    with pytest.raises(ValueError, match="no integer lies in"):
+    with pytest.raises(ValueError, match="randrange"):
         Rng(0).randrange(start, stop)
 
 

@@ -40,7 +40,7 @@ with program_runner(asyncio.new_event_loop) as runner:
 print("over")
 """
 
-TOLD = "does not end though it was cancelled: does it catch CancelledError? It is left behind"
+LOGGED = "task suppresses its cancellation, abandoned"
 
 
 def run(end: str) -> subprocess.CompletedProcess[str]:
@@ -51,7 +51,7 @@ def run(end: str) -> subprocess.CompletedProcess[str]:
 def test_what_swallows_its_cancellation_or_blocks_a_thread_does_not_keep_a_program() -> None:
     done = run("return 'done'")
     assert (done.returncode, done.stdout) == (1, "True\ndone\npolite ends\nover\n"), "that is no good end"
-    assert done.stderr == f"stubborn {TOLD}\n"
+    assert done.stderr == f"{LOGGED} task=stubborn\n"
 
 
 def test_a_program_whose_tasks_end_does_so_in_good_order() -> None:
@@ -63,7 +63,7 @@ def test_a_program_whose_tasks_end_does_so_in_good_order() -> None:
 def test_an_error_of_the_program_is_raised_all_the_same() -> None:
     done = run("raise LookupError('broken')")
     assert (done.returncode, done.stdout) == (1, "True\npolite ends\n")
-    assert done.stderr.startswith(f"stubborn {TOLD}\n")
+    assert done.stderr.startswith(f"{LOGGED} task=stubborn\n")
     assert "LookupError: broken" in done.stderr
 
 

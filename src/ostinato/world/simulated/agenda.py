@@ -1,10 +1,9 @@
-"""Agenda: what a simulated loop is to run next, and at what time.
+"""Agenda: ready queue and timers of a simulated loop.
 
-- Time stands still while anything is ready, and then jumps to the next timer. Nothing ever waits.
-- What is ready runs in the order in which it became ready; timers for the same moment in the order in which they were
-  set.
-- When interleaving, the next task is drawn from those that are ready, and plain callbacks keep their order among
-  themselves: schedules that are possible with other timings, and that a sound program survives.
+- Time does not advance while a callback is ready; then it jumps to the next timer.
+- Callbacks run in the order in which they became ready; timers of the same time in the order in which they were set.
+- With interleaving the next task is drawn at random from those that are ready. Plain callbacks keep their order. These
+  schedules are possible with other timings, so a correct program works with all of them.
 """
 
 from __future__ import annotations
@@ -20,18 +19,18 @@ from typing import Any
 
 from ostinato.world.rng import Rng
 
-_FEW_TIMERS = 100  # below this, cancelled timers are not worth removing
+_FEW_TIMERS = 100  # below this, cancelled timers are not removed early
 
 
 class Agenda:
     def __init__(self, interleave: Rng | None = None) -> None:
         self.time = 0.0
         self._interleave = interleave
-        self._ready: deque[asyncio.Handle] = deque()  # in order; everything that is ready, unless interleaving
-        self._ready_tasks: list[asyncio.Handle] = []  # when interleaving: steps of tasks, in no order
-        self._timers: list[tuple[float, int, asyncio.TimerHandle]] = []  # a heap; the number keeps equal times in order
+        self._ready: deque[asyncio.Handle] = deque()  # in order; all ready callbacks, without interleaving
+        self._ready_tasks: list[asyncio.Handle] = []  # with interleaving: ready tasks, unordered
+        self._timers: list[tuple[float, int, asyncio.TimerHandle]] = []  # a heap; the number orders equal times
         self._numbers = itertools.count()
-        self._cancelled = 0  # how many of the timers in the heap are cancelled
+        self._cancelled = 0  # number of cancelled timers in the heap
 
     def add(self, handle: asyncio.Handle) -> None:
         if self._interleave is not None and _task_of(callback_of(handle)) is not None:
@@ -42,15 +41,15 @@ class Agenda:
     def add_timer(self, timer: asyncio.TimerHandle) -> None:
         when = timer.when()
         if math.isnan(when):
-            raise ValueError("NaN is not a time")
+            raise ValueError("the time of a timer is NaN")
         if when <= self.time:
             self.add(timer)
         else:
             heapq.heappush(self._timers, (when, next(self._numbers), timer))
-            timer._scheduled = True  # type: ignore[attr-defined]  # asyncio's own mark: the timer is in a heap
+            timer._scheduled = True  # type: ignore[attr-defined]  # asyncio's flag: the timer is in a heap
 
     def timer_was_cancelled(self, timer: asyncio.TimerHandle) -> None:
-        """Cancelled timers leave when their time comes, or all together when they are more than half."""
+        """Remove cancelled timers if they are more than half; otherwise each is removed at its time."""
         if not timer._scheduled:  # type: ignore[attr-defined]
             return
         self._cancelled += 1
@@ -63,7 +62,7 @@ class Agenda:
         return bool(self._ready or self._ready_tasks)
 
     def next(self) -> asyncio.Handle:
-        """Take what is to run next out of what is ready; it may be cancelled."""
+        """Remove and return the next ready callback, which may be cancelled."""
         if self._interleave is None:
             return self._ready.popleft()
         draw = self._interleave.randrange(len(self._ready) + len(self._ready_tasks)) - len(self._ready)
@@ -74,14 +73,14 @@ class Agenda:
         return tasks.pop()
 
     def next_time(self) -> float:
-        """When the next timer is due; infinity if there is none."""
+        """Return the time of the next timer; infinity if there is none."""
         while self._timers and self._timers[0][2].cancelled():
             heapq.heappop(self._timers)
             self._cancelled -= 1
         return self._timers[0][0] if self._timers else math.inf
 
     def move_to(self, when: float) -> None:
-        """Let it be `when`, the next time, and make ready all that is due."""
+        """Advance the time to `when`, and make the due timers ready."""
         self.time = when
         while self._timers and self._timers[0][0] <= when:
             timer = heapq.heappop(self._timers)[2]
@@ -92,7 +91,7 @@ class Agenda:
                 self.add(timer)
 
     def clear(self) -> None:
-        """Forget everything but the time."""
+        """Drop all callbacks and timers."""
         self._ready.clear()
         self._ready_tasks.clear()
         self._timers.clear()
@@ -105,7 +104,7 @@ def callback_of(handle: asyncio.Handle) -> Callable[..., object]:
 
 
 def name_of(callback: Callable[..., object]) -> str:
-    """A name that is the same in every run: of the task that the callback continues, or of the function."""
+    """Return a name that is the same in every run: of the task that the callback resumes, or of the function."""
     while isinstance(callback, partial):
         callback = callback.func
     task = _task_of(callback)

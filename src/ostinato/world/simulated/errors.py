@@ -1,19 +1,19 @@
-"""How a simulation fails, other than by an error of the program's own main coroutine."""
+"""Errors of a simulation, other than those raised by its main coroutine."""
 
 from __future__ import annotations
 
 
 class SimulationError(RuntimeError):
-    """The program did what a simulated world does not have: a socket, a process, a signal, another thread."""
+    """The program used something that does not exist in a simulation: a socket, process, signal or thread."""
 
 
 class DeadlockError(SimulationError):
-    """Nothing can ever happen again, and the main coroutine is not done. The message says who waits where."""
+    """No callback is ready and no timer is set, but the main coroutine is not done. The message lists the waits."""
 
 
 class LivelockError(SimulationError):
-    """The bound on virtual time or on steps is reached, and the main coroutine is not done."""
+    """The limit of virtual time or steps is reached, but the main coroutine is not done."""
 
 
 class BackgroundError(ExceptionGroup[Exception]):
-    """Errors that nothing handled: of callbacks, and of tasks whose outcome nobody looked at."""
+    """Unhandled errors of callbacks, and of tasks whose result was not retrieved."""

@@ -1,8 +1,8 @@
-"""The simulated executor: blocking functions run inline, in one thread, but at their own moment of virtual time.
+"""Simulated executor: blocking functions run inline, in one thread, each at its own virtual time.
 
-A call takes a worker for as long as `latency` says and then happens all at once. So calls queue, overlap and finish
-out of order as they do in threads, yet no two run at the same time: races inside a function are not found here.
-A thread with its own loop is a task on the one simulated loop, which nothing can block.
+A call occupies a worker for `latency` and then runs at once. Calls are queued, overlap and finish out of order as in
+threads, but never run concurrently: races inside of functions are not found. A thread with its own loop is a task on
+the simulated loop.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ class _Call(NamedTuple):
 
 class SimulatedExecutor(Executor):
     def __init__(self, loop: SimulatedLoop, workers: int, latency: Callable[[], float]) -> None:
-        """`latency()` is how long the next call takes, in virtual seconds."""
+        """`latency`: returns the duration of the next call, in virtual seconds."""
         if workers < 1:
-            raise ValueError(f"an executor needs at least one worker, not {workers}")
+            raise ValueError(f"SimulatedExecutor() workers is {workers}; it must be at least 1")
         self._loop = loop
         self._workers = workers
         self._latency = latency
-        self._queue: deque[_Call] = deque()  # calls that wait for a worker; some may be cancelled
+        self._queue: deque[_Call] = deque()  # queued calls; some may be cancelled
         self._busy = 0
         self._closed = False
-        self._others: list[SimulatedExecutor] = []  # made by `separate`
+        self._others: list[SimulatedExecutor] = []  # created by `separate`
 
     async def run(self, func: Callable[[*Ts], T], *args: *Ts) -> T:
         if self._closed:
@@ -61,7 +61,7 @@ class SimulatedExecutor(Executor):
         try:
             return self._loop.run_nested(coroutine)
         except asyncio.CancelledError:
-            raise concurrent.futures.CancelledError from None  # what a thread gets
+            raise concurrent.futures.CancelledError from None  # as in a thread
         finally:
             asyncio._set_running_loop(None)
 
@@ -85,7 +85,7 @@ class SimulatedExecutor(Executor):
         self._queue.clear()
 
     def abandon(self) -> None:
-        """Forget all calls: the run that made them is over, and its loop has forgotten them too."""
+        """Drop all calls after the end of a run."""
         self._queue.clear()
         self._busy = 0
         for other in self._others:
@@ -99,14 +99,14 @@ class SimulatedExecutor(Executor):
                 self._loop.call_later(self._latency(), self._finish, call, context=call.context)
 
     def _finish(self, call: _Call) -> None:
-        # A function in a thread sees no running loop; and only without one, and outside every task, may it block.
+        # As in a thread there is no running loop, and no current task, so that `block_on` is allowed.
         asyncio._set_running_loop(None)
         _in_worker.set(True)
         try:
             result = call_as_future(call.func, *call.args)
         except concurrent.futures.CancelledError:
             call.outcome.cancel()
-        except Exception as error:  # noqa: BLE001 - handed to the caller
+        except Exception as error:  # noqa: BLE001 - raised in the caller
             if not call.outcome.done():
                 call.outcome.set_exception(error)
         else:

@@ -1,7 +1,7 @@
-"""Garbage collection that does not depend on what else the process has done.
+"""Deterministic garbage collection.
 
-The collector runs after so many allocations, and finalisers with it: at another moment in every run. A simulation
-switches that off and collects at moments of its own.
+Automatic collections, and so finalizers, depend on the number of allocations, which differs between runs. A simulation
+disables them and collects at fixed steps.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def manual_collection() -> Iterator[None]:
-    """Stop automatic collection, and set aside what the process has allocated before: it is not the simulation's."""
+    """Disable automatic collection, and freeze existing objects, which are not part of the simulation."""
     collecting = gc.isenabled()
     alone = gc.get_freeze_count() == 0
     gc.disable()

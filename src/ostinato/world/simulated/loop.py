@@ -1,12 +1,11 @@
-"""The simulated event loop: asyncio in virtual time, in one thread, the same every time.
+"""Simulated event loop: asyncio in virtual time, in one thread, deterministic.
 
 - Everything in asyncio that is not I/O works unchanged: sleep, timeout, wait_for, gather, TaskGroup, Event, Queue.
-- There are no sockets, processes, signals or other threads: what would need them raises `SimulationError`.
-- When nothing is ready and no timer is set, nothing can happen any more: `DeadlockError`. When a run takes more steps
-  or time than its `Limits`: `LivelockError`.
-- An error that nothing handles is kept in `failures`; one of a callback ends the run at once.
-- Tasks and futures hash by their number, so that sets of them (asyncio has some) have the same order in every run.
-  Garbage is collected at fixed steps, so that finalisers run at the same moment in every run.
+- Sockets, processes, signals and other threads raise `SimulationError`.
+- `DeadlockError` if no callback is ready and no timer is set; `LivelockError` if a run exceeds its `Limits`.
+- Unhandled errors are collected in `failures`; that of a callback ends the run immediately.
+- Tasks and futures hash by number, so that sets of them, such as asyncio's own, have a deterministic order. Garbage is
+  collected at fixed steps, so that finalizers run at deterministic times.
 """
 
 from __future__ import annotations
@@ -34,11 +33,11 @@ Ts = TypeVarTuple("Ts")
 
 _STEPS_BETWEEN_COLLECTIONS = 20_000
 _STEPS_TO_WIND_DOWN = 100_000
-_DEEPEST_NESTING = 80  # each takes some frames of Python's stack
+_MAX_NESTING = 80  # each level uses some frames of Python's stack
 
 
 class Limits(NamedTuple):
-    """What one run may take: more than a sound test needs."""
+    """Limits of one run."""
 
     time: float = 86_400.0  # virtual seconds
     steps: int = 5_000_000
@@ -47,21 +46,21 @@ class Limits(NamedTuple):
 class SimulatedLoop(asyncio.AbstractEventLoop):
     def __init__(self, agenda: Agenda, trace: Trace, limits: Limits) -> None:
         self.failures: list[Exception] = []
-        self.blocking: Callable[..., Coroutine[Any, Any, Any]] | None = None  # where run_in_executor goes
+        self.blocking: Callable[..., Coroutine[Any, Any, Any]] | None = None  # used by run_in_executor
         self._agenda = agenda
         self._trace = trace
         self._limits = limits
-        self._time_limit, self._step_limit = math.inf, sys.maxsize  # of the run under way
+        self._time_limit, self._step_limit = math.inf, sys.maxsize  # of the current run
         self._steps = 0
         self._steps_when_time_moved = 0
-        self._nested = 0  # how many calls of run_nested are on the stack
+        self._nested = 0  # number of run_nested calls on the stack
         self._task_numbers = itertools.count(1)
         self._future_numbers = itertools.count(1)
         self._tasks: weakref.WeakValueDictionary[int, asyncio.Task[Any]] = weakref.WeakValueDictionary()
         self._generators: weakref.WeakValueDictionary[int, AsyncGenerator[Any, Any]] = weakref.WeakValueDictionary()
-        self._task_factory: Any = None  # the types that asyncio has for these two are private
+        self._task_factory: Any = None  # Any: asyncio's types of these two are private
         self._exception_handler: Any = None
-        self._thread: int | None = None  # the one that runs the loop, while it runs
+        self._thread: int | None = None  # that runs the loop, while it runs
         self._stopping = False
         self._closed = False
 
@@ -82,7 +81,9 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         self, callback: Callable[[*Ts], object], *args: *Ts, context: Context | None = None
     ) -> asyncio.Handle:
         if self._thread is not None and threading.get_ident() != self._thread:
-            raise SimulationError(f"{name_of(callback)} was scheduled by another thread: a simulation has only one")
+            raise SimulationError(
+                f"{name_of(callback)} was scheduled by another thread; a simulation is single-threaded"
+            )
         return self.call_soon(callback, *args, context=context)
 
     def call_later(
@@ -116,7 +117,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
             if name is not None:
                 task.set_name(name)
         else:
-            # The names that asyncio gives by itself count over the whole process: they differ from run to run.
+            # asyncio numbers tasks per process, so its default names differ between runs.
             label = f"{getattr(coro, '__name__', 'task')}-{number}" if name is None else str(name)
             task = NumberedTask(number, coro, loop=self, name=label, context=context, **options)
         self._tasks[number] = task
@@ -124,7 +125,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
 
     def run_in_executor(self, executor: Any, func: Callable[[*Ts], T], *args: *Ts) -> asyncio.Future[T]:
         if executor is not None or self.blocking is None:
-            raise SimulationError("a simulation has no threads: leave the executor out, for the world's own")
+            raise SimulationError("run_in_executor() with an executor in a simulation; pass None for the simulated one")
         return self.create_task(self.blocking(func, *args), name=name_of(func))
 
     # Running
@@ -144,7 +145,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         raise RuntimeError("Event loop stopped before Future completed.")
 
     def run_task(self, task: asyncio.Future[Any], until: float | None = None) -> bool:
-        """Run until `task` is done, for at most `until` virtual seconds, or until a callback fails: is it done?"""
+        """Run until `task` is done, for `until` virtual seconds, or until a callback fails; return if it is done."""
         task.add_done_callback(self._stop_when_done)
         timer = None if until is None else self.call_later(until, self.stop)
         try:
@@ -156,20 +157,19 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         return task.done()
 
     def run_nested(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """In a callback that stands for a thread: let others run until the coroutine is done.
+        """Within a simulated worker: run the loop until the coroutine is done, and return its result.
 
-        When the run ends before it, the coroutine is cancelled.
-        Nested callbacks end in reverse order, as the frames of one stack must: one that waits for an earlier one to
-        go on waits for ever.
+        - The coroutine is cancelled if the run ends first.
+        - Nested calls end in reverse order, as they share one stack: one that waits for an earlier one never ends.
         """
-        if self._nested == _DEEPEST_NESTING:
+        if self._nested == _MAX_NESTING:
             coroutine.close()
-            raise SimulationError(f"more than {_DEEPEST_NESTING} workers wait for the loop at once: use fewer workers")
+            raise SimulationError(f"more than {_MAX_NESTING} workers wait in block_on(); use fewer workers")
         task: asyncio.Task[T] = self.create_task(coroutine)
         self._nested += 1
         try:
             while not task.done():
-                if self._stopping:  # as when a real loop ends before its workers do
+                if self._stopping:  # as when a real loop ends before its workers
                     task.cancel()
                 self._step()
         finally:
@@ -177,7 +177,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         return task.result()
 
     def wind_down(self) -> None:
-        """Cancel every task and let it finish, close generators, forget timers. What fails then is a failure too."""
+        """Cancel all tasks and wait for them, close generators, drop timers. Errors are added to `failures`."""
         self._set_limits(_STEPS_TO_WIND_DOWN)
         self._stopping = True
         try:
@@ -188,14 +188,14 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
             closing = self.create_task(self.shutdown_asyncgens())
             self._run_until(closing.done)
         except SimulationError as error:
-            self._fail(error, "tasks did not end when they were cancelled")
+            self._fail(error, "tasks did not end after cancellation")
         self._agenda.clear()
         for task in list(self._tasks.values()):
             if task.done() and not task.cancelled() and getattr(task, "_log_traceback", False):
-                self._fail(task.exception(), f"{task.get_name()} failed, and nobody looked")
+                self._fail(task.exception(), f"{task.get_name()} failed, and its result was not retrieved")
 
     def pending_tasks(self) -> list[asyncio.Task[Any]]:
-        """In the order in which they were made."""
+        """Return the tasks that are not done, in the order of their creation."""
         return [task for task in list(self._tasks.values()) if not task.done()]
 
     def take_failures(self) -> list[Exception]:
@@ -221,7 +221,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
             await generator.aclose()
 
     async def shutdown_default_executor(self, *_: Any) -> None:
-        """Nothing to do: simulated workers end with the loop."""
+        """Do nothing: simulated workers end with the loop."""
 
     # What asyncio asks a loop for
 
@@ -264,10 +264,10 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         self.failures.append(error)
 
     def check_idle(self) -> None:
-        """An error unless the loop can be run here and now."""
+        """Raise RuntimeError if the loop cannot be run now."""
         self._check_open()
         if self.is_running() or asyncio._get_running_loop() is not None:
-            raise RuntimeError("a simulation cannot be run inside a running event loop: await instead")
+            raise RuntimeError("a simulation cannot be run inside of a running event loop; await the coroutine instead")
 
     # Steps
 
@@ -310,7 +310,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
     def _move_time(self) -> None:
         when = self._agenda.next_time()
         if when == math.inf:
-            raise DeadlockError(f"nothing can happen any more{self._situation()}")
+            raise DeadlockError(f"deadlock: no callback is ready and no timer is set{self._situation()}")
         if when > self._time_limit:
             raise LivelockError(f"not done after {self._limits.time:g} virtual seconds{self._situation()}")
         self._agenda.move_to(when)
@@ -320,7 +320,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         lines = [f", at {self.time():.6f} s of the simulation"]
         still = self._steps - self._steps_when_time_moved
         if still > 10_000:
-            lines.append(f"time has stood still for {still} steps: something yields without sleeping")
+            lines.append(f"time has not advanced for {still} steps; a task yields without sleeping")
         lines += [f"failed before: {error!r}" for error in self.failures]
         lines += ["ran last: " + ", ".join(self._trace.last_names()), "not done:"]
         return "\n".join([*lines, waiting.describe(self.pending_tasks())])
@@ -337,7 +337,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
 
 
 class _AllDone:
-    """Whether all of some tasks are done, asked after every step: a task that is done is not asked again."""
+    """Whether all tasks are done; called after every step, so finished tasks are not checked again."""
 
     def __init__(self, tasks: list[asyncio.Task[Any]]) -> None:
         self._tasks = tasks
@@ -348,14 +348,14 @@ class _AllDone:
         return not self._tasks
 
 
-def _refusal(name: str) -> Callable[..., object]:
-    def refuse(*_args: object, **_options: object) -> object:
-        raise SimulationError(f"a simulation has no sockets, processes or signals: loop.{name}() is refused")
+def _unavailable(name: str) -> Callable[..., object]:
+    def unavailable(*_args: object, **_options: object) -> object:
+        raise SimulationError(f"loop.{name}() is not available in a simulation: no sockets, processes or signals")
 
-    return refuse
+    return unavailable
 
 
-# All that a loop can do and this one does not define is I/O of some kind, in this version of Python and the next.
+# Every method of an event loop that is not defined above is I/O, in this and later versions of Python.
 for _name in vars(asyncio.AbstractEventLoop):
     if not _name.startswith("_") and _name not in vars(SimulatedLoop):
-        setattr(SimulatedLoop, _name, _refusal(_name))
+        setattr(SimulatedLoop, _name, _unavailable(_name))

@@ -1,12 +1,12 @@
-"""Simulation: a world in virtual time that a seed decides.
+"""Simulation: a deterministic world in virtual time.
 
     simulation = Simulation(seed=7)
     assert simulation.run(program(simulation)) == "done"
 
-The program, however many servers, managers and clients it starts, runs in one thread; an hour of it takes as long as
-its work does. The same seed gives the same run, step by step, as its `trace` shows; another seed gives another run.
+The program, with all its servers, managers and clients, runs in one thread; waits take no real time. A seed gives the
+same run, step by step, as recorded in its `trace`.
 
-A simulation is a world itself; `machine(name)` gives further ones in it, each with its own clock and random numbers.
+A simulation is a world itself; `machine(name)` returns further ones, each with its own clock and random numbers.
 """
 
 from __future__ import annotations
@@ -45,17 +45,18 @@ class Simulation(World):
         keep: int = 10_000,
     ) -> None:
         """
-        - `interleave` lets the seed choose which of the ready tasks runs next. Defaults to the order of asyncio.
-        - `start` is the date at the beginning.
-        - `limits` end a run that never would by itself.
-        - `workers` and `latency`: each machine's executor, and how long a call in it takes. Defaults to no time.
-        - `keep` is how many of the latest entries the trace holds.
+        - `interleave`: draw the next task at random from those that are ready. Defaults to False: asyncio's order.
+        - `start`: the initial date. Defaults to 2026-01-01.
+        - `limits`: of a run, in virtual time and steps.
+        - `workers`: of each machine's executor. Defaults to 8.
+        - `latency`: duration of a call in an executor. Defaults to zero.
+        - `keep`: number of entries that the trace keeps. Defaults to 10,000.
         """
         rng = Rng(seed)
         self.seed = seed
         self.trace = Trace(keep)
         agenda = Agenda(rng.fork("interleave") if interleave else None)
-        self._loop = SimulatedLoop(agenda, self.trace, limits)  # type: ignore[abstract]  # it refuses what is missing
+        self._loop = SimulatedLoop(agenda, self.trace, limits)  # type: ignore[abstract]  # the others are defined dynamically
         self._workers = workers
         self._latency = latency
         self._machines: dict[str, World] = {}
@@ -65,12 +66,14 @@ class Simulation(World):
         self._loop.blocking = self.executor.run
 
     def machine(self, name: str, *, offset: float = 0.0, rate: float = 1.0, wall_rate: float | None = None) -> World:
-        """Another machine in this simulation.
+        """Return the world of another machine in this simulation.
 
-        Its wall clock is `offset` seconds ahead; its clocks run at `rate`, the wall clock at `wall_rate` if given.
+        - `offset`: seconds that its wall clock is ahead.
+        - `rate`: of its clocks. Defaults to 1.
+        - `wall_rate`: of its wall clock. Defaults to `rate`.
         """
         if name in self._machines:
-            raise ValueError(f"there is a machine {name!r} already: two would draw the same random numbers")
+            raise ValueError(f"machine() name {name!r} is in use; choose another, as random numbers depend on it")
         rng = Rng(self.seed).fork("machine").fork(name)
         clock = SimulatedClock(self._loop, self.clock.wall() + offset, rate=rate, wall_rate=wall_rate)
         world = World(clock, rng.fork("rng"), Ids.simulated(rng.fork("ids")), self._executor(rng))
@@ -82,10 +85,11 @@ class Simulation(World):
     @overload
     def run(self, main: Coroutine[Any, Any, T], *, until: float | None) -> T | None: ...
     def run(self, main: Coroutine[Any, Any, T], *, until: float | None = None) -> T | None:
-        """Run `main` to its end, or for `until` virtual seconds: its result, or None if it was not done by then.
+        """Run `main` to its end, or for `until` virtual seconds, and return its result, or None if it is not done.
 
-        Tasks that are left over are cancelled and finish. Errors that nothing handled are raised as `BackgroundError`,
-        or noted on the error of `main`. May be called again: time goes on from where it stood.
+        - Remaining tasks are cancelled and awaited.
+        - Unhandled errors are raised as `BackgroundError`, or added as notes to the error of `main`.
+        - Can be called again: time continues.
         """
         loop = self._loop
         try:
@@ -93,7 +97,7 @@ class Simulation(World):
         except RuntimeError:
             main.close()
             raise
-        loop.take_failures()  # what came to light after the end of an earlier run
+        loop.take_failures()  # of an earlier run
         task: Any = loop.create_task(main, name="main")
         try:
             done = loop.run_task(task, until)
@@ -105,15 +109,15 @@ class Simulation(World):
         failures = loop.take_failures()
         if error is not None:
             for failure in failures:
-                error.add_note(f"and in the background: {failure!r}")
+                error.add_note(f"unhandled error in the background: {failure!r}")
             raise error
         if failures:
-            raise BackgroundError("errors that nothing handled", failures)
+            raise BackgroundError("unhandled errors", failures)
         result: T | None = task.result() if done else None
         return result
 
     def note(self, what: str) -> None:
-        """Put a remark into the trace: what matters to a test, among what ran."""
+        """Add a note to the trace."""
         self.trace.add(self._loop.time(), what)
 
     def _executor(self, rng: Rng) -> SimulatedExecutor:

@@ -1,7 +1,7 @@
 """Tasks and futures that hash by number.
 
-An object's own hash is its address: a set of them is iterated in another order in every run. asyncio keeps sets of
-tasks (in `TaskGroup` and `wait`), cancels them in that order, and gives some back to its users.
+The default hash is the address, so the order of a set differs between runs. asyncio keeps sets of tasks (in `TaskGroup`
+and `wait`), cancels tasks in that order, and returns some sets to its callers.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class NumberedFuture(asyncio.Future[T]):
 
 class NumberedTask(asyncio.Task[T]):
     def __init__(self, number: int, coro: Any, **options: Any) -> None:
-        self._number = number  # before all else: asyncio hashes a task while it initialises it
+        self._number = number  # first: asyncio hashes a task during its initialization
         super().__init__(coro, **options)
 
     def __hash__(self) -> int:

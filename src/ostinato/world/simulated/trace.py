@@ -1,6 +1,6 @@
-"""Trace: what ran in a simulation, and when. Two runs are the same if their traces have the same digest.
+"""Trace: the callbacks of a simulation with their times. Two runs are equal if their traces have the same digest.
 
-The digest covers everything; the entries themselves are kept only as far back as `keep` says.
+The digest covers all entries; only the last `keep` entries are kept.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ _BATCH = 4096
 
 
 class Entry(NamedTuple):
-    time: float  # virtual seconds since the beginning
+    time: float  # virtual seconds since the start
     what: str  # the name of a task or a callback, or a note
 
     def __str__(self) -> str:
@@ -23,9 +23,9 @@ class Entry(NamedTuple):
 class Trace:
     def __init__(self, keep: int = 10_000) -> None:
         self.count = 0
-        self.entries: deque[Entry] = deque(maxlen=keep)  # the latest, oldest first
+        self.entries: deque[Entry] = deque(maxlen=keep)  # the last ones, oldest first
         self._hash = hashlib.sha256()
-        self._unhashed: list[tuple[float, str]] = []  # hashed in batches: it is several times cheaper
+        self._unhashed: list[tuple[float, str]] = []  # hashed in batches, which is several times faster
 
     def add(self, time: float, what: str) -> None:
         entry = Entry(time, what)
@@ -40,7 +40,7 @@ class Trace:
         return self._hash.hexdigest()
 
     def last_names(self, count: int = 5) -> list[str]:
-        """What ran last, each once, the latest first."""
+        """Return the names that ran last, without duplicates, the latest first."""
         names: dict[str, None] = {}
         for entry in reversed(self.entries):
             names[entry.what] = None
@@ -49,12 +49,12 @@ class Trace:
         return list(names)
 
     def first_difference(self, other: Trace) -> tuple[Entry | None, Entry | None] | None:
-        """The first kept entries in which two runs of one program differ; None beside an entry is a run that ended.
+        """Return the first entries in which two runs differ; None instead of an entry for a run that ended.
 
-        Needs runs no longer than `keep`: with the beginnings gone, what is compared no longer corresponds.
+        Raises ValueError if a run has more than `keep` entries: the first ones are then lost.
         """
         if self.count > len(self.entries) or other.count > len(other.entries):
-            raise ValueError("the beginning of a trace is not kept any more: trace both runs with a larger keep")
+            raise ValueError("a trace has dropped its first entries; run both simulations with a larger keep")
         for mine, theirs in zip(self.entries, other.entries, strict=False):
             if mine != theirs:
                 return mine, theirs

@@ -1,4 +1,4 @@
-"""Where a task waits, in words: the chain of awaits, from the task's own coroutine to the innermost one."""
+"""Description of where tasks wait: the chain of awaits from the task's coroutine to the innermost one."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from collections.abc import Iterable, Iterator
 from pathlib import PurePath
 from types import FrameType
 
-_SHOWN = 20  # tasks; a thousand workers that wait for one queue are not worth a thousand lines
+_SHOWN = 20  # tasks
 
 
 def describe(tasks: Iterable[asyncio.Task[object]]) -> str:
-    """A line a task."""
+    """Return one line per task."""
     lines = [f"  {task.get_name()} waits at {where(task)}" for task in tasks]
     if len(lines) > _SHOWN:
         lines[_SHOWN:] = [f"  and {len(lines) - _SHOWN} more"]
-    return "\n".join(lines) or "  no task at all"
+    return "\n".join(lines) or "  none"
 
 
 def where(task: asyncio.Task[object]) -> str:

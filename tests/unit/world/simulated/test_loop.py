@@ -153,7 +153,7 @@ def test_what_needs_the_outside_is_refused(
     async def main() -> None:
         call(asyncio.get_running_loop())
 
-    with pytest.raises(SimulationError, match=rf"no sockets.*loop\.{name}\(\)"):
+    with pytest.raises(SimulationError, match=rf"loop\.{name}\(\)"):
         simulation.run(main())
 
 
@@ -168,7 +168,7 @@ def test_an_executor_of_threads_is_refused(simulation: Simulation) -> None:
     async def main() -> None:
         asyncio.get_running_loop().run_in_executor(socket, len, "abc")  # type: ignore[arg-type]
 
-    with pytest.raises(SimulationError, match="no threads"):
+    with pytest.raises(SimulationError, match="with an executor in a simulation"):
         simulation.run(main())
 
 
@@ -200,9 +200,9 @@ def test_a_simulation_cannot_run_inside_a_loop(simulation: Simulation) -> None:
 
     async def main() -> None:
         for other in (simulation, inner):
-            with pytest.raises(RuntimeError, match="inside a running event loop"):
+            with pytest.raises(RuntimeError, match="inside of a running event loop"):
                 other._loop.run_forever()
-            with pytest.raises(RuntimeError, match="inside a running event loop"):
+            with pytest.raises(RuntimeError, match="inside of a running event loop"):
                 other.run(asyncio.sleep(1))
         with pytest.raises(RuntimeError, match="close a running"):
             asyncio.get_running_loop().close()

@@ -28,7 +28,7 @@ def test_a_deadlock_names_who_waits_and_where(simulation: Simulation) -> None:
     with pytest.raises(DeadlockError) as caught:
         simulation.run(main())
     message = str(caught.value)
-    assert "nothing can happen any more, at 5.000000 s" in message
+    assert "no callback is ready and no timer is set, at 5.000000 s" in message
     assert "main waits at" in message
     assert "worker of queue waits at" in message
     assert "simulated/test_simulation.py" in message
@@ -92,7 +92,7 @@ def test_a_run_that_yields_without_sleeping_is_a_livelock() -> None:
         while True:  # noqa: ASYNC110 - on purpose
             await asyncio.sleep(0)
 
-    with pytest.raises(LivelockError, match=r"(?s)after 20000 steps.*time has stood still for 20001 steps"):
+    with pytest.raises(LivelockError, match=r"(?s)after 20000 steps.*time has not advanced for 20001 steps"):
         simulation.run(main())
 
 
@@ -167,7 +167,7 @@ def test_a_task_that_does_not_let_itself_be_cancelled_is_an_error(simulation: Si
         simulation.run(main())
     [error] = caught.value.exceptions
     assert "stubborn waits at" in str(error)
-    assert "did not end when they were cancelled" in error.__notes__[0]
+    assert "did not end after cancellation" in error.__notes__[0]
 
 
 def test_asynchronous_generators_are_closed(simulation: Simulation) -> None:
@@ -207,7 +207,7 @@ def test_the_error_of_main_is_raised_with_those_of_the_background_as_notes(simul
 
     with pytest.raises(KeyError, match="main") as caught:
         simulation.run(main())
-    assert caught.value.__notes__ == ["and in the background: ValueError('background')"]
+    assert caught.value.__notes__ == ["unhandled error in the background: ValueError('background')"]
 
 
 @pytest.mark.parametrize("keep", [True, False])
