@@ -97,12 +97,13 @@ def started_apiserver(place: Path, options: Sequence[str] = ()) -> Iterator[ApiS
         ready = process.stdout.readline()
         assert "https://" in ready, f"no ready line but {ready!r}; log: {(place / 'log').read_text()[-2000:]}"
         url = next(word for word in ready.replace("(", " ").split() if word.startswith("https://")).rstrip(",.)")
-        yield ApiServer(url, ADMIN_TOKEN, kept / "ca.crt", kept / "admin.kubeconfig", place / "log", process.pid)
-        process.terminate()
         try:
+            yield ApiServer(url, ADMIN_TOKEN, kept / "ca.crt", kept / "admin.kubeconfig", place / "log", process.pid)
+            process.terminate()
             assert process.wait(10) == 0, f"it ended with {process.returncode}: {(place / 'log').read_text()[-2000:]}"
         finally:
             process.kill()
+            process.wait(10)
             process.stdout.close()
 
 

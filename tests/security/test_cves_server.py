@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import ApiServer
+from tests.conftest import ApiServer, started_apiserver
 from tests.security.attacker import Attacker
 from tests.unit.client.http import certificates
 
@@ -83,6 +83,23 @@ def test_cve_2024_27454_deeply_nested_json(attacker: Attacker) -> None:
         assert attacker.ask("POST", CONFIG_MAPS, body).status in (400, 413)
         patch = {"Content-Type": "application/merge-patch+json"}
         assert attacker.ask("PATCH", f"{CONFIG_MAPS}/none", body, headers=patch).status in (400, 404, 413)
+    assert attacker.is_alive()
+
+
+def test_cve_2025_67221_deeply_nested_json_in_answers(attacker: Attacker) -> None:
+    """What the server stores it can write again, in every format: an object cannot make reading its kind fail."""
+    revisions = "/apis/apps/v1/namespaces/default/controllerrevisions"
+    stored = 0
+    for depth in (100, 240, 300, 1_000, 20_000):
+        data = b'{"a":' * depth + b"1" + b"}" * depth
+        body = b'{"metadata":{"name":"nested-%d"},"revision":1,"data":%s}' % (depth, data)
+        answer = attacker.ask("POST", revisions, body)
+        assert answer.status in (201, 400), (depth, answer.body[:300])
+        stored += answer.status == 201
+    assert stored
+    for media in ("application/json", "application/yaml", "application/vnd.kubernetes.protobuf"):
+        assert attacker.ask("GET", revisions, headers={"Accept": media}).status == 200
+    assert attacker.ask("DELETE", revisions).status == 200
     assert attacker.is_alive()
 
 
@@ -232,6 +249,44 @@ def test_cve_2021_25740_endpoints_of_other_namespaces(attacker: Attacker) -> Non
             writes = set(rule["verbs"]) & {"create", "update", "patch", "*"}
             resources = set(rule.get("resources") or ()) & {"endpoints", "endpointslices", "*"}
             assert not (writes and resources), (role["metadata"]["name"], rule)
+
+
+def test_cve_2020_8554_a_service_that_takes_over_an_external_address(tmp_path: Path) -> None:
+    """With DenyServiceExternalIPs nobody claims an address for a Service, neither a new one nor an existing one."""
+    services = "/api/v1/namespaces/default/services"
+    service = {"metadata": {"name": "taker"}, "spec": {"ports": [{"port": 443}]}}
+    claim = {"externalIPs": ["203.0.113.7"]}
+    with started_apiserver(tmp_path, ["--enable-admission-plugins", "DenyServiceExternalIPs"]) as server:
+        attacker = Attacker(server)
+        answer = attacker.ask("POST", services, {**service, "spec": {**service["spec"], **claim}})
+        assert answer.status == 403
+        assert answer.json["message"].endswith("Use of external IPs is denied by admission control")
+        made = attacker.ask("POST", services, service)
+        assert made.status == 201
+        taken = {**made.json, "spec": {**made.json["spec"], **claim}}
+        assert attacker.ask("PUT", f"{services}/taker", taken).status == 403
+        for media in ("application/merge-patch+json", "application/strategic-merge-patch+json"):
+            patch = attacker.ask("PATCH", f"{services}/taker", {"spec": claim}, headers={"Content-Type": media})
+            assert patch.status == 403
+        assert "externalIPs" not in attacker.ask("GET", f"{services}/taker").json["spec"]
+
+
+def test_cve_2022_3172_an_aggregated_server_that_redirects(attacker: Attacker, redirecting: str) -> None:
+    """Requests about the group of an APIService are not sent to its Service, so that it can redirect none."""
+    host, port = redirecting.removeprefix("https://").split("/")[0].split(":")
+    service = {"metadata": {"name": "redirects"}, "spec": {"type": "ExternalName", "externalName": host}}
+    assert attacker.ask("POST", "/api/v1/namespaces/default/services", service).status == 201
+    name, services = "v1.redirects.example", "/apis/apiregistration.k8s.io/v1/apiservices"
+    reference = {"name": "redirects", "namespace": "default", "port": int(port)}
+    spec = {"group": "redirects.example", "version": "v1", "groupPriorityMinimum": 100, "versionPriority": 100}
+    spec |= {"service": reference, "insecureSkipTLSVerify": True}
+    try:
+        assert attacker.ask("POST", services, {"metadata": {"name": name}, "spec": spec}).status == 201
+        for path in ("/apis/redirects.example/v1", "/apis/redirects.example/v1/namespaces/default/things"):
+            assert attacker.ask("GET", path).status in (404, 503)
+    finally:
+        attacker.ask("DELETE", f"{services}/{name}")
+        attacker.ask("DELETE", "/api/v1/namespaces/default/services/redirects")
 
 
 def test_cve_2026_11769_expressions_reach_nothing_outside(attacker: Attacker) -> None:

@@ -11,6 +11,7 @@ from ostinato.server.http.client_certificates import RequestingContext, peer_of
 from ostinato.server.http.connection import Connection
 from ostinato.server.http.head import clean, date_line
 from ostinato.server.http.listener import MOST_STRANGERS, Crowd, Listener
+from ostinato.server.http.memory import TrimSchedule, trim
 from ostinato.server.request import Answer, Peer, Request, Response
 from ostinato.world import Timer, World
 
@@ -55,6 +56,8 @@ class HttpServer:
         self._listener: Listener | None = None
         self._connections: set[Connection] = set()
         self._strangers: Crowd[Connection] = Crowd(MOST_STRANGERS, Connection.leave)  # who have not authenticated
+        self._trims = TrimSchedule(core.world.clock)
+        self._trimming: asyncio.Task[None] | None = None
         self._sweeper: Timer | None = None
         self._emptied: asyncio.Event | None = None
 
@@ -90,6 +93,8 @@ class HttpServer:
                     connection.abort()
         if self._sweeper is not None:
             self._sweeper.cancel()
+        if self._trimming is not None:
+            await self._trimming
 
     # What connections call
 
@@ -104,6 +109,7 @@ class HttpServer:
     def closed(self, connection: Connection) -> None:
         self._connections.discard(connection)
         self._strangers.discard(connection.address, connection)
+        self._trims.closed()
         if self._emptied is not None and not self._connections:
             self._emptied.set()
 
@@ -127,4 +133,6 @@ class HttpServer:
         now = clock.monotonic()
         for connection in [c for c in self._connections if c.deadline < now]:
             connection.expire()
+        if self._trims.is_due():
+            self._trimming = asyncio.get_running_loop().create_task(self.core.world.executor.run(trim))
         self._sweeper = clock.timer(SWEEP_SECONDS, self._sweep)
