@@ -122,7 +122,7 @@ def _keeping(group: str, resource: str, kept: NamespacedName) -> list[Access]:
 
 def keeping_certificates(webhooks: Webhooks) -> list[Access]:
     """To keep the certificates that a webhook server makes, and to make known who vouches for them."""
-    if not webhooks.makes_known:
+    if not webhooks.injects_ca_bundle:
         return []
     found = [
         Access(
@@ -131,7 +131,7 @@ def keeping_certificates(webhooks: Webhooks) -> list[Access]:
             verbs=("get", "patch"),
             names=(place.name,),
         )
-        for place in webhooks.places
+        for place in webhooks.bundle_targets
     ]
     if (secret := webhooks.secret) is not None:
         found += _keeping("", "secrets", secret)

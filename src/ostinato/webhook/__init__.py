@@ -13,48 +13,53 @@
 
 from __future__ import annotations
 
-from ostinato.webhook.answer import Denied
-from ostinato.webhook.certificates.bundles import CaBundles, Place
+from ostinato.webhook.certificates.ca_injector import BundleTarget, CaInjector
 from ostinato.webhook.certificates.certificate import Certificate, CertificateError, CertificateSource
 from ostinato.webhook.certificates.files import CertificateFiles
-from ostinato.webhook.certificates.made import Keeper, MadeCertificates, MemoryKeeper, SecretKeeper
-from ostinato.webhook.certificates.objects import ClientObjects, Objects
+from ostinato.webhook.certificates.object_access import LiveObjectAccess, ObjectAccess
+from ostinato.webhook.certificates.self_signed import (
+    CertificateStore,
+    MemoryCertificateStore,
+    SecretCertificateStore,
+    SelfSignedCertificates,
+)
 from ostinato.webhook.configuration import ServiceEndpoint, UrlEndpoint, conversion, webhook_configurations
 from ostinato.webhook.conversion import ConversionFailed, Conversions
-from ostinato.webhook.dispatch import Dispatcher, Limits, Posted, Reply
+from ostinato.webhook.dispatch import Dispatcher, Limits, WebhookRequest, WebhookResponse
 from ostinato.webhook.hooks import AdmissionHook, ConversionHook, HookOptions, converter, defaulter, validator
 from ostinato.webhook.request import AdmissionRequest, UserInfo
+from ostinato.webhook.response import Denied
 from ostinato.webhook.server import NotServing, WebhookServer
 from ostinato.webhook.webhooks import Webhooks
 
 __all__ = [
     "AdmissionHook",
     "AdmissionRequest",
-    "CaBundles",
+    "BundleTarget",
+    "CaInjector",
     "Certificate",
     "CertificateError",
     "CertificateFiles",
     "CertificateSource",
-    "ClientObjects",
+    "CertificateStore",
     "ConversionFailed",
     "ConversionHook",
     "Conversions",
     "Denied",
     "Dispatcher",
     "HookOptions",
-    "Keeper",
     "Limits",
-    "MadeCertificates",
-    "MemoryKeeper",
+    "LiveObjectAccess",
+    "MemoryCertificateStore",
     "NotServing",
-    "Objects",
-    "Place",
-    "Posted",
-    "Reply",
-    "SecretKeeper",
+    "ObjectAccess",
+    "SecretCertificateStore",
+    "SelfSignedCertificates",
     "ServiceEndpoint",
     "UrlEndpoint",
     "UserInfo",
+    "WebhookRequest",
+    "WebhookResponse",
     "WebhookServer",
     "Webhooks",
     "conversion",

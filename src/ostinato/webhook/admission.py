@@ -23,9 +23,9 @@ from ostinato.api.overlay import overlay
 from ostinato.api.patch import create_json_patch
 from ostinato.api.quoting import quote
 from ostinato.api.wire.json import DecodeError, decode_json, encode_json
-from ostinato.webhook.answer import Answer, Denied, allowed, denied, errored, refused
 from ostinato.webhook.hooks import AdmissionHook
 from ostinato.webhook.request import OPERATIONS, AdmissionRequest
+from ostinato.webhook.response import AdmissionResponse, Denied, allowed, denied, errored, refused
 from ostinato.world import Executor
 
 
@@ -33,9 +33,9 @@ class HookFailed(Exception):  # noqa: N818 - reads as what happened
     """A hook raised what it should not, or returned nonsense. The cause is the error, if there is one."""
 
 
-async def admit(hook: AdmissionHook, request: AdmissionRequest, executor: Executor) -> Answer:
+async def admit(hook: AdmissionHook, request: AdmissionRequest, executor: Executor) -> AdmissionResponse:
     """Ask the hook. HookFailed if it fails by itself."""
-    if not hook.takes(request.kind, request.subresource):
+    if not hook.accepts(request.kind, request.subresource):
         return errored(400, f"{hook.path} is about {hook.kind.gvk}, not about {request.kind}")
     if request.operation not in OPERATIONS:
         return errored(400, f"unknown operation {quote(request.operation)}")
@@ -61,17 +61,17 @@ async def admit(hook: AdmissionHook, request: AdmissionRequest, executor: Execut
     except (Exception, SystemExit) as error:
         raise HookFailed(f"{hook.callback.name} failed: {type(error).__name__}: {error}") from error
     if hook.mutating:
-        return _changed(hook, raw, before, instance if outcome is None else outcome)
-    return _judged(hook, request, instance, outcome)
+        return _mutated(hook, raw, before, instance if outcome is None else outcome)
+    return _validated(hook, request, instance, outcome)
 
 
-def _judged(hook: AdmissionHook, request: AdmissionRequest, instance: Any, outcome: Any) -> Answer:
+def _validated(hook: AdmissionHook, request: AdmissionRequest, instance: Any, outcome: Any) -> AdmissionResponse:
     """What a validator returned: warnings, field errors, or nothing."""
     if outcome is None:
         return allowed()
     findings = [outcome] if isinstance(outcome, str | FieldError) else outcome
     if isinstance(findings, dict) or not isinstance(findings, Iterable):
-        raise _nonsense(hook, outcome, "a validator returns warnings, field errors or nothing")
+        raise _invalid_result(hook, outcome, "a validator returns warnings, field errors or nothing")
     errors = []
     for finding in findings:
         if isinstance(finding, FieldError):
@@ -79,24 +79,24 @@ def _judged(hook: AdmissionHook, request: AdmissionRequest, instance: Any, outco
         elif isinstance(finding, str):
             request.warn(finding)
         else:
-            raise _nonsense(hook, finding, "a finding is a warning (a text) or a FieldError")
+            raise _invalid_result(hook, finding, "a finding is a warning (a text) or a FieldError")
     if errors:
         return denied(Denied(*errors).status(request.kind.group_kind, _name(request, instance)))
     return allowed()
 
 
-def _changed(hook: AdmissionHook, raw: bytes, before: bytes, after: Any) -> Answer:
+def _mutated(hook: AdmissionHook, raw: bytes, before: bytes, after: Any) -> AdmissionResponse:
     """The patch for what a defaulter made of an object."""
     if hook.object_class is not None:
         if not isinstance(after, hook.object_class):
-            raise _nonsense(hook, after, f"a defaulter returns nothing or a {hook.kind.gvk.kind}")
+            raise _invalid_result(hook, after, f"a defaulter returns nothing or a {hook.kind.gvk.kind}")
         if to_json(after) == before:
             return allowed()
         original = decode_json(raw)
         patch = create_json_patch(original, overlay(original, after))
         return allowed(_without_losses(hook, raw, original, patch))
     if not isinstance(after, dict):
-        raise _nonsense(hook, after, "a defaulter returns nothing or a dict")
+        raise _invalid_result(hook, after, "a defaulter returns nothing or a dict")
     try:
         modified = decode_json(encode_json(after))  # whatever was put into it: in JSON it is lists, dicts and scalars
     except (TypeError, DecodeError) as error:
@@ -114,7 +114,7 @@ def _without_losses(
     return [operation for operation in patch if operation["op"] != "remove" or operation not in lost]
 
 
-def _nonsense(hook: AdmissionHook, outcome: Any, expected: str) -> HookFailed:
+def _invalid_result(hook: AdmissionHook, outcome: Any, expected: str) -> HookFailed:
     return HookFailed(f"{hook.callback.name} failed: it returned {type(outcome).__name__}: {expected}")
 
 

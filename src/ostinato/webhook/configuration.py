@@ -1,7 +1,7 @@
 """Webhook configurations: how an API server learns of hooks, as manifests in JSON shape.
 
 An endpoint says where the server is: a `ServiceEndpoint` in the cluster, or a `UrlEndpoint` anywhere. The CA bundle may
-be left out of manifests: the webhook server writes it (`ostinato.webhook.certificates.bundles`).
+be left out of manifests: the webhook server writes it (`ostinato.webhook.certificates.ca_injector`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from ostinato.webhook.certificates.objects import MUTATING, VALIDATING
+from ostinato.webhook.certificates.object_access import MUTATING, VALIDATING
 from ostinato.webhook.conversion import CONVERT
 from ostinato.webhook.hooks import AdmissionHook
 

@@ -19,11 +19,11 @@ import msgspec
 
 from ostinato.controllers.trace import shorten
 from ostinato.webhook.admission import HookFailed, admit
-from ostinato.webhook.answer import Answer, errored, review
 from ostinato.webhook.conversion import CONVERT, ConversionFailed, Conversions, failed_review
 from ostinato.webhook.hooks import AdmissionHook, ConversionHook
 from ostinato.webhook.metrics import WebhookStatistics
 from ostinato.webhook.request import AdmissionRequest, ReviewError, read_review
+from ostinato.webhook.response import AdmissionResponse, encode_review, errored
 from ostinato.world import World
 
 log = logging.getLogger(__name__)
@@ -45,7 +45,7 @@ class Limits(msgspec.Struct, frozen=True):
     concurrent: int = 100
 
 
-class Posted(NamedTuple):
+class WebhookRequest(NamedTuple):
     """A request to the webhook server. `read(most)` gives the body, or raises `BodyTooLarge`."""
 
     path: str
@@ -58,7 +58,7 @@ class BodyTooLarge(Exception):  # noqa: N818 - reads as what happened
     """The body has more bytes than it may have."""
 
 
-class Reply(NamedTuple):
+class WebhookResponse(NamedTuple):
     status: int
     body: bytes
     content_type: str = "application/json"
@@ -110,15 +110,15 @@ class Dispatcher:
         for path in self.paths:
             self.statistics.expect(path)
 
-    async def handle(self, posted: Posted) -> Reply:
-        """Answer one request. Never raises, but when it is cancelled."""
+    async def handle(self, posted: WebhookRequest) -> WebhookResponse:
+        """AdmissionResponse one request. Never raises, but when it is cancelled."""
         if posted.path not in self.paths:
             known = ", ".join(self.paths) or "none"
-            return Reply(404, f"no webhook at {posted.path}: there are {known}\n".encode(), "text/plain")
+            return WebhookResponse(404, f"no webhook at {posted.path}: there are {known}\n".encode(), "text/plain")
         clock = self._world.clock
         began = clock.monotonic()
         self.statistics.began(posted.path)
-        reply = Reply(500, b"cancelled\n", "text/plain")
+        reply = WebhookResponse(500, b"cancelled\n", "text/plain")
         try:
             reply = await (self._convert(posted) if posted.path == CONVERT else self._admit(posted))
         finally:
@@ -127,25 +127,27 @@ class Dispatcher:
 
     # Admission
 
-    async def _admit(self, posted: Posted) -> Reply:
+    async def _admit(self, posted: WebhookRequest) -> WebhookResponse:
         seconds = self._seconds(posted)
         request: AdmissionRequest | None = None
         try:
             async with self._world.clock.timeout(seconds), self._slots:
                 request = read_review(await self._body(posted, self._limits.body))
-                answer = await self._asked(self._hooks[posted.path], request)
+                answer = await self._call_hook(self._hooks[posted.path], request)
         except ReviewError as error:
             log.warning("%s: %s", posted.path, error)
-            return Reply(200, review(errored(error.code, str(error)), error.uid, api_version=error.api_version))
+            return WebhookResponse(
+                200, encode_review(errored(error.code, str(error)), error.uid, api_version=error.api_version)
+            )
         except TimeoutError:
             message = f"{posted.path} took longer than {seconds:g} s"
             log.error("%s: %s", message, request or "the review was not read")
             answer = errored(504, message)
         if request is None:
-            return Reply(200, review(answer, ""))
-        return Reply(200, self._written(request, answer))
+            return WebhookResponse(200, encode_review(answer, ""))
+        return WebhookResponse(200, self._encoded(request, answer))
 
-    async def _asked(self, hook: AdmissionHook, request: AdmissionRequest) -> Answer:
+    async def _call_hook(self, hook: AdmissionHook, request: AdmissionRequest) -> AdmissionResponse:
         try:
             return await admit(hook, request, self._world.executor)
         except HookFailed as failure:
@@ -155,40 +157,40 @@ class Dispatcher:
             log.error("%s: %s", request, failure, exc_info=failure.__cause__)
             return errored(500, str(failure))
 
-    def _written(self, request: AdmissionRequest, answer: Answer) -> bytes:
+    def _encoded(self, request: AdmissionRequest, answer: AdmissionResponse) -> bytes:
         try:
-            return review(answer, request.uid, warnings=request.warnings, audit=request.audit_annotations)
+            return encode_review(answer, request.uid, warnings=request.warnings, audit=request.audit_annotations)
         except (TypeError, ValueError, AttributeError) as error:  # what a hook said is no text
             log.exception("%s: the answer cannot be written", request)
-            return review(errored(500, f"the answer cannot be written: {error}"), request.uid)
+            return encode_review(errored(500, f"the answer cannot be written: {error}"), request.uid)
 
     # Conversion
 
-    async def _convert(self, posted: Posted) -> Reply:
+    async def _convert(self, posted: WebhookRequest) -> WebhookResponse:
         seconds = self._seconds(posted)
         try:
             async with self._world.clock.timeout(seconds), self._conversion_slots:
                 body = await self._body(posted, self._limits.conversion_body)
                 # In a worker: it may be a list of thousands, and converters may wait for something.
-                return Reply(200, await self._converting.run(self.conversions.answer, body))
+                return WebhookResponse(200, await self._converting.run(self.conversions.answer, body))
         except ReviewError as error:
             log.warning("%s: %s", posted.path, error)
             if not error.uid:
-                return Reply(error.code, f"{error}\n".encode(), "text/plain")
-            return Reply(200, failed_review(error.uid, str(error), error.api_version))
+                return WebhookResponse(error.code, f"{error}\n".encode(), "text/plain")
+            return WebhookResponse(200, failed_review(error.uid, str(error), error.api_version))
         except ConversionFailed as failure:
             self.statistics.conversion_panics += failure.__cause__ is not None
             log.error("%s: %s", posted.path, failure, exc_info=failure.__cause__)
-            return Reply(200, failed_review(failure.uid, str(failure)))
+            return WebhookResponse(200, failed_review(failure.uid, str(failure)))
         except TimeoutError:
             message = f"{posted.path} took longer than {seconds:g} s"
             log.error(message)
-            return Reply(200, failed_review("", message))
+            return WebhookResponse(200, failed_review("", message))
 
-    def _seconds(self, posted: Posted) -> float:
+    def _seconds(self, posted: WebhookRequest) -> float:
         return min(self._limits.seconds, posted.seconds or self._limits.seconds)
 
-    async def _body(self, posted: Posted, most: int) -> bytes:
+    async def _body(self, posted: WebhookRequest, most: int) -> bytes:
         media_type = posted.content_type.partition(";")[0].strip().lower()
         if media_type != "application/json":
             raise ReviewError(f"contentType={posted.content_type}, expected application/json")

@@ -111,7 +111,7 @@ class AdmissionHook:
         self.operations = tuple(options.get("operations") or ("CREATE", "UPDATE"))
         self._check()
 
-    def takes(self, kind: GroupVersionKind, subresource: str) -> bool:
+    def accepts(self, kind: GroupVersionKind, subresource: str) -> bool:
         """Whether it can be asked about objects of a kind: its own, or any that it is given through a subresource."""
         if kind == self.kind.gvk:
             return True

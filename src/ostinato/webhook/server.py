@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Final, Self
 from ostinato.api.errors import APIError
 from ostinato.api.time import Duration, TimeError
 from ostinato.client import TransportError
-from ostinato.webhook.certificates.bundles import CaBundles
+from ostinato.webhook.certificates.ca_injector import CaInjector
 from ostinato.webhook.certificates.certificate import Certificate, CertificateError, CertificateSource, ServerTls
-from ostinato.webhook.dispatch import BodyTooLarge, Dispatcher, Hook, Posted
+from ostinato.webhook.dispatch import BodyTooLarge, Dispatcher, Hook, WebhookRequest
 from ostinato.world import World
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class WebhookServer:
         certificates: CertificateSource,
         *,
         dispatcher: Dispatcher | None = None,
-        bundles: CaBundles | None = None,
+        ca_injector: CaInjector | None = None,
         host: str = "",
         port: int = PORT,
         client_authorities: bytes = b"",
@@ -63,11 +63,11 @@ class WebhookServer:
         self.dispatcher = dispatcher or Dispatcher(world)
         self._world = world
         self._certificates = certificates
-        self._bundles = bundles
+        self._ca_injector = ca_injector
         self._host = host
         self._port = port
         self._tls = ServerTls(client_authorities)
-        self._shown: Certificate | None = None
+        self._certificate: Certificate | None = None
         self._http: web.Server | None = None
         self._listener: asyncio.Server | None = None
 
@@ -88,7 +88,7 @@ class WebhookServer:
         """Serve until cancelled; a second cancellation, while reviews under way finish, drops them."""
         await self.start()
         try:
-            await self.keep_fresh()
+            await self.watch_certificates()
         finally:
             await self.stop()
 
@@ -98,10 +98,10 @@ class WebhookServer:
 
         self.dispatcher.conversions.check()
         self.dispatcher.statistics.certificate_reads += 1
-        self._show(found := await self._certificates.current())
+        self._use(found := await self._certificates.current())
         try:
             async with self._world.clock.timeout(_SPREAD_SECONDS):
-                await self._make_known(found)
+                await self._inject_bundle(found)
         except (APIError, TransportError, TimeoutError) as error:
             why = str(error) or "the server does not answer"
             log.error("who vouches for the webhooks is not made known yet: %s", why)
@@ -163,7 +163,7 @@ class WebhookServer:
 
     # Certificates
 
-    async def keep_fresh(self) -> None:
+    async def watch_certificates(self) -> None:
         """Make the authorities known, and look for new certificates, until cancelled."""
         while True:
             try:
@@ -179,10 +179,10 @@ class WebhookServer:
         """
         clock = self._world.clock
         until = clock.monotonic() + self._certificates.interval
-        while self._bundles is not None and not self._bundles.complete and clock.monotonic() < until:
+        while self._ca_injector is not None and not self._ca_injector.complete and clock.monotonic() < until:
             await clock.sleep(_MISSING_SECONDS)
             with suppress(APIError, TransportError):  # the next round tells of it
-                if await self._bundles.appeared():
+                if await self._ca_injector.any_created():
                     return
         await clock.sleep(max(until - clock.monotonic(), 0.0))
 
@@ -194,28 +194,28 @@ class WebhookServer:
         except CertificateError:
             statistics.certificate_errors += 1
             raise
-        known = await self._make_known(found)
-        if found == self._shown:
+        known = await self._inject_bundle(found)
+        if found == self._certificate:
             return
         if known:  # perhaps just now, and perhaps by another replica
             await self._world.clock.sleep(_SPREAD_SECONDS)
-        self._show(found)
+        self._use(found)
         log.info("the webhooks have a new certificate")
 
-    async def _make_known(self, certificate: Certificate) -> bool:
+    async def _inject_bundle(self, certificate: Certificate) -> bool:
         """Tell API servers who vouches for it; whether that is for this server to do."""
-        if self._bundles is None or not certificate.authorities:
+        if self._ca_injector is None or not certificate.authorities:
             return False
-        await self._bundles.put(certificate.authorities)
+        await self._ca_injector.inject(certificate.authorities)
         return True
 
-    def _show(self, certificate: Certificate) -> None:
+    def _use(self, certificate: Certificate) -> None:
         try:
             self._tls.use(certificate)
         except CertificateError:
             self.dispatcher.statistics.certificate_errors += 1
             raise
-        self._shown = certificate
+        self._certificate = certificate
 
     # HTTP
 
@@ -229,7 +229,7 @@ class WebhookServer:
             return await _body(request, most)
 
         content_type = request.headers.get("Content-Type", "")
-        posted = Posted(request.path, content_type, read, _seconds(request.query.get("timeout", "")))
+        posted = WebhookRequest(request.path, content_type, read, _seconds(request.query.get("timeout", "")))
         reply = await self.dispatcher.handle(posted)
         return web.Response(status=reply.status, body=reply.body, content_type=reply.content_type)
 

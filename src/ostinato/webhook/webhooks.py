@@ -16,11 +16,16 @@ from ostinato.api import names
 from ostinato.api.gvk import NamespacedName
 from ostinato.api.object import kind_of
 from ostinato.controllers.runnable import Surroundings
-from ostinato.webhook.certificates.bundles import CaBundles, Place
+from ostinato.webhook.certificates.ca_injector import BundleTarget, CaInjector
 from ostinato.webhook.certificates.certificate import CertificateSource
 from ostinato.webhook.certificates.files import CertificateFiles
-from ostinato.webhook.certificates.made import Keeper, MadeCertificates, MemoryKeeper, SecretKeeper
-from ostinato.webhook.certificates.objects import DEFINITION, MUTATING, VALIDATING, ClientObjects, Objects
+from ostinato.webhook.certificates.object_access import DEFINITION, MUTATING, VALIDATING, LiveObjectAccess, ObjectAccess
+from ostinato.webhook.certificates.self_signed import (
+    CertificateStore,
+    MemoryCertificateStore,
+    SecretCertificateStore,
+    SelfSignedCertificates,
+)
 from ostinato.webhook.configuration import (
     Endpoint,
     ServiceEndpoint,
@@ -117,22 +122,22 @@ class Webhooks:
         return NamespacedName(self.endpoint.namespace, f"{self.name}-certificates")
 
     @property
-    def makes_known(self) -> bool:
+    def injects_ca_bundle(self) -> bool:
         """Whether it tells API servers who vouches for its certificates. Of files, whoever put them there does."""
         return not isinstance(self._certificates, Path | str)
 
     @property
-    def places(self) -> list[Place]:
+    def bundle_targets(self) -> list[BundleTarget]:
         """The objects in which the authorities are written."""
         kinds = [MUTATING if hook.mutating else VALIDATING for hook in self.hooks]
-        places = [Place(kind, self.name) for kind in dict.fromkeys(kinds)]
-        return [*places, *(Place(DEFINITION, name) for name in self.definitions)]
+        places = [BundleTarget(kind, self.name) for kind in dict.fromkeys(kinds)]
+        return [*places, *(BundleTarget(DEFINITION, name) for name in self.definitions)]
 
     # Running
 
     async def run(self, surroundings: Surroundings) -> None:
         """Serve until cancelled."""
-        server = self.server(surroundings.world, ClientObjects(surroundings.client.live))
+        server = self.server(surroundings.world, LiveObjectAccess(surroundings.client.live))
         families = server.dispatcher.statistics.families
         surroundings.metrics.add(families)
         self._server = server
@@ -148,14 +153,14 @@ class Webhooks:
             raise NotServing("webhook server has not been started yet")
         await self._server.check()
 
-    def server(self, world: World, objects: Objects) -> WebhookServer:
+    def server(self, world: World, objects: ObjectAccess) -> WebhookServer:
         """The server as it would run in this world, on this cluster."""
-        bundles = CaBundles(objects, self.places) if self.makes_known else None
+        ca_injector = CaInjector(objects, self.bundle_targets) if self.injects_ca_bundle else None
         return WebhookServer(
             world,
             self._source(world, objects),
             dispatcher=self._dispatcher(world),
-            bundles=bundles,
+            ca_injector=ca_injector,
             host=self._host,
             port=self._port,
             client_authorities=self._client_authorities,
@@ -166,11 +171,15 @@ class Webhooks:
         dispatcher.add(self.hooks)
         return dispatcher
 
-    def _source(self, world: World, objects: Objects) -> CertificateSource:
+    def _source(self, world: World, objects: ObjectAccess) -> CertificateSource:
         if isinstance(self._certificates, Path | str):
             return CertificateFiles(world, self._certificates)
         if self._certificates is not None:
             return self._certificates
         secret = self.secret
-        keeper: Keeper = MemoryKeeper() if secret is None else SecretKeeper(objects, secret.namespace, secret.name)
-        return MadeCertificates(world, self.endpoint.hosts, keeper)
+        store: CertificateStore = (
+            MemoryCertificateStore()
+            if secret is None
+            else SecretCertificateStore(objects, secret.namespace, secret.name)
+        )
+        return SelfSignedCertificates(world, self.endpoint.hosts, store)

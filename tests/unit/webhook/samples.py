@@ -11,7 +11,7 @@ import msgspec
 from ostinato.api.object import CustomResource
 from ostinato.api.patch import json_patch
 from ostinato.api.struct import Struct
-from ostinato.webhook import Dispatcher, Limits, Posted, Reply
+from ostinato.webhook import Dispatcher, Limits, WebhookRequest, WebhookResponse
 from ostinato.webhook.dispatch import Hook
 from ostinato.world import Simulation, World
 
@@ -79,7 +79,7 @@ def conversion_review(objects_: list[Any], version: str = "example.dev/v2", **mo
 class Answered:
     """A reply, read."""
 
-    def __init__(self, reply: Reply) -> None:
+    def __init__(self, reply: WebhookResponse) -> None:
         self.http = reply.status
         self.text = reply.body.decode()
         self.review: Json = msgspec.json.decode(reply.body) if reply.content_type == "application/json" else {}
@@ -107,11 +107,11 @@ def posted(
     content_type: str = "application/json",
     seconds: float | None = None,
     read: Callable[[int], Awaitable[bytes]] | None = None,
-) -> Posted:
+) -> WebhookRequest:
     async def whole(most: int) -> bytes:
         return review if isinstance(review, bytes) else msgspec.json.encode(review)
 
-    return Posted(path, content_type, read or whole, seconds)
+    return WebhookRequest(path, content_type, read or whole, seconds)
 
 
 def path_of(hook: Hook) -> str:

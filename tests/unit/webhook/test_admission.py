@@ -14,7 +14,7 @@ from ostinato.api.errors import Conflict
 from ostinato.api.field_errors import FieldError, Path
 from ostinato.api.gvk import GroupResource, GroupVersionKind
 from ostinato.webhook import AdmissionRequest, Denied, defaulter, validator
-from ostinato.webhook.answer import presentable
+from ostinato.webhook.response import sanitize_warnings
 
 ODD = FieldError.invalid(Path("spec", "replicas"), 3, "must be even")
 
@@ -517,11 +517,11 @@ def test_a_review_without_a_version_counts_as_v1() -> None:
     ],
 )
 def test_warnings_are_made_such_that_servers_pass_them_on(warnings: list[str], shown: list[str]) -> None:
-    assert presentable(warnings) == shown
+    assert sanitize_warnings(warnings) == shown
 
 
 def test_too_many_warnings_are_counted() -> None:
-    shown = presentable(f"{number:300}" for number in range(100))
+    shown = sanitize_warnings(f"{number:300}" for number in range(100))
     assert len(shown) == 16
     assert all(len(each) <= 256 for each in shown)
     assert shown[-1] == "… and 85 more warnings"

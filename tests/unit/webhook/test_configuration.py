@@ -20,8 +20,8 @@ from ostinato.webhook import (
     validator,
     webhook_configurations,
 )
-from ostinato.webhook.certificates.bundles import Place
-from ostinato.webhook.certificates.objects import DEFINITION, MUTATING, VALIDATING
+from ostinato.webhook.certificates.ca_injector import BundleTarget
+from ostinato.webhook.certificates.object_access import DEFINITION, MUTATING, VALIDATING
 
 SERVICE = ServiceEndpoint("widgets-system", "widgets")
 
@@ -186,10 +186,10 @@ def test_webhooks_know_their_manifests_and_the_places_of_their_bundle() -> None:
     assert [each["kind"] for each in webhooks.configurations()] == [MUTATING.kind, VALIDATING.kind]
     assert webhooks.definitions == ["widgets.example.dev"]
     assert webhooks.conversion()["webhook"]["clientConfig"]["service"]["path"] == "/convert"
-    assert webhooks.places == [
-        Place(VALIDATING, "widgets"),
-        Place(MUTATING, "widgets"),
-        Place(DEFINITION, "widgets.example.dev"),
+    assert webhooks.bundle_targets == [
+        BundleTarget(VALIDATING, "widgets"),
+        BundleTarget(MUTATING, "widgets"),
+        BundleTarget(DEFINITION, "widgets.example.dev"),
     ]
 
 

@@ -31,11 +31,11 @@ from ostinato.webhook import (
     Certificate,
     CertificateError,
     CertificateFiles,
-    ClientObjects,
     Dispatcher,
     Limits,
-    MadeCertificates,
+    LiveObjectAccess,
     NotServing,
+    SelfSignedCertificates,
     ServiceEndpoint,
     UrlEndpoint,
     Webhooks,
@@ -43,8 +43,8 @@ from ostinato.webhook import (
     defaulter,
     validator,
 )
-from ostinato.webhook.certificates.maker import make_certificate
-from ostinato.webhook.certificates.objects import SECRET, VALIDATING
+from ostinato.webhook.certificates.generate import generate_certificate
+from ostinato.webhook.certificates.object_access import SECRET, VALIDATING
 from ostinato.webhook.server import _seconds
 from ostinato.world import World
 
@@ -86,7 +86,7 @@ async def serving(
     *hooks: Any, limits: Limits | None = None, **options: Any
 ) -> AsyncIterator[tuple[Caller, WebhookServer]]:
     world = World.real()
-    source = MadeCertificates(world, HOSTS)
+    source = SelfSignedCertificates(world, HOSTS)
     dispatcher = Dispatcher(world, limits=limits)
     server = WebhookServer(world, source, host="127.0.0.1", port=0, dispatcher=dispatcher, **options)
     server.add(*(hooks or (check, fill_in)))
@@ -242,7 +242,7 @@ async def test_what_does_not_finish_is_dropped_when_stopping_is_cancelled() -> N
 @running
 async def test_it_finds_itself_wherever_it_listens() -> None:
     world = World.real()
-    made = make_certificate(world, HOSTS, timedelta(days=1))
+    made = generate_certificate(world, HOSTS, timedelta(days=1))
     for host in ("", "0.0.0.0", "127.0.0.1"):
         server = WebhookServer(world, Changing(made), host=host, port=0)
         await server.start()
@@ -253,7 +253,7 @@ async def test_it_finds_itself_wherever_it_listens() -> None:
 @running
 async def test_it_says_whether_it_serves(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World.real()
-    server = WebhookServer(world, MadeCertificates(world, HOSTS), host="127.0.0.1", port=0)
+    server = WebhookServer(world, SelfSignedCertificates(world, HOSTS), host="127.0.0.1", port=0)
     with pytest.raises(NotServing, match="has not been started yet"):
         await server.check()
     assert server.port == 0
@@ -272,7 +272,7 @@ async def test_it_says_whether_it_serves(monkeypatch: pytest.MonkeyPatch) -> Non
 async def test_a_port_that_is_taken_is_told_with_what_wanted_it() -> None:
     world = World.real()
     async with serving() as (_, server):
-        other = WebhookServer(world, MadeCertificates(world, HOSTS), host="127.0.0.1", port=server.port)
+        other = WebhookServer(world, SelfSignedCertificates(world, HOSTS), host="127.0.0.1", port=server.port)
         with pytest.raises(OSError, match=r"cannot serve webhooks: .*address already in use"):
             await other.start()
     world.executor.close()
@@ -327,7 +327,7 @@ async def until(condition: Callable[[], Any]) -> None:
 @running
 async def test_a_file_that_changes_is_shown_and_nonsense_is_not(tmp_path: Path) -> None:
     world = World.real()
-    first, second = (make_certificate(world, HOSTS, timedelta(days=1)) for _ in range(2))
+    first, second = (generate_certificate(world, HOSTS, timedelta(days=1)) for _ in range(2))
     write(tmp_path, first)
     server = WebhookServer(world, CertificateFiles(world, tmp_path, interval=0.01), host="127.0.0.1", port=0)
     task = asyncio.create_task(server.run())
@@ -339,7 +339,7 @@ async def test_a_file_that_changes_is_shown_and_nonsense_is_not(tmp_path: Path) 
     await until(lambda: statistics.certificate_errors)
     assert await shown_by(server) == serial(first)
     write(tmp_path, second)
-    await until(lambda: server._shown and server._shown.certificate == second.certificate)
+    await until(lambda: server._certificate and server._certificate.certificate == second.certificate)
     assert await shown_by(server) == serial(second)
     (tmp_path / "tls.crt").unlink()
     errors = statistics.certificate_errors
@@ -378,7 +378,7 @@ class Told:
         self.bundles: list[bytes] = []
         self.failures: list[Exception] = []
 
-    async def put(self, authorities: bytes) -> None:
+    async def inject(self, authorities: bytes) -> None:
         if self.failures:
             raise self.failures.pop(0)
         self.bundles.append(authorities)
@@ -400,10 +400,10 @@ class Changing:
 async def test_a_new_authority_is_made_known_before_it_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ostinato.webhook.server._SPREAD_SECONDS", 0.2)
     world = World.real()
-    first, second = (make_certificate(world, HOSTS, timedelta(days=1)) for _ in range(2))
+    first, second = (generate_certificate(world, HOSTS, timedelta(days=1)) for _ in range(2))
     told, source = Told(), Changing(first)
     bundles: Any = told
-    server = WebhookServer(world, source, bundles=bundles, host="127.0.0.1", port=0)
+    server = WebhookServer(world, source, ca_injector=bundles, host="127.0.0.1", port=0)
     task = asyncio.create_task(server.run())
     await until(lambda: told.bundles)
     assert told.bundles[0] == first.authorities
@@ -413,7 +413,7 @@ async def test_a_new_authority_is_made_known_before_it_is_needed(monkeypatch: py
     await until(lambda: second.authorities in told.bundles)
     assert not told.failures
     assert await shown_by(server) == serial(first)  # not before servers had time to learn of it
-    await until(lambda: server._shown == second)
+    await until(lambda: server._certificate == second)
     assert await shown_by(server) == serial(second)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -423,18 +423,18 @@ async def test_a_new_authority_is_made_known_before_it_is_needed(monkeypatch: py
 @running
 async def test_an_authority_is_known_before_anybody_can_call(caplog: pytest.LogCaptureFixture) -> None:
     world = World.real()
-    made = make_certificate(world, HOSTS, timedelta(days=1))
+    made = generate_certificate(world, HOSTS, timedelta(days=1))
 
     class Listening(Told):
-        async def put(self, authorities: bytes) -> None:
+        async def inject(self, authorities: bytes) -> None:
             assert server._listener is None
-            await super().put(authorities)
+            await super().inject(authorities)
 
     told = Listening()
     bundles: Any = told
     for failures in ([], [Unauthorized.of("no")], [ConnectionLost("gone")], [TimeoutError()]):
         told.bundles, told.failures = [], [*failures]
-        server = WebhookServer(world, Changing(made), bundles=bundles, host="127.0.0.1", port=0)
+        server = WebhookServer(world, Changing(made), ca_injector=bundles, host="127.0.0.1", port=0)
         await server.start()
         assert told.bundles == ([] if failures else [made.authorities])
         assert await shown_by(server) == serial(made), "it serves all the same, and tries again"
@@ -500,7 +500,7 @@ async def test_a_service_keeps_its_certificate_in_a_secret_and_files_are_used_as
     api = Server(world, MemoryLog())
     await api.start()
     client = Client(InProcessTransport(api), world=world)
-    objects = ClientObjects(client)
+    objects = LiveObjectAccess(client)
     endpoint = ServiceEndpoint("default", "widgets")
     server = Webhooks(check, endpoint=endpoint, name="hooks", host="127.0.0.1", port=0).server(world, objects)
     await server.start()
@@ -509,11 +509,11 @@ async def test_a_service_keeps_its_certificate_in_a_secret_and_files_are_used_as
     assert secret["data"].keys() == {"tls.crt", "tls.key", "ca.crt"}
     await server.stop(1)
 
-    made = make_certificate(world, HOSTS, timedelta(days=1))
+    made = generate_certificate(world, HOSTS, timedelta(days=1))
     write(tmp_path, made)
     webhooks = Webhooks(check, endpoint=endpoint, host="127.0.0.1", port=0, certificates=tmp_path)
     server = webhooks.server(world, objects)
-    assert server._bundles is None
+    assert server._ca_injector is None
     await server.start()
     assert await shown_by(server) == serial(made)
     await server.stop(1)
@@ -522,7 +522,7 @@ async def test_a_service_keeps_its_certificate_in_a_secret_and_files_are_used_as
     source = CertificateFiles(world, tmp_path, authorities=True)
     webhooks = Webhooks(check, endpoint=endpoint, host="127.0.0.1", port=0, certificates=source)
     server = webhooks.server(world, objects)
-    assert server._bundles is not None, "a source knows who vouches for it"
+    assert server._ca_injector is not None, "a source knows who vouches for it"
     await server.start()
     assert await shown_by(server) == serial(made)
     await server.stop(1)

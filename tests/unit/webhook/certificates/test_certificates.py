@@ -23,20 +23,20 @@ from ostinato.server.core import Server
 from ostinato.server.in_process.transport import InProcessTransport
 from ostinato.server.store.log_memory import MemoryLog
 from ostinato.webhook import (
-    CaBundles,
+    BundleTarget,
+    CaInjector,
     Certificate,
     CertificateError,
     CertificateFiles,
-    ClientObjects,
-    MadeCertificates,
-    MemoryKeeper,
-    Place,
-    SecretKeeper,
+    LiveObjectAccess,
+    MemoryCertificateStore,
+    SecretCertificateStore,
+    SelfSignedCertificates,
     WebhookServer,
 )
 from ostinato.webhook.certificates.certificate import ServerTls
-from ostinato.webhook.certificates.maker import facts_of, make_certificate, still_trusted
-from ostinato.webhook.certificates.objects import DEFINITION, MUTATING, SECRET, VALIDATING
+from ostinato.webhook.certificates.generate import generate_certificate, inspect_certificate, unexpired_authorities
+from ostinato.webhook.certificates.object_access import DEFINITION, MUTATING, SECRET, VALIDATING
 from ostinato.world import Limits, Simulation, World
 
 DAY = 86_400.0
@@ -48,7 +48,7 @@ def simulation() -> Simulation:
     return Simulation(seed=1, limits=Limits(time=1000 * DAY))
 
 
-def on_a_server(main: Callable[[Simulation, ClientObjects, Client], Coroutine[Any, Any, None]]) -> None:
+def on_a_server(main: Callable[[Simulation, LiveObjectAccess, Client], Coroutine[Any, Any, None]]) -> None:
     """Run `main` beside an API server in the same process."""
     simulation = Simulation(seed=1)
 
@@ -57,7 +57,7 @@ def on_a_server(main: Callable[[Simulation, ClientObjects, Client], Coroutine[An
         await server.start()
         client = Client(InProcessTransport(server), world=simulation)
         try:
-            await main(simulation, ClientObjects(client), client)
+            await main(simulation, LiveObjectAccess(client), client)
         finally:
             await client.close()
             await server.close()
@@ -73,8 +73,8 @@ def authorities(certificate: Certificate) -> list[x509.Certificate]:
 
 
 def test_a_made_certificate_is_for_its_hosts_and_signed_by_its_authority(simulation: Simulation) -> None:
-    made = make_certificate(simulation, HOSTS, timedelta(days=365))
-    facts = facts_of(made.certificate)
+    made = generate_certificate(simulation, HOSTS, timedelta(days=365))
+    facts = inspect_certificate(made.certificate)
     assert facts.hosts == set(HOSTS)
     assert facts.ends == datetime(2027, 1, 1, tzinfo=UTC)
     authority, certificate = authorities(made)[0], x509.load_pem_x509_certificate(made.certificate)
@@ -85,7 +85,7 @@ def test_a_made_certificate_is_for_its_hosts_and_signed_by_its_authority(simulat
 
 
 def test_the_key_is_not_shown(simulation: Simulation) -> None:
-    made = make_certificate(simulation, HOSTS, timedelta(days=1))
+    made = generate_certificate(simulation, HOSTS, timedelta(days=1))
     assert "PRIVATE" not in repr(made)
 
 
@@ -94,26 +94,26 @@ def test_without_cryptography_it_is_said_what_to_install(
 ) -> None:
     monkeypatch.setitem(sys.modules, "cryptography", None)
     with pytest.raises(CertificateError, match=r"pip install 'ostinato\[webhook\]'"):
-        make_certificate(simulation, HOSTS, timedelta(days=1))
+        generate_certificate(simulation, HOSTS, timedelta(days=1))
 
 
 @pytest.mark.parametrize("pem", [b"", b"nonsense", b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"])
 def test_nonsense_is_no_certificate(pem: bytes, simulation: Simulation) -> None:
     with pytest.raises(CertificateError, match="not a certificate of a server"):
-        facts_of(pem)
-    assert still_trusted(pem, simulation.clock.now()) == []
+        inspect_certificate(pem)
+    assert unexpired_authorities(pem, simulation.clock.now()) == []
 
 
 def test_a_certificate_without_hosts_is_refused(simulation: Simulation) -> None:
     with pytest.raises(ValueError, match="at least one name or address"):
-        MadeCertificates(simulation, [])
+        SelfSignedCertificates(simulation, [])
 
 
 # Renewing
 
 
 def test_a_certificate_serves_until_a_third_of_its_life_is_left(simulation: Simulation) -> None:
-    source = MadeCertificates(simulation, HOSTS)
+    source = SelfSignedCertificates(simulation, HOSTS)
 
     async def main() -> None:
         first = await source.current()
@@ -134,29 +134,29 @@ def test_a_certificate_serves_until_a_third_of_its_life_is_left(simulation: Simu
 
 
 def test_another_host_makes_another_certificate_and_the_old_authority_is_still_trusted(simulation: Simulation) -> None:
-    keeper = MemoryKeeper()
+    keeper = MemoryCertificateStore()
 
     async def main() -> None:
-        first = await MadeCertificates(simulation, HOSTS, keeper).current()
-        assert await MadeCertificates(simulation, HOSTS[:1], keeper).current() == first
-        second = await MadeCertificates(simulation, [*HOSTS, "new.example.dev"], keeper).current()
+        first = await SelfSignedCertificates(simulation, HOSTS, keeper).current()
+        assert await SelfSignedCertificates(simulation, HOSTS[:1], keeper).current() == first
+        second = await SelfSignedCertificates(simulation, [*HOSTS, "new.example.dev"], keeper).current()
         assert authorities(first)[0] in authorities(second)
 
     simulation.run(main())
 
 
 def test_a_keeper_that_always_has_something_else_is_given_up(simulation: Simulation) -> None:
-    class Fickle(MemoryKeeper):
+    class Fickle(MemoryCertificateStore):
         async def save(self, certificate: Certificate, replaces: Any) -> bool:
             return False
 
     with pytest.raises(CertificateError, match="5 times at once"):
-        simulation.run(MadeCertificates(simulation, HOSTS, Fickle()).current())
+        simulation.run(SelfSignedCertificates(simulation, HOSTS, Fickle()).current())
 
 
 def test_memory_keeps_the_first_of_two(simulation: Simulation) -> None:
     async def main() -> None:
-        keeper = MemoryKeeper()
+        keeper = MemoryCertificateStore()
         assert await keeper.save(Certificate(b"a", b"b"), None)
         assert not await keeper.save(Certificate(b"c", b"d"), None)
 
@@ -167,10 +167,10 @@ def test_memory_keeps_the_first_of_two(simulation: Simulation) -> None:
 
 
 def test_all_replicas_have_the_same_certificate_from_a_secret() -> None:
-    async def main(simulation: Simulation, objects: ClientObjects, client: Client) -> None:
-        def replica() -> MadeCertificates:
-            keeper = SecretKeeper(objects, "default", "widgets-certificates")
-            return MadeCertificates(simulation, HOSTS, keeper, life=timedelta(hours=3))
+    async def main(simulation: Simulation, objects: LiveObjectAccess, client: Client) -> None:
+        def replica() -> SelfSignedCertificates:
+            keeper = SecretCertificateStore(objects, "default", "widgets-certificates")
+            return SelfSignedCertificates(simulation, HOSTS, keeper, life=timedelta(hours=3))
 
         one, two, three = await asyncio.gather(*(replica().current() for _ in range(3)))
         assert one == two == three
@@ -187,12 +187,14 @@ def test_all_replicas_have_the_same_certificate_from_a_secret() -> None:
 
 
 def test_an_empty_secret_is_filled_and_keeps_its_labels() -> None:
-    async def main(simulation: Simulation, objects: ClientObjects, client: Client) -> None:
+    async def main(simulation: Simulation, objects: LiveObjectAccess, client: Client) -> None:
         metadata = {"name": "given", "namespace": "default", "labels": {"chart": "widgets"}}
         data = {"other": "AAAA", "tls.crt": "", "tls.key": ""}
         kind = "kubernetes.io/tls"
         await objects.create({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": kind, "data": data})
-        made = await MadeCertificates(simulation, HOSTS, SecretKeeper(objects, "default", "given")).current()
+        made = await SelfSignedCertificates(
+            simulation, HOSTS, SecretCertificateStore(objects, "default", "given")
+        ).current()
         secret = await objects.get(SECRET, "given", "default")
         assert secret is not None
         assert secret["metadata"]["labels"] == {"chart": "widgets", "app.kubernetes.io/managed-by": "ostinato"}
@@ -203,8 +205,8 @@ def test_an_empty_secret_is_filled_and_keeps_its_labels() -> None:
 
 
 def test_a_secret_of_ours_that_holds_nonsense_is_replaced() -> None:
-    async def main(simulation: Simulation, objects: ClientObjects, client: Client) -> None:
-        source = MadeCertificates(simulation, HOSTS, SecretKeeper(objects, "default", "ours"))
+    async def main(simulation: Simulation, objects: LiveObjectAccess, client: Client) -> None:
+        source = SelfSignedCertificates(simulation, HOSTS, SecretCertificateStore(objects, "default", "ours"))
         first = await source.current()
         secret = await objects.get(SECRET, "ours", "default")
         assert secret is not None
@@ -216,11 +218,11 @@ def test_a_secret_of_ours_that_holds_nonsense_is_replaced() -> None:
 
 
 def test_a_certificate_of_somebody_else_is_not_touched() -> None:
-    async def main(simulation: Simulation, objects: ClientObjects, client: Client) -> None:
+    async def main(simulation: Simulation, objects: LiveObjectAccess, client: Client) -> None:
         data = {"tls.crt": "AAAA", "tls.key": "AAAA"}
         metadata = {"name": "theirs", "namespace": "default"}
         await objects.create({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": data})
-        source = MadeCertificates(simulation, HOSTS, SecretKeeper(objects, "default", "theirs"))
+        source = SelfSignedCertificates(simulation, HOSTS, SecretCertificateStore(objects, "default", "theirs"))
         with pytest.raises(CertificateError, match="Secret default/theirs holds a certificate that was not made here"):
             await source.current()
 
@@ -232,7 +234,7 @@ def test_data_that_is_no_base64_counts_as_absent(simulation: Simulation) -> None
         async def get(self, kind: GroupVersionKind, name: str, namespace: str = "") -> Json:
             return {"metadata": None, "data": {"tls.crt": "!", "tls.key": 3}}
 
-    kept = simulation.run(SecretKeeper(Odd(), "a", "b").load())  # type: ignore[arg-type]
+    kept = simulation.run(SecretCertificateStore(Odd(), "a", "b").load())  # type: ignore[arg-type]
     assert kept is not None
     assert kept.certificate == Certificate(b"", b"", b"")
 
@@ -247,7 +249,7 @@ def write(directory: Path, made: Certificate, *names: str) -> None:
 
 
 def test_files_are_read_again_however_they_were_replaced(tmp_path: Path, simulation: Simulation) -> None:
-    made = [make_certificate(simulation, HOSTS, timedelta(days=1)) for _ in range(4)]
+    made = [generate_certificate(simulation, HOSTS, timedelta(days=1)) for _ in range(4)]
     for number, each in enumerate(made):
         (tmp_path / str(number)).mkdir()
         write(tmp_path / str(number), each)
@@ -274,16 +276,16 @@ def test_half_a_pair_and_missing_files_are_errors_that_name_the_place(tmp_path: 
     source = CertificateFiles(simulation, tmp_path)
     with pytest.raises(CertificateError, match=r"tls\.crt cannot be read: No such file"):
         simulation.run(source.current())
-    write(tmp_path, make_certificate(simulation, HOSTS, timedelta(days=1)))
+    write(tmp_path, generate_certificate(simulation, HOSTS, timedelta(days=1)))
     assert simulation.run(source.current()).authorities == b""
-    write(tmp_path, make_certificate(simulation, HOSTS, timedelta(days=1)), "tls.crt")
+    write(tmp_path, generate_certificate(simulation, HOSTS, timedelta(days=1)), "tls.crt")
     with pytest.raises(CertificateError, match="no pair in PEM"):
         simulation.run(source.current())
 
 
 def test_an_unusable_pair_does_not_change_what_is_shown(simulation: Simulation) -> None:
     tls = ServerTls()
-    good, other = (make_certificate(simulation, HOSTS, timedelta(days=1)) for _ in range(2))
+    good, other = (generate_certificate(simulation, HOSTS, timedelta(days=1)) for _ in range(2))
     tls.use(good)
     for bad in (Certificate(b"", b""), Certificate(b"nonsense", b"x"), Certificate(other.certificate, good.key)):
         with pytest.raises(CertificateError, match="no pair in PEM"):
@@ -294,7 +296,7 @@ def test_an_unusable_pair_does_not_change_what_is_shown(simulation: Simulation) 
 def test_an_encrypted_key_is_an_error_and_asks_nobody(simulation: Simulation) -> None:
     from cryptography.hazmat.primitives import serialization
 
-    made = make_certificate(simulation, HOSTS, timedelta(days=1))
+    made = generate_certificate(simulation, HOSTS, timedelta(days=1))
     key = serialization.load_pem_private_key(made.key, None)
     locked = key.private_bytes(
         serialization.Encoding.PEM,
@@ -309,7 +311,7 @@ def test_without_memory_files_a_key_is_loaded_from_a_private_one(
     simulation: Simulation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delattr(os, "memfd_create", raising=False)
-    ServerTls().use(make_certificate(simulation, HOSTS, timedelta(days=1)))
+    ServerTls().use(generate_certificate(simulation, HOSTS, timedelta(days=1)))
 
 
 def test_authorities_of_clients_must_be_certificates() -> None:
@@ -361,21 +363,25 @@ def bundles_of(document: Json | None) -> list[Any]:
 
 
 def test_the_bundle_is_written_wherever_it_is_not() -> None:
-    places = [Place(VALIDATING, "hooks"), Place(MUTATING, "hooks"), Place(DEFINITION, "widgets.example.dev")]
+    places = [
+        BundleTarget(VALIDATING, "hooks"),
+        BundleTarget(MUTATING, "hooks"),
+        BundleTarget(DEFINITION, "widgets.example.dev"),
+    ]
 
-    async def main(simulation: Simulation, objects: ClientObjects, client: Client) -> None:
-        bundles = CaBundles(objects, places)
-        first = await MadeCertificates(simulation, HOSTS).current()
-        await bundles.put(first.authorities)  # nothing is there yet
+    async def main(simulation: Simulation, objects: LiveObjectAccess, client: Client) -> None:
+        bundles = CaInjector(objects, places)
+        first = await SelfSignedCertificates(simulation, HOSTS).current()
+        await bundles.inject(first.authorities)  # nothing is there yet
         await objects.create(configuration(VALIDATING, "a.example.dev", "b.example.dev"))
         await objects.create(configuration(MUTATING, "a.example.dev"))
         await objects.create(definition())
-        await bundles.put(first.authorities)
+        await bundles.inject(first.authorities)
         expected = base64.b64encode(first.authorities).decode()
         for place, count in zip(places, (2, 1, 1), strict=True):
             assert bundles_of(await objects.get(place.kind, place.name)) == [expected] * count
         before = [await objects.get(place.kind, place.name) for place in places]
-        await bundles.put(first.authorities)
+        await bundles.inject(first.authorities)
         assert [await objects.get(place.kind, place.name) for place in places] == before, "there is nothing to do"
 
         applied_again = configuration(MUTATING, "a.example.dev", "new.example.dev")
@@ -383,17 +389,17 @@ def test_the_bundle_is_written_wherever_it_is_not() -> None:
         assert found is not None
         applied_again["metadata"]["resourceVersion"] = found["metadata"]["resourceVersion"]
         await objects.update(applied_again)
-        await bundles.put(first.authorities)
+        await bundles.inject(first.authorities)
         assert bundles_of(await objects.get(MUTATING, "hooks")) == [expected] * 2
 
     on_a_server(main)
 
 
 def test_what_did_not_exist_has_its_bundle_seconds_after_it_does() -> None:
-    async def main(simulation: Simulation, objects: ClientObjects, client: Client) -> None:
-        bundles = CaBundles(objects, [Place(VALIDATING, "hooks")])
-        server = WebhookServer(simulation, MadeCertificates(simulation, HOSTS), bundles=bundles)
-        refreshing = asyncio.create_task(server.keep_fresh())
+    async def main(simulation: Simulation, objects: LiveObjectAccess, client: Client) -> None:
+        bundles = CaInjector(objects, [BundleTarget(VALIDATING, "hooks")])
+        server = WebhookServer(simulation, SelfSignedCertificates(simulation, HOSTS), ca_injector=bundles)
+        refreshing = asyncio.create_task(server.watch_certificates())
         await simulation.clock.sleep(30)
         await objects.create(configuration(VALIDATING, "a.example.dev"))
         await simulation.clock.sleep(3)
@@ -406,14 +412,18 @@ def test_what_did_not_exist_has_its_bundle_seconds_after_it_does() -> None:
 
 
 def test_a_replica_that_waits_for_a_configuration_leaves_the_newer_bundle_of_another_alone() -> None:
-    async def main(simulation: Simulation, objects: ClientObjects, client: Client) -> None:
+    async def main(simulation: Simulation, objects: LiveObjectAccess, client: Client) -> None:
         await objects.create(configuration(VALIDATING, "a.example.dev"))
-        places = [Place(VALIDATING, "hooks"), Place(MUTATING, "hooks")]
-        server = WebhookServer(simulation, MadeCertificates(simulation, HOSTS), bundles=CaBundles(objects, places))
-        refreshing = asyncio.create_task(server.keep_fresh())
+        places = [BundleTarget(VALIDATING, "hooks"), BundleTarget(MUTATING, "hooks")]
+        server = WebhookServer(
+            simulation, SelfSignedCertificates(simulation, HOSTS), ca_injector=CaInjector(objects, places)
+        )
+        refreshing = asyncio.create_task(server.watch_certificates())
         await simulation.clock.sleep(30)
-        newer = await MadeCertificates(simulation, HOSTS).current()
-        await CaBundles(objects, places).put(newer.authorities)  # by another replica, which has renewed the certificate
+        newer = await SelfSignedCertificates(simulation, HOSTS).current()
+        await CaInjector(objects, places).inject(
+            newer.authorities
+        )  # by another replica, which has renewed the certificate
         await simulation.clock.sleep(10)
         expected = [base64.b64encode(newer.authorities).decode()]
         assert bundles_of(await objects.get(VALIDATING, "hooks")) == expected
@@ -425,10 +435,10 @@ def test_a_replica_that_waits_for_a_configuration_leaves_the_newer_bundle_of_ano
 
 
 def test_a_writer_that_was_faster_is_not_overwritten(caplog: pytest.LogCaptureFixture) -> None:
-    async def main(simulation: Simulation, objects: ClientObjects, client: Client) -> None:
+    async def main(simulation: Simulation, objects: LiveObjectAccess, client: Client) -> None:
         await objects.create(configuration(VALIDATING, "a.example.dev"))
 
-        class Racing(ClientObjects):
+        class Racing(LiveObjectAccess):
             def __init__(self, times: int) -> None:
                 super().__init__(client)
                 self.left = times
@@ -442,55 +452,55 @@ def test_a_writer_that_was_faster_is_not_overwritten(caplog: pytest.LogCaptureFi
                     await self.update(found)
                 await super().patch(kind, name, operations)
 
-        made = await MadeCertificates(simulation, HOSTS).current()
-        await CaBundles(Racing(2), [Place(VALIDATING, "hooks")]).put(made.authorities)
+        made = await SelfSignedCertificates(simulation, HOSTS).current()
+        await CaInjector(Racing(2), [BundleTarget(VALIDATING, "hooks")]).inject(made.authorities)
         found = await objects.get(VALIDATING, "hooks")
         assert found is not None
         assert found["metadata"]["labels"] == {"writer": "0"}
-        other = await MadeCertificates(simulation, HOSTS).current()
+        other = await SelfSignedCertificates(simulation, HOSTS).current()
         with pytest.raises((Conflict, Invalid)):
-            await CaBundles(Racing(99), [Place(VALIDATING, "hooks")]).put(other.authorities)
+            await CaInjector(Racing(99), [BundleTarget(VALIDATING, "hooks")]).inject(other.authorities)
 
     on_a_server(main)
 
 
 def test_one_place_that_cannot_be_written_does_not_keep_the_others_from_it() -> None:
-    async def main(simulation: Simulation, objects: ClientObjects, client: Client) -> None:
+    async def main(simulation: Simulation, objects: LiveObjectAccess, client: Client) -> None:
         await objects.create(configuration(MUTATING, "a.example.dev"))
 
-        class Restricted(ClientObjects):
+        class Restricted(LiveObjectAccess):
             async def get(self, kind: GroupVersionKind, name: str, namespace: str = "") -> Json | None:
                 if kind == VALIDATING:
                     raise Forbidden.of(GroupResource(kind.group, "validatingwebhookconfigurations"), name, "no")
                 return await super().get(kind, name, namespace)
 
-        made = await MadeCertificates(simulation, HOSTS).current()
-        bundles = CaBundles(Restricted(client), [Place(VALIDATING, "hooks"), Place(MUTATING, "hooks")])
+        made = await SelfSignedCertificates(simulation, HOSTS).current()
+        bundles = CaInjector(Restricted(client), [BundleTarget(VALIDATING, "hooks"), BundleTarget(MUTATING, "hooks")])
         with pytest.raises(Forbidden):
-            await bundles.put(made.authorities)
+            await bundles.inject(made.authorities)
         assert bundles_of(await objects.get(MUTATING, "hooks")) == [base64.b64encode(made.authorities).decode()]
 
     on_a_server(main)
 
 
 def test_a_definition_without_a_conversion_webhook_is_left_alone() -> None:
-    async def main(simulation: Simulation, objects: ClientObjects, client: Client) -> None:
+    async def main(simulation: Simulation, objects: LiveObjectAccess, client: Client) -> None:
         document = definition()
         del document["spec"]["conversion"]
         await objects.create(document)
-        made = await MadeCertificates(simulation, HOSTS).current()
+        made = await SelfSignedCertificates(simulation, HOSTS).current()
         before = await objects.get(DEFINITION, "widgets.example.dev")
-        await CaBundles(objects, [Place(DEFINITION, "widgets.example.dev")]).put(made.authorities)
+        await CaInjector(objects, [BundleTarget(DEFINITION, "widgets.example.dev")]).inject(made.authorities)
         assert await objects.get(DEFINITION, "widgets.example.dev") == before
 
     on_a_server(main)
 
 
 def test_a_missing_place_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
-    async def main(simulation: Simulation, objects: ClientObjects, client: Client) -> None:
-        bundles = CaBundles(objects, [Place(VALIDATING, "hooks")])
+    async def main(simulation: Simulation, objects: LiveObjectAccess, client: Client) -> None:
+        bundles = CaInjector(objects, [BundleTarget(VALIDATING, "hooks")])
         for _ in range(3):
-            await bundles.put(b"bundle")
+            await bundles.inject(b"bundle")
 
     on_a_server(main)
     assert caplog.text.count("ValidatingWebhookConfiguration hooks does not exist") == 1
@@ -498,4 +508,4 @@ def test_a_missing_place_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
 
 def test_the_real_world_makes_certificates_too() -> None:
     world = World.real()
-    assert asyncio.run(MadeCertificates(world, HOSTS).current()).authorities
+    assert asyncio.run(SelfSignedCertificates(world, HOSTS).current()).authorities

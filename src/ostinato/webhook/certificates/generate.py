@@ -24,14 +24,14 @@ _CLOCKS_BEHIND = timedelta(minutes=5)  # of callers
 _MOST_TRUSTED = 3  # authorities of former certificates
 
 
-class Facts(NamedTuple):
+class CertificateInfo(NamedTuple):
     """What a certificate says."""
 
     hosts: frozenset[str]
     ends: datetime
 
 
-def make_certificate(world: World, hosts: Sequence[str], life: timedelta) -> Certificate:
+def generate_certificate(world: World, hosts: Sequence[str], life: timedelta) -> Certificate:
     """A new certificate for a server that answers to these names and addresses, with its authority."""
     x509 = _x509()
     from cryptography.hazmat.primitives.asymmetric import ec  # noqa: PLC0415 - as is all of it here
@@ -51,19 +51,19 @@ def make_certificate(world: World, hosts: Sequence[str], life: timedelta) -> Cer
     return Certificate(_signed(server, authority_key), _pem(key), _signed(authority, authority_key))
 
 
-def facts_of(certificate: bytes) -> Facts:
+def inspect_certificate(certificate: bytes) -> CertificateInfo:
     """What the first certificate of a PEM says. CertificateError if there is none."""
     x509 = _x509()
     try:
         found = x509.load_pem_x509_certificate(certificate)
         names = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
         hosts = [*names.get_values_for_type(x509.DNSName), *map(str, names.get_values_for_type(x509.IPAddress))]
-        return Facts(frozenset(hosts), found.not_valid_after_utc)
+        return CertificateInfo(frozenset(hosts), found.not_valid_after_utc)
     except (ValueError, x509.ExtensionNotFound) as error:
         raise CertificateError(f"not a certificate of a server: {error}") from None
 
 
-def still_trusted(authorities: bytes, now: datetime) -> list[bytes]:
+def unexpired_authorities(authorities: bytes, now: datetime) -> list[bytes]:
     """The authorities that have not ended, the first few of them, one PEM each. Nonsense counts as none."""
     x509 = _x509()
     from cryptography.hazmat.primitives.serialization import Encoding  # noqa: PLC0415

@@ -14,8 +14,8 @@ MUTATING: Final = GroupVersionKind("admissionregistration.k8s.io", "v1", "Mutati
 DEFINITION: Final = GroupVersionKind("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
 
 
-class Objects(Protocol):
-    """Objects of a cluster. What the server refuses is an `APIError`, no answer a `TransportError`."""
+class ObjectAccess(Protocol):
+    """ObjectAccess of a cluster. What the server refuses is an `APIError`, no answer a `TransportError`."""
 
     async def get(self, kind: GroupVersionKind, name: str, namespace: str = "") -> dict[str, Any] | None:
         """The object, None if it does not exist."""
@@ -30,7 +30,7 @@ class Objects(Protocol):
         """Apply a JSON patch to an object without a namespace."""
 
 
-class ClientObjects:
+class LiveObjectAccess:
     """The objects as the server has them: a cache would be behind, and has none of them as a rule."""
 
     def __init__(self, client: Client) -> None:

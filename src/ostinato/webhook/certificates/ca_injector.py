@@ -15,69 +15,69 @@ from typing import Any, Final, NamedTuple
 
 from ostinato.api.errors import APIError, Conflict, Invalid
 from ostinato.api.gvk import GroupVersionKind
-from ostinato.webhook.certificates.objects import Objects
+from ostinato.webhook.certificates.object_access import ObjectAccess
 
 log = logging.getLogger(__name__)
 
 _ATTEMPTS: Final = 5
 
 
-class Place(NamedTuple):
+class BundleTarget(NamedTuple):
     """An object that names the authorities of a webhook server."""
 
     kind: GroupVersionKind
     name: str
 
 
-class CaBundles:
-    """The places of one webhook server."""
+class CaInjector:
+    """The targets of one webhook server."""
 
-    def __init__(self, objects: Objects, places: Iterable[Place]) -> None:
+    def __init__(self, objects: ObjectAccess, targets: Iterable[BundleTarget]) -> None:
         self._objects = objects
-        self._places = tuple(places)
-        self._missing: set[Place] = set()  # those that did not exist when they were last looked at
+        self._targets = tuple(targets)
+        self._missing: set[BundleTarget] = set()  # those that did not exist when they were last looked at
 
     @property
     def complete(self) -> bool:
-        """Whether there was every place when it was last looked at."""
+        """Whether there was every target when it was last looked at."""
         return not self._missing
 
-    async def appeared(self) -> bool:
-        """Whether there is one by now of the places that were missing."""
-        for place in self._missing:
-            if await self._objects.get(place.kind, place.name) is not None:
-                self._missing.discard(place)
+    async def any_created(self) -> bool:
+        """Whether there is one by now of the targets that were missing."""
+        for target in self._missing:
+            if await self._objects.get(target.kind, target.name) is not None:
+                self._missing.discard(target)
                 return True
         return False
 
-    async def put(self, authorities: bytes) -> None:
+    async def inject(self, authorities: bytes) -> None:
         """Write the bundle wherever it is not.
 
-        If a place cannot be written, the others are all the same, and its APIError is raised then.
+        If a target cannot be written, the others are all the same, and its APIError is raised then.
         """
         bundle = base64.b64encode(authorities).decode("ascii")
         failure: APIError | None = None
-        for place in self._places:
+        for target in self._targets:
             try:
-                await self._put(place, bundle)
+                await self._inject(target, bundle)
             except APIError as error:
                 failure = error
         if failure is not None:
             raise failure
 
-    async def _put(self, place: Place, bundle: str) -> None:
+    async def _inject(self, target: BundleTarget, bundle: str) -> None:
         for attempt in range(_ATTEMPTS):
-            document = await self._objects.get(place.kind, place.name)
+            document = await self._objects.get(target.kind, target.name)
             if document is None:
-                if place not in self._missing:
+                if target not in self._missing:
                     log.warning(
                         "%s %s does not exist, so nobody asks; apply what `ostinato manifests` writes: "
                         "its CA bundle is written then",
-                        *_named(place),
+                        *_named(target),
                     )
-                self._missing.add(place)
+                self._missing.add(target)
                 return
-            self._missing.discard(place)
+            self._missing.discard(target)
             operations = [
                 {"op": "add", "path": f"{path}/caBundle", "value": bundle}
                 for path, config in _client_configs(document)
@@ -88,17 +88,17 @@ class CaBundles:
             version = (document.get("metadata") or {}).get("resourceVersion")
             unchanged = {"op": "test", "path": "/metadata/resourceVersion", "value": version}
             try:
-                await self._objects.patch(place.kind, place.name, [unchanged, *operations])
+                await self._objects.patch(target.kind, target.name, [unchanged, *operations])
             except (Conflict, Invalid):  # somebody was faster; an Invalid is what servers say of a failed test
                 if attempt == _ATTEMPTS - 1:
                     raise
                 continue
-            log.info("%s %s: the CA bundle is written", *_named(place))
+            log.info("%s %s: the CA bundle is written", *_named(target))
             return
 
 
-def _named(place: Place) -> tuple[str, str]:
-    return place.kind.kind, place.name
+def _named(target: BundleTarget) -> tuple[str, str]:
+    return target.kind.kind, target.name
 
 
 def _client_configs(document: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:

@@ -43,7 +43,7 @@ class Denied(Exception):  # noqa: N818 - reads as what happens
         return "; ".join((*self.texts, *([joined(self.errors)] if self.errors else ())))
 
 
-class Answer(msgspec.Struct, frozen=True):
+class AdmissionResponse(msgspec.Struct, frozen=True):
     """What is said to one admission request."""
 
     allowed: bool
@@ -51,21 +51,21 @@ class Answer(msgspec.Struct, frozen=True):
     patch: Sequence[Mapping[str, Any]] = ()
 
 
-def allowed(patch: Sequence[Mapping[str, Any]] = ()) -> Answer:
-    return Answer(allowed=True, status={"metadata": {}, "code": 200}, patch=patch)
+def allowed(patch: Sequence[Mapping[str, Any]] = ()) -> AdmissionResponse:
+    return AdmissionResponse(allowed=True, status={"metadata": {}, "code": 200}, patch=patch)
 
 
-def denied(status: Mapping[str, Any]) -> Answer:
-    return Answer(allowed=False, status=status)
+def denied(status: Mapping[str, Any]) -> AdmissionResponse:
+    return AdmissionResponse(allowed=False, status=status)
 
 
-def errored(code: int, message: str) -> Answer:
+def errored(code: int, message: str) -> AdmissionResponse:
     """The hook could not decide."""
-    return Answer(allowed=False, status=_failure(message, code))
+    return AdmissionResponse(allowed=False, status=_failure(message, code))
 
 
-def refused(error: APIError) -> Answer:
-    return Answer(allowed=False, status=error.to_dict())
+def refused(error: APIError) -> AdmissionResponse:
+    return AdmissionResponse(allowed=False, status=error.to_dict())
 
 
 def _failure(message: str, code: int, reason: str = "") -> dict[str, Any]:
@@ -73,8 +73,8 @@ def _failure(message: str, code: int, reason: str = "") -> dict[str, Any]:
     return {key: value for key, value in status.items() if value != ""}
 
 
-def review(
-    answer: Answer,
+def encode_review(
+    answer: AdmissionResponse,
     uid: str,
     *,
     warnings: Iterable[str] = (),
@@ -88,13 +88,13 @@ def review(
         response["patchType"] = "JSONPatch"
     if audit:
         response["auditAnnotations"] = audit
-    if shown := presentable(warnings):
+    if shown := sanitize_warnings(warnings):
         response["warnings"] = shown
     envelope = {"kind": "AdmissionReview", "apiVersion": api_version or "admission.k8s.io/v1", "response": response}
     return msgspec.json.encode(envelope)
 
 
-def presentable(warnings: Iterable[str]) -> list[str]:
+def sanitize_warnings(warnings: Iterable[str]) -> list[str]:
     """The warnings as servers pass them on: each once, on one line, cut where together they would be too long."""
     lines = list(dict.fromkeys(filter(None, map(_on_one_line, warnings))))
     if sum(map(len, lines)) <= MOST_WARNINGS_LENGTH:

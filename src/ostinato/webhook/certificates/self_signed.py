@@ -1,8 +1,8 @@
-"""Certificates of our own: made on first use, shared by all replicas, and renewed long before they end.
+"""Self-signed certificates: generated on first use, shared by all replicas, renewed long before they expire.
 
-Where they are kept decides who shares them. A `MemoryKeeper` is for one process; a `SecretKeeper` for all replicas of
-an operator, which serve the same certificate and find a renewed one within a minute. Two replicas that renew at the
-same moment end with the same one: the second finds that the Secret has changed, and takes what is in it.
+- A `MemoryCertificateStore` serves one process.
+- A `SecretCertificateStore` serves all replicas of an operator, which find a renewed certificate within a minute. If
+  two replicas renew at the same time, the second has a conflict and uses the certificate of the first.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import Any, Final, NamedTuple, Protocol
 from ostinato.api.errors import AlreadyExists, Conflict
 from ostinato.webhook.certificates.certificate import Certificate, CertificateError, check_pair
 from ostinato.webhook.certificates.files import AUTHORITIES, CERTIFICATE, KEY
-from ostinato.webhook.certificates.maker import facts_of, make_certificate, still_trusted
-from ostinato.webhook.certificates.objects import SECRET, Objects
+from ostinato.webhook.certificates.generate import generate_certificate, inspect_certificate, unexpired_authorities
+from ostinato.webhook.certificates.object_access import SECRET, ObjectAccess
 from ostinato.world import World
 
 LIFE: Final = timedelta(days=365)
@@ -25,95 +25,97 @@ _MARK: Final = {"app.kubernetes.io/managed-by": "ostinato"}
 _ATTEMPTS: Final = 5
 
 
-class Kept(NamedTuple):
-    """What a keeper has, and as which version of it."""
+class StoredCertificate(NamedTuple):
+    """What a store has, and as which version of it."""
 
     certificate: Certificate
     version: Any
 
 
-class Keeper(Protocol):
-    async def load(self) -> Kept | None:
-        """What is kept; the certificate may be nonsense. None if nothing is."""
+class CertificateStore(Protocol):
+    async def load(self) -> StoredCertificate | None:
+        """What is stored; the certificate may be nonsense. None if nothing is."""
 
-    async def save(self, certificate: Certificate, replaces: Kept | None) -> bool:
+    async def save(self, certificate: Certificate, replaces: StoredCertificate | None) -> bool:
         """Keep it instead of what was loaded. False if that has changed in the meantime: load again."""
 
 
-class MadeCertificates:
+class SelfSignedCertificates:
     """Makes certificates for `hosts`, and a new one when a third of the life of the last is left."""
 
     def __init__(
         self,
         world: World,
         hosts: Sequence[str],
-        keeper: Keeper | None = None,
+        store: CertificateStore | None = None,
         *,
         life: timedelta = LIFE,
         interval: float = 60.0,
     ) -> None:
-        """`keeper` defaults to memory."""
+        """`store` defaults to memory."""
         if not hosts:
             raise ValueError("a certificate needs at least one name or address of the server")
         self._world = world
         self._hosts = tuple(hosts)
-        self._keeper = keeper or MemoryKeeper()
+        self._store = store or MemoryCertificateStore()
         self._life = life
         self.interval = interval
 
     async def current(self) -> Certificate:
         for _ in range(_ATTEMPTS):
-            kept = await self._keeper.load()
-            if kept is not None and self._serves(kept.certificate):
-                return kept.certificate
-            made = await self._world.executor.run(self._make, kept)
-            if await self._keeper.save(made, kept):
+            stored = await self._store.load()
+            if stored is not None and self._serves(stored.certificate):
+                return stored.certificate
+            made = await self._world.executor.run(self._make, stored)
+            if await self._store.save(made, stored):
                 return made
         raise CertificateError(f"somebody else has replaced the certificate {_ATTEMPTS} times at once")
 
     def _serves(self, certificate: Certificate) -> bool:
         try:
             check_pair(certificate)
-            facts = facts_of(certificate.certificate)
+            facts = inspect_certificate(certificate.certificate)
         except CertificateError:
             return False
         left = facts.ends - self._world.clock.now()
         return bool(certificate.authorities) and facts.hosts.issuperset(self._hosts) and left > self._life / 3
 
-    def _make(self, before: Kept | None) -> Certificate:
-        made = make_certificate(self._world, self._hosts, self._life)
-        trusted = [] if before is None else still_trusted(before.certificate.authorities, self._world.clock.now())
+    def _make(self, before: StoredCertificate | None) -> Certificate:
+        made = generate_certificate(self._world, self._hosts, self._life)
+        trusted = (
+            [] if before is None else unexpired_authorities(before.certificate.authorities, self._world.clock.now())
+        )
         return Certificate(made.certificate, made.key, made.authorities + b"".join(trusted))
 
 
-class MemoryKeeper:
+class MemoryCertificateStore:
     """Keeps a certificate as long as the process lives: for one replica, and for tests."""
 
     def __init__(self) -> None:
-        self._kept: Kept | None = None
+        self._stored: StoredCertificate | None = None
 
-    async def load(self) -> Kept | None:
-        return self._kept
+    async def load(self) -> StoredCertificate | None:
+        return self._stored
 
-    async def save(self, certificate: Certificate, replaces: Kept | None) -> bool:
-        if self._kept is not replaces:
+    async def save(self, certificate: Certificate, replaces: StoredCertificate | None) -> bool:
+        if self._stored is not replaces:
             return False
-        self._kept = Kept(certificate, None)
+        self._stored = StoredCertificate(certificate, None)
         return True
 
 
-class SecretKeeper:
+class SecretCertificateStore:
     """Keeps a certificate in a Secret of type `kubernetes.io/tls`, which is made if there is none.
 
     A Secret that somebody else has put a certificate into is not touched: a CertificateError says so.
     """
 
-    def __init__(self, objects: Objects, namespace: str, name: str) -> None:
+    def __init__(self, objects: ObjectAccess, namespace: str, name: str) -> None:
         self._objects = objects
         self._namespace = namespace
         self._name = name
 
-    async def load(self) -> Kept | None:
+    async def load(self) -> StoredCertificate | None:
         secret = await self._objects.get(SECRET, self._name, self._namespace)
         if secret is None:
             return None
@@ -125,9 +127,9 @@ class SecretKeeper:
                 f"Secret {self._namespace}/{self._name} holds a certificate that was not made here: "
                 "name another one, or have its files mounted and use them"
             )
-        return Kept(Certificate(*files), secret)
+        return StoredCertificate(Certificate(*files), secret)
 
-    async def save(self, certificate: Certificate, replaces: Kept | None) -> bool:
+    async def save(self, certificate: Certificate, replaces: StoredCertificate | None) -> bool:
         files = (certificate.certificate, certificate.key, certificate.authorities)
         names = (CERTIFICATE, KEY, AUTHORITIES)
         data = {name: base64.b64encode(file).decode("ascii") for name, file in zip(names, files, strict=True)}
