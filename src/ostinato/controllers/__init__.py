@@ -1,4 +1,4 @@
-"""Controllers: loops that make what is match what is wanted, one object at a time.
+"""Controllers: reconcile loops that drive the actual state of objects to the desired state.
 
     @controller(Widget, owns=[Deployment])
     async def widgets(widget: Widget, ctx: Context) -> None:
@@ -7,8 +7,9 @@
 
     Manager().add(widgets).run()
 
-Three doors lead to the same room: the decorator, the `Builder`, and `Controller` itself. What is told by `sources` goes
-through `predicates` and `handlers` into a queue, and from there to a reconciler, whose `result` says what is next.
+A controller is defined by the `controller` decorator, by a `Builder`, or as a `Controller`. Its `sources` receive
+events, which pass `predicates` and event `handlers`; the handlers enqueue keys into a work queue. Workers take keys
+from the queue and call the reconciler, whose `Result` says whether the key is requeued.
 """
 
 from ostinato.controllers.builder import Builder, WatchedKind

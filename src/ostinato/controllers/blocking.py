@@ -1,15 +1,15 @@
-"""The blocking view: what is async, for functions that are not.
+"""Blocking view of the asynchronous API, for reconcilers that are plain functions.
 
-A reconciler that is a plain `def` runs in a thread. What it is given looks the same, but waits where the original would
-be awaited:
+A reconciler that is a plain `def` runs in a thread. Its context has the same methods, which block where the originals
+are awaited:
 
     def widgets(widget, ctx):
         deployment = ctx.apply(deployment_for(widget), owner=widget)
         for pod in ctx.client.list(Pod, labels="app=web"): ...
         with ctx.finalizer(widget, "example.dev/cleanup") as deleting: ...
 
-Each call is made on the event loop, and blocks the thread until it has an answer. When the time of the reconcile is
-over, the next call raises `TimeoutError` in place of being made.
+Each call runs on the event loop and blocks the thread until it returns. After the reconcile timeout the next call
+raises `TimeoutError` instead.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _VALUES = (str, bytes, int, float, dict, list, tuple, set, frozenset, type, type
 
 
 class Blocking:
-    """A blocking view of any object. Attributes are looked up on the original; `Any`, since they are what they are."""
+    """Blocking view of any object. Attributes are looked up on the original and returned as views, hence `Any`."""
 
     def __init__(self, original: Any, executor: Executor, check: Callable[[], None]) -> None:
-        """`check` is called before each call, and raises if there is to be none."""
+        """`check`: called before each call; raises to prevent it."""
         self._original = original
         self._executor = executor
         self._check = check
@@ -65,10 +65,12 @@ class Blocking:
     ) -> Any:
         if not hasattr(self._original, "__aexit__"):
             return self._original.__exit__(kind, error, traceback)
-        return self._executor.block_on(_awaited(self._original.__aexit__(kind, error, traceback)))  # whatever the time
+        return self._executor.block_on(
+            _awaited(self._original.__aexit__(kind, error, traceback))
+        )  # even after the timeout
 
     def wait(self) -> Any:
-        """What awaiting the original gives: `ctx.client.list(Pod).wait()` is a list."""
+        """Await the original and return its result: `ctx.client.list(Pod).wait()` is a list."""
         return self._view(self._wait(self._original))
 
     def __repr__(self) -> str:
@@ -79,12 +81,12 @@ class Blocking:
             self._check()
         except BaseException:
             if inspect.iscoroutine(awaitable):
-                awaitable.close()  # or it would be reported as forgotten
+                awaitable.close()  # prevents the warning "coroutine was never awaited"
             raise
         return self._executor.block_on(_awaited(awaitable))
 
     def _view(self, value: Any) -> Any:
-        """A view of what may have to be awaited; values as they are."""
+        """Return a view of anything that may have to be awaited; plain values unchanged."""
         return value if isinstance(value, _VALUES) else Blocking(value, self._executor, self._check)
 
 

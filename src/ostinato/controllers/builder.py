@@ -1,4 +1,4 @@
-"""The builder: a controller, put together step by step, in the words of controller-runtime.
+"""Builder: defines a controller step by step, as controller-runtime's builder does.
 
     controller = (
         Builder("widgets")
@@ -9,9 +9,9 @@
         .complete(WidgetReconciler(client))
     )
 
-- `watch_for` is said once: it is the kind that requests are about. `owns` needs it. Without it, give a name.
-- What is said twice adds up: predicates, event filters, options.
-- Event filters are asked before the predicates of each kind that is watched, and not about other sources.
+- `watch_for` sets the kind that is reconciled; at most once. `owns` requires it. Without it, a name is required.
+- Predicates, event filters and options accumulate over several calls.
+- Event filters apply before the predicates of each watched kind; they do not apply to other sources.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Role = Literal["for", "owned", "watched"]
 
 
 class WatchedKind(msgspec.Struct, frozen=True):
-    """A kind that a controller watches, and what for."""
+    """A kind that a controller watches, and its role."""
 
     view: View[Any]
     role: Role
@@ -48,8 +48,8 @@ class WatchedKind(msgspec.Struct, frozen=True):
 class Builder:
     def __init__(self, name: str = "", *, add: Callable[[Controller], object] | None = None) -> None:
         """
-        - `name`: for logs, metrics, and as the owner of fields. Defaults to the kind, in lower case.
-        - `add`: is given what `complete` makes. Defaults to nobody.
+        - `name`: name in logs and metrics, and field manager. Defaults to the kind in lower case.
+        - `add`: called with the controller that `complete` creates. Defaults to None.
         """
         self._name = name
         self._add = add
@@ -63,19 +63,19 @@ class Builder:
     def watch_for(self, kind: AnyKind, *, predicates: Iterable[EventFunction] = (), **options: Any) -> Self:
         """Reconcile the objects of this kind. Options are those of `KindOptions`."""
         if self._primary() is not None:
-            raise ControllerError(f"{self._title()}: watch_for was said twice; use watches for further kinds")
+            raise ControllerError(f"{self._title()}: watch_for() may be called once; call watches() for further kinds")
         return self._watch(kind, "for", ForObject(), predicates, options)
 
     def owns(
         self, kind: AnyKind, *, every_owner: bool = False, predicates: Iterable[EventFunction] = (), **options: Any
     ) -> Self:
-        """Reconcile the object that manages an object of this kind, when that changes.
+        """Reconcile the owner of an object of this kind when the object changes.
 
-        `every_owner`: all of its owners. Defaults to the one that manages it.
+        `every_owner`: reconcile all owners. Defaults to False: only the controller owner.
         """
         primary = self._primary()
         if primary is None:
-            raise ControllerError(f"{self._title()}: owns needs watch_for before it: whose is it?")
+            raise ControllerError(f"{self._title()}: owns() needs a parent kind; call watch_for() first")
         return self._watch(kind, "owned", ForOwner(primary, every_owner=every_owner), predicates, options)
 
     def watches(
@@ -87,37 +87,37 @@ class Builder:
         predicates: Iterable[EventFunction] = (),
         **options: Any,
     ) -> Self:
-        """Reconcile what a function says, or a handler, when an object of this kind changes."""
+        """Reconcile the keys that a function or an event handler returns when an object of this kind changes."""
         if (map_to is None) == (handler is None):
-            raise ControllerError(f"{self._title()}: watches needs either map_to or a handler")
-        chosen = handler if handler is not None else MapTo(map_to)  # type: ignore[arg-type]  # just one is None
+            raise ControllerError(f"{self._title()}: watches() needs either map_to or handler")
+        chosen = handler if handler is not None else MapTo(map_to)  # type: ignore[arg-type]  # exactly one is None
         return self._watch(kind, "watched", chosen, predicates, options)
 
     def watches_source(self, source: Source) -> Self:
-        """Reconcile what a source tells."""
+        """Reconcile the keys that a source enqueues."""
         if isinstance(source, type) or not callable(getattr(source, "run", None)):
             raise TypeError(
-                f"{self._title()}: sources: {summarize(source)} is no source; give e.g. StartupSource([key])"
+                f"{self._title()}: sources: {summarize(source)} is not a source; pass one such as StartupSource([key])"
             )
         self._sources.append(source)
         return self
 
     def with_event_filter(self, *predicates: EventFunction) -> Self:
-        """Hear only of events that all of these let pass, of every kind that is watched."""
+        """Ignore events of any watched kind that one of these predicates rejects."""
         self._filters += predicates
         return self
 
     def with_options(self, options: ControllerOptions | None = None, **given: Any) -> Self:
-        """Options of the controller; those that are given later win."""
+        """Set options of the controller. Later calls override earlier ones."""
         known = ControllerOptions.__struct_fields__
         if unknown := sorted(given.keys() - set(known)):
-            raise TypeError(f"there is no option {unknown[0]!r} of a controller: there are {', '.join(known)}")
+            raise TypeError(f"unknown controller option {unknown[0]!r}; options are {', '.join(known)}")
         added = ControllerOptions(**given) if options is None else options
         self._options = added.inheriting(self._options)
         return self
 
     def needs(self, *access: Any) -> Self:
-        """Declare what it needs to be allowed beside the kinds that it watches (`ostinato.crd.Access`)."""
+        """Declare permissions needed beyond those for the watched kinds (`ostinato.crd.Access`); for manifests."""
         self._access += access
         return self
 
@@ -127,12 +127,12 @@ class Builder:
 
     @property
     def watched(self) -> tuple[WatchedKind, ...]:
-        """The kinds that are watched, and what for."""
+        """The watched kinds and their roles."""
         return tuple(watched for watched, _ in self._watched)
 
     @property
     def name(self) -> str:
-        """The name that was given, or the kind in lower case; "" if there is neither."""
+        """The given name, or the kind in lower case; "" without either."""
         primary = self._primary()
         return self._name or ("" if primary is None else primary.gvk.kind.lower())
 
@@ -141,9 +141,11 @@ class Builder:
         return self._options
 
     def complete(self, reconciler: Any) -> Controller:
-        """The controller. May be called once: each reconciler is a controller of its own."""
+        """Create the controller and pass it to `add`. May be called once."""
         if self._completed:
-            raise ControllerError(f"{self._title()}: there is a reconciler already; complete was called twice")
+            raise ControllerError(
+                f"{self._title()}: complete() may be called once; use a new Builder for another reconciler"
+            )
         controller = self.make(reconciler)
         self._completed = True
         if self._add is not None:
@@ -151,19 +153,19 @@ class Builder:
         return controller
 
     def make(self, reconciler: Any) -> Controller:
-        """A controller, however many there are."""
+        """Create a controller without adding it. May be called any number of times."""
         if reconciler is None:
-            raise ControllerError(f"{self._title()}: a reconciler is needed")
+            raise ControllerError(f"{self._title()}: complete() needs a reconciler")
         name = self.name
         if not name:
-            raise ControllerError("a controller that is for no kind needs a name")
+            raise ControllerError("a controller without a kind needs a name; call watch_for() or named()")
         if not _NAME.fullmatch(name):
             raise ControllerError(
-                f"{name!r} cannot be the name of a controller: letters, digits, '-', '_' and '.', 128 of them at most, "
-                "and a letter or digit at both ends"
+                f"{name!r} is not a valid controller name; use at most 128 letters, digits, '-', '_' and '.', "
+                "beginning and ending with a letter or digit"
             )
         if not self._watched and not self._sources:
-            raise ControllerError(f"controller {name} watches nothing: it would never run")
+            raise ControllerError(f"controller {name} has no sources; call watch_for(), watches() or watches_source()")
         return Controller(
             name,
             reconciler,
@@ -183,7 +185,7 @@ class Builder:
         options: dict[str, Any],
     ) -> Self:
         if role != "watched" and options.get("informers") is not None:
-            raise ControllerError(f"{self._title()}: what is in another cluster is for watches(…, informers=…) alone")
+            raise ControllerError(f"{self._title()}: informers of another cluster are supported by watches() only")
         source = KindSource(kind, handler, KindOptions(predicates=_listed(predicates), **options))
         view = source.view if role == "for" else view_of(kind)
         self._watched.append((WatchedKind(view, role), source))
@@ -198,5 +200,5 @@ class Builder:
 
 def _listed(predicates: Iterable[EventFunction]) -> tuple[EventFunction, ...]:
     if not isinstance(predicates, Iterable):
-        raise TypeError(f"predicates is a list: predicates=[{getattr(predicates, '__name__', predicates)}]")
+        raise TypeError(f"predicates must be a list; use predicates=[{getattr(predicates, '__name__', predicates)}]")
     return tuple(predicates)

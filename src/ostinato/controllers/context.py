@@ -1,12 +1,12 @@
-"""Context: what a reconciler is given besides the object, for one run.
+"""Context: the second argument of a reconciler, valid for one reconcile.
 
     @controller(Widget, owns=[Deployment])
     async def widgets(widget: Widget, ctx: Context) -> None:
         deployment = await ctx.apply(deployment_for(widget), owner=widget)
         await ctx.status(available_replicas=deployment.status.available_replicas or 0)
 
-Everything in it can be done with `ctx.client` as well. What it adds: writes in the name of the controller, only where
-something changes; references to owners; times from the world's clock.
+Its methods are shortcuts over `ctx.client`: they write with the controller's field manager, send nothing if nothing
+changes, set owner references, and take times from the world's clock.
 """
 
 from __future__ import annotations
@@ -43,58 +43,58 @@ class Context:
     def __init__(
         self, reconcile: Reconcile, surroundings: Surroundings, applier: Applier, owned: Sequence[View[Any]]
     ) -> None:
-        self.reconcile = reconcile  # its id, why it runs, how often it was tried
+        self.reconcile = reconcile  # id, reasons and attempt of this run
         self.client: CachedClient = surroundings.client
         self.world: World = surroundings.world
         self.logger: Logger = surroundings.logger
-        self.object: AnyObject | None = None  # that the reconcile is about; None if the reconciler takes requests
+        self.object: AnyObject | None = None  # the reconciled object; None if the reconciler takes requests
         self._surroundings = surroundings
         self._applier = applier
-        self._owned = owned  # kinds whose objects the controller manages
+        self._owned = owned  # kinds that the controller owns
         self._latest = LatestWrites()
         self._statuses: StatusWriter | None = None
 
     @property
     def request(self) -> NamespacedName:
-        """Which object the reconcile is about; whatever was put in, in a controller that has no kind."""
+        """The key that is reconciled: namespace and name, or whatever a source enqueued."""
         return cast("NamespacedName", self.reconcile.request)
 
     @property
     def name(self) -> str:
-        """Of the controller, in whose name it writes."""
+        """Name of the controller, which is its field manager."""
         return self.reconcile.controller
 
     def now(self) -> Time:
         return Time.of(self.world.clock.now())
 
     async def apply(self, instance: A, *, owner: AnyObject | None = None, force: bool = True, adopt: bool = False) -> A:
-        """Have an object as it is given: made if there is none, changed where it differs. The object as it is then.
+        """Apply an object (server-side apply) and return it as the server has it.
 
-        - `owner`: manages the object, which goes when it goes, and is in its namespace. Defaults to none.
-        - `force`: take fields that others have set. Defaults to True: a controller knows what it wants.
-        - `adopt`: take an object that exists and that the owner does not manage. Defaults to `ForeignObject`.
-
-        Nothing is sent if the same was applied before and nothing of it has changed since.
+        - `owner`: controller owner of the object; the object is in its namespace and is deleted with it. Defaults to
+          None.
+        - `force`: take over fields of other field managers. Defaults to True.
+        - `adopt`: take over an existing object that has no controller owner. Defaults to False: `ForeignObject`.
+        - No request is sent if the same object was applied before and its applied fields have not changed since.
         """
         return await self._applier.apply(instance, owner=owner, force=force, adopt=adopt)
 
     async def apply_set(
         self, instances: Iterable[A], *, owner: AnyObject, kinds: Iterable[AnyKind] = (), force: bool = True
     ) -> list[A]:
-        """Have just these objects: apply them, in order, and delete the others that the owner manages.
+        """Apply these objects in order, and delete the other objects of the owner.
 
-        `kinds` are those of which others are looked for, besides those that the controller owns.
+        `kinds`: kinds to delete from, in addition to those that the controller owns.
         """
         if isinstance(instances, Object | dict):
             raise TypeError(
-                f"apply_set: {summarize(instances)} is no list of objects; put it into one, or apply it alone"
+                f"apply_set() {summarize(instances)} is not a list of objects; use [object], or ctx.apply()"
             )
         applied = [await self.apply(each, owner=owner, force=force) for each in instances]
         await self.prune(owner, keep=applied, kinds=kinds)
         return applied
 
     async def prune(self, owner: AnyObject, *, keep: Iterable[AnyObject] = (), kinds: Iterable[AnyKind] = ()) -> None:
-        """Delete what the owner manages, of the kinds that the controller owns and of these, but for what to keep."""
+        """Delete the objects of the owner that are not in `keep`, of the owned kinds and of `kinds`."""
         views = {view.gvk: view for view in (*self._owned, *(view_of(kind) for kind in kinds))}
         await self._applier.prune(owner, keep, views.values())
 
@@ -106,15 +106,18 @@ class Context:
         conditions: Iterable[Condition] = (),
         **fields: Any,
     ) -> AnyObject:
-        """Say something of the object in its status, if that is something else than before. The object as it is then.
+        """Set fields and conditions of the status, and return the object as the server has it.
 
-        `of` is the object. Defaults to the one that the reconciler was given.
+        - `of`: the object. Defaults to the reconciled one.
+        - No request is sent if nothing changes.
         """
         instance = self.object if of is None else of
         if instance is None:
-            raise TypeError("this reconciler takes requests: say whose status it is, ctx.status(widget, …)")
+            raise TypeError(
+                "ctx.status() needs the object in a reconciler that takes requests; use ctx.status(widget, …)"
+            )
         if of is not None and not isinstance(of, Object) and not (isinstance(of, dict) and "kind" in of):
-            raise TypeError(f"{of!r} is no object: fields of the status are given by name, ctx.status(ready=3)")
+            raise TypeError(f"ctx.status() {of!r} is not an object; pass status fields by name, ctx.status(ready=3)")
         if self._statuses is None:
             self._statuses = StatusWriter(self.client, self.name, self._latest)
         return await self._statuses.write(instance, fields, conditions)
@@ -124,13 +127,13 @@ class Context:
         return finalizer(self.client, instance, name, self.name, self._latest)
 
     async def adopt(self, instance: A, owner: AnyObject) -> A:
-        """Make the owner the one that manages the object; `AlreadyOwned` if another one does."""
+        """Set the controller owner of an object; `AlreadyOwned` if it has another one."""
         return await adopting.adopt(self.client, instance, owner, self.name)
 
     async def release(self, instance: A, owner: AnyObject) -> A:
-        """The owner no longer manages the object."""
+        """Remove the owner reference from an object."""
         return await adopting.release(self.client, instance, owner, self.name)
 
     def event(self, regarding: Subject, reason: str, note: str, /, **options: Unpack[EventOptions]) -> None:
-        """Tell people what happened to an object. Never waits, never fails."""
+        """Record an Event about an object. Never blocks, never raises."""
         self._surroundings.recorder.event(regarding, reason, note, **options)

@@ -1,11 +1,11 @@
-"""The controller: sources tell it keys, and its workers reconcile them, one key at a time.
+"""Controller: sources enqueue keys, workers reconcile them.
 
-- Sources start together. No reconcile runs before each of them has told all that was there at the beginning.
-- Workers take keys from a queue; a key is never with two of them. What they make of a result is said in `result`.
-- A reconcile that fails, however it fails, is its own failure: others go on, and it is tried again later.
-- A key whose last writes the cache has not seen yet waits until it has.
-- It is stopped by cancelling `run`: sources end, what is under way finishes, what is queued is dropped. A second
-  cancellation drops what is under way too. It runs once.
+- All sources start together. No reconcile runs before every source is ready, that is, has synced.
+- Workers take keys from a work queue; a key is never reconciled by two workers at a time. See `result` for requeueing.
+- A reconcile that fails is requeued with backoff; other keys are not affected.
+- A key whose own last writes are not in the cache yet waits until they are.
+- Cancelling `run` stops the controller: sources stop, running reconciles finish, queued keys are dropped. A second
+  cancellation cancels running reconciles too. A controller runs once.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from ostinato.cache.informers import AnyKind
 from ostinato.cache.own_writes.recorder import OwnWrites
 from ostinato.cache.store.entry import Entry
 from ostinato.client.views import Typed, View
-from ostinato.controllers.guards.echoes import Echoes
 from ostinato.controllers.guards.hot_loop import HotLoopGuard
+from ostinato.controllers.guards.own_events import OwnEvents
 from ostinato.controllers.guards.stuck import StuckDeletions
 from ostinato.controllers.metrics import ControllerStatistics
 from ostinato.controllers.objects.applying import Applier
@@ -36,7 +36,7 @@ from ostinato.queue import QueueShutDown, WorkQueue
 
 
 class ControllerError(Exception):
-    """A controller that cannot be made, started or go on."""
+    """A controller could not be created, started or continued."""
 
 
 class Controller:
@@ -53,9 +53,9 @@ class Controller:
     ) -> None:
         """
         - `reconciler`: a function, or an object with a method `reconcile`; see `reconcilers`.
-        - `view`: the kind that it is for. Defaults to none: keys are whatever the sources tell.
-        - `owned`: the kinds whose objects it manages.
-        - `access`: what it needs to be allowed beside the kinds that it watches (`ostinato.crd.Access`); for manifests.
+        - `view`: the kind that is reconciled. Defaults to None: the sources define the keys.
+        - `owned`: kinds of the objects that the controller creates and owns.
+        - `access`: permissions beyond those for the watched kinds (`ostinato.crd.Access`); for manifests.
         """
         self.name = name
         self.view = view
@@ -64,7 +64,7 @@ class Controller:
         self.access = tuple(access)
         self.reconciler = Reconciler(reconciler, view)
         self._sources: list[Source] = list(sources)
-        self._loop: _Loop | None = None  # from the first start on
+        self._loop: _Loop | None = None  # set by the first start
         self._ran = False
 
     def __repr__(self) -> str:
@@ -76,16 +76,17 @@ class Controller:
 
     @property
     def reconciles(self) -> tuple[AnyKind, ...]:
-        """The kind whose objects it reconciles, as a class where it is one; so with the next two."""
+        """The kind that is reconciled: its class, or the view of a kind without a class."""
         return () if self.view is None else (_kind(self.view),)
 
     @property
     def owns(self) -> tuple[AnyKind, ...]:
+        """The owned kinds: classes, or views of kinds without a class."""
         return tuple(map(_kind, self.owned))
 
     @property
     def watches(self) -> tuple[AnyKind, ...]:
-        """What else it hears of, in the manager's cluster."""
+        """The other kinds that are watched in the manager's cluster: classes, or views of kinds without a class."""
         others = [view.gvk for view in (self.view, *self.owned) if view is not None]
         kinds = (source for source in self._sources if isinstance(source, KindSource))
         views = (source.view for source in kinds if source.options.informers is None)
@@ -97,33 +98,35 @@ class Controller:
 
     @property
     def statistics(self) -> ControllerStatistics | None:
-        """Its metrics, once it has started."""
+        """The metrics; None before the start."""
         return None if self._loop is None else self._loop.statistics
 
     def watch(self, source: Source) -> None:
-        """Have one more source; if the controller has started, it starts at once.
+        """Add a source. If the controller has started, the source starts immediately.
 
-        Once the controller works, nobody waits for it: a kind that does not exist is told in the log, and comes later.
+        The workers do not wait for a source that is added while they run: a kind that does not exist is logged, and is
+        watched when it is created.
         """
         if source in self._sources:
-            raise ValueError(f"controller {self.name} watches {source} already, by this very source")
+            raise ValueError(f"controller {self.name} already watches {source} by this source object")
         self._sources.append(source)
         if self._loop is not None:
             self._loop.start_source(source)
 
     async def unwatch(self, source: Source) -> None:
-        """Hear of a source no longer; it has ended when this returns. What it told before is reconciled all the same.
+        """Remove a source and wait until it has stopped. Keys that it has enqueued are still reconciled.
 
-        Its informer goes on, for those who read; `informers.release` ends it. A ValueError if there is no such source.
+        - Its informer keeps running for reads; `informers.release` stops it.
+        - ValueError if the controller does not have this source.
         """
         if source not in self._sources:
-            raise ValueError(f"controller {self.name} does not watch {source}, or not this source of it")
+            raise ValueError(f"controller {self.name} does not watch {source} by this source object")
         self._sources.remove(source)
         if self._loop is not None:
             await self._loop.end_source(source)
 
     async def warm_up(self, surroundings: Surroundings) -> None:
-        """Start the sources, and return when all are ready. Nothing is done unless the options ask for it."""
+        """Start the sources and wait until all are ready, if the option `warm_up` is set."""
         options = self.options.complete(surroundings.controllers)
         if options.warm_up and options.needs_leader_election:
             try:
@@ -132,14 +135,14 @@ class Controller:
                 await self.cool_down(surroundings)
                 raise
 
-    async def cool_down(self, surroundings: Surroundings) -> None:  # noqa: ARG002 - they are those of the warm-up
-        """End what a warm-up began, in a process that never became the leader. Harmless in all others."""
+    async def cool_down(self, surroundings: Surroundings) -> None:  # noqa: ARG002 - the same as at the warm-up
+        """Stop what `warm_up` started, in a process that never became leader. No effect otherwise."""
         if self._loop is not None:
             await self._loop.end()
 
     async def run(self, surroundings: Surroundings) -> None:
         if self._ran:
-            raise ControllerError(f"controller {self.name} was started more than once: was it added twice?")
+            raise ControllerError(f"controller {self.name} can be started only once; was it added twice?")
         self._ran = True
         try:
             loop = await self._start(surroundings)
@@ -148,10 +151,10 @@ class Controller:
             await self.cool_down(surroundings)
 
     async def _start(self, surroundings: Surroundings) -> _Loop:
-        """Start the sources, if nobody has, and wait until they are ready."""
+        """Start the sources unless they run, and wait until they are ready."""
         if self._loop is None:
             if not self._sources:
-                raise ControllerError(f"controller {self.name} watches nothing: it would never run")
+                raise ControllerError(f"controller {self.name} has no sources; add one with watch()")
             options = self.options.complete(surroundings.controllers, None if self.view is None else self.view.gvk)
             self._loop = _Loop(self, options, surroundings)
             for source in self._sources:
@@ -165,14 +168,14 @@ def _kind(view: View[Any]) -> AnyKind:
 
 
 class _Started(NamedTuple):
-    """A source that runs."""
+    """A running source."""
 
     source: Source
     ready: asyncio.Future[None]
 
 
 class _Loop:
-    """A controller that has started."""
+    """The run-time state of a started controller."""
 
     def __init__(self, controller: Controller, options: ControllerOptions, surroundings: Surroundings) -> None:
         assert options.max_concurrent is not None, "options are complete"
@@ -195,29 +198,29 @@ class _Loop:
         self._stuck = (
             None
             if controller.view is None
-            else StuckDeletions(self._clock, surroundings.informers, controller.view.gvk, self._tell_stuck)
+            else StuckDeletions(self._clock, surroundings.informers, controller.view.gvk, self._report_stuck)
         )
         self._worker = Worker(
             controller, options, surroundings, self.statistics, Applier(surroundings.client, self.name), self._guard
         )
         self._waits_for_writes = bool(options.wait_for_own_writes)
-        self._echoes = None if options.runs_for_own_writes else Echoes(surroundings.informers)
-        self._unseen: dict[Hashable, OwnWrites] = {}  # what keys wrote last, if the cache had not seen all of it
-        self._most_unseen = _MANY  # before they are gone through, for keys that do not run again
-        self._parked: dict[Hashable, asyncio.Task[None]] = {}  # keys that wait for that
-        self._priorities: dict[Hashable, int] = {}  # with which they will be queued
-        self._running: dict[asyncio.Task[None], _Started] = {}  # sources
+        self._own_events = None if options.runs_for_own_writes else OwnEvents(surroundings.informers)
+        self._unseen: dict[Hashable, OwnWrites] = {}  # last writes of each key that the cache may not have seen
+        self._most_unseen = _MANY  # size at which entries that the cache has seen are removed
+        self._parked: dict[Hashable, asyncio.Task[None]] = {}  # keys that wait for the cache to see their writes
+        self._priorities: dict[Hashable, int] = {}  # with which parked keys will be enqueued
+        self._running: dict[asyncio.Task[None], _Started] = {}  # running sources
         self._working = False
         self._stopping = False
         self._failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._context = copy_context()  # of sources, whoever adds them: a reconcile may, which is not what they run in
+        self._context = copy_context()  # for sources: one added by a reconcile must not inherit its context
         surroundings.metrics.add(self.statistics.families)
 
     # Sources
 
     def start_source(self, source: Source) -> None:
         if self._stopping:
-            return  # nobody would end it
+            return
         ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         sink = Sink(
             controller=self.name,
@@ -246,10 +249,8 @@ class _Loop:
             task = asyncio.current_task()
             if task is None or task.cancelling():
                 raise
-            # It would never tell anything more, and nobody would know.
-            raise ControllerError(
-                f"controller {self.name}: {source} was cancelled by something that it awaited"
-            ) from error
+            # The source would silently stop enqueueing.
+            raise ControllerError(f"controller {self.name}: {source} was cancelled by something it awaited") from error
         sink.ready()
 
     def _source_ended(self, task: asyncio.Task[None]) -> None:
@@ -257,14 +258,14 @@ class _Loop:
         error = None if task.cancelled() else task.exception()
         if error is not None and not self._failed.done():
             self._failed.set_exception(error)
-            self._failed.exception()  # it is raised where somebody waits; if nobody does, the controller has ended
+            self._failed.exception()  # marks it as retrieved: after the end nothing awaits it
         if not ready.done():
             ready.cancel()
 
     async def ready(self) -> None:
-        """Return when all sources are; the first error of one, or one that says which is late."""
+        """Wait until all sources are ready. Raises the first error of a source, or names those that are late."""
         try:
-            async with self._clock.timeout(self._sync_timeout + 1.0):  # the sources know more, and speak up before
+            async with self._clock.timeout(self._sync_timeout + 1.0):  # a source times out first, with a better message
                 while not self._failed.done() and (late := self._late()):
                     ready = [each.ready for each in late]
                     await asyncio.wait([self._failed, *ready], return_when=asyncio.FIRST_COMPLETED)
@@ -272,7 +273,7 @@ class _Loop:
             names = ", ".join(str(each.source) for each in self._late())
             raise ControllerError(
                 f"controller {self.name}: not ready after {self._sync_timeout:g} s: {names}; "
-                "a source must call ready(), and must not block"
+                "a source must call sink.ready() and must not block the event loop"
             ) from None
         if self._failed.done():
             self._failed.result()
@@ -283,7 +284,7 @@ class _Loop:
     def _add(self, key: Hashable, reason: str, priority: int, cause: Cause | None) -> None:
         if self._stopping:
             return
-        if cause is not None and self._echoes is not None and self._echoes.is_one(key, cause):
+        if cause is not None and self._own_events is not None and self._own_events.is_own(key, cause):
             writes = self._unseen.get(key)
             if writes is not None and writes.all_seen:
                 del self._unseen[key]
@@ -307,15 +308,15 @@ class _Loop:
         if self._failed.done():
             self._failed.result()
         for worker in workers:
-            if worker.cancelled():  # and nobody has cancelled this
+            if worker.cancelled():
                 raise ControllerError(
-                    f"controller {self.name}: its reconciler, or something in it, cancelled the task that it runs in; "
-                    "cancel tasks of one's own, or use asyncio.timeout"
+                    f"controller {self.name}: the reconciler cancelled the worker task; "
+                    "cancel only tasks that it created, or use asyncio.timeout"
                 )
             worker.result()
 
     async def _finish(self, workers: list[asyncio.Task[None]]) -> None:
-        """Let what is under way finish; when cancelled once more, drop it."""
+        """Wait for running reconciles; when cancelled again, cancel them."""
         try:
             await asyncio.wait(workers)
         except asyncio.CancelledError:
@@ -343,13 +344,13 @@ class _Loop:
 
     async def _reconcile(self, key: Hashable) -> None:
         why = self._reasons.take(key, self._clock.monotonic())
-        if self._echoes is not None:
-            if self._echoes.are_all(key, why):
+        if self._own_events is not None:
+            if self._own_events.are_all(key, why):
                 return
-            self._echoes.begin(key)
+            self._own_events.begin(key)
         self.statistics.active_workers += 1
         try:
-            verdict = await self._worker.reconcile(key, why, self._queue.requeues(key) + 1, self._echoes)
+            verdict = await self._worker.reconcile(key, why, self._queue.requeues(key) + 1, self._own_events)
         finally:
             self.statistics.active_workers -= 1
         if self._waits_for_writes and not verdict.writes.all_seen:
@@ -375,14 +376,14 @@ class _Loop:
             queue.add_after(key, delay, priority)
         self._reasons.add_later(key, verdict.reason, now, delay)
 
-    # Keys that have to wait
+    # Delayed keys
 
     def _forget_seen(self) -> None:
         self._unseen = {key: writes for key, writes in self._unseen.items() if not writes.all_seen}
         self._most_unseen = max(_MANY, 2 * len(self._unseen))
 
     def _waits(self, key: Hashable) -> bool:
-        """Whether the key must not run yet; it comes again when it may."""
+        """Return whether the key must not run yet. It is enqueued again when it may."""
         wait = 0.0 if self._guard is None else self._guard.wait_of(key)
         if wait > 0:
             self._reasons.hold(key, self._clock.monotonic() + wait)
@@ -403,17 +404,19 @@ class _Loop:
 
     async def _wait_for(self, key: Hashable, writes: OwnWrites) -> None:
         try:
-            await writes.wait_seen(_PATIENCE)
+            await writes.wait_seen(_OWN_WRITES_TIMEOUT)
         except TimeoutError as error:
-            self._logger.warning("controller %s: %s runs on what may be stale: %s", self.name, key, error)
+            self._logger.warning(
+                "reconciling with a possibly stale cache controller=%s object=%s error=%s", self.name, key, error
+            )
         finally:
             del self._parked[key]
         self._queue.add(key, self._priorities.pop(key))
 
-    # The end
+    # Stop
 
     async def end(self) -> None:
-        """Stop everything that is left. Harmless when nothing is."""
+        """Stop sources and waiting keys. No effect if nothing runs."""
         self._stopping = True
         self._queue.shut_down()
         if self._stuck is not None:
@@ -425,18 +428,18 @@ class _Loop:
             await asyncio.wait(tasks)
         self._surroundings.metrics.remove(self.statistics.families)
 
-    # What it says
+    # Reports
 
-    def _tell_stuck(self, entry: Entry, finalizers: tuple[str, ...]) -> None:
+    def _report_stuck(self, entry: Entry, finalizers: tuple[str, ...]) -> None:
         self._logger.warning(
-            "controller %s: %s is being deleted and still there, for its finalizers %s; if they are this controller's, "
-            "its reconcile must remove them (ctx.finalizer does)",
+            "deletion blocked by finalizers; remove the finalizers of this controller in its reconcile (ctx.finalizer) "
+            "controller=%s object=%s finalizers=%s",
             self.name,
             entry,
-            ", ".join(finalizers),
+            ",".join(finalizers),
         )
 
 
-_RUNS_A_TURN = 16  # reconciles that await nothing do not keep the event loop for longer
-_PATIENCE = 10.0  # seconds that a key waits for the cache to see its writes
+_RUNS_A_TURN = 16  # reconciles after which a worker yields to the event loop
+_OWN_WRITES_TIMEOUT = 10.0  # seconds
 _MANY = 1_000  # keys

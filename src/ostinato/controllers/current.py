@@ -1,6 +1,6 @@
-"""The reconcile that is running: for logs and traces, which say on their own whose they are.
+"""The current reconcile, as a context variable for logs and traces.
 
-`current_reconcile()` is None outside of one. Tasks and threads that a reconcile starts belong to it too.
+`current_reconcile()` returns None outside of a reconcile. Tasks and threads that a reconcile starts inherit it.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from ostinato.controllers.reasons import Why
 class Reconcile(msgspec.Struct, frozen=True, kw_only=True):
     """One run of a reconciler."""
 
-    id: str  # of this run alone
+    id: str  # unique per run
     controller: str
     request: Hashable
-    gvk: GroupVersionKind | None  # of what it is about, if that is an object
+    gvk: GroupVersionKind | None  # of the reconciled object; None if the controller has no kind
     why: Why
-    attempt: int  # 1, and one more after each failure in a row
+    attempt: int  # 1 plus the number of consecutive failures
 
 
 _current: ContextVar[Reconcile | None] = ContextVar("ostinato.controllers.reconcile", default=None)
@@ -33,13 +33,13 @@ def current_reconcile() -> Reconcile | None:
 
 
 def reconcile_id() -> str:
-    """Of the reconcile that is running, "" outside of one."""
+    """Return the id of the current reconcile, "" outside of one."""
     found = _current.get()
     return "" if found is None else found.id
 
 
-class running:  # noqa: N801 - it is used like a function: `with running(reconcile):`
-    """In the block, this reconcile runs."""
+class running:  # noqa: N801 - used like a function
+    """Set the current reconcile within a block: `with running(reconcile):`."""
 
     __slots__ = ("_reconcile", "_token")
 

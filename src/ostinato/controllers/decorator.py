@@ -1,4 +1,4 @@
-"""`@controller`: a controller is a function.
+"""`@controller`: defines a controller by a function.
 
     @controller(Widget, owns=[Deployment], max_concurrent=4)
     async def widgets(widget: Widget, ctx: Context) -> None:
@@ -6,8 +6,8 @@
 
     Manager().add(widgets).run()
 
-The function stays what it is: `await widgets(widget, ctx)` calls it, in a test for example. What a manager runs is
-made anew each time, so that several managers may have the same function.
+The function can still be called directly, in a test for example: `await widgets(widget, ctx)`. Each manager runs its
+own `Controller`, so that several managers can run the same function.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class WatchKind(msgspec.Struct, frozen=True):
 
 
 class ControllerFunction:
-    """What `@controller` makes of a function: something that a manager can run."""
+    """The result of `@controller`: a runnable that also calls the function."""
 
     def __init__(self, function: Callable[..., Any], builder: Builder, access: Sequence[Any] = ()) -> None:
         self.function = function
@@ -48,7 +48,7 @@ class ControllerFunction:
         self._running: dict[Surroundings, Controller] = {}
         self.__doc__ = function.__doc__
         self.__wrapped__ = function
-        self._shown = self.make()  # never run; made here, so that what is wrong with it is said where it is written
+        self._shown = self.make()  # never run; created here to report errors at the definition
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.function(*args, **kwargs)
@@ -81,7 +81,7 @@ class ControllerFunction:
         return self._shown.access
 
     def make(self) -> Controller:
-        """A controller of one's own, to run once."""
+        """Create a `Controller`, to run once."""
         return self._builder.make(self.function)
 
     async def warm_up(self, surroundings: Surroundings) -> None:
@@ -116,19 +116,20 @@ def controller(
     access: Sequence[Any] = (),
     **options: Any,
 ) -> Callable[[Callable[..., Any]], ControllerFunction]:
-    """Make a controller of a function; see `reconcilers` for what it is given.
+    """Return a decorator that makes a function a controller; see `reconcilers` for its arguments.
 
-    - `kind`: whose objects are reconciled. Defaults to none: keys are what the sources tell.
-    - `name`: for logs, metrics, and as the owner of fields. Defaults to the name of the function.
-    - `owns`: kinds whose objects it makes. A change of one reconciles its owner.
-    - `watches`, `sources`: what else it is to hear of.
-    - `predicates`: which events of the kind count. Defaults to all.
-    - `access`: what else it needs to be allowed (`ostinato.crd.Access`); for manifests alone.
-    - Further ones are those of `ControllerOptions`.
+    - `kind`: the kind that is reconciled. Defaults to None: the sources define the keys.
+    - `name`: name in logs and metrics, and field manager. Defaults to the name of the function.
+    - `owns`: kinds of the objects that it creates. A change of one reconciles its owner.
+    - `watches`: further kinds to watch, each with a map function or an event handler.
+    - `sources`: further sources of keys.
+    - `predicates`: filter the events of `kind`. Defaults to none.
+    - `access`: permissions beyond those for the watched kinds (`ostinato.crd.Access`); for manifests.
+    - `options`: those of `ControllerOptions`.
     """
 
     if kind is not None and isroutine(kind):
-        raise TypeError(f"@controller stands without its kind: @controller(Widget) above def {kind.__name__}")
+        raise TypeError(f"@controller needs a kind; write @controller(Widget) above def {kind.__name__}")
 
     def decorate(function: Callable[..., Any]) -> ControllerFunction:
         builder = Builder(name or getattr(function, "__name__", "").strip("_").replace("<lambda>", ""))
@@ -158,7 +159,7 @@ def controller(
 
 def _listed(name: str, given: Iterable[T]) -> Iterable[T]:
     if isinstance(given, str) or not isinstance(given, Iterable):
-        raise TypeError(f"{name} is a list: {name}=[{_shown(given)}]")
+        raise TypeError(f"{name} must be a list; use {name}=[{_shown(given)}]")
     return given
 
 

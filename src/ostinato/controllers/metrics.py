@@ -1,7 +1,7 @@
-"""Metrics of a controller, under the names, labels and buckets that controller-runtime gives them.
+"""Metrics of a controller, with the names, labels and buckets of controller-runtime.
 
-What has no counterpart there begins with `ostinato_`. Every series is there from the beginning, at zero: a rate can be
-taken of it before the first error.
+Metrics without a counterpart there begin with `ostinato_`. Every series exists from the start with the value 0, so that
+rates can be computed from the first error on.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ _BOUNDS: Final = (
     60.0,
 )
 # fmt: on
-_MOST_REASONS: Final = 100  # that are told apart: each is a series, and a source may say whatever it likes
+_MAX_REASONS: Final = 100  # bounds the cardinality: sources choose the reasons
 _OTHER_REASONS: Final = "exceeded_cardinality_limit"
-_QUEUE_BOUNDS: Final = (*EXPONENTIAL_BUCKETS, 100.0, 1000.0)  # two more than client-go has
+_QUEUE_BOUNDS: Final = (*EXPONENTIAL_BUCKETS, 100.0, 1000.0)  # two more than client-go
 
 
 class ControllerStatistics:
-    """The metrics of one controller and its queue, kept in memory."""
+    """The metrics of one controller and its work queue."""
 
     def __init__(self, name: str, clock: Clock, workers: int, executor: Executor | None = None) -> None:
-        """`executor`: where its reconcilers run, if they are plain functions."""
+        """`executor`: threads for a reconciler that is a plain function. Defaults to None."""
         self.queue: QueueStatistics[object] = QueueStatistics(name, clock, _QUEUE_BOUNDS)
         self.outcomes: dict[Outcome, int] = dict.fromkeys(OUTCOMES, 0)
         self.errors = 0
@@ -54,41 +54,45 @@ class ControllerStatistics:
         self.time.observe(seconds)
         for reason in reasons:
             known = self.reasons.get(reason)
-            if known is None and len(self.reasons) >= _MOST_REASONS:
-                reason = _OTHER_REASONS  # noqa: PLW2901 - it counts among the others
+            if known is None and len(self.reasons) >= _MAX_REASONS:
+                reason = _OTHER_REASONS  # noqa: PLW2901
                 known = self.reasons.get(reason)
             self.reasons[reason] = (known or 0) + 1
 
     def families(self) -> Iterator[Family]:
-        """All metrics, as they are now."""
+        """Return the current metrics."""
         prefix = "controller_runtime_reconcile"
-        yield self._by(f"{prefix}_total", "Reconciles, by what came of them.", "result", self.outcomes)
-        yield self._counter(f"{prefix}_errors_total", "Reconciles that failed.", self.errors)
+        yield self._by(
+            f"{prefix}_total", "Total number of reconciliations per controller and result.", "result", self.outcomes
+        )
+        yield self._counter(f"{prefix}_errors_total", "Total number of reconciliation errors.", self.errors)
         yield self._counter(
             "controller_runtime_terminal_reconcile_errors_total",
-            "Reconciles that failed for good.",
+            "Total number of terminal reconciliation errors.",
             self.terminal_errors,
         )
-        yield self._counter(f"{prefix}_panics_total", "Reconciles that failed by a programming error.", self.panics)
-        yield self._counter(f"{prefix}_timeouts_total", "Reconciles that took too long.", self.timeouts)
+        yield self._counter(f"{prefix}_panics_total", "Total number of programming errors in reconcilers.", self.panics)
+        yield self._counter(f"{prefix}_timeouts_total", "Total number of reconciliation timeouts.", self.timeouts)
         name = f"{prefix}_time_seconds"
-        yield Family(name, "histogram", "How long reconciles take.", self.time.samples(name, self._labels))
+        yield Family(name, "histogram", "Length of time per reconciliation.", self.time.samples(name, self._labels))
         yield self._gauge(
-            "controller_runtime_max_concurrent_reconciles", "How many reconciles may run at once.", self._workers
+            "controller_runtime_max_concurrent_reconciles", "Maximum number of concurrent reconciles.", self._workers
         )
-        yield self._gauge("controller_runtime_active_workers", "How many reconciles run.", self.active_workers)
+        yield self._gauge("controller_runtime_active_workers", "Number of currently used workers.", self.active_workers)
         yield self._counter(
-            "ostinato_reconcile_conflicts_total", "Reconciles that another writer overtook.", self.conflicts
+            "ostinato_reconcile_conflicts_total",
+            "Total number of reconciliations that ended with a conflict.",
+            self.conflicts,
         )
         yield self._counter(
             "ostinato_reconcile_delayed_total",
-            "Reconciles that waited for the cache to see their own writes.",
+            "Total number of reconciliations delayed until the cache had seen their own writes.",
             self.stale,
         )
-        yield self._counter(
-            "ostinato_reconcile_hot_loops_total", "Reconciles held back since they keep writing.", self.hot_loops
+        yield self._counter("ostinato_reconcile_hot_loops_total", "Total number of detected hot loops.", self.hot_loops)
+        yield self._by(
+            "ostinato_reconcile_reasons_total", "Total number of reconciliations by reason.", "reason", self.reasons
         )
-        yield self._by("ostinato_reconcile_reasons_total", "Why reconciles ran.", "reason", self.reasons)
         yield from self._threads()
         for family in self.queue.families():
             samples = [Sample(each.name, {**each.labels, **self._labels}, each.value) for each in family.samples]
@@ -98,11 +102,13 @@ class ControllerStatistics:
         if self._executor is None:
             return
         load = self._executor.load()
-        yield self._gauge("ostinato_threads", "Threads for reconcilers that block.", load.workers)
-        yield self._gauge("ostinato_threads_busy", "Threads that are at work.", load.busy)
-        yield self._gauge("ostinato_threads_waiting", "Calls that wait for a thread.", load.queued)
+        yield self._gauge("ostinato_threads", "Number of threads for blocking reconcilers.", load.workers)
+        yield self._gauge("ostinato_threads_busy", "Number of busy threads.", load.busy)
+        yield self._gauge("ostinato_threads_waiting", "Number of calls that wait for a thread.", load.queued)
         yield self._gauge(
-            "ostinato_threads_longest_wait_seconds", "How long the first of them has waited.", load.longest_wait
+            "ostinato_threads_longest_wait_seconds",
+            "Longest time that a call has been waiting for a thread.",
+            load.longest_wait,
         )
 
     def _counter(self, name: str, text: str, value: float) -> Family:

@@ -1,7 +1,7 @@
-"""Options of a controller, and how those that are not given are inherited.
+"""Options of a controller, and how they inherit from the manager's.
 
-An option that a controller does not give is the manager's; one that neither gives has the default that is named here.
-False and 0 are given: only None is inherited.
+An option that is None in the controller is taken from the manager; if it is None there too, from the defaults below.
+False and 0 are values and are not inherited.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ DEFAULT_SYNC_TIMEOUT: Final = 120.0
 
 class ControllerOptions(msgspec.Struct, frozen=True, kw_only=True):
     """
-    - `max_concurrent`: how many reconciles run at once, each of another key. Defaults to 1.
-    - `concurrency_of`: the same for controllers of certain kinds, by "Kind.group"; for the manager to give.
-    - `reconcile_timeout`: seconds that a reconcile may take. It is cancelled then, wherever it awaits, and counts as
-      failed; a plain function is stopped at its next use of the client. Defaults to 0, as long as it likes.
-    - `sync_timeout`: seconds that the sources have to tell what is there. Defaults to 120.
-    - `needs_leader_election`: whether only the leader reconciles. Defaults to True.
-    - `warm_up`: fill caches and queue before the election is won, so that a new leader begins at once. Defaults to
-      False.
-    - `contain_panics`: a reconcile that fails by a programming error counts as failed, and the others go on; if not,
-      it ends the controller. Defaults to True.
-    - `limiter`: makes what says how long a failed key waits. Defaults to 5 ms, doubled each time, up to 1000 s.
-    - `wait_for_own_writes`: a key whose last writes are not in the cache waits until they are. Defaults to True.
-    - `runs_for_own_writes`: whether what a run wrote leads to another run of the same key. Defaults to True: a step at
-      a time is a good way to work. False is for reconcilers that do all there is to do in one run.
-    - `hot_loop_guard`: hold back keys whose reconcile keeps writing the same object. Defaults to True.
-    - `slow_step`: seconds for which a reconcile may block everything else before that is reported; 0 is never.
+    - `max_concurrent`: maximum number of concurrent reconciles, each for another key. Defaults to 1.
+    - `concurrency_of`: `max_concurrent` by the kind of the controller, as "Kind.group"; for the manager's options.
+    - `reconcile_timeout`: seconds after which a reconcile is cancelled and counts as failed. A plain function is
+      stopped at its next call of the client. Defaults to 0, no timeout.
+    - `sync_timeout`: seconds that the sources may take to sync. Defaults to 120.
+    - `needs_leader_election`: run only while this process is the leader. Defaults to True.
+    - `warm_up`: sync caches and fill the queue before leadership is acquired, so that a new leader starts immediately.
+      Defaults to False.
+    - `contain_panics`: treat a programming error in a reconcile as a failed reconcile; if False, it stops the
+      controller. Defaults to True.
+    - `limiter`: creates the rate limiter for failed keys. Defaults to exponential backoff from 5 ms to 1000 s.
+    - `wait_for_own_writes`: delay a key until the cache has seen its own last writes. Defaults to True.
+    - `runs_for_own_writes`: enqueue a key for events that its own writes cause. Defaults to True. False is for
+      reconcilers that complete their work in one run.
+    - `hot_loop_guard`: delay keys whose reconcile writes the same object again and again. Defaults to True.
+    - `slow_step`: seconds for which a reconcile may block the event loop before a warning is logged. 0 disables it.
       Defaults to 0.5.
     """
 
@@ -59,10 +59,10 @@ class ControllerOptions(msgspec.Struct, frozen=True, kw_only=True):
             if value is not None and not (isinstance(value, int | float) and 0 <= value < float("inf")):
                 raise ValueError(f"{name}: {value!r} is not a number of seconds")
         if self.max_concurrent is not None and not isinstance(self.max_concurrent, int):
-            raise ValueError(f"max_concurrent: {self.max_concurrent!r} is not a number of reconciles")
+            raise ValueError(f"max_concurrent: {self.max_concurrent!r} is not an integer")
 
     def inheriting(self, defaults: ControllerOptions) -> ControllerOptions:
-        """The same, with what is not given here taken from there."""
+        """Return these options with None replaced by `defaults`."""
         missing: dict[str, Any] = {
             name: getattr(defaults, name) for name in self.__struct_fields__ if getattr(self, name) is None
         }
@@ -71,18 +71,18 @@ class ControllerOptions(msgspec.Struct, frozen=True, kw_only=True):
     def complete(
         self, defaults: ControllerOptions | None = None, gvk: GroupVersionKind | None = None
     ) -> ControllerOptions:
-        """The same, with nothing left out: what is not given here is the manager's.
+        """Return these options with every None replaced, by the manager's options or by the defaults.
 
-        How many run at once is said by the controller, or for the kind that it is for, or for all of the manager's.
+        `max_concurrent` is the controller's, else the manager's for the kind, else the manager's for all.
         """
         manager = defaults or ControllerOptions()
-        whole = self.inheriting(manager).inheriting(_BY_DEFAULT)
+        whole = self.inheriting(manager).inheriting(_DEFAULTS)
         by_kind = None if gvk is None else (whole.concurrency_of or {}).get(str(gvk.group_kind))
-        said = (self.max_concurrent, by_kind, manager.max_concurrent, 1)
-        return msgspec.structs.replace(whole, max_concurrent=next(each for each in said if each and each > 0))
+        candidates = (self.max_concurrent, by_kind, manager.max_concurrent, 1)
+        return msgspec.structs.replace(whole, max_concurrent=next(each for each in candidates if each and each > 0))
 
 
-_BY_DEFAULT: Final = ControllerOptions(
+_DEFAULTS: Final = ControllerOptions(
     max_concurrent=1,
     concurrency_of={},
     reconcile_timeout=0.0,

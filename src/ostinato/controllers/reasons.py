@@ -1,8 +1,8 @@
-"""Reasons: why a reconcile runs. For logs, traces and metrics only; what is to be done never depends on it.
+"""Reasons: why a key was enqueued. For logs, traces and metrics; a reconcile must not depend on them.
 
-A key that is told many times before it runs has all the reasons that it was told with, each once, up to a bound: there
-are as many as there are kinds that are watched and things that happen to them, whatever the number of objects. What a
-key is to run for later is no reason for a run before its time, nor for one that had another and was held back.
+- A key that is enqueued several times before it runs has all its reasons, each once, up to a bound.
+- The number of distinct reasons depends on the watched kinds and event types, not on the number of objects.
+- The reason of a delayed requeue applies only to a run at or after its time.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import msgspec
 
 from ostinato.api.gvk import GroupVersionKind, NamespacedName
 
-MOST: Final = 8  # that are kept for a key
+MAX_REASONS: Final = 8  # per key
 
 RETRY: Final = "retry"
 ERROR: Final = "error"
@@ -26,7 +26,7 @@ CHANNEL: Final = "channel"
 
 
 class Cause(msgspec.Struct, frozen=True, gc=False):
-    """The state of an object that somebody was told of."""
+    """The state of an object whose event enqueued a key."""
 
     gvk: GroupVersionKind
     key: NamespacedName
@@ -34,7 +34,7 @@ class Cause(msgspec.Struct, frozen=True, gc=False):
 
 
 class Why(msgspec.Struct, frozen=True):
-    """The reasons of one run; `causes` is None if it was not only for changes of objects, or for too many of them."""
+    """The reasons of one run. `causes` is None if there were reasons other than events, or too many causes."""
 
     reasons: tuple[str, ...]
     causes: tuple[Cause, ...] | None
@@ -54,34 +54,34 @@ class _Later(NamedTuple):
 
 class Reasons:
     def __init__(self) -> None:
-        self._known: dict[Hashable, Why] = {}  # of keys that are to run
-        self._later: dict[Hashable, _Later] = {}  # of keys that are to run when their time has come
+        self._known: dict[Hashable, Why] = {}  # of enqueued keys
+        self._later: dict[Hashable, _Later] = {}  # of keys with a delayed requeue
 
     def add(self, key: Hashable, reason: str, cause: Cause | None = None) -> None:
         known = self._known.get(key, _NO_CAUSE_YET)
         reasons, causes = known.reasons, known.causes
-        if reason not in reasons and len(reasons) < MOST:
+        if reason not in reasons and len(reasons) < MAX_REASONS:
             reasons = (*reasons, reason)
-        causes = None if cause is None or causes is None or len(causes) >= MOST else (*causes, cause)
+        causes = None if cause is None or causes is None or len(causes) >= MAX_REASONS else (*causes, cause)
         self._known[key] = Why(reasons, causes)
 
     def add_later(self, key: Hashable, reason: str, now: float, delay: float) -> None:
-        """A reason from a moment on; of several, that of the earliest."""
+        """Add the reason of a delayed requeue. Of several, the earliest counts."""
         known, at = self._later.get(key), now + delay
-        if known is not None and known.at <= now:  # that time came during a run: there is another for it
+        if known is not None and known.at <= now:  # became due during the current run: another run follows
             self.add(key, known.reason)
             known = None
         if known is None or at < known.at:
             self._later[key] = _Later(reason, at)
 
     def hold(self, key: Hashable, until: float) -> None:
-        """The key has a reason to run, and runs at that time only: what comes by then changes nothing about why."""
+        """Drop the reason of a requeue that is due before `until`: the key is delayed until then for another reason."""
         later = self._later.get(key)
         if later is not None and later.at <= until and key in self._known:
             del self._later[key]
 
     def take(self, key: Hashable, now: float) -> Why:
-        """Why the key runs now; the next time will have other reasons."""
+        """Remove and return the reasons of a key that runs now."""
         later = self._later.get(key)
         if later is not None and (later.at <= now or key not in self._known):
             del self._later[key]

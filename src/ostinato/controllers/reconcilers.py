@@ -1,12 +1,12 @@
-"""Reconcilers: the forms in which they are written, and the one in which they are run.
+"""Reconcilers: the supported signatures, and how they are called.
 
-| form | is given |
+| signature | first argument |
 |---|---|
-| `async def f(widget, ctx)` | the object, read from the cache; not called when there is none any more |
-| `async def f(request, ctx)` | the request: a first parameter that is named `request`, or is said to be a `Request` |
-| a class with `async def reconcile(self, request)` | the request; with a second parameter, the context too |
+| `async def f(widget, ctx)` | the object, read from the cache; not called for an object that does not exist |
+| `async def f(request, ctx)` | the request, if the parameter is named `request` or annotated as `Request` |
+| a class with `async def reconcile(self, request)` | the request; an optional second parameter receives the context |
 
-Each may be a plain `def` as well: it is then run in a thread, with a blocking view of the context.
+A plain `def` runs in a thread, with a blocking view of the context (`blocking`).
 """
 
 from __future__ import annotations
@@ -25,36 +25,39 @@ from ostinato.controllers.result import BadResult, Result, TerminalError
 
 Run: TypeAlias = Callable[[Context], Awaitable[Result]]
 
-STARVED: Final = 5.0  # seconds that a call waits for a thread before that is told
-_TELL_AGAIN: Final = 60.0
+STARVATION_THRESHOLD: Final = 5.0  # seconds that a call waits for a thread before a warning
+_WARNING_INTERVAL: Final = 60.0  # seconds
 
 _DONE: Final = Result()
 
 
 class Reconciler:
-    """A function or an object with a `reconcile` method, ready to be run."""
+    """A reconciler with a uniform signature."""
 
     def __init__(self, target: Any, view: View[Any] | None) -> None:
-        """`view` is the kind whose objects the function wants; None if there is none."""
+        """
+        - `target`: a function, or an object with a `reconcile` method.
+        - `view`: the kind of the objects that a function receives; None if the controller has no kind.
+        """
         function = getattr(target, "reconcile", None) or target
         if isinstance(target, type):
-            raise TypeError(f"{target.__name__} is a class: give an object of it, {target.__name__}(…)")
+            raise TypeError(f"reconciler {target.__name__} is a class; pass an instance, {target.__name__}(…)")
         if not callable(function):
-            raise TypeError(f"{target!r} is no reconciler: it is no function, and has no method reconcile")
+            raise TypeError(f"{target!r} is not a reconciler; pass a function, or an object with a method reconcile")
         self.name = _name(target)
         self._function: Callable[..., Any] = function
         self.is_async = _is_async(function)
         if _is_generator(function):
-            raise TypeError(f"reconciler {self.name} is a generator: it yields where it should return")
+            raise TypeError(f"reconciler {self.name} is a generator; return a Result instead of yielding")
         parameters = _parameters(function, self.name)
         takes_request = view is None or function is not target or _is_request(function, parameters[0])
         self._view = None if takes_request else view
         self._with_context = len(parameters) > 1
-        self._starvation_told: float | None = None  # when
-        self._calls: set[asyncio.Task[Any]] = set()  # that run in threads, or wait for one
+        self._starvation_reported: float | None = None  # time of the last warning
+        self._calls: set[asyncio.Task[Any]] = set()  # running in threads, or waiting for one
 
     async def run(self, context: Context) -> Result:
-        """One run; whatever the function raises, and `BadResult` for what is no result."""
+        """Call the reconciler once. Raises its errors, and `BadResult` if it returns something else than a result."""
         first: Any = context.request
         if self._view is not None:
             if not isinstance(first, NamespacedName):
@@ -70,11 +73,11 @@ class Reconciler:
         return _DONE if answer is None else self._checked(answer)
 
     def _check_key(self, key: Any) -> None:
-        """Keys may be anything, but of one that names no object there is none to give."""
+        """Raise unless the key names an object."""
         if not isinstance(key, str) and not (hasattr(key, "namespace") and hasattr(key, "name")):
             raise TerminalError(
-                f"reconciler {self.name} is given an object, and {key!r} names none; map functions and sources give "
-                'NamespacedName("namespace", "name"), or let the first parameter be called request'
+                f"reconciler {self.name} takes an object, but the key {key!r} does not name one; enqueue "
+                'NamespacedName("namespace", "name"), or name the first parameter request'
             )
 
     def _checked(self, answer: Any) -> Result:
@@ -85,12 +88,12 @@ class Reconciler:
         raise BadResult(self.name, answer)
 
     def abandon(self) -> None:
-        """Wait no longer for functions that run in threads. They go on, and what comes of them is dropped."""
+        """Stop waiting for functions that run in threads. They continue, and their results are dropped."""
         for call in self._calls:
             call.cancel()
 
     async def _in_thread(self, first: Any, context: Context) -> Any:
-        """Run it in a thread. One that goes on after its time is waited for: a key is never in two threads."""
+        """Run the function in a thread. Waits for it even after a timeout: a key must not be in two threads."""
         executor, clock = context.world.executor, context.world.clock
         state = _Call(self.name)
 
@@ -100,7 +103,7 @@ class Reconciler:
             view = Blocking(context, executor, state.check)
             return self._function(first, view) if self._with_context else self._function(first)
 
-        timer = clock.timer(STARVED, self._starved, state, context)
+        timer = clock.timer(STARVATION_THRESHOLD, self._starved, state, context)
         call = asyncio.get_running_loop().create_task(_awaited(executor.run(work)))
         self._calls.add(call)
         try:
@@ -111,7 +114,7 @@ class Reconciler:
                 call.cancel()
             elif not call.done():
                 context.logger.warning(
-                    "controller %s: %s is told to end, but runs in a thread: it ends at its next use of the client",
+                    "reconcile cancelled, waiting for its thread controller=%s object=%s",
                     context.name,
                     context.request,
                 )
@@ -121,17 +124,19 @@ class Reconciler:
             timer.cancel()
             self._calls.discard(call)
             if call.done() and not call.cancelled():
-                call.exception()  # looked at, so that nobody reports it as forgotten
+                call.exception()  # marks it as retrieved
 
     def _starved(self, state: _Call, context: Context) -> None:
         now = context.world.clock.monotonic()
-        if state.begun or (self._starvation_told is not None and now - self._starvation_told < _TELL_AGAIN):
+        if state.begun or (
+            self._starvation_reported is not None and now - self._starvation_reported < _WARNING_INTERVAL
+        ):
             return
-        self._starvation_told = now
+        self._starvation_reported = now
         load = context.world.executor.load()
         context.logger.warning(
-            "controller %s waits for a thread: all %d are busy, %d calls wait, the first for %.0f s; "
-            "make the world with more workers, or the reconcilers async",
+            "reconcile waits for a thread; create the World with more workers, or make reconcilers async "
+            "controller=%s threads=%d waiting=%d longest_wait_seconds=%.0f",
             context.name,
             load.workers,
             load.queued,
@@ -140,7 +145,7 @@ class Reconciler:
 
 
 class _Call:
-    """One run of a plain function."""
+    """The state of one call of a plain function."""
 
     __slots__ = ("begun", "name", "over")
 
@@ -151,7 +156,7 @@ class _Call:
 
     def check(self) -> None:
         if self.over:
-            raise TimeoutError(f"reconciler {self.name}: its time is over")
+            raise TimeoutError(f"reconciler {self.name}: reconcile timeout exceeded")
 
 
 async def _awaited(awaitable: Awaitable[Any]) -> Any:
@@ -179,7 +184,7 @@ def _unwrapped(function: Any) -> Any:
 
 
 def _parameters(function: Callable[..., Any], name: str) -> list[inspect.Parameter]:
-    """Those that must be given; one or two."""
+    """Return the required positional parameters, one or two."""
     found = [
         each
         for each in inspect.signature(function).parameters.values()
@@ -188,7 +193,7 @@ def _parameters(function: Callable[..., Any], name: str) -> list[inspect.Paramet
     required = [each for each in found if each.default is each.empty]
     if not 1 <= len(required) <= 2:
         raise TypeError(
-            f"reconciler {name} takes {len(required)} arguments; it is given the object or request, and the context"
+            f"reconciler {name} takes {len(required)} arguments; it must take the object or request, and the context"
         )
     return required
 
@@ -198,6 +203,6 @@ def _is_request(function: Callable[..., Any], parameter: inspect.Parameter) -> b
         return True
     try:
         annotation = get_type_hints(_unwrapped(function)).get(parameter.name)
-    except (NameError, TypeError, AttributeError):  # hints that cannot be resolved here say nothing
+    except (NameError, TypeError, AttributeError):  # unresolvable hints
         annotation = parameter.annotation
     return annotation is NamespacedName or annotation in ("Request", "NamespacedName")

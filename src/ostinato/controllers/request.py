@@ -1,7 +1,7 @@
-"""Request: which object a reconcile is about.
+"""Request: the key of a reconcile, namespace and name of the object.
 
-It is a namespace and a name, and nothing else: what happened to the object is not said, since a reconcile looks at what
-is the case now. A controller without a primary kind may use any hashable value in its place.
+It carries no event: a reconcile compares desired and actual state, whatever changed. The sources of a controller
+without a kind may enqueue any hashable value instead.
 """
 
 from __future__ import annotations

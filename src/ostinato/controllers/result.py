@@ -1,17 +1,16 @@
-"""Results: what is to happen after a reconcile.
+"""Results: whether and when a key is requeued after a reconcile.
 
-| a reconcile that | is |
+| a reconcile that | effect |
 |---|---|
-| returns None or `Result()` | done; its failures are forgotten |
-| returns `Result(requeue_after=30)` | done, and runs again after 30 s; its failures are forgotten |
-| returns `Result(retry=True)` | not done, which is no error: it runs again after a wait that doubles each time |
-| raises | failed, which is logged and counted: it runs again after a wait that doubles each time |
-| raises `TerminalError` | failed for good: it runs again only when something changes |
-| raises `Conflict` | overtaken by another writer: as `retry`, and counted; nobody is alarmed |
-| raises `StillOwned` | the same: what it wants to have is going with an earlier object of the same name |
+| returns None or `Result()` | done; resets the backoff |
+| returns `Result(requeue_after=30)` | requeued after 30 s; resets the backoff |
+| returns `Result(retry=True)` | requeued with backoff; not an error |
+| raises | logged and counted as an error; requeued with backoff |
+| raises `TerminalError` | logged and counted as an error; not requeued, runs again on the next event |
+| raises `Conflict` | counted as a conflict, logged at debug level; requeued with backoff |
+| raises `StillOwned` | as `Conflict`: an object of a deleted owner of the same name is not garbage-collected yet |
 
-An error wins over everything else, and `requeue_after` over `retry`. What runs again keeps its priority unless the
-result gives it another.
+`requeue_after` takes precedence over `retry`. A requeued key keeps its priority unless the result sets another.
 """
 
 from __future__ import annotations
@@ -28,9 +27,10 @@ from ostinato.api.object import Object
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
     """
-    - `requeue_after`: seconds, or a `timedelta`, after which to run again; none or less is at once. Defaults to never.
-    - `retry`: run again with backoff.
-    - `priority`: of the next run. Defaults to that of this one.
+    - `requeue_after`: seconds, or a `timedelta`, after which the key is requeued; 0 or less is immediately. Defaults to
+      None: not requeued.
+    - `retry`: requeue with backoff. Defaults to False.
+    - `priority`: of the requeued key. Defaults to its current priority.
     """
 
     requeue_after: float | timedelta | None = None
@@ -39,11 +39,11 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if self.requeue_after is not None and not isinstance(self.requeue_after, int | float | timedelta):
-            raise TypeError(f"requeue_after is a number of seconds or a timedelta, not {self.requeue_after!r}")
+            raise TypeError(f"requeue_after must be a number of seconds or a timedelta, not {self.requeue_after!r}")
         if self.delay is not None and not isfinite(self.delay):
-            raise ValueError(f"requeue_after: {self.requeue_after} is no time to wait")
+            raise ValueError(f"requeue_after: {self.requeue_after} is not a finite number of seconds")
         if self.priority is not None and not isinstance(self.priority, int):
-            raise TypeError(f"priority is a whole number, as 0 and LOW_PRIORITY are, not {self.priority!r}")
+            raise TypeError(f"priority must be an integer such as 0 or LOW_PRIORITY, not {self.priority!r}")
 
     @property
     def delay(self) -> float | None:
@@ -53,26 +53,26 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TerminalError(Exception):
-    """Trying again cannot help: `raise TerminalError("spec.size: there is no such size")`.
+    """A retry cannot help: `raise TerminalError("spec.size: unknown size")`.
 
-    It may be raised from another error, or wrap one: `raise TerminalError(error) from error`.
+    Can be raised from another error or wrap one: `raise TerminalError(error) from error`.
     """
 
     def __str__(self) -> str:
         return super().__str__() or "terminal error"
 
 
-class BadResult(TerminalError):  # noqa: N818 - what is the matter
-    """A reconciler returned something that is no result."""
+class BadResult(TerminalError):  # noqa: N818
+    """A reconciler returned something other than None or a `Result`."""
 
     def __init__(self, name: str, value: object) -> None:
         super().__init__(
-            f"reconciler {name} returned {_shown(value)}; return None, or Result(requeue_after=…) to run again"
+            f"reconciler {name} returned {_shown(value)}; return None, or Result(requeue_after=…) to requeue"
         )
 
 
 def is_terminal(error: BaseException) -> bool:
-    """Whether it is a `TerminalError`, was raised from one, or is a group in which all are."""
+    """Return whether the error is a `TerminalError`, was raised from one, or is a group of terminal errors only."""
     if isinstance(error, BaseExceptionGroup):
         return all(is_terminal(each) for each in error.exceptions)
     return any(isinstance(each, TerminalError) for each in _causes(error))
@@ -88,9 +88,11 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def _shown(value: object) -> str:
-    if isinstance(value, Object) or (isinstance(value, dict) and "kind" in value):  # it may be a Secret
+    if isinstance(value, Object) or (
+        isinstance(value, dict) and "kind" in value
+    ):  # not its content: it may be a Secret
         return f"the object {access.describe(value)}"
     if isinstance(value, Coroutine):
-        return f"{getattr(value, '__qualname__', 'a coroutine')}(…), which it has to await"
+        return f"{getattr(value, '__qualname__', 'a coroutine')}(…), which is never awaited"
     text = repr(value)
     return f"{text[:80]}… ({type(value).__name__})" if len(text) > 80 else f"{text} ({type(value).__name__})"

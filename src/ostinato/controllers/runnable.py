@@ -1,17 +1,17 @@
-"""Runnable: what a manager runs, and the surroundings that it gives to it.
+"""Runnable: the interface of what a manager runs, and the dependencies that it receives.
 
-- `run(surroundings)` works until its task is cancelled. The first cancellation asks it to stop: it takes nothing new
-  on, finishes what is under way, and ends. A second one, sent when the time for that is over, drops what is under way.
-  For most runnables that comes by itself: a cancelled `await` ends them at once.
-- Ending, returning or raising: a runnable that returns by itself is done; an error that it raises ends the manager.
-- `needs_leader_election`: whether only the leader may run it. What has no such attribute needs it, to be safe; None is
-  as the manager says of all controllers.
-- `warm_up(surroundings)`, where there is one (`WarmsUp`), is called before the election is won, and returns when all is
-  ready but the work itself: caches are filled, queues too. `run` then goes on from there.
-- `cool_down(surroundings)`, where there is one (`CoolsDown`), is called at the end, and ends what a warm-up began if
-  `run` was never called.
+- `run(surroundings)` runs until its task is cancelled. The first cancellation requests a graceful stop: accept no new
+  work, finish the current work, return. A second cancellation, after the grace period, requests an immediate stop. For
+  most runnables both are the same: a cancelled `await` ends them.
+- A runnable that returns is done; an error that it raises stops the manager.
+- `needs_leader_election`: run only while this process is the leader. Defaults to True if the attribute is missing; None
+  takes the manager's option for controllers.
+- `warm_up(surroundings)`, optional (`WarmsUp`): called before leadership is acquired; prepares everything but the work,
+  such as caches and queues. `run` continues from there.
+- `cool_down(surroundings)`, optional (`CoolsDown`): called at the end; stops what a warm-up started if `run` was never
+  called.
 
-A surrounding holds all that a runnable may need, so that nothing is global and each test makes its own.
+`Surroundings` holds all dependencies of a runnable, so that there is no global state.
 """
 
 from __future__ import annotations
@@ -34,28 +34,28 @@ if TYPE_CHECKING:
     from ostinato.kinds.core_v1 import ObjectReference
 
 Span = Callable[[str, Mapping[str, str]], AbstractContextManager[object]]
-"""`with span("reconcile", {"controller": "widgets"}):` is a stretch of work that a trace shows."""
+"""Creates a trace span: `with span("reconcile", {"controller": "widgets"}):`."""
 
 
 class Metrics(Protocol):
-    """Where metrics are gathered to be shown: a registry that belongs to one manager."""
+    """The metrics registry of a manager."""
 
     def add(self, families: Families, /) -> None:
-        """Show these metrics from now on. Families of the same name are merged."""
+        """Register metrics. Families of the same name are merged."""
 
     def remove(self, families: Families, /) -> None:
-        """Show them no longer. Harmless when they are not shown."""
+        """Unregister metrics. No error if they are not registered."""
 
 
 Subject = Union[AnyObject, "ObjectReference"]
-"""What an event is about: an object, or a reference to one or to a part of it. (Not loaded for its name alone.)"""
+"""Subject of an Event: an object, or a reference to an object or to a part of it."""
 
 
 class EventOptions(TypedDict, total=False):
     """
     - `kind`: "Normal" or "Warning". Defaults to "Normal".
-    - `action`: what was done. Defaults to the reason.
-    - `related`: another object that has to do with it.
+    - `action`: the action that was taken. Defaults to the reason.
+    - `related`: a secondary object. Defaults to None.
     """
 
     kind: str
@@ -64,14 +64,14 @@ class EventOptions(TypedDict, total=False):
 
 
 class Recorder(Protocol):
-    """Writes events (events.k8s.io/v1) about objects, for people to read."""
+    """Records Events about objects."""
 
     def event(self, regarding: Subject, reason: str, note: str, /, **options: Unpack[EventOptions]) -> None:
-        """Say that something happened to an object. Never waits, never raises: an event may be lost, work may not."""
+        """Record an Event. Never blocks and never raises; an Event may be lost."""
 
 
 class NoMetrics:
-    """Metrics that nobody looks at."""
+    """A registry that discards all metrics."""
 
     def add(self, families: Families) -> None: ...
 
@@ -79,25 +79,27 @@ class NoMetrics:
 
 
 class NoRecorder:
-    """Events that nobody is told of."""
+    """A recorder that discards all Events."""
 
     def event(self, regarding: Subject, reason: str, note: str, /, **options: Unpack[EventOptions]) -> None: ...
 
 
 def no_span(name: str, attributes: Mapping[str, str]) -> AbstractContextManager[object]:  # noqa: ARG001
-    """A `Span` that no trace shows."""
+    """A `Span` without tracing."""
     return nullcontext()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Surroundings:
     """
-    - `client`: reads kinds that are watched from the cache, with its own writes in it; writes go to the server.
-    - `informers`: the watches of the manager, one a kind.
-    - `world`: time, randomness, ids, threads.
-    - `metrics`, `recorder`, `logger`: where to say what happens. Default to nowhere, nowhere and Python's logging.
-    - `span`: a context around each piece of work, for traces. Defaults to nothing.
-    - `controllers`: options for controllers that do not give their own.
+    - `client`: reads watched kinds from the cache, including its own writes; writes go to the server.
+    - `informers`: the shared informers of the manager.
+    - `world`: clock, randomness, ids, threads.
+    - `metrics`: metrics registry. Defaults to one that discards.
+    - `recorder`: Event recorder. Defaults to one that discards.
+    - `logger`: defaults to the logger "ostinato.controllers".
+    - `span`: creates trace spans. Defaults to no tracing.
+    - `controllers`: options for controllers that do not set their own.
     """
 
     client: CachedClient
@@ -113,25 +115,25 @@ class Surroundings:
 class Runnable(Protocol):
     @property
     def name(self) -> str:
-        """For logs, metrics and errors; unique in a manager."""
+        """Name in logs, metrics and errors; unique within a manager."""
 
     @property
     def needs_leader_election(self) -> bool | None: ...
 
     async def run(self, surroundings: Surroundings, /) -> None:
-        """Work until cancelled; see above."""
+        """Run until cancelled; see the module."""
 
 
 @runtime_checkable
 class WarmsUp(Protocol):
     async def warm_up(self, surroundings: Surroundings, /) -> None:
-        """Make all ready but the work itself. Called once, before `run`, or not at all."""
+        """Prepare everything but the work. Called at most once, before `run`."""
 
 
 @runtime_checkable
 class CoolsDown(Protocol):
     async def cool_down(self, surroundings: Surroundings, /) -> None:
-        """End what the warm-up began. Harmless when there is nothing to end."""
+        """Stop what the warm-up started. No effect if nothing was started."""
 
 
 class Task:
@@ -145,10 +147,10 @@ class Task:
         self._work = work
 
     async def run(self, surroundings: Surroundings) -> None:
-        working: object = self._work(surroundings)
-        if not isawaitable(working):
+        running: object = self._work(surroundings)
+        if not isawaitable(running):
             raise TypeError(
-                f"task {self.name} is no async def, and blocked everything until it returned: make it one, and let "
-                "what blocks run in a thread, asyncio.to_thread(function)"
+                f"task {self.name} is not an async def and blocked the event loop; make it one, and run blocking calls "
+                "in a thread with asyncio.to_thread(function)"
             )
-        await working
+        await running

@@ -1,13 +1,10 @@
-"""Traces: tracebacks of what users wrote, from where their code begins.
-
-What leads there, the loop that calls them, is the same in every traceback, and hides theirs.
-"""
+"""Tracebacks: removes the frames of the controller loop, which precede the user's code in every traceback."""
 
 from __future__ import annotations
 
 from types import TracebackType
 
-_CALLERS = (  # the modules that call users' functions
+_CALLERS = (  # modules that call user code
     "ostinato.controllers.sources.handlers",
     "ostinato.controllers.sources.kind",
     "ostinato.controllers.sources.predicates",
@@ -18,22 +15,22 @@ _CALLERS = (  # the modules that call users' functions
 
 
 def shorten(error: BaseException) -> bool:
-    """Cut what leads to the user's code off the tracebacks of an error and of its causes.
+    """Remove the frames before the user's code from the tracebacks of an error and of its causes.
 
-    Whether there is such code. If there is none, all stays as it is. So does what was caught below the loop, by the
-    user's code or by what that calls: it begins there.
+    Returns whether a traceback contains user code; if not, nothing is changed. Tracebacks of causes that were caught
+    below the loop begin there and are not changed.
     """
     called = (each for each in _chain(error) if _is_called(each.__traceback__))
     parts = [(each, _users_part(each.__traceback__)) for each in called]
     if all(part is None for _, part in parts):
         return False
-    for each, part in parts:  # None: what was made of a user's error, which tells the place
-        each.with_traceback(part)  # not by assignment, which errors that are frozen refuse
+    for each, part in parts:  # None: the error was raised from a user's error, which has the traceback
+        each.with_traceback(part)  # frozen exceptions refuse assignment
     return True
 
 
 def _chain(error: BaseException) -> list[BaseException]:
-    """The error and its causes, each once: nobody keeps them from going round in circles."""
+    """Return the error and its causes, each once: the chain may contain cycles."""
     found: list[BaseException] = []
     following: BaseException | None = error
     while following is not None and not any(following is each for each in found):
@@ -43,7 +40,7 @@ def _chain(error: BaseException) -> list[BaseException]:
 
 
 def _is_called(trace: TracebackType | None) -> bool:
-    """Whether it leads through what calls users' functions."""
+    """Return whether the traceback contains a caller of user code."""
     while trace is not None:
         if _module(trace) in _CALLERS:
             return True
@@ -52,7 +49,7 @@ def _is_called(trace: TracebackType | None) -> bool:
 
 
 def _users_part(trace: TracebackType | None) -> TracebackType | None:
-    """What comes after the last frame that calls users' functions; None if nothing does."""
+    """Return the traceback after the last caller of user code; None if it ends there."""
     part: TracebackType | None = None
     while trace is not None:
         if _module(trace) in _CALLERS:

@@ -1,8 +1,7 @@
-"""The worker: runs a reconciler for one key, and judges what came of it.
+"""Worker: runs the reconciler for one key and decides whether the key is requeued.
 
-Everything that a reconciler can do wrong ends here, with a message that says what it was: an error, a programming
-error, a conflict, too long a run, a blocked event loop, a result that is none, a loop of writes. Nothing of it harms
-other keys.
+Every failure of a reconciler is handled and logged here: an error, a programming error, a conflict, a timeout, a
+blocked event loop, an invalid result, a hot loop of writes. None of them affects other keys.
 """
 
 from __future__ import annotations
@@ -25,8 +24,8 @@ from ostinato.client.views import View
 from ostinato.controllers import reasons
 from ostinato.controllers.context import Context
 from ostinato.controllers.current import Reconcile, current_reconcile, running
-from ostinato.controllers.guards.echoes import Echoes
 from ostinato.controllers.guards.hot_loop import HotLoopGuard, Write
+from ostinato.controllers.guards.own_events import OwnEvents
 from ostinato.controllers.guards.steps import Measured
 from ostinato.controllers.metrics import ControllerStatistics, Outcome
 from ostinato.controllers.objects.applying import Applier, StillOwned
@@ -39,9 +38,9 @@ from ostinato.controllers.trace import shorten
 if TYPE_CHECKING:
     from ostinato.controllers.controller import Controller
 
-_MOST_QUIET_CONFLICTS = 10  # in a row, after which a conflict is worth a warning
+_MAX_QUIET_CONFLICTS = 10  # consecutive conflicts that are logged at debug level
 
-# What only a mistake in the program raises. In Go these would be panics; they come with a traceback.
+# Programming errors, which would be panics in Go. They are logged with a traceback.
 _PANICS = (
     ArithmeticError,
     AssertionError,
@@ -58,22 +57,22 @@ _PANICS = (
 )
 
 
-class ReconcileTimeout(TimeoutError):  # noqa: N818 - what happened
-    """A reconcile took longer than it may."""
+class ReconcileTimeout(TimeoutError):  # noqa: N818
+    """A reconcile exceeded its timeout and was cancelled."""
 
 
-# What a program that is right may meet: the message says it all.
+# Errors that a correct program may meet: logged without a traceback.
 _EXPECTED = (APIError, TransportError, TerminalError, ReconcileTimeout, OwnerError, StaleCache)
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to happen with the key now, and what it wrote."""
+    """The outcome of a reconcile: whether and how the key is requeued, and what the reconcile wrote."""
 
     writes: OwnWrites
-    succeeded: bool = False  # its failures are forgotten
-    delay: float | None = None  # run again after so many seconds
-    retry: bool = False  # run again with backoff
-    reason: str = ""  # of that run
+    succeeded: bool = False  # resets the backoff
+    delay: float | None = None  # requeue after so many seconds
+    retry: bool = False  # requeue with backoff
+    reason: str = ""  # of the requeue
     priority: int | None = None
 
 
@@ -102,11 +101,11 @@ class Worker:
         self._applier = applier
         self._guard = guard
         self._span = None if surroundings.span is no_span else surroundings.span
-        self._series = surroundings.world.ids.uid()[:24]  # how the ids of all runs begin
+        self._series = surroundings.world.ids.uid()[:24]  # common prefix of the reconcile ids
         self._runs = 0
 
-    async def reconcile(self, key: Hashable, why: Why, attempt: int, echoes: Echoes | None = None) -> Verdict:
-        """Run the reconciler, and tell of what it writes. Raises only what must end the controller."""
+    async def reconcile(self, key: Hashable, why: Why, attempt: int, own_events: OwnEvents | None = None) -> Verdict:
+        """Run the reconciler for a key. Raises only errors that must stop the controller."""
         self._runs += 1
         reconcile = Reconcile(
             id=f"{self._series}{self._runs:012x}",
@@ -120,32 +119,32 @@ class Worker:
         context = Context(reconcile, self._surroundings, self._applier, self._controller.owned)
         clock = self._world.clock
         began = clock.monotonic()
-        with running(reconcile), own_writes(self._watch(key, changes, echoes)) as writes:
+        with running(reconcile), own_writes(self._watch(key, changes, own_events)) as writes:
             if self._logger.isEnabledFor(logging.DEBUG):
-                self._logger.debug("%s: reconcile, for %s", self._about(key), why)
+                self._logger.debug("reconcile started %s why=%r", self._about(key), str(why))
             if self._span is None:
                 outcome = await self._run(context)
             else:
                 outcome = await self._traced(self._span, reconcile, context)
             verdict = self._judge(key, outcome, attempt, writes)
             self._statistics.ran(_label(verdict, outcome), clock.monotonic() - began, why.reasons)
-            self._look_for_loop(key, why, changes)
+            self._detect_hot_loop(key, why, changes)
         return verdict
 
     async def _traced(self, span: Span, reconcile: Reconcile, context: Context) -> Result | Exception:
-        """The same, shown in a trace, as failed if it has: a span learns that by being left with the error."""
-        waited = self._statistics.queue.last_wait  # by this key: nothing was awaited since it was taken
+        """Run the reconciler in a span. An error is raised through the span, which records it."""
+        waited = self._statistics.queue.last_wait  # of this key: nothing was awaited since it was taken
         try:
             with span("reconcile", _attributes(reconcile, waited)):
                 outcome = await self._run(context)
                 if isinstance(outcome, Exception) and not self._is_quiet(reconcile.request, outcome):
                     raise outcome
                 return outcome
-        except Exception as error:  # noqa: BLE001 - judged by the caller
+        except Exception as error:  # noqa: BLE001 - handled by the caller
             return error
 
     async def _run(self, context: Context) -> Result | Exception:
-        """The result, or the error. What cancels the worker is raised; what the reconciler cancels by itself is not."""
+        """Return the result or the error. Raises CancelledError only if the worker itself was cancelled."""
         timeout = None if self._timeout is None else self._world.clock.timeout(self._timeout)
         coroutine = self._controller.reconciler.run(context)
         run: Awaitable[Result] = coroutine
@@ -160,33 +159,33 @@ class Worker:
             task = asyncio.current_task()
             if task is None or task.cancelling():
                 raise
-            return _caused(RuntimeError("the reconciler was cancelled by something that it awaited"), error)
+            return _caused(RuntimeError("the reconciler was cancelled by something it awaited"), error)
         except TimeoutError as error:
             if timeout is None or not timeout.expired():
                 return error
-            return _caused(ReconcileTimeout(f"it took longer than {self._timeout:g} s, and was cancelled"), error)
+            return _caused(
+                ReconcileTimeout(f"exceeded the reconcile timeout of {self._timeout:g} s and was cancelled"), error
+            )
         except SystemExit as error:
-            return _caused(ExitError(f"it called sys.exit({error.code!r})"), error)
+            return _caused(ExitError(f"the reconciler called sys.exit({error.code!r})"), error)
         except BaseExceptionGroup as group:
             if isinstance(group, ExceptionGroup):
                 return group
             task = asyncio.current_task()
             if task is None or task.cancelling():
                 raise
-            return _caused(RuntimeError(f"it raised {group!r}"), group)
-        except Exception as error:  # noqa: BLE001 - judged by the caller
+            return _caused(RuntimeError(f"the reconciler raised {group!r}"), group)
+        except Exception as error:  # noqa: BLE001 - handled by the caller
             return error
         finally:
-            if timeout is not None and timeout.expired():  # whatever the reconciler made of it
+            if timeout is not None and timeout.expired():  # even if the reconciler caught the cancellation
                 self._statistics.timeouts += 1
 
     def _judge(self, key: Hashable, outcome: Result | Exception, attempt: int, writes: OwnWrites) -> Verdict:
         if isinstance(outcome, Result):
             if outcome.requeue_after is not None:
                 if outcome.retry:
-                    self._logger.warning(
-                        "%s: the result has requeue_after and retry; retry is ignored", self._about(key)
-                    )
+                    self._logger.warning("result has requeue_after and retry; retry is ignored %s", self._about(key))
                 return Verdict(
                     writes=writes,
                     succeeded=True,
@@ -199,18 +198,18 @@ class Worker:
             return Verdict(writes=writes, succeeded=True)
         if self._is_quiet(key, outcome):
             self._statistics.conflicts += 1
-            log = self._logger.warning if attempt > _MOST_QUIET_CONFLICTS else self._logger.debug
-            what = "has to wait" if isinstance(outcome, StillOwned) else "overtaken by another writer"
-            log("%s: %s (%d in a row): %s", self._about(key), what, attempt, outcome)
+            log = self._logger.warning if attempt > _MAX_QUIET_CONFLICTS else self._logger.debug
+            what = "object still owned by a deleted owner" if isinstance(outcome, StillOwned) else "conflict"
+            log("%s, requeued %s attempt=%d error=%s", what, self._about(key), attempt, outcome)
             return Verdict(writes=writes, retry=True, reason=reasons.CONFLICT)
         return self._failed(key, outcome, writes)
 
     def _is_quiet(self, key: Hashable, error: Exception) -> bool:
-        """Whether it is no failure: another writer was faster."""
-        return _is_overtaken(error) or self._is_gone(key, error)
+        """Return whether the error is expected under concurrency: a conflict, or the object was deleted."""
+        return _is_conflict(error) or self._is_gone(key, error)
 
     def _is_gone(self, key: Hashable, error: Exception) -> bool:
-        """Whether the object itself was deleted while it was reconciled."""
+        """Return whether the reconciled object itself was deleted meanwhile."""
         if self._resource is None or not isinstance(error, NotFound) or not isinstance(key, NamespacedName):
             return False
         about = error.details
@@ -230,36 +229,36 @@ class Worker:
         if not expected:
             shorten(error)
         self._logger.error(
-            "%s: %s: %s%s",
+            "reconcile failed%s %s error=%s: %s",
+            ", not requeued" if terminal else "",
             self._about(key),
             type(error).__name__,
             error,
-            "; it is not tried again until something changes" if terminal else "",
             exc_info=None if expected else error,
         )
         return Verdict(writes=writes, retry=not terminal, reason=reasons.ERROR)
 
-    def _watch(self, key: Hashable, changes: list[Write], echoes: Echoes | None) -> Any:
+    def _watch(self, key: Hashable, changes: list[Write], own_events: OwnEvents | None) -> Any:
         guard = self._guard
-        if guard is None and echoes is None:
+        if guard is None and own_events is None:
             return None
 
         def wrote(each: OwnWrite) -> None:
-            if echoes is not None:
-                echoes.wrote(key, each)
+            if own_events is not None:
+                own_events.wrote(key, each)
             write = None if guard is None else guard.wrote(each)
             if write is not None:
                 changes.append(write)
 
         return wrote
 
-    def _look_for_loop(self, key: Hashable, why: Why, changes: list[Write]) -> None:
+    def _detect_hot_loop(self, key: Hashable, why: Why, changes: list[Write]) -> None:
         if self._guard is None:
             return
         loop = self._guard.finished(key, why, changes)
         if loop is not None:
             self._statistics.hot_loops += 1
-            self._logger.warning("%s: a hot loop: the reconcile %s", self._about(key), loop)
+            self._logger.warning("hot loop detected %s: the reconcile %s", self._about(key), loop)
             self._surroundings.recorder.event(
                 loop.write.after, "HotLoop", f"controller {self._name} {loop}", kind="Warning"
             )
@@ -267,24 +266,24 @@ class Worker:
     def _slow(self, seconds: float) -> None:
         reconcile = current_reconcile()
         self._logger.warning(
-            "%s: the reconcile blocked the event loop for %.1f s, and with it everything else in this process; "
-            "await what takes long, or make the reconciler a plain def, which runs in a thread",
+            "reconcile blocked the event loop; await long operations, or make the reconciler a plain def, which runs "
+            "in a thread %s seconds=%.1f",
             "" if reconcile is None else self._about(reconcile.request),
             seconds,
         )
 
     def _about(self, key: Hashable) -> str:
-        """Whose reconcile it is, in a message."""
+        """Return controller and object as log details."""
         kind = f"{self._gvk.kind} " if self._gvk is not None and isinstance(key, NamespacedName) else ""
-        return f"controller {self._name}: {kind}{key}"
+        return f"controller={self._name} object={f'{kind}{key}'!r}"
 
 
 class ExitError(RuntimeError):
-    """A reconciler wanted to end the process."""
+    """A reconciler raised SystemExit."""
 
 
 def _attributes(reconcile: Reconcile, waited: float) -> dict[str, str]:
-    """Of its span."""
+    """Return the attributes of the span of a reconcile."""
     return {
         "controller": reconcile.controller,
         "request": str(reconcile.request),
@@ -302,9 +301,11 @@ def _label(verdict: Verdict, outcome: Result | Exception) -> Outcome:
     return "requeue" if verdict.retry else "success"
 
 
-def _is_overtaken(error: Exception) -> bool:
-    """A conflict of versions passes when the object is read again; one of field managers does not. Nor does one with
-    another owner, unless that has been deleted.
+def _is_conflict(error: Exception) -> bool:
+    """Return whether a retry can resolve the conflict.
+
+    A resourceVersion conflict is resolved by reading the object again, a field manager conflict is not. A conflict with
+    another owner is resolved if that owner has been deleted.
     """
     if isinstance(error, StillOwned):
         return True
@@ -312,7 +313,7 @@ def _is_overtaken(error: Exception) -> bool:
 
 
 def _resource(view: View[Any]) -> tuple[str, str]:
-    """Group and name of a kind's resource, as a server's errors name them."""
+    """Return group and resource of a kind, as the server's errors name them."""
     return view.gvk.group, view.info.plural if view.info is not None else plural_of(view.gvk.kind)
 
 

@@ -197,7 +197,7 @@ async def test_what_was_made_anew_is_applied_again(stage: Stage) -> None:
 
 
 def test_what_has_gone_is_forgotten_and_what_is_there_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(applying, "_FEW", 10)
+    monkeypatch.setattr(applying, "_MIN_SWEEP", 10)
 
     @staged
     async def play(stage: Stage) -> None:
@@ -236,8 +236,8 @@ async def test_an_object_that_the_owner_does_not_manage_is_refused(stage: Stage)
         with pytest.raises(ForeignObject) as caught:
             await ctx.apply(config_map("theirs", k="mine"), owner=owner)
         assert str(caught.value) == (
-            f"ConfigMap default/theirs exists and is not managed by Widget default/w{len(watched)}; "
-            "apply it with adopt=True, delete it, or take another name"
+            f"ConfigMap default/theirs exists and is not controlled by Widget default/w{len(watched)}; "
+            "apply it with adopt=True, delete it, or use another name"
         )
 
 
@@ -280,8 +280,8 @@ async def test_what_an_earlier_object_of_the_same_name_owned_is_waited_for_witho
         assert stage.log.texts() == []
         await stage.settle(60)  # nobody collects garbage here, and that is worth a word, but no traceback
         assert (
-            "controller widgets: Widget default/a: has to wait (11 in a row): ConfigMap default/a is still that of an "
-            "earlier Widget a (uid "
+            "object still owned by a deleted owner, requeued controller=widgets object='Widget default/a' attempt=11 "
+            "error=ConfigMap default/a is controlled by a deleted Widget a (uid "
         ) in stage.log.texts()[0]
         assert not any(record.exc_info for record in stage.log.records)
         await stage.people.delete(ConfigMap, "a")

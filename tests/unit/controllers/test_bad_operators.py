@@ -99,29 +99,33 @@ async def never_returns(each: Widget, ctx: Context) -> None:
 
 
 BAD: list[tuple[Callable[..., Any], dict[str, Any], str]] = [
-    (gives_its_status_as_a_dict, {}, "fields of the status are given by name, ctx.status(ready=3)"),
-    (names_the_owner, {}, "owner: the text 'bad' is no object: give the one that is to manage ConfigMap"),
-    (gives_conditions_as_dicts, {}, "conditions: a dict is no condition; give Condition(type="),
-    (gives_conditions_that_no_status_has, {}, "its status has no field 'conditions'; there are ready"),
-    (gives_one_object_for_a_set, {}, "apply_set: the object ConfigMap"),
+    (gives_its_status_as_a_dict, {}, "pass status fields by name, ctx.status(ready=3)"),
+    (names_the_owner, {}, "owner: the text 'bad' is not an object; pass the owner of ConfigMap"),
+    (gives_conditions_as_dicts, {}, "conditions: a dict is not a Condition; use Condition(type="),
+    (gives_conditions_that_no_status_has, {}, "status has no field 'conditions'; fields are ready"),
+    (gives_one_object_for_a_set, {}, "apply_set() the object ConfigMap"),
     (applies_a_class, {}, "apply() got the class ConfigMap, which is not an object; pass an instance, e.g. ConfigMap("),
     (owns_itself, {}, "Widget default/bad cannot be its own owner; apply it without owner="),
     (
         controls_nothing_that_it_names,
         {"sources": [StartupSource([("default", "bad")])]},
-        "is given an object, and ('default', 'bad') names none; map functions and sources give NamespacedName(",
+        "takes an object, but the key ('default', 'bad') does not name one; enqueue NamespacedName(",
     ),
-    (writes_always, {}, "a hot loop: the reconcile wakes itself"),
+    (writes_always, {}, "the reconcile is self-triggered"),
     (
         never_removes_its_finalizer,
         {},
-        "Widget default/bad is being deleted and still there, for its finalizers example.dev/mine; if they are this",
+        "controller=bad object=Widget default/bad finalizers=example.dev/mine",
     ),
-    (raises, {}, "controller bad: Widget default/bad: LookupError: no such thing"),
-    (raises_a_dataclass, {}, "controller bad: Widget default/bad: Overdrawn: overdrawn: savings"),
-    (returns_nonsense, {}, "returned {'requeue': True} (dict); return None, or Result(requeue_after=…) to run again"),
-    (exits, {}, "it called sys.exit(1)"),
-    (never_returns, {"reconcile_timeout": 30.0}, "ReconcileTimeout: it took longer than 30 s, and was cancelled"),
+    (raises, {}, "reconcile failed controller=bad object='Widget default/bad' error=LookupError: no such thing"),
+    (raises_a_dataclass, {}, "object='Widget default/bad' error=Overdrawn: overdrawn: savings"),
+    (returns_nonsense, {}, "returned {'requeue': True} (dict); return None, or Result(requeue_after=…) to requeue"),
+    (exits, {}, "the reconciler called sys.exit(1)"),
+    (
+        never_returns,
+        {"reconcile_timeout": 30.0},
+        "ReconcileTimeout: exceeded the reconcile timeout of 30 s and was cancelled",
+    ),
 ]
 
 
@@ -163,7 +167,7 @@ async def test_a_deletion_that_goes_through_in_time_is_not_told(stage: Stage) ->
         await stage.people.delete(Widget, "a")
         await stage.settle(300)
         assert await stage.people.get(Widget, "a", missing=None) is None
-    assert not [text for text in stage.log.texts() if "still there" in text]
+    assert not [text for text in stage.log.texts() if "deletion blocked by finalizers" in text]
 
 
 @staged
@@ -182,7 +186,7 @@ async def test_a_stuck_deletion_is_told_once_and_what_comes_after_it_is_judged_a
             held.metadata.finalizers = []
             await stage.people.update(held)
             await stage.settle(1)
-    assert len([text for text in stage.log.texts() if "still there" in text]) == 2
+    assert len([text for text in stage.log.texts() if "deletion blocked by finalizers" in text]) == 2
 
 
 @staged
@@ -293,8 +297,10 @@ async def test_a_reconcile_that_blocks_the_loop_is_told_so_and_its_neighbour_kee
         await stage.settle()
     assert seen == ["a", "later"]
     (text,) = stage.log.texts()
-    assert text.startswith("controller blocks: Widget default/a: the reconcile blocked the event loop for 2.0 s")
-    assert text.endswith("await what takes long, or make the reconciler a plain def, which runs in a thread")
+    assert text.startswith(
+        "reconcile blocked the event loop; await long operations, or make the reconciler a plain def"
+    )
+    assert text.endswith("controller=blocks object='Widget default/a' seconds=2.0")
 
 
 # Tracebacks begin where the user's code does
@@ -382,11 +388,11 @@ async def test_a_map_function_that_fails_is_shown_and_one_that_answers_nonsense_
     assert _frames(stage)[0] == ["fails"]
     assert len(stage.log.records) > len(_frames(stage))  # the other has nothing to show
     for words in (
-        "tells_a_name returned the text 'a'",
+        "tells_a_name returned the string 'a'",
         "tells_a_dict returned a dict",
         "returned the object ConfigMap",
     ):
-        assert any(words in text and ": give NamespacedName(" in text for text in stage.log.texts()), words
+        assert any(words in text and "; return NamespacedName(" in text for text in stage.log.texts()), words
     assert {tuple(each) for each in _frames(stage)} == {("fails",)}
 
 
@@ -404,8 +410,9 @@ async def test_a_predicate_that_fails_is_named_with_its_error(stage: Stage) -> N
     async with stage.running(bad):
         await stage.settle(1)
     assert seen == ["a"]
-    (told,) = stage.log.texts()
-    assert "choosy failed on Widget default/a: LookupError: no such thing; the event counts all the same" in told
+    (text,) = stage.log.texts()
+    assert text.startswith("predicate failed; event not filtered controller=bad predicate=")
+    assert text.endswith("choosy object='Widget default/a' error=LookupError: no such thing")
     assert _frames(stage) == [["choosy"]]
 
 
@@ -414,7 +421,7 @@ async def test_a_predicate_that_fails_is_named_with_its_error(stage: Stage) -> N
 
 @pytest.mark.parametrize("source", [StartupSource, [StartupSource([])], "0 6 * * *"])
 def test_what_cannot_be_a_source_is_refused_where_it_is_written(source: Any) -> None:
-    with pytest.raises(TypeError, match=r"controller bad: sources: .* is no source; give e"):
+    with pytest.raises(TypeError, match=r"controller bad: sources: .* is not a source; pass one"):
 
         @controller(Widget, sources=[source])
         async def bad(each: Widget, ctx: Context) -> None: ...
@@ -424,7 +431,7 @@ def test_what_cannot_be_a_source_is_refused_where_it_is_written(source: Any) -> 
 async def test_a_task_that_is_a_plain_function_is_told_so(stage: Stage) -> None:
     def sweep(surroundings: Surroundings) -> None: ...
 
-    with pytest.raises(TypeError, match="task janitor is no async def, and blocked everything until it returned"):
+    with pytest.raises(TypeError, match="task janitor is not an async def and blocked the event loop"):
         await Task("janitor", sweep).run(stage.surroundings)  # type: ignore[arg-type]
 
 
@@ -435,19 +442,19 @@ async def _later(*_: Any) -> bool:
 @pytest.mark.parametrize(
     ("predicates", "words"),
     [
-        (lambda: [_later], "predicate _later is an async def, which is never awaited: make it a plain def"),
+        (lambda: [_later], "predicate _later is an async def; make it a plain def"),
         (lambda: [where(Widget, _later)], "predicate _later is an async def"),
-        (lambda: [lambda: True], r"predicate <lambda>\(\): it is given an event, and nothing else"),
+        (lambda: [lambda: True], r"predicate <lambda>\(\) must take an event only"),
         (
             lambda: [where(Widget, lambda old, new: True)],
-            r"predicate <lambda>\(old, new\): it is given the object, and",
+            r"predicate <lambda>\(old, new\) must take the object only",
         ),
         (
             lambda: [on_update(lambda new: True)],
-            r"\(new\): it is given the old state and the new one, and nothing else",
+            r"\(new\) must take the old state and the new state only",
         ),
-        (lambda: ["generation_changed"], "'generation_changed' is no predicate: give a function of an event"),
-        (lambda: _later, r"predicates is a list: predicates=\[_later\]"),
+        (lambda: ["generation_changed"], "'generation_changed' is not a predicate; pass a function of an event"),
+        (lambda: _later, r"predicates must be a list; use predicates=\[_later\]"),
     ],
 )
 def test_what_cannot_be_a_predicate_is_refused_where_it_is_written(predicates: Any, words: str) -> None:

@@ -44,22 +44,25 @@ SOURCE = ChannelSource(Channel())
 @pytest.mark.parametrize(
     ("build", "problem"),
     [
-        (lambda: Builder("x").owns(ConfigMap), "owns needs watch_for before it"),
-        (lambda: Builder("x").complete(reconcile), "controller x watches nothing"),
-        (lambda: Builder().watch_for(Widget).watch_for(ConfigMap), "controller widget: watch_for was said twice"),
-        (lambda: Builder().watches_source(SOURCE).complete(reconcile), "for no kind needs a name"),
-        (lambda: Builder("x").watches(ConfigMap), "watches needs either map_to or a handler"),
+        (lambda: Builder("x").owns(ConfigMap), r"owns\(\) needs a parent kind; call watch_for\(\) first"),
+        (lambda: Builder("x").complete(reconcile), "controller x has no sources"),
+        (
+            lambda: Builder().watch_for(Widget).watch_for(ConfigMap),
+            r"controller widget: watch_for\(\) may be called once",
+        ),
+        (lambda: Builder().watches_source(SOURCE).complete(reconcile), "a controller without a kind needs a name"),
+        (lambda: Builder("x").watches(ConfigMap), r"watches\(\) needs either map_to or handler"),
         (
             lambda: Builder("x").watches(ConfigMap, map_to=lambda each: None, handler=ForObject()),
-            "watches needs either map_to or a handler",
+            r"watches\(\) needs either map_to or handler",
         ),
-        (lambda: Builder("x").watch_for(Widget, informers=object()), r"is for watches\(…, informers=…\) alone"),
+        (lambda: Builder("x").watch_for(Widget, informers=object()), r"are supported by watches\(\) only"),
         (
             lambda: Builder("x").watch_for(Widget).owns(ConfigMap, informers=object()),
-            r"is for watches\(…, informers=…\) alone",
+            r"are supported by watches\(\) only",
         ),
-        (lambda: Builder("x").watch_for(Widget).complete(None), "a reconciler is needed"),
-        (lambda: Builder("my name").watch_for(Widget).complete(reconcile), "cannot be the name of a controller"),
+        (lambda: Builder("x").watch_for(Widget).complete(None), r"complete\(\) needs a reconciler"),
+        (lambda: Builder("my name").watch_for(Widget).complete(reconcile), "is not a valid controller name"),
     ],
 )
 def test_what_cannot_work_is_refused_with_a_reason_of_its_own(build: Any, problem: str) -> None:
@@ -70,7 +73,7 @@ def test_what_cannot_work_is_refused_with_a_reason_of_its_own(build: Any, proble
 def test_a_builder_is_completed_once() -> None:
     builder = Builder().watch_for(Widget)
     builder.complete(reconcile)
-    with pytest.raises(ControllerError, match="there is a reconciler already"):
+    with pytest.raises(ControllerError, match=r"complete\(\) may be called once"):
         builder.complete(reconcile)
 
 
@@ -195,11 +198,11 @@ def test_times_are_numbers_of_seconds(name: str, value: Any) -> None:
 @pytest.mark.parametrize(
     ("given", "problem"),
     [
-        ({"owns": ConfigMap}, r"owns is a list: owns=\[ConfigMap\]"),
-        ({"watches": Secret}, r"watches is a list: watches=\[Secret\]"),
+        ({"owns": ConfigMap}, r"owns must be a list; use owns=\[ConfigMap\]"),
+        ({"watches": Secret}, r"watches must be a list; use watches=\[Secret\]"),
         ({"watches": [Secret]}, r"watches: Secret is not a WatchKind; use WatchKind\(Secret, map_to=…\)"),
-        ({"max_concurrent": "4"}, "max_concurrent: '4' is not a number of reconciles"),
-        ({"max_concurent": 4}, "there is no option 'max_concurent' of a controller: there are max_concurrent, "),
+        ({"max_concurrent": "4"}, "max_concurrent: '4' is not an integer"),
+        ({"max_concurent": 4}, "unknown controller option 'max_concurent'; options are max_concurrent, "),
     ],
 )
 def test_what_is_written_wrongly_is_told_how_it_is_written(given: dict[str, Any], problem: str) -> None:
@@ -264,8 +267,8 @@ def test_a_controller_without_a_kind_has_sources() -> None:
     [
         (lambda: None, "takes 0 arguments"),
         (lambda a, b, c: None, "takes 3 arguments"),
-        (42, "is no reconciler"),
-        (type("Reconciler", (), {"reconcile": reconcile}), "is a class: give an object of it"),
+        (42, "is not a reconciler"),
+        (type("Reconciler", (), {"reconcile": reconcile}), "is a class; pass an instance"),
     ],
 )
 def test_what_is_no_reconciler_is_refused_where_it_is_written(function: Any, problem: str) -> None:

@@ -89,7 +89,7 @@ async def test_what_a_source_told_before_it_was_given_up_is_reconciled(light: Li
         channel.put("a")
         channel.put("b")
         await light.settle()
-        with pytest.raises(ValueError, match="controller test watches a channel already, by this very source"):
+        with pytest.raises(ValueError, match="controller test already watches a channel by this source object"):
             built.watch(source)
         await built.unwatch(source)
         channel.put("c")
@@ -201,7 +201,7 @@ async def test_the_owners_kind_may_be_defined_later_though_there_is_no_class_of_
     async with stage.running(built) as task:
         await stage.settle(20)
         assert not task.done()
-        waiting = 'controller gadgets does not watch ConfigMap of v1 yet: no matches for kind "Gadget"'
+        waiting = "kind not watched yet, retrying controller=gadgets source='ConfigMap of v1' error=no matches for kind"
         assert [waiting in text for text in stage.log.texts()].count(True) == 1
         await stage.people.create(definition("Gadget", "gadgets", "Cluster"))
         await stage.settle(40)
@@ -262,7 +262,9 @@ async def test_where_namespaces_are_named_a_kind_that_has_none_may_be_defined_la
     await stage.settle(5)
     assert seen == [Request("", "a")]
     (text,) = stage.log.texts()
-    assert text.startswith("controller late does not watch Gadget of example.dev/v1 yet: no matches for kind")
+    assert text.startswith(
+        "kind not watched yet, retrying controller=late source='Gadget of example.dev/v1' error=no matches for kind"
+    )
     task.cancel()
     await asyncio.wait([task])
     await informers.stop()

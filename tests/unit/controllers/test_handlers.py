@@ -82,7 +82,7 @@ async def test_a_priority_that_is_given_is_that_of_everything(stage: Stage) -> N
         assert [priority for _, _, priority in told.take()] == [7, 7, 7]
         await stop(task)
     nonsense: Any = "high"
-    with pytest.raises(TypeError, match="priority is a whole number, as 0 and LOW_PRIORITY are, not 'high'"):
+    with pytest.raises(TypeError, match="priority must be an integer such as 0 or LOW_PRIORITY, not 'high'"):
         Builder().watch_for(Widget, priority=nonsense)
 
 
@@ -110,8 +110,8 @@ async def test_what_is_no_key_is_reported_with_the_object_that_nobody_reconciles
     await stage.settle()
     assert [each.keys for each, _ in told[::2]] == [[], []]
     texts = stage.log.texts()
-    assert [text.partition("nobody reconciles now: ")[2] for text in texts if "ConfigMap default/x" in text] == [
-        "TypeError: it returned the text 'name': give NamespacedName(namespace, name)",
+    assert [text.partition(" error=")[2] for text in texts if "ConfigMap default/x" in text] == [
+        "TypeError: the handler returned the string 'name'; return NamespacedName(namespace, name)",
         "ZeroDivisionError: division by zero",
     ]
     for _, task in told:
@@ -120,7 +120,7 @@ async def test_what_is_no_key_is_reported_with_the_object_that_nobody_reconciles
         await stage.settle()
         await stage.people.create(Secret(metadata=config_map("y").metadata))
         await stage.settle()
-    assert stage.log.texts()[-1].endswith("nobody reconciles now: TypeError: unhashable type: 'list'")
+    assert stage.log.texts()[-1].endswith("error=TypeError: unhashable type: 'list'")
 
 
 @staged
@@ -171,7 +171,7 @@ async def test_a_map_function_is_given_the_surroundings_of_the_manager_that_asks
 
 def test_a_source_needs_a_kind_and_a_handler_and_an_owner_a_kind() -> None:
     nothing: Any = None
-    with pytest.raises(TypeError, match=r"Widget: a handler is needed, such as ForObject\(\), got None"):
+    with pytest.raises(TypeError, match=r"Widget: None is not an event handler; pass one such as ForObject\(\)"):
         KindSource(Widget, nothing)
     with pytest.raises(TypeError, match="None is not a kind"):
         KindSource(nothing, ForObject())

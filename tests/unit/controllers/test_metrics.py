@@ -6,7 +6,7 @@ from tests.unit.controllers.stage import Light, lightly
 
 from ostinato.api.gvk import GroupVersionKind, NamespacedName
 from ostinato.controllers import Request, Sink, StartupSource
-from ostinato.controllers.reasons import MOST, Cause, Reasons, Why
+from ostinato.controllers.reasons import MAX_REASONS, Cause, Reasons, Why
 
 KEY = Request("default", "a")
 
@@ -108,7 +108,7 @@ def test_reasons_are_merged_bounded_and_taken_once() -> None:
     for number in range(100):
         reasons.add(KEY, str(number), CAUSE)
     why = reasons.take(KEY, now=0)
-    assert len(why.reasons) == MOST
+    assert len(why.reasons) == MAX_REASONS
     assert why.causes is None
 
 

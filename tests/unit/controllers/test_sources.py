@@ -210,7 +210,7 @@ async def test_a_predicate_that_raises_is_reported_and_taken_for_a_yes(stage: St
     await stage.people.create(widget("a"))
     await stage.settle()
     assert told.keys == [A]
-    assert "broken failed on Widget default/a: KeyError: 'x'; the event counts all the same" in stage.log.texts()[0]
+    assert "broken object='Widget default/a' error=KeyError: 'x'" in stage.log.texts()[0]
     await stop(task)
 
 
@@ -232,7 +232,10 @@ async def test_a_handler_that_raises_is_reported_with_the_object_and_goes_on(sta
     assert told.keys == [B]
     assert other.keys == []
     (text, *_) = [text for text in stage.log.texts() if "Widget default/a" in text]
-    assert "which nobody reconciles now: ValueError: no idea" in text
+    assert (
+        "event handler failed; object not enqueued controller=test object='Widget default/a' error=ValueError: no idea"
+        in text
+    )
     await stop(task)
     await stop(second)
 
@@ -374,12 +377,12 @@ async def test_a_map_function_that_returns_a_name_is_told_so(stage: Stage) -> No
     await stage.people.create(widget("a"))
     await stage.settle()
     assert told.keys == []
-    assert "returned the text 'a': give NamespacedName(namespace, name)" in stage.log.texts()[0]
+    assert "returned the string 'a'; return NamespacedName(namespace, name)" in stage.log.texts()[0]
     await stop(task)
 
 
 def test_a_map_function_takes_one_or_two_arguments() -> None:
-    with pytest.raises(TypeError, match="a map function takes an object, or an object and the surroundings"):
+    with pytest.raises(TypeError, match="a map function must take the object, and may take the surroundings"):
         MapTo(lambda: None)
 
 
@@ -505,13 +508,13 @@ async def test_what_comes_from_a_channel_can_be_chosen_and_mapped(light: Light) 
         channel.put(thing)
     await light.settle()
     assert told.keys == ["x1", "x2"]
-    assert "'bad' from a channel is lost" in light.log.texts()[0]
+    assert "mapping a channel value failed; not enqueued controller=test value='bad'" in light.log.texts()[0]
     await stop(task)
 
 
 def test_a_channel_is_needed_and_things_are_hashable() -> None:
     nothing: Any = None
-    with pytest.raises(TypeError, match="a channel is needed"):
+    with pytest.raises(TypeError, match=r"ChannelSource\(\) needs a Channel"):
         ChannelSource(nothing)
     unhashable: Any = []
     with pytest.raises(TypeError, match="unhashable"):
@@ -561,7 +564,10 @@ async def test_a_function_that_cannot_say_the_keys_of_a_schedule_is_asked_the_ne
     told, task = await told_by(light, CronSource("* * * * *", keys))
     await light.settle(300)
     assert (told.keys, answers, task.done()) == ([A, A, B], [], False)
-    assert light.log.texts() == ["controller test: the keys of the schedule '* * * * *' are lost this time"] * 2
+    assert (
+        light.log.texts()
+        == ["key function failed; nothing enqueued controller=test source=\"schedule '* * * * *'\""] * 2
+    )
     await stop(task)
 
 
@@ -571,7 +577,7 @@ def test_an_async_function_for_the_keys_of_a_schedule_or_startup_is_refused_wher
 
     wrong: Any = found
     for make in (StartupSource, partial(CronSource, "* * * * *")):
-        with pytest.raises(TypeError, match=r"found, which is an async def, and is never awaited: make it a plain def"):
+        with pytest.raises(TypeError, match="the async def found; make it a plain def"):
             make(wrong)
 
 
@@ -594,7 +600,7 @@ async def test_the_keys_of_a_schedule_may_be_one_or_come_from_a_generator(light:
     assert (one.keys, several.keys) == ([A, A], [A, B, A, B])
     await stop(first)
     await stop(second)
-    with pytest.raises(TypeError, match="the schedule '@daily' has the text 'report': give NamespacedName"):
+    with pytest.raises(TypeError, match="schedule '@daily' has the string 'report'; return NamespacedName"):
         CronSource("@daily", "report")
 
 
@@ -604,7 +610,7 @@ async def test_a_schedule_that_never_comes_again_says_so_and_ends(light: Light) 
     told, task = await told_by(light, source)
     assert task.done()
     assert told.is_ready
-    assert light.log.texts() == ["controller test: the schedule '0 0 30 2 *' has no next time"]
+    assert light.log.texts() == ["schedule has no next time controller=test source=\"schedule '0 0 30 2 *'\""]
 
 
 def test_a_date_that_is_set_back_is_waited_for_again() -> None:
@@ -646,8 +652,8 @@ async def test_a_startup_tells_its_keys_once(light: Light) -> None:
 def test_sources_say_what_they_are() -> None:
     assert str(KindSource(Widget, ForObject())) == "Widget of example.dev/v1"
     assert str(ChannelSource(Channel())) == "a channel"
-    assert str(CronSource("@daily", [])) == "the schedule '@daily'"
-    assert str(StartupSource([])) == "the startup"
+    assert str(CronSource("@daily", [])) == "schedule '@daily'"
+    assert str(StartupSource([])) == "startup"
 
 
 # Why

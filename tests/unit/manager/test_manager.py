@@ -497,7 +497,7 @@ def test_a_part_that_ends_as_cancelled_though_it_was_not_to_stop_ends_the_manage
 
         rig = Rig(stage)
         rig.manager.add(Task("odd", work), rig.part("a"))
-        with pytest.raises(RuntimeError, match=r"it was cancelled by something that it awaited|it raised") as caught:
+        with pytest.raises(RuntimeError, match=r"it was cancelled by something it awaited|it raised") as caught:
             await rig.manager.serve()
         assert caught.value.__cause__ is raised
         assert caught.value.__notes__ == ["in odd, which ended the manager"]

@@ -1,1 +1,1 @@
-"""Guards: detect hot loops, echoes of own writes, stuck deletions and blocked event loops."""
+"""Guards: detect hot loops, events of own writes, stuck deletions and blocked event loops."""

@@ -1,7 +1,7 @@
-"""Differences: which fields of an object changed, in words for a log.
+"""Differences between two states of an object, as text for logs.
 
-What changes with every write says nothing and is left out: the version, the generation, the managers of fields. Values
-of Secrets are never shown.
+Fields that change with every write are left out: resourceVersion, generation, managedFields. Values of Secrets are
+never included.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Any, Final
 
 import msgspec
 
-_MOST: Final = 5  # fields that are named
-_LONGEST: Final = 40  # characters of a value
+_MAX_FIELDS: Final = 5
+_MAX_VALUE: Final = 40  # characters
 _NOISE: Final = frozenset({"resourceVersion", "generation", "managedFields"})
 _ABSENT: Final = object()
 
@@ -22,15 +22,15 @@ Json = dict[str, Any]
 
 
 def differences(before: Json, after: Json) -> list[str]:
-    """`spec.replicas: 1 -> 2`, for each field that differs, the first few."""
+    """Return the first few differing fields, as `spec.replicas: 1 -> 2`."""
     secret = after.get("kind") == "Secret"
-    found = list(islice(_differing(_content(before), _content(after), ""), _MOST + 1))
-    texts = [path if secret else f"{path}: {_shown(old)} -> {_shown(new)}" for path, old, new in found[:_MOST]]
-    return [*texts, "and more"] if len(found) > _MOST else texts
+    found = list(islice(_differing(_content(before), _content(after), ""), _MAX_FIELDS + 1))
+    texts = [path if secret else f"{path}: {_shown(old)} -> {_shown(new)}" for path, old, new in found[:_MAX_FIELDS]]
+    return [*texts, "and more"] if len(found) > _MAX_FIELDS else texts
 
 
 def digest(instance: Json) -> bytes:
-    """Equal for two states of an object that differ in nothing that means something."""
+    """Return a digest of the object without fields that change with every write."""
     return blake2b(msgspec.json.encode(_content(instance), order="deterministic"), digest_size=16).digest()
 
 
@@ -55,6 +55,6 @@ def _differing(before: Any, after: Any, path: str) -> Iterator[tuple[str, Any, A
 
 def _shown(value: Any) -> str:
     if value is _ABSENT:
-        return "nothing"
+        return "absent"
     text = msgspec.json.encode(value).decode()
-    return text if len(text) <= _LONGEST else text[:_LONGEST] + "…"
+    return text if len(text) <= _MAX_VALUE else text[:_MAX_VALUE] + "…"

@@ -1,4 +1,4 @@
-"""Remedies: what to do about a kind that a server does not have, or does not let be watched."""
+"""Hints for kinds that the server does not have, or that may not be watched."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from ostinato.client.views import Typed, View
 
 
 def remedy_for(view: View[Any], cause: Exception | None) -> str:
-    """What follows the server's words; "" if there is nothing to add to them."""
+    """Return a hint to append to the server's error; "" if there is none."""
     if isinstance(cause, Unauthorized):
-        return "; the credentials of the kubeconfig are wrong, or over"
+        return "; the credentials of the kubeconfig are invalid or expired"
     if not isinstance(view, Typed):
         return ""
     if isinstance(cause, Forbidden):
@@ -23,14 +23,14 @@ def remedy_for(view: View[Any], cause: Exception | None) -> str:
     if not isinstance(cause, NotFound) or not issubclass(view.cls, CustomResource):
         return ""
     if Foreign() in markers_on(view.cls):
-        return " It comes with the program whose kind it is"
+        return " It is installed with the program that defines the kind"
     return f" `ostinato manifests {_file_of(view.cls)} | kubectl apply -f -` installs it"
 
 
 def _file_of(cls: type[Any]) -> str:
-    """The file of the program that a class is in, as it is named from here."""
+    """Return the path of the file that defines a class, relative to the working directory."""
     file = getattr(sys.modules.get(cls.__module__), "__file__", None)
-    if file is None or cls.__module__.startswith("ostinato."):  # a built-in kind is in no file of the program
+    if file is None or cls.__module__.startswith("ostinato."):  # a built-in kind
         return "FILE"
     path = Path(file)
     return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else file

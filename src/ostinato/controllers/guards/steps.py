@@ -1,7 +1,7 @@
-"""Steps: measures how long a coroutine keeps the event loop between two awaits.
+"""Slow steps: measures how long a coroutine blocks the event loop between two awaits.
 
-While it does, nothing else happens in the process: no other reconcile, no watch, no probe. A step that took too long is
-told when it is over, which says who it was; nothing can interrupt it.
+While it does, no other reconcile, watch or probe runs in the process. A slow step is reported after it ends; it cannot
+be interrupted.
 """
 
 from __future__ import annotations
@@ -45,5 +45,5 @@ class Measured(Generic[T]):
             sent = raised = None
             try:
                 sent = yield awaited
-            except BaseException as error:  # noqa: BLE001 - it belongs to the coroutine
+            except BaseException as error:  # noqa: BLE001 - thrown into the coroutine
                 raised = error

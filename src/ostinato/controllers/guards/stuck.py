@@ -1,8 +1,8 @@
-"""Stuck deletions: finds objects that a controller has seen deleted and that do not go, and says what they wait for.
+"""Stuck deletions: detects objects whose deletion is blocked by finalizers.
 
-An object with a finalizer stays until somebody removes it. A controller that puts a finalizer and never takes it away
-keeps the object, and its namespace, for ever, without any error. So after a reconcile of an object that is being
-deleted the guard looks again after a while; if the object is still there, with finalizers, that is told once.
+A controller that adds a finalizer and never removes it blocks the deletion of the object and of its namespace without
+any error. After a successful reconcile of an object that is being deleted the guard checks the object again after a
+timeout; if it still exists with finalizers, that is reported once.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from ostinato.cache.informers import Informers
 from ostinato.cache.store.entry import Entry
 from ostinato.world import Clock, Timer
 
-PATIENCE: Final = 60.0  # seconds after which a deletion is stuck
-_OTHERS: Final = frozenset({"foregroundDeletion", "orphan"})  # finalizers that the garbage collector removes
+TIMEOUT: Final = 60.0  # seconds after which a deletion is stuck
+_GARBAGE_COLLECTOR: Final = frozenset({"foregroundDeletion", "orphan"})  # its finalizers
 
-Tell = Callable[[Entry, tuple[str, ...]], object]
+Report = Callable[[Entry, tuple[str, ...]], object]
 
 
 class StuckDeletions:
-    def __init__(self, clock: Clock, informers: Informers, gvk: GroupVersionKind, tell: Tell) -> None:
-        """`tell(entry, finalizers)` is called once for each object of the kind that is stuck."""
+    def __init__(self, clock: Clock, informers: Informers, gvk: GroupVersionKind, report: Report) -> None:
+        """`report(entry, finalizers)`: called once for each stuck object of the kind."""
         self._clock = clock
         self._informers = informers
         self._gvk = gvk
-        self._tell = tell
-        self._watched: dict[Hashable, tuple[str, Timer | None]] = {}  # the uid of each, and the timer until it is told
+        self._report = report
+        self._watched: dict[Hashable, tuple[str, Timer | None]] = {}  # uid, and the timer; None once reported
 
     def reconciled(self, key: Hashable) -> None:
-        """A reconcile of the key was successful."""
+        """Record a successful reconcile of a key."""
         entry = self._entry(key)
         if entry is None or entry.deletion_timestamp is None:
             if key in self._watched:
@@ -42,19 +42,19 @@ class StuckDeletions:
             return
         self._forget(key)
         if _own(entry):
-            self._watched[key] = (entry.uid, self._clock.timer(PATIENCE, self._look, key, entry.uid))
+            self._watched[key] = (entry.uid, self._clock.timer(TIMEOUT, self._check, key, entry.uid))
 
     def stop(self) -> None:
         for key in list(self._watched):
             self._forget(key)
 
-    def _look(self, key: Hashable, uid: str) -> None:
+    def _check(self, key: Hashable, uid: str) -> None:
         self._watched[key] = (uid, None)
         entry = self._entry(key)
         if entry is None or entry.uid != uid:
             self._forget(key)
         elif finalizers := _own(entry):
-            self._tell(entry, finalizers)
+            self._report(entry, finalizers)
 
     def _forget(self, key: Hashable) -> None:
         known = self._watched.pop(key, None)
@@ -72,4 +72,4 @@ class StuckDeletions:
 
 
 def _own(entry: Entry) -> tuple[str, ...]:
-    return tuple(each for each in entry.header.finalizers or () if each not in _OTHERS)
+    return tuple(each for each in entry.header.finalizers or () if each not in _GARBAGE_COLLECTOR)

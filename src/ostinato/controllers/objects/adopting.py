@@ -1,7 +1,7 @@
-"""Adoption: taking over an object that nobody manages, and letting go of one.
+"""Adoption and release: set and remove the controller reference of an existing object.
 
-A write of either kind happens only if nobody has changed the object since it was read: of two who would adopt it one
-gets a `Conflict`, and sees at its next reconcile who was faster.
+Both are conditional on the resourceVersion that was read: of two controllers that adopt an object concurrently, one
+gets a `Conflict`.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ A = TypeVar("A", bound=AnyObject)
 
 
 async def adopt(client: CachedClient, instance: A, owner: AnyObject, field_manager: str) -> A:
-    """Make the owner the one that manages the object; `AlreadyOwned` if another one does. The object as it is then."""
+    """Set the controller reference of an object, and return it; `AlreadyOwned` if it has another controller."""
     if is_controlled_by(instance, owner):
         return instance
-    for what in (owner, instance):
-        if access.is_being_deleted(what):
+    for each in (owner, instance):
+        if access.is_being_deleted(each):
             raise OwnerError(
                 f"{access.describe(instance)} cannot be adopted by {access.describe(owner)}: "
-                f"{access.describe(what)} is being deleted"
+                f"{access.describe(each)} is being deleted"
             )
     adopted = copy.deepcopy(instance)
     set_controller_reference(owner, adopted)
@@ -42,7 +42,7 @@ async def adopt(client: CachedClient, instance: A, owner: AnyObject, field_manag
 
 
 async def release(client: CachedClient, instance: A, owner: AnyObject, field_manager: str) -> A:
-    """The owner no longer manages the object, nor keeps it alive. The object as it is then."""
+    """Remove the owner reference from an object, and return it."""
     released = copy.deepcopy(instance)
     if not remove_owner_reference(owner, released):
         return instance

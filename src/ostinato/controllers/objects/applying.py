@@ -1,12 +1,12 @@
-"""Applying: objects as their owner wants them, with no request where nothing is to be done.
+"""Server-side apply of owned objects, without requests for objects that are up to date.
 
-- An object is applied (server-side apply) in the name of the controller, which takes the fields that it sets.
-- With an owner, the object refers to it as the one that manages it, and goes when it goes. One that exists already and
-  that the owner does not manage is refused (`ForeignObject`) unless it is to be adopted. One of an earlier owner of the
-  same name is about to go with that one, and is waited for (`StillOwned`).
-- What was applied before, and is as it was applied, is not sent again. That is known if the kind is watched: the object
-  has still the version or the generation that it had, or all fields that were applied have their values.
-- `prune` deletes what the owner manages and no longer wants.
+- An object is applied with the controller's field manager, by default with force.
+- With an owner, the object gets a controller reference to it. An existing object without a controller reference is
+  rejected (`ForeignObject`) unless it is to be adopted. An object of a deleted owner of the same name is about to be
+  garbage-collected; the apply is retried until it is (`StillOwned`).
+- An object that was applied before and has not changed since is not sent again. This requires that the kind is watched:
+  the cached object has the resourceVersion or generation of the last apply, or all applied fields have their values.
+- `prune` deletes the objects of an owner that are no longer wanted.
 """
 
 from __future__ import annotations
@@ -38,35 +38,35 @@ from ostinato.client.views import MetadataOf, PartialObjectMetadata, View
 
 A = TypeVar("A", bound=AnyObject)
 
-_MOST_REMEMBERED: Final = 200_000
-_FEW: Final = 1_000  # that are remembered without a look at which of them are still there
+_MAX_REMEMBERED: Final = 200_000
+_MIN_SWEEP: Final = 1_000  # below this size entries of deleted objects are not looked for
 _METADATA: Final = ("labels", "annotations", "ownerReferences", "finalizers")
 
 
-class ForeignObject(OwnerError):  # noqa: N818 - what is the matter
-    """The object exists, and is not managed by who wants to apply it."""
+class ForeignObject(OwnerError):  # noqa: N818
+    """The object exists without a controller reference to the owner that applies it."""
 
     def __init__(self, instance: AnyObject, owner: AnyObject) -> None:
         super().__init__(
-            f"{access.describe(instance)} exists and is not managed by {access.describe(owner)}; "
-            "apply it with adopt=True, delete it, or take another name"
+            f"{access.describe(instance)} exists and is not controlled by {access.describe(owner)}; "
+            "apply it with adopt=True, delete it, or use another name"
         )
 
 
 class StillOwned(AlreadyOwned):
-    """The object is that of an owner that was deleted, and whose name the owner of now has."""
+    """The object is controlled by a deleted owner that had the same name as the current one."""
 
     def __init__(self, instance: AnyObject, owner: OwnerReference) -> None:
         OwnerError.__init__(
             self,
-            f"{access.describe(instance)} is still that of an earlier {owner.kind} {owner.name} (uid {owner.uid}), "
-            "and goes with it when garbage is collected",
+            f"{access.describe(instance)} is controlled by a deleted {owner.kind} {owner.name} (uid {owner.uid}); "
+            "waiting for its garbage collection",
         )
         self.owner = owner
 
 
 class _Applied(msgspec.Struct, frozen=True, gc=False):
-    """What was applied, as a digest, and what the object was then."""
+    """The digest of an applied object, and the server's answer."""
 
     document: bytes
     uid: str
@@ -75,13 +75,13 @@ class _Applied(msgspec.Struct, frozen=True, gc=False):
 
 
 class Applier:
-    """The applies of one controller."""
+    """Applies and prunes the objects of one controller."""
 
     def __init__(self, client: CachedClient, field_manager: str) -> None:
         self._client = client
         self._manager = field_manager
         self._applied: OrderedDict[tuple[GroupVersionKind, NamespacedName], _Applied] = OrderedDict()
-        self._many = _FEW  # of them, before those that have gone are looked for
+        self._sweep_at = _MIN_SWEEP  # size at which entries of deleted objects are removed
 
     async def apply(self, instance: A, *, owner: AnyObject | None, force: bool, adopt: bool) -> A:
         wanted = self._owned(instance, owner)
@@ -104,8 +104,8 @@ class Applier:
         return answer
 
     async def prune(self, owner: AnyObject, keep: Iterable[AnyObject], kinds: Iterable[View[Any]]) -> None:
-        """Delete the objects of these kinds that the owner manages, but for those to keep."""
-        # An object that names no namespace is in its owner's; if that is in none, it may be in any.
+        """Delete the objects of these kinds that the owner controls, except those in `keep`."""
+        # An object without a namespace is in its owner's; the objects of a cluster-scoped owner may be in any.
         home, uid = access.namespace(owner), access.uid(owner)
         kept = {(view_like(each).gvk.group_kind, access.namespace(each) or home, access.name(each)) for each in keep}
         for view in kinds:
@@ -125,9 +125,9 @@ class Applier:
         return list(await self._client.list(metadata, namespace=namespace))
 
     def _owned(self, instance: A, owner: AnyObject | None) -> A:
-        """A copy, in the namespace of its owner or of the client if it names none, and with a reference to its owner.
+        """Return a copy with a namespace, the owner's or the client's, and with a controller reference.
 
-        Nothing but fields of the metadata is set, so nothing below them is copied.
+        Shallow: only fields of the metadata are set.
         """
         check_object(instance, "apply")
         wanted = copy.copy(instance)
@@ -137,7 +137,7 @@ class Applier:
             wanted["metadata"] = wanted["metadata"].copy()
         if owner is not None and not isinstance(owner, Object | dict):
             raise TypeError(
-                f"owner: {summarize(owner)} is no object: give the one that is to manage {access.describe(instance)}"
+                f"apply() owner: {summarize(owner)} is not an object; pass the owner of {access.describe(instance)}"
             )
         if not access.namespace(wanted):
             self._place(wanted, "" if owner is None else access.namespace(owner))
@@ -146,7 +146,7 @@ class Applier:
         return wanted
 
     def _place(self, wanted: AnyObject, home: str) -> None:
-        """Name the namespace that the object will be in: under another key, nobody would find it in the cache."""
+        """Set the namespace, which is part of the object's key in the cache."""
         if isinstance(wanted, Object):
             if kind_of(wanted).namespaced:
                 wanted.metadata.namespace = home or self._client.live.namespace
@@ -154,11 +154,11 @@ class Applier:
             access.writable_metadata(wanted)["namespace"] = home or self._client.live.namespace
 
     def _is_namespaced(self, view: View[Any]) -> bool:
-        """Whether a cache knows the kind to be so."""
+        """Return whether an informer knows the kind as namespaced."""
         return any(each.info is not None and each.info.namespaced for each in self._client.informers.all(view.gvk))
 
     async def _cached(self, view: View[Any], key: NamespacedName) -> tuple[bool, Entry | None]:
-        """Whether the cache knows of the object, and what it has of it."""
+        """Return whether the cache is authoritative for the object, and its entry."""
         await self._client.fresh(view, key)
         for informer in self._client.informers.all(view.gvk):
             if informer.has_synced and not informer.has_stopped and not informer.metadata_only:
@@ -188,7 +188,7 @@ class Applier:
             raise (StillOwned if _is_earlier(controller, owner) else AlreadyOwned)(wanted, controller)
 
     def _is_applied(self, applied: _Applied | None, document: bytes, entry: Entry, wanted: AnyObject) -> bool:
-        """Whether the object is, in what was applied, as it was when the very same was applied."""
+        """Return whether the same object was applied before and all applied fields still have their values."""
         if applied is None or applied.document != document or applied.uid != entry.uid:
             return False
         fields = to_dict(wanted) if isinstance(wanted, Object) else wanted
@@ -202,29 +202,29 @@ class Applier:
             document, access.uid(answer), access.resource_version(answer), access.generation(answer)
         )
         self._applied.move_to_end(place)
-        if len(self._applied) > _MOST_REMEMBERED:
+        if len(self._applied) > _MAX_REMEMBERED:
             self._applied.popitem(last=False)
-        elif len(self._applied) > self._many:
+        elif len(self._applied) > self._sweep_at:
             self._forget_gone()
 
     def _forget_gone(self) -> None:
-        """Forget what is not cached, or no longer."""
+        """Remove the entries of objects that are not in a cache."""
         informers = self._client.informers
         for place in [*self._applied]:
             gvk, key = place
             if not any(key in informer.store for informer in informers.all(gvk)):
                 del self._applied[place]
-        self._many = max(_FEW, 2 * len(self._applied))
+        self._sweep_at = max(_MIN_SWEEP, 2 * len(self._applied))
 
 
 def _is_earlier(reference: OwnerReference, owner: AnyObject) -> bool:
-    """Whether another object is referred to that has the place of this one."""
+    """Return whether the reference is to another object of the same kind and name."""
     gvk, group = access.gvk(owner), reference.api_version.rpartition("/")[0]
     return (group, reference.kind, reference.name) == (gvk.group, gvk.kind, access.name(owner))
 
 
 def _is_untouched(applied: _Applied | None, document: bytes, entry: Entry) -> bool:
-    """Whether nothing at all has happened since the very same, owner included, was applied."""
+    """Return whether the same object was applied before and the resourceVersion is unchanged."""
     return (
         applied is not None
         and applied.resource_version == entry.resource_version
@@ -234,7 +234,7 @@ def _is_untouched(applied: _Applied | None, document: bytes, entry: Entry) -> bo
 
 
 def contains(actual: Any, wanted: Any) -> bool:
-    """Whether all fields that are wanted have their values. Lists have the same length, and contain item by item."""
+    """Return whether all wanted fields have their values. Lists are compared item by item and in length."""
     if isinstance(wanted, dict):
         if not isinstance(actual, dict):
             return False

@@ -1,15 +1,14 @@
-"""Finalizers: clean up what is outside of Kubernetes before an object goes.
+"""Finalizers: clean up external resources before an object is deleted.
 
     async with ctx.finalizer(widget, "example.dev/cleanup") as deleting:
         if deleting:
-            await forget_at_the_provider(widget)
+            await delete_at_the_provider(widget)
             return
 
-- While nobody deletes the object, the finalizer is put on it, once, before the block runs.
-- When somebody has, `deleting` is True, and at the end of the block the finalizer is taken away; then the object goes.
-- A block that raises keeps the finalizer, and is tried again. So the clean-up may run more than once: what is gone
-  already must be no error.
-- An object that is deleted before it ever had the finalizer comes with `deleting` too; nothing is then taken away.
+- If the object is not being deleted, the finalizer is added before the block runs, unless it is present.
+- If it is being deleted, `deleting` is True, and the finalizer is removed at the end of the block.
+- If the block raises, the finalizer stays and the reconcile is retried. The clean-up must therefore be idempotent.
+- `deleting` is True as well for an object that never had the finalizer; nothing is removed then.
 """
 
 from __future__ import annotations
@@ -45,13 +44,13 @@ async def finalizer(
             kept = [each for each in seen.finalizers if each != name]
             await _write(client, instance, kept, field_manager, latest)
         except NotFound:
-            return  # somebody else has taken it away, and the object has gone
+            return  # the finalizer was removed by another client, and the object is deleted
 
 
 async def _write(
     client: CachedClient, instance: AnyObject, wanted: list[str], field_manager: str, latest: LatestWrites
 ) -> None:
-    """Write the list, if nobody has changed the object since it was last seen, and note it in the object."""
+    """Write the finalizers, conditional on the resourceVersion, and update the given object."""
     version = latest.of(instance).resource_version
     metadata = {"finalizers": wanted or None, "resourceVersion": version}
     answer = await client.patch(
@@ -61,7 +60,7 @@ async def _write(
         field_manager=field_manager,
     )
     finalizers, is_as_read = list(access.finalizers(answer)), version == access.resource_version(instance)
-    if not is_as_read:  # somebody may have changed something else since it was read
+    if not is_as_read:  # other fields may have changed since it was read
         latest.wrote(instance, answer)
     if isinstance(instance, Object):
         instance.metadata.finalizers = finalizers
@@ -79,6 +78,6 @@ async def _write(
 def _check_name(name: str) -> None:
     problems = names.is_qualified_name(name)
     if not problems and "/" not in name:
-        problems = ["it needs the name of a domain in front, such as example.dev/cleanup"]
+        problems = ["it must have a domain prefix, such as example.dev/cleanup"]
     if problems:
-        raise ValueError(f"{name!r} cannot be a finalizer: {'; '.join(problems)}")
+        raise ValueError(f"{name!r} is not a valid finalizer: {'; '.join(problems)}")

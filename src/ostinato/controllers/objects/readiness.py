@@ -1,4 +1,4 @@
-"""Readiness: whether an object is as it is wanted, in the words of kstatus.
+"""Readiness: whether an object has reached its desired state, with the states of kstatus.
 
     readiness = readiness_of(deployment)
     if not readiness:
@@ -6,14 +6,14 @@
 
 | state | means |
 |---|---|
-| `Current` | what is wanted is the case |
-| `InProgress` | it is on its way |
-| `Failed` | it will not come by itself |
+| `Current` | the desired state is reached |
+| `InProgress` | the desired state is not reached yet |
+| `Failed` | the desired state will not be reached without a change |
 | `Terminating` | the object is being deleted |
 
-Built-in kinds are judged as what they are. Of all others, as of those too, it is asked first whether the status is
-about the current generation, and what the conditions `Stalled`, `Reconciling` and `Ready` say; an object that has no
-status at all is what was wanted.
+For every kind, `observedGeneration` and the conditions `Stalled` and `Reconciling` are checked first. Built-in kinds
+have rules of their own; other kinds are ready unless their condition `Ready` is not True. An object without a status is
+ready.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Json = dict[str, Any]
 
 
 class Readiness(NamedTuple):
-    """True where the object is as it is wanted."""
+    """True if the state is `Current`."""
 
     state: State
     message: str
@@ -47,25 +47,25 @@ class Readiness(NamedTuple):
 def readiness_of(instance: AnyObject) -> Readiness:
     document = to_dict(instance) if isinstance(instance, Object) else instance
     if access.is_being_deleted(document):
-        return Readiness("Terminating", "it is being deleted")
+        return Readiness("Terminating", "being deleted")
     status = _map(document, "status")
     conditions = _conditions(status)
     observed, generation = status.get("observedGeneration"), access.generation(document)
     if isinstance(observed, int) and generation and observed != generation:
-        return _waiting(f"generation {generation} is not observed yet, {observed} is")
+        return _waiting(f"generation {generation} is not observed yet; observedGeneration is {observed}")
     if _is(conditions, "Stalled", "True"):
         return _failed(_message(conditions["Stalled"]))
     if _is(conditions, "Reconciling", "True"):
         return _waiting(_message(conditions["Reconciling"]))
-    judge = _JUDGES.get(access.gvk(document).group_kind)
-    if judge is not None:
-        return judge(_map(document, "spec"), status, conditions)
+    rule = _RULES.get(access.gvk(document).group_kind)
+    if rule is not None:
+        return rule(_map(document, "spec"), status, conditions)
     if "Ready" in conditions and not _is(conditions, "Ready", "True"):
         return _waiting(_message(conditions["Ready"]))
     return _CURRENT
 
 
-_CURRENT: Final = Readiness("Current", "it is as it is wanted")
+_CURRENT: Final = Readiness("Current", "desired state reached")
 
 
 def _deployment(spec: Json, status: Json, conditions: Json) -> Readiness:
@@ -76,7 +76,7 @@ def _deployment(spec: Json, status: Json, conditions: Json) -> Readiness:
         if _number(status, field) < wanted:
             return _waiting(f"{_number(status, field)} of {wanted} replicas are {word}")
     if _number(status, "replicas") > wanted:
-        return _waiting(f"{_number(status, 'replicas') - wanted} old replicas are still there")
+        return _waiting(f"{_number(status, 'replicas') - wanted} old replicas are not terminated yet")
     return _CURRENT
 
 
@@ -88,7 +88,7 @@ def _replica_set(spec: Json, status: Json, conditions: Json) -> Readiness:
     if available < wanted:
         return _waiting(f"{available} of {wanted} replicas are available")
     if _number(status, "replicas") > wanted:
-        return _waiting(f"{_number(status, 'replicas') - wanted} replicas too many are still there")
+        return _waiting(f"{_number(status, 'replicas') - wanted} surplus replicas are not terminated yet")
     return _CURRENT
 
 
@@ -110,7 +110,7 @@ def _stateful_set(spec: Json, status: Json, _: Json) -> Readiness:
 
 def _daemon_set(_: Json, status: Json, __: Json) -> Readiness:
     if "observedGeneration" not in status:
-        return _waiting("it is not observed yet")
+        return _waiting("not observed yet")
     wanted = _number(status, "desiredNumberScheduled")
     for field, word in (
         ("currentNumberScheduled", "scheduled"),
@@ -126,42 +126,42 @@ def _daemon_set(_: Json, status: Json, __: Json) -> Readiness:
 def _pod(_: Json, status: Json, conditions: Json) -> Readiness:
     phase = status.get("phase")
     if phase == "Succeeded":
-        return Readiness("Current", "it has succeeded")
+        return Readiness("Current", "succeeded")
     if phase == "Failed":
-        return _failed(str(status.get("message") or status.get("reason") or "it has failed"))
+        return _failed(str(status.get("message") or status.get("reason") or "failed"))
     if _is(conditions, "Ready", "True"):
         return _CURRENT
     for container in status.get("containerStatuses") or ():
         waiting = _map(_map(container, "state"), "waiting")
         if waiting.get("reason") in ("CrashLoopBackOff", "ImagePullBackOff", "ErrImagePull", "InvalidImageName"):
             return _failed(f"container {container.get('name')}: {waiting['reason']}")
-    return _waiting(_message(conditions["Ready"]) if "Ready" in conditions else "it is not ready yet")
+    return _waiting(_message(conditions["Ready"]) if "Ready" in conditions else "not ready yet")
 
 
 def _job(spec: Json, status: Json, conditions: Json) -> Readiness:
     if _is(conditions, "Failed", "True"):
         return _failed(_message(conditions["Failed"]))
     if _is(conditions, "Complete", "True"):
-        return Readiness("Current", "it is complete")
+        return Readiness("Current", "complete")
     if spec.get("suspend"):
-        return Readiness("Current", "it is suspended")
+        return Readiness("Current", "suspended")
     if "startTime" not in status:
-        return _waiting("it has not begun")
-    return Readiness("Current", "it runs")
+        return _waiting("not started yet")
+    return Readiness("Current", "running")
 
 
 def _claim(_: Json, status: Json, __: Json) -> Readiness:
-    return _CURRENT if status.get("phase") == "Bound" else _waiting("it is not bound")
+    return _CURRENT if status.get("phase") == "Bound" else _waiting("not bound")
 
 
 def _service(spec: Json, status: Json, _: Json) -> Readiness:
     if spec.get("type") == "LoadBalancer" and not _map(status, "loadBalancer").get("ingress"):
-        return _waiting("it has no load balancer yet")
+        return _waiting("no load balancer ingress yet")
     return _CURRENT
 
 
 def _namespace(_: Json, status: Json, __: Json) -> Readiness:
-    return _CURRENT if status.get("phase") == "Active" else _waiting(f"its phase is {status.get('phase')}")
+    return _CURRENT if status.get("phase") == "Active" else _waiting(f"phase is {status.get('phase')}")
 
 
 def _definition(_: Json, __: Json, conditions: Json) -> Readiness:
@@ -171,7 +171,7 @@ def _definition(_: Json, __: Json, conditions: Json) -> Readiness:
         return _CURRENT
     if _reason(conditions, "Established") not in ("", "Installing"):
         return _failed(_message(conditions["Established"]))
-    return _waiting("it is not established")
+    return _waiting("not established")
 
 
 def _budget(_: Json, status: Json, __: Json) -> Readiness:
@@ -179,7 +179,7 @@ def _budget(_: Json, status: Json, __: Json) -> Readiness:
     return _CURRENT if healthy >= wanted else _waiting(f"{healthy} of {wanted} Pods are healthy")
 
 
-_JUDGES: Final[dict[GroupKind, Callable[[Json, Json, Json], Readiness]]] = {
+_RULES: Final[dict[GroupKind, Callable[[Json, Json, Json], Readiness]]] = {
     GroupKind("apps", "Deployment"): _deployment,
     GroupKind("apps", "ReplicaSet"): _replica_set,
     GroupKind("apps", "StatefulSet"): _stateful_set,
@@ -214,7 +214,7 @@ def _number(parent: Json, field: str) -> int:
 
 
 def _conditions(status: Json) -> Json:
-    """By type."""
+    """Return the conditions by type."""
     found = status.get("conditions")
     return {each["type"]: each for each in found or () if isinstance(each, dict) and isinstance(each.get("type"), str)}
 

@@ -1,10 +1,10 @@
-"""Status: what a controller says of an object, written only when it says something else than before.
+"""Status updates: merge patches of the status subresource, sent only if something changes.
 
-- Fields are given by their Python names, for objects that are dicts too: `available_replicas=3`. None removes one.
-- Conditions keep the time of their last transition, and know the generation that they are about.
-- `observedGeneration` is set where the status has such a field.
-- The write goes to the `status` part alone, and holds just what has changed. Where conditions change, which are one
-  list, somebody else's change of the object in between is a `Conflict`; the next reconcile does it.
+- Fields are named by their Python names, also for dicts: `available_replicas=3`. None removes a field.
+- A condition keeps its lastTransitionTime while its status is unchanged, and gets the observedGeneration.
+- `observedGeneration` is set if the status has such a field.
+- A patch of conditions, which are one list, is conditional on the resourceVersion: a concurrent change of the object is
+  a `Conflict`, and the reconcile is retried.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _OBSERVED = "observedGeneration"
 
 
 class StatusWriter:
-    """The writes of one reconcile."""
+    """The status writes of one reconcile."""
 
     def __init__(self, client: CachedClient, field_manager: str, latest: LatestWrites) -> None:
         self._client = client
@@ -48,16 +48,16 @@ class StatusWriter:
         self._latest = latest
 
     async def write(self, instance: A, fields: Mapping[str, Any], conditions: Iterable[Condition]) -> A:
-        """The object as it is then; the status of the one that was given is changed as well."""
+        """Patch the status, and return the object. The status of the given object is updated too."""
         latest = self._latest.of(instance)
         before = latest.status
-        after = latest.status if conditions else before.copy()  # conditions are changed where they are
+        after = latest.status if conditions else before.copy()  # set_condition changes the list in place
         known = _known_fields(instance)
         for name, value in fields.items():
             _set(after, _wire(name, known, instance), value)
         generation = access.generation(instance)
         if conditions:
-            _wire("conditions", known, instance)  # or the server would drop them without a word
+            _wire("conditions", known, instance)  # raises if unknown: the server would prune it
             self._set_conditions(after, conditions, generation)
         if generation and (_OBSERVED in before if known is None else _OBSERVED in known.values()):
             after[_OBSERVED] = generation
@@ -87,28 +87,28 @@ class StatusWriter:
         for condition in conditions:
             if not isinstance(condition, Condition):
                 raise TypeError(
-                    f"conditions: {summarize(condition)} is no condition; "
-                    'give Condition(type="Ready", status="True", reason="AllUp")'
+                    f"ctx.status() conditions: {summarize(condition)} is not a Condition; "
+                    'use Condition(type="Ready", status="True", reason="AllUp")'
                 )
-            said = condition
+            observed = condition
             if condition.observed_generation is None and generation:
-                said = msgspec.structs.replace(condition, observed_generation=generation)
-            set_condition(holder, said, now)
+                observed = msgspec.structs.replace(condition, observed_generation=generation)
+            set_condition(holder, observed, now)
 
 
 def _known_fields(instance: AnyObject) -> dict[str, str] | None:
-    """The names on the wire of the fields of the status, by their names here; None if anything goes."""
+    """Return the JSON names of the status fields by their Python names; None if the status has no schema."""
     if not isinstance(instance, Object):
         return None
     cls = type(instance)
     if isinstance(instance, PartialObjectMetadata):
         raise TypeError(
-            f"{access.describe(instance)}: only its metadata was read, which has no status; read the whole of it first"
+            f"{access.describe(instance)}: read as metadata only, which has no status; read the whole object"
         )
     if "status" not in cls.__struct_fields__:
         raise TypeError(
-            f"{access.describe(instance)}: the class {cls.__name__} has no status; "
-            f"give it one, e.g. status: {cls.__name__}Status | None = None"
+            f"{access.describe(instance)}: class {cls.__name__} has no status; "
+            f"declare one, such as status: {cls.__name__}Status | None = None"
         )
     return _wire_names(cls)
 
@@ -125,7 +125,7 @@ def _wire(name: str, known: dict[str, str] | None, instance: AnyObject) -> str:
     wire = known.get(name)
     if wire is None:
         raise TypeError(
-            f"{access.describe(instance)}: its status has no field {name!r}; there are {', '.join(sorted(known))}"
+            f"{access.describe(instance)}: status has no field {name!r}; fields are {', '.join(sorted(known))}"
         )
     return wire
 

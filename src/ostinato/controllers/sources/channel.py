@@ -1,13 +1,13 @@
-"""Channels: keys from outside of Kubernetes, such as a webhook's or another system's.
+"""Channels: keys from outside of Kubernetes, for example from an HTTP endpoint.
 
     orders = Channel()
     ...watches_source(ChannelSource(orders))...
     orders.put(Request("default", "a"))
 
-- What is put in before a controller listens is told when it does.
-- Every controller that listens hears everything, at its own pace. What it has not heard yet is held, each key once.
-- `close` ends the channel: who listens hears the rest, and no more.
-- `put` may be called from any thread, by a plain function that reconciles for instance.
+- Keys that are put before the first subscription are delivered to it.
+- Every subscribed controller receives every key. Keys that it has not taken yet are held, each once.
+- `close` ends the channel: subscribers receive the remaining keys, then no more.
+- `put` is thread-safe; a reconciler that is a plain function may call it.
 """
 
 from __future__ import annotations
@@ -23,77 +23,77 @@ from ostinato.controllers.sources.sources import Sink
 
 class Channel:
     def __init__(self) -> None:
-        self._early: dict[Hashable, int] = {}  # put in before anybody listened, with their priorities
-        self._ears: set[_Ear] = set()
+        self._early: dict[Hashable, int] = {}  # keys put before the first subscription, and their priorities
+        self._subscriptions: set[_Subscription] = set()
         self._closed = False
 
     def put(self, key: Hashable, priority: int = 0) -> None:
-        """Have a key reconciled by all who listen."""
+        """Enqueue a key in every subscribed controller."""
         if self._closed:
-            raise RuntimeError(f"{key!r} was put into a channel that is closed")
+            raise RuntimeError(f"put() of {key!r} into a closed channel")
         hash(key)
-        if not self._ears:
+        if not self._subscriptions:
             self._early[key] = max(priority, self._early.get(key, priority))
-        for ear in tuple(self._ears):
-            ear.call(ear.tell, key, priority)
+        for each in tuple(self._subscriptions):
+            each.call(each.add, key, priority)
 
     def close(self) -> None:
-        """Nothing more will come. Harmless when it is closed."""
+        """Close the channel. No effect if it is closed."""
         self._closed = True
-        for ear in tuple(self._ears):
-            ear.call(ear.end)
+        for each in tuple(self._subscriptions):
+            each.call(each.end)
 
     @property
     def closed(self) -> bool:
         return self._closed
 
-    def _listen(self) -> _Ear:
-        ear = _Ear()
-        self._ears.add(ear)  # first: another thread tells it what it puts in from now on, early or not
+    def _subscribe(self) -> _Subscription:
+        subscription = _Subscription()
+        self._subscriptions.add(subscription)  # before taking the early keys: another thread may put meanwhile
         early, self._early = self._early, {}
         for key, priority in tuple(early.items()):
-            ear.tell(key, priority)
+            subscription.add(key, priority)
         if self._closed:
-            ear.end()
-        return ear
+            subscription.end()
+        return subscription
 
-    def _leave(self, ear: _Ear) -> None:
-        self._ears.discard(ear)
+    def _unsubscribe(self, subscription: _Subscription) -> None:
+        self._subscriptions.discard(subscription)
 
 
-class _Ear:
-    """One who listens. It belongs to the loop that it was made on; `call` is for everybody."""
+class _Subscription:
+    """The pending keys of one subscriber. Bound to the loop that created it; only `call` is thread-safe."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._waiting: dict[Hashable, int] = {}
         self._ended = False
-        self._news = asyncio.Event()
+        self._changed = asyncio.Event()
 
     def call(self, method: Callable[..., None], *arguments: Any) -> None:
-        """Call a method of it: now, or on its loop soon, if that is another thread's."""
+        """Call a method on the loop of the subscription: immediately, or threadsafe from another thread."""
         if _loop_of_this_thread() is self._loop:
             method(*arguments)
             return
-        with suppress(RuntimeError):  # the loop is closed, and nobody listens any more
+        with suppress(RuntimeError):  # the loop is closed
             self._loop.call_soon_threadsafe(method, *arguments)
 
-    def tell(self, key: Hashable, priority: int) -> None:
+    def add(self, key: Hashable, priority: int) -> None:
         self._waiting[key] = max(priority, self._waiting.get(key, priority))
-        self._news.set()
+        self._changed.set()
 
     def end(self) -> None:
-        """All has been told."""
+        """No more keys follow."""
         self._ended = True
-        self._news.set()
+        self._changed.set()
 
-    async def hear(self) -> dict[Hashable, int]:
-        """What was put in since the last time; {} if nothing more comes."""
-        await self._news.wait()
+    async def take(self) -> dict[Hashable, int]:
+        """Wait for keys and return them with their priorities; {} if no more follow."""
+        await self._changed.wait()
         if not self._ended:
-            self._news.clear()
-        heard, self._waiting = self._waiting, {}
-        return heard
+            self._changed.clear()
+        taken, self._waiting = self._waiting, {}
+        return taken
 
 
 def _loop_of_this_thread() -> asyncio.AbstractEventLoop | None:
@@ -104,7 +104,7 @@ def _loop_of_this_thread() -> asyncio.AbstractEventLoop | None:
 
 
 class ChannelSource:
-    """What is put into a channel; `keys` makes of it the keys to reconcile. Defaults to what was put in."""
+    """Enqueues the keys of a channel."""
 
     def __init__(
         self,
@@ -113,8 +113,12 @@ class ChannelSource:
         keys: Callable[[Hashable], Iterable[Hashable]] | None = None,
         wanted: Callable[[Hashable], object] | None = None,
     ) -> None:
+        """
+        - `keys`: maps a value of the channel to keys. Defaults to the value itself.
+        - `wanted`: predicate on a value. Defaults to None: all.
+        """
         if not isinstance(channel, Channel):
-            raise TypeError(f"a channel is needed, got {channel!r}")
+            raise TypeError(f"ChannelSource() needs a Channel, got {channel!r}")
         self._channel = channel
         self._keys = keys
         self._wanted = wanted
@@ -123,20 +127,22 @@ class ChannelSource:
         return "a channel"
 
     async def run(self, sink: Sink) -> None:
-        ear = self._channel._listen()
+        subscription = self._channel._subscribe()
         try:
             sink.ready()
-            while heard := await ear.hear():
-                for thing, priority in heard.items():
-                    self._tell(thing, priority, sink)
+            while taken := await subscription.take():
+                for value, priority in taken.items():
+                    self._enqueue(value, priority, sink)
         finally:
-            self._channel._leave(ear)
+            self._channel._unsubscribe(subscription)
 
-    def _tell(self, thing: Hashable, priority: int, sink: Sink) -> None:
+    def _enqueue(self, value: Hashable, priority: int, sink: Sink) -> None:
         try:
-            if self._wanted is not None and not self._wanted(thing):
+            if self._wanted is not None and not self._wanted(value):
                 return
-            for key in (thing,) if self._keys is None else self._keys(thing):
+            for key in (value,) if self._keys is None else self._keys(value):
                 sink.add(key, CHANNEL, priority, None)
-        except Exception:  # whatever the user's functions do
-            sink.logger.exception("controller %s: %r from a channel is lost", sink.controller, thing)
+        except Exception:
+            sink.logger.exception(
+                "mapping a channel value failed; not enqueued controller=%s value=%r", sink.controller, value
+            )

@@ -1,17 +1,16 @@
-"""Handlers: whose reconcile an event is for.
+"""Event handlers: which keys an event enqueues.
 
-| handler | the key is |
-|---|---|
-| `ForObject()` | that of the object itself |
-| `ForOwner(Widget)` | that of the Widget that manages it; `every_owner=True`: of all Widgets that own it |
-| `MapTo(function)` | what a function of the object says: none, one or many |
-| `ForEvent(function)` | what a function of the event says, for those who need to know what happened |
+| handler | enqueues | in controller-runtime |
+|---|---|---|
+| `ForObject()` | the object | `EnqueueRequestForObject` |
+| `ForOwner(Widget)` | its controller owner, if a Widget; `every_owner=True`: all its Widget owners | `…ForOwner` |
+| `MapTo(function)` | the keys that a function of the object returns | `EnqueueRequestsFromMapFunc` |
+| `ForEvent(function)` | the keys that a function of the event returns | `Funcs` |
 
-- An update counts for the old and the new state, each key once: an object that moves from one owner to another is of
-  interest to both.
-- What was there at the beginning, and resyncs, come with a low priority: nobody waits for them.
-- An owner is one by group and kind; its version does not matter.
-- A function that raises is reported with the object it failed for, and the event is lost. It goes on with the next.
+- An update enqueues the keys of the old and the new state, each once: of an object whose owner changes, both owners.
+- Initial objects and resyncs are enqueued with low priority.
+- An owner matches by group and kind; the API version does not matter.
+- If a handler raises, the error is logged with the object and nothing is enqueued for the event.
 """
 
 from __future__ import annotations
@@ -37,36 +36,36 @@ if TYPE_CHECKING:
 
 Keys: TypeAlias = Iterable[Hashable]
 MapFunction = Callable[..., Keys | Hashable | Awaitable[Keys | Hashable | None] | None]
-"""`function(object)` or `function(object, surroundings)`, plain or async: a key, several, or None."""
+"""`function(object)` or `function(object, surroundings)`, plain or async; returns a key, several keys, or None."""
 
 EventMapFunction = Callable[[Event], Keys | Hashable | Awaitable[Keys | Hashable | None] | None]
 
 
 class Handler(ABC):
-    index: IndexBy | None = None  # that the cache of what is watched is to keep
+    index: IndexBy | None = None  # added to the informer of the watched kind
 
-    async def prepare(self, watched: View[Any], surroundings: Surroundings) -> None:  # noqa: B027 - most need nothing
-        """Called before the first event of a source, on a copy of its own: several may have the same handler."""
+    async def prepare(self, watched: View[Any], surroundings: Surroundings) -> None:  # noqa: B027 - optional
+        """Called once before the first event, on a copy per source."""
 
     @abstractmethod
     def keys(self, event: Event) -> Keys | Awaitable[Keys]:
-        """What is to be reconciled because of the event; each key may come several times."""
+        """Return the keys to enqueue. Duplicates are allowed."""
 
 
 class ForObject(Handler):
-    """The object itself."""
+    """Enqueues the object itself."""
 
     def keys(self, event: Event) -> Keys:
         return (event.object.key,)
 
 
 class ForOwner(Handler):
-    """The owner of the object, if it is of this kind."""
+    """Enqueues the owner of the object, if it is of this kind."""
 
-    index = by_owner()  # for `prune`, which looks for what an owner manages
+    index = by_owner()  # used by `prune`
 
     def __init__(self, kind: AnyKind, *, every_owner: bool = False) -> None:
-        """`every_owner`: all owners of the kind. Defaults to the one that manages the object."""
+        """`every_owner`: enqueue all owners of the kind. Defaults to False: the controller owner only."""
         self._view = view_of(kind)
         self._every = every_owner
         self._namespaced = True
@@ -94,7 +93,7 @@ class ForOwner(Handler):
 
 
 class MapTo(Handler):
-    """What a function says of the object."""
+    """Enqueues the keys that a function of the object returns."""
 
     def __init__(self, function: MapFunction) -> None:
         self._function = function
@@ -113,7 +112,7 @@ class MapTo(Handler):
         return found
 
     async def _of(self, entry: Entry) -> list[Hashable]:
-        assert self._watched is not None, "a handler is prepared before the first event"
+        assert self._watched is not None, "prepare() is called before the first event"
         arguments = (entry.read(self._watched), self._surroundings)
         answer = self._function(*arguments[: self._arguments])
         if inspect.isawaitable(answer):
@@ -122,31 +121,31 @@ class MapTo(Handler):
 
 
 class ForEvent(Handler):
-    """What a function says of the event."""
+    """Enqueues the keys that a function of the event returns."""
 
     def __init__(self, function: EventMapFunction) -> None:
         self._function = function
 
-    def keys(self, event: Event) -> Any:  # none, one or many, now or later: whoever asks makes keys of it
+    def keys(self, event: Event) -> Any:  # normalized by the caller with `keys_of`
         return self._function(event)
 
 
 def keys_of(answer: Any, whence: str) -> list[Hashable]:
-    """The keys that somebody gave: none, one or several. `whence` they come, for the error about a text."""
+    """Return the keys in the result of a user's function: None, one key or several. `whence`: for error messages."""
     if answer is None:
         return []
     if isinstance(answer, str):
-        raise TypeError(f"{whence} the text {answer!r}: give NamespacedName(namespace, name)")
+        raise TypeError(f"{whence} the string {answer!r}; return NamespacedName(namespace, name)")
     keys = list(answer) if isinstance(answer, Iterable) and not isinstance(answer, Mapping) else [answer]
     for key in keys:
         if isinstance(key, Mapping | Object):
-            raise TypeError(f"{whence} {summarize(key)}: give NamespacedName(namespace, name)")
+            raise TypeError(f"{whence} {summarize(key)}; return NamespacedName(namespace, name)")
     return keys
 
 
 @lru_cache(maxsize=1024)
 def _group(api_version: str) -> str | None:
-    """None if that is no version."""
+    """Return the group of an apiVersion; None if it is malformed."""
     try:
         return GroupVersion.parse(api_version).group
     except ValueError:
@@ -154,14 +153,14 @@ def _group(api_version: str) -> str | None:
 
 
 def _count_arguments(function: Callable[..., Any]) -> int:
-    """Whether it takes the object alone, or the surroundings too."""
+    """Return 1 if the function takes the object, 2 if it takes the surroundings too."""
     parameters = [
         each
         for each in inspect.signature(function).parameters.values()
         if each.default is each.empty and each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)
     ]
     if len(parameters) not in (1, 2):
-        raise TypeError(f"{_name(function)}: a map function takes an object, or an object and the surroundings")
+        raise TypeError(f"{_name(function)}: a map function must take the object, and may take the surroundings")
     return len(parameters)
 
 

@@ -1,11 +1,10 @@
-"""The kind source: objects of a kind, as an informer tells of them.
+"""Kind source: enqueues keys for the events of a kind, from a shared informer.
 
-- It shares the informer with everybody else who watches the same, and starts it if nobody has.
-- It is ready when its handler has heard of every object that was there.
-- A server that refuses (no such kind, forbidden) is reported within seconds and asked again, since a definition may
-  come later; when the time for the first sync is over, the error says what the server said. `optional=True` does not
-  wait for a kind that does not exist: its objects are told when it does. A source that was added to a controller that
-  works has all the time there is.
+- The informer is shared with other sources and readers of the same kind, and started if necessary.
+- The source is ready when its event handler has processed all initial objects.
+- An error of the server (unknown kind, forbidden) is logged and retried, since a CRD may be created later; after the
+  sync timeout the source fails with that error. With `optional=True` a kind that does not exist does not delay the
+  controller: it is watched when it is created. A source that is added to a running controller has no sync timeout.
 """
 
 from __future__ import annotations
@@ -37,20 +36,19 @@ from ostinato.queue import LOW_PRIORITY
 
 T = TypeVar("T")
 
-_PAUSE: Final = 1.0  # seconds between looks at a server that refuses
-_RETURNED: Final = "it returned"
+_RETRY_PERIOD: Final = 1.0  # seconds
+_RETURNED: Final = "the handler returned"
 
 
 class KindOptions(msgspec.Struct, frozen=True, kw_only=True):
     """
-    - `predicates`: which events count; all must agree. Defaults to all events.
-    - `priority`: of what is to be reconciled for it. Defaults to 0, and to a low one for what nobody waits for: the
-      objects that were there at the beginning, and resyncs.
-    - `resync`: seconds after which everything is told once more. Defaults to 0, never.
-    - `settings`: what is cached of the kind. Defaults to the informers' own.
-    - `metadata_only`: watch the metadata alone.
-    - `optional`: do not wait for a kind that does not exist yet.
-    - `informers`: those of another cluster, to watch it there. Default to the manager's own.
+    - `predicates`: filter the events; all must return true. Defaults to none.
+    - `priority`: of the enqueued keys. Defaults to 0, and to `LOW_PRIORITY` for initial objects and resyncs.
+    - `resync`: seconds between resyncs. Defaults to 0, no resync.
+    - `settings`: what the informer caches. Defaults to the settings of the informers.
+    - `metadata_only`: watch PartialObjectMetadata. Defaults to False.
+    - `optional`: do not wait for a kind that does not exist. Defaults to False.
+    - `informers`: informers of another cluster. Defaults to those of the manager.
     """
 
     predicates: tuple[EventFunction, ...] = ()
@@ -63,7 +61,7 @@ class KindOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if self.priority is not None and not isinstance(self.priority, int):
-            raise TypeError(f"priority is a whole number, as 0 and LOW_PRIORITY are, not {self.priority!r}")
+            raise TypeError(f"priority must be an integer such as 0 or LOW_PRIORITY, not {self.priority!r}")
 
 
 _DEFAULTS = KindOptions()
@@ -75,7 +73,7 @@ class KindSource:
             check_predicate(each)
         view: View[Any] = view_of(kind)
         if not isinstance(handler, Handler):
-            raise TypeError(f"{view.gvk.kind}: a handler is needed, such as ForObject(), got {handler!r}")
+            raise TypeError(f"{view.gvk.kind}: {handler!r} is not an event handler; pass one such as ForObject()")
         self.view: View[Any] = MetadataOf(kind) if options.metadata_only and not isinstance(view, MetadataOf) else view
         self._handler = handler
         self.options = options
@@ -84,7 +82,7 @@ class KindSource:
         return f"{self.view.gvk.kind} of {self.view.gvk.api_version}"
 
     def with_filters(self, filters: Sequence[EventFunction]) -> KindSource:
-        """The same, with predicates that are asked before its own."""
+        """Return a copy with predicates before its own."""
         options = msgspec.structs.replace(self.options, predicates=(*filters, *self.options.predicates))
         source = KindSource(self.view, self._handler, options)
         source.view = self.view
@@ -97,11 +95,11 @@ class KindSource:
         informers = self.options.informers or sink.surroundings.informers
         informer: Informer = informers.of(await self._placed(informers, sink, until), self.options.settings)
         if handler.index is not None:
-            with suppress(ValueError):  # somebody else has asked for it
+            with suppress(ValueError):  # the index exists
                 informer.add_index(handler.index)
-        hearing = _Hearing(self.view, handler, self.options, sink)
+        events = _EventHandler(self.view, handler, self.options, sink)
         registration = informer.add_handler(
-            hearing.hear, resync=self.options.resync, name=f"controller {sink.controller}"
+            events.handle, resync=self.options.resync, name=f"controller {sink.controller}"
         )
         try:
             informer.start()
@@ -112,20 +110,20 @@ class KindSource:
             registration.remove()
 
     async def _prepared(self, sink: Sink, until: float) -> Handler:
-        """The handler, once the server has what it asks for: the kind of an owner may be defined later, too."""
-        handler = copy(self._handler)  # what it notes of this kind and these surroundings is not another source's
+        """Return a prepared copy of the handler. Retries: the CRD of an owner may be created later."""
+        handler = copy(self._handler)  # its state belongs to this source
         await self._answered(lambda: handler.prepare(self.view, sink.surroundings), sink, until)
         return handler
 
     async def _placed(self, informers: Informers, sink: Sink, until: float) -> View[Any]:
-        """The kind; with its scope, where that says what is followed: some namespaces, or all that is in none."""
+        """Return the view, with its scope if the informers are restricted to namespaces."""
         settings = self.options.settings or informers.settings_of(self.view)
         if self.view.info is not None or "" in settings.namespaces:
             return self.view
         if self.options.optional:
             try:
                 info = await informers.info(self.view)
-            except (APIError, TransportError):  # the informer will tell
+            except (APIError, TransportError):  # reported by the informer
                 return self.view
         else:
             info = await self._answered(lambda: informers.info(self.view), sink, until)
@@ -133,8 +131,8 @@ class KindSource:
         return MetadataOf(placed) if isinstance(self.view, MetadataOf) else placed
 
     async def _answered(self, ask: Callable[[], Awaitable[T]], sink: Sink, until: float) -> T:
-        """What the server answers in the end."""
-        clock, told = sink.surroundings.world.clock, ""
+        """Retry a call until it succeeds or the sync timeout passes."""
+        clock, reported = sink.surroundings.world.clock, ""
         while True:
             try:
                 return await ask()
@@ -145,13 +143,18 @@ class KindSource:
                         f"controller {sink.controller}: {self} is not watched after {sink.sync_timeout:g} s: {error}",
                         error,
                     ) from None
-                if str(error) != told:
-                    told = str(error)
-                    sink.logger.warning("controller %s does not watch %s yet: %s", sink.controller, self, error)
-            await clock.sleep(min(_PAUSE, left))
+                if str(error) != reported:
+                    reported = str(error)
+                    sink.logger.warning(
+                        "kind not watched yet, retrying controller=%s source=%r error=%s",
+                        sink.controller,
+                        str(self),
+                        error,
+                    )
+            await clock.sleep(min(_RETRY_PERIOD, left))
 
     async def _synced(self, registration: Registration, sink: Sink, until: float) -> None:
-        clock, told = sink.surroundings.world.clock, ""
+        clock, reported = sink.surroundings.world.clock, ""
         while True:
             left = max(until - clock.monotonic(), 0.0)
             try:
@@ -160,7 +163,12 @@ class KindSource:
             except SyncError as error:
                 left = max(until - clock.monotonic(), 0.0)
                 if self.options.optional and isinstance(error.cause, NotFound):
-                    sink.logger.warning("controller %s: %s does not exist yet: %s", sink.controller, self, error)
+                    sink.logger.warning(
+                        "optional kind does not exist controller=%s source=%r error=%s",
+                        sink.controller,
+                        str(self),
+                        error,
+                    )
                     return
                 remedy = remedy_for(self.view, error.cause)
                 if left == 0 or error.cause is None:
@@ -169,14 +177,16 @@ class KindSource:
                         f"controller {sink.controller}: {self} is not synced{late}: {error.cause or error}{remedy}",
                         error.cause,
                     ) from None
-                if str(error) != told:
-                    told = str(error)
-                    sink.logger.warning("controller %s waits for %s: %s%s", sink.controller, self, error, remedy)
-            await clock.sleep(min(_PAUSE, left))
+                if str(error) != reported:
+                    reported = str(error)
+                    sink.logger.warning(
+                        "waiting for sync controller=%s source=%r error=%s%s", sink.controller, str(self), error, remedy
+                    )
+            await clock.sleep(min(_RETRY_PERIOD, left))
 
 
-class _Hearing:
-    """One controller's ear at an informer."""
+class _EventHandler:
+    """Applies predicates and handler to the events of an informer, and enqueues the keys."""
 
     def __init__(self, view: View[Any], handler: Handler, options: KindOptions, sink: Sink) -> None:
         self._gvk = view.gvk
@@ -189,20 +199,20 @@ class _Hearing:
         self._found, self._resynced = f"{kind} found", f"{kind} resynced"
         self._happened = {each: f"{kind} {each.__name__.lower()}" for each in (Added, Updated, Deleted)}
 
-    def hear(self, event: Event) -> Awaitable[None] | None:
+    def handle(self, event: Event) -> Awaitable[None] | None:
         for predicate in self._predicates:
             if not self._passes(predicate, event):
                 return None
         try:
             keys = self._handler.keys(event)
-            if isinstance(keys, tuple | list):  # nearly always, and mostly nobody: what follows is for the others
+            if isinstance(keys, tuple | list):  # the common case, often empty
                 if keys:
                     self._add(keys, event)
             elif isawaitable(keys):
                 return self._add_later(keys, event)
             else:
                 self._add(keys_of(keys, _RETURNED), event)
-        except Exception as error:  # noqa: BLE001 - whatever the user's function does
+        except Exception as error:  # noqa: BLE001 - a user's function
             self._failed(error, event)
         return None
 
@@ -220,9 +230,9 @@ class _Hearing:
             if event.initial:
                 reason, priority = self._found, LOW_PRIORITY
         elif isinstance(event, Updated) and event.old.resource_version == entry.resource_version:
-            reason, priority, cause = self._resynced, LOW_PRIORITY, None  # nothing has happened
+            reason, priority, cause = self._resynced, LOW_PRIORITY, None
         if self._is_foreign or (not isinstance(event, Deleted) and event.relisted):
-            cause = None  # versions of another cluster; or somebody else wrote one before this, which nobody tells of
+            cause = None  # resourceVersions of another cluster; or events may have been missed before a relist
         for key in keys if isinstance(keys, tuple | list) and len(keys) == 1 else dict.fromkeys(keys):
             self._sink.add(key, reason, priority if self._priority is None else self._priority, cause)
 
@@ -231,10 +241,10 @@ class _Hearing:
             return bool(predicate(event))
         except Exception as error:
             self._sink.logger.error(
-                "controller %s: predicate %s failed on %s: %s: %s; the event counts all the same",
+                "predicate failed; event not filtered controller=%s predicate=%s object=%r error=%s: %s",
                 self._sink.controller,
                 getattr(predicate, "__qualname__", "") or predicate,
-                event.object,
+                str(event.object),
                 type(error).__name__,
                 error,
                 exc_info=_trace(error),
@@ -243,10 +253,9 @@ class _Hearing:
 
     def _failed(self, error: Exception, event: Event) -> None:
         self._sink.logger.error(
-            "controller %s: the handler for %s failed on %s, which nobody reconciles now: %s: %s",
+            "event handler failed; object not enqueued controller=%s object=%r error=%s: %s",
             self._sink.controller,
-            self._gvk.kind,
-            event.object,
+            str(event.object),
             type(error).__name__,
             error,
             exc_info=_trace(error),
@@ -254,5 +263,5 @@ class _Hearing:
 
 
 def _trace(error: Exception) -> Exception | None:
-    """The error with its traceback, unless it is said of a user's function, which has no part in that."""
+    """Return the error for its traceback; None if the TypeError is about a user's function, not raised by it."""
     return error if shorten(error) or not isinstance(error, TypeError) else None

@@ -1,15 +1,15 @@
-"""Predicates: which events a controller wants to hear of.
+"""Predicates: filter events before the event handler.
 
     watch_for(Widget, predicates=[generation_changed | label_changed])
     watches(ConfigMap, map_to=..., predicates=[having_labels("app=web") & ~deleted])
 
-- A predicate is a function of an event; `Predicate` makes of one what can be joined by `&`, `|` and `~`.
-- Several are all asked, in order, until one says no.
-- The `…_changed` ones look at updates; everything else passes. A resync is an update in which nothing has changed.
-- `generation_changed` lets changes of the status pass by, and those of labels and annotations.
-- One that raises is reported and taken for a yes: a reconcile too many does no harm, one too few may.
+- A predicate is a function of an event; `Predicate` wraps one so that it can be combined by `&`, `|` and `~`.
+- Of several predicates all must return true; they are evaluated in order.
+- The `…_changed` predicates filter updates only. A resync is an update without a change.
+- `generation_changed` filters out changes of the status, of labels and of annotations.
+- A predicate that raises is logged and counts as true: an unnecessary reconcile does no harm, a missing one may.
 
-A predicate saves work, not memory: the cache has the object all the same. `InformerSettings` save both.
+A predicate saves reconciles, not memory: the object is still cached. `InformerSettings` save both.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ EventFunction = Callable[[Event], object]
 
 
 class Predicate:
-    """A function of an event, and ways to join it with others."""
+    """A function of an event that can be combined with others."""
 
     def __init__(self, function: EventFunction, name: str = "") -> None:
         check_predicate(function)
@@ -57,41 +57,41 @@ class Predicate:
 
 
 def check_predicate(function: object, given: tuple[str, ...] = ("an event",)) -> None:
-    """A TypeError for what cannot say yes or no at once, or to what it is `given`."""
+    """Raise TypeError unless the function is a plain function of the `given` arguments."""
     if not callable(function):
-        raise TypeError(f"{function!r} is no predicate: give a function of an event, or one of ostinato.controllers")
+        raise TypeError(f"{function!r} is not a predicate; pass a function of an event, or one of ostinato.controllers")
     if iscoroutinefunction(function):
         name = getattr(function, "__name__", function)
-        raise TypeError(f"predicate {name} is an async def, which is never awaited: make it a plain def")
+        raise TypeError(f"predicate {name} is an async def; make it a plain def")
     try:
         called = signature(function)
-    except ValueError:  # a built-in one, which does not say
+    except ValueError:  # a built-in without a signature
         return
     try:
         called.bind(*given)
     except TypeError:
         name = getattr(function, "__name__", function)
-        raise TypeError(f"predicate {name}{called}: it is given {' and '.join(given)}, and nothing else") from None
+        raise TypeError(f"predicate {name}{called} must take {' and '.join(given)} only") from None
 
 
 def all_of(*predicates: EventFunction) -> Predicate:
-    """What all of them let pass; they are asked in order, until one says no."""
+    """True if all predicates are true. Evaluated in order until one is false."""
     return Predicate(lambda event: all(each(event) for each in predicates), _joined(" & ", predicates))
 
 
 def any_of(*predicates: EventFunction) -> Predicate:
-    """What one of them lets pass; they are asked in order, until one says yes."""
+    """True if any predicate is true. Evaluated in order until one is true."""
     return Predicate(lambda event: any(each(event) for each in predicates), _joined(" | ", predicates))
 
 
 def none_of(*predicates: EventFunction) -> Predicate:
-    """What none of them lets pass."""
+    """True if no predicate is true."""
     return ~any_of(*predicates)
 
 
 def on_update(function: Callable[[Entry, Entry], object], name: str = "") -> Predicate:
-    """What a function of the old and the new state says; whatever is no update passes."""
-    check_predicate(function, ("the old state", "the new one"))
+    """Filter updates by a function of the old and the new state. Other events pass."""
+    check_predicate(function, ("the old state", "the new state"))
     return Predicate(
         lambda event: function(event.old, event.new) if isinstance(event, Updated) else True,
         name or getattr(function, "__name__", ""),
@@ -99,13 +99,13 @@ def on_update(function: Callable[[Entry, Entry], object], name: str = "") -> Pre
 
 
 def where(kind: Kind[T], function: Callable[[T], object]) -> Predicate:
-    """What a function of the object says, which is decoded for it: of an update, the new state."""
+    """Filter by a function of the decoded object; of an update, the new state."""
     check_predicate(function, ("the object",))
     return Predicate(lambda event: function(event.object.read(kind)), getattr(function, "__name__", ""))
 
 
 def having_labels(labels: LabelSelection) -> Predicate:
-    """Objects with these labels; of an update, either before or after it, so that who leaves is noticed."""
+    """Filter by a label selector. An update passes if the old or the new state matches."""
     selector = selector_of(labels)
 
     def matches(event: Event) -> bool:
@@ -117,7 +117,7 @@ def having_labels(labels: LabelSelection) -> Predicate:
 
 
 def in_namespaces(*namespaces: str) -> Predicate:
-    """Objects in these namespaces."""
+    """Filter by namespace."""
     return Predicate(lambda event: event.key.namespace in namespaces, f"in namespaces {', '.join(namespaces)}")
 
 
@@ -125,11 +125,13 @@ def _annotations(entry: Entry) -> dict[str, str]:
     return entry.metadata().metadata.annotations
 
 
-resource_version_changed = on_update(lambda old, new: old.resource_version != new.resource_version, "version changed")
-"""Not resyncs."""
+resource_version_changed = on_update(
+    lambda old, new: old.resource_version != new.resource_version, "resourceVersion changed"
+)
+"""Filters out resyncs."""
 
 generation_changed = on_update(lambda old, new: old.generation != new.generation, "generation changed")
-"""Changes of what is wanted, as the server counts them; also the beginning of a deletion."""
+"""Filters out updates that do not change metadata.generation. The start of a deletion changes it."""
 
 label_changed = on_update(lambda old, new: old.labels != new.labels, "labels changed")
 

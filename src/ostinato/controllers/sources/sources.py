@@ -1,14 +1,14 @@
-"""Sources: where a controller learns what is to be reconciled.
+"""Sources: enqueue the keys that a controller reconciles.
 
-| source | tells |
+| source | enqueues keys |
 |---|---|
-| `KindSource(Widget, ForObject())` | of the objects of a kind, and of what happens to them |
-| `ChannelSource(channel)` | what somebody puts into a channel: a webhook, another system |
-| `CronSource("0 6 * * *", keys)` | the same keys at certain times |
-| `StartupSource(keys)` | keys once, at the beginning |
+| `KindSource(Widget, ForObject())` | for the events of a kind |
+| `ChannelSource(channel)` | that a program puts into a channel |
+| `CronSource("0 6 * * *", keys)` | on a schedule |
+| `StartupSource(keys)` | once, at the start |
 
-A source runs until it is cancelled, and says when it is ready: when it has told all that was there at the beginning.
-No reconcile runs before all sources of a controller are. One that ends by an error ends the controller.
+A source runs until it is cancelled. It calls `ready` when it has enqueued all initial keys; no reconcile runs before
+all sources of a controller are ready. A source that raises stops the controller.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ Add: TypeAlias = Callable[[Hashable, str, int, Cause | None], None]
 
 
 class Sink(msgspec.Struct, frozen=True, kw_only=True):
-    """What a controller gives to a source.
+    """The interface of a controller to its sources.
 
-    - `add(key, reason, priority, cause)`: have a key reconciled.
-    - `ready()`: all that was there at the beginning is told.
-    - `sync_timeout`: seconds that the source has for that; None if nobody waits for it: the controller works already.
+    - `add(key, reason, priority, cause)`: enqueue a key.
+    - `ready()`: report that all initial keys are enqueued.
+    - `sync_timeout`: seconds until `ready` must be called; None if the controller runs already and does not wait.
     """
 
     controller: str
@@ -43,7 +43,7 @@ class Sink(msgspec.Struct, frozen=True, kw_only=True):
 
 class Source(Protocol):
     def __str__(self) -> str:
-        """What it is a source of, for messages: `Widgets of example.dev/v1`."""
+        """Description for messages, such as `Widget of example.dev/v1`."""
 
     async def run(self, sink: Sink, /) -> None:
-        """Tell until cancelled. Returning means that there will never be anything more to tell."""
+        """Enqueue keys until cancelled. Returns if no more keys will follow."""

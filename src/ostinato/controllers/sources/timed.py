@@ -1,10 +1,10 @@
-"""Timed sources: keys at the beginning, and at certain times.
+"""Timed sources: keys at the start, and on a schedule.
 
     CronSource("0 6 * * mon-fri", [Request("", "report")], time_zone="Europe/Paris")
     StartupSource([Request("", "bootstrap")])
 
-A time that passes while the process is down, or not the leader, is not made up for; a time that comes while the last
-one is still worked on counts once. A function that cannot say the keys of a time is reported, and asked at the next.
+Times that pass while the process does not run, or is not the leader, are skipped. Times that pass while the previous
+keys are reconciled count once. If a function that returns the keys raises, the error is logged and the time is skipped.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from ostinato.controllers.sources.handlers import keys_of
 from ostinato.controllers.sources.sources import Sink
 
 KeySource = Iterable[Hashable] | Hashable | Callable[[], Iterable[Hashable] | Hashable]
-"""A key or several, or a function that gives them; it is asked, or they are looked at, when their time has come."""
+"""A key, several keys, or a function that returns them, which is called at each time."""
 
 
 class CronSource:
     def __init__(self, schedule: str, keys: KeySource, *, time_zone: str = "UTC") -> None:
-        """`time_zone` is the IANA name of the zone whose clocks count. Defaults to UTC."""
+        """`time_zone`: IANA name of the time zone of the schedule. Defaults to UTC."""
         self._text = schedule
         self._schedule: Schedule = parse_schedule(schedule, time_zone)
-        self._keys = _asked(keys, f"the schedule {schedule!r} has")
+        self._keys = _key_function(keys, f"schedule {schedule!r} has")
 
     def __str__(self) -> str:
-        return f"the schedule {self._text!r}"
+        return f"schedule {self._text!r}"
 
     async def run(self, sink: Sink) -> None:
         sink.ready()
@@ -38,39 +38,41 @@ class CronSource:
         moment = self._schedule.next(clock.now())
         while moment is not None:
             await clock.sleep((moment - clock.now()).total_seconds())
-            if clock.now() < moment:  # the date was set back
+            if clock.now() < moment:  # the wall clock was set back
                 continue
             try:
-                _tell(self._keys, SCHEDULE, sink)
-            except Exception:  # whatever the user's function does
-                sink.logger.exception("controller %s: the keys of %s are lost this time", sink.controller, self)
+                _enqueue(self._keys, SCHEDULE, sink)
+            except Exception:
+                sink.logger.exception(
+                    "key function failed; nothing enqueued controller=%s source=%r", sink.controller, str(self)
+                )
             moment = self._schedule.next(clock.now())
-        sink.logger.warning("controller %s: %s has no next time", sink.controller, self)
+        sink.logger.warning("schedule has no next time controller=%s source=%r", sink.controller, str(self))
 
 
 class StartupSource:
     def __init__(self, keys: KeySource) -> None:
-        self._keys = _asked(keys, "the startup has")
+        self._keys = _key_function(keys, "startup source has")
 
     def __str__(self) -> str:
-        return "the startup"
+        return "startup"
 
     async def run(self, sink: Sink) -> None:
-        _tell(self._keys, STARTUP, sink)
+        _enqueue(self._keys, STARTUP, sink)
         sink.ready()
         await asyncio.get_running_loop().create_future()
 
 
-def _asked(keys: KeySource, whence: str) -> Callable[[], list[Hashable]]:
+def _key_function(keys: KeySource, whence: str) -> Callable[[], list[Hashable]]:
     if iscoroutinefunction(keys):
-        raise TypeError(f"{whence} {keys.__name__}, which is an async def, and is never awaited: make it a plain def")
+        raise TypeError(f"{whence} the async def {keys.__name__}; make it a plain def")
     if callable(keys):
         return lambda: keys_of(keys(), whence)
-    given = list(keys) if isinstance(keys, Iterator) else keys  # which can be gone through only once
-    keys_of(given, whence)  # an error comes where it was written
+    given = list(keys) if isinstance(keys, Iterator) else keys  # an iterator can be consumed only once
+    keys_of(given, whence)  # reports errors at the definition
     return lambda: keys_of(given, whence)
 
 
-def _tell(keys: Callable[[], list[Hashable]], reason: str, sink: Sink) -> None:
+def _enqueue(keys: Callable[[], list[Hashable]], reason: str, sink: Sink) -> None:
     for key in keys():
         sink.add(key, reason, 0, None)

@@ -1,7 +1,7 @@
-"""Echoes: events that tell a key of nothing but what its last run wrote.
+"""Own events: events that were caused only by the writes of a key's last run.
 
-A run that only echoes would cause is left out, where a controller asks for it. What somebody else did is never taken
-for an echo: it has a version of its own. Nor is the end of an object: it must be there, just as it was written.
+With `runs_for_own_writes=False` they do not enqueue the key. An event of another writer is never mistaken for one: it
+has another resourceVersion. Nor is a deletion: the object must exist with the written resourceVersion.
 """
 
 from __future__ import annotations
@@ -14,41 +14,41 @@ from ostinato.cache.informers import Informers
 from ostinato.cache.own_writes.recorder import OwnWrite
 from ostinato.controllers.reasons import Cause, Why
 
-_MOST: Final = 100_000  # keys whose writes are remembered
+_MAX_KEYS: Final = 100_000  # with remembered writes
 
 
-class Echoes:
+class OwnEvents:
     def __init__(self, informers: Informers) -> None:
         self._informers = informers
-        self._written: OrderedDict[Hashable, set[Cause]] = OrderedDict()  # by the last run of each key
+        self._written: OrderedDict[Hashable, set[Cause]] = OrderedDict()  # of the last run, by key
 
     def begin(self, key: Hashable) -> None:
-        """The key runs now: what it wrote before has been seen."""
+        """Forget the writes of the previous run: the key runs now."""
         self._written.pop(key, None)
 
     def wrote(self, key: Hashable, write: OwnWrite) -> None:
-        """The key has written an object."""
+        """Record a write of a key."""
         cause = Cause(write.gvk, write.key, write.resource_version)
         written = self._written.get(key)
         if written is not None:
             written.add(cause)
             return
         self._written[key] = {cause}
-        if len(self._written) > _MOST:
+        if len(self._written) > _MAX_KEYS:
             self._written.popitem(last=False)
 
-    def is_one(self, key: Hashable, cause: Cause) -> bool:
-        """Whether this is nothing but what the key itself wrote in its last run."""
+    def is_own(self, key: Hashable, cause: Cause) -> bool:
+        """Return whether the event was caused by a write of the key's last run."""
         written = self._written.get(key)
-        return written is not None and cause in written and self._is_there(cause)
+        return written is not None and cause in written and self._is_current(cause)
 
     def are_all(self, key: Hashable, why: Why) -> bool:
-        """Whether there is no other reason for a run than what the key itself wrote."""
+        """Return whether all reasons of a run are own events."""
         if not why.causes or key not in self._written:
             return False
-        return all(self.is_one(key, cause) for cause in why.causes)
+        return all(self.is_own(key, cause) for cause in why.causes)
 
-    def _is_there(self, cause: Cause) -> bool:
+    def _is_current(self, cause: Cause) -> bool:
         for informer in self._informers.all(cause.gvk):
             entry = informer.store.get(cause.key)
             if entry is not None:
