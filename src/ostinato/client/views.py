@@ -73,8 +73,8 @@ class Typed(View[O]):
         return from_json(self.cls, data)
 
     def read_list(self, data: bytes, info: KindInfo) -> tuple[ListMeta, list[O]]:  # noqa: ARG002
-        answer = list_from_json(self.cls, data)
-        return answer.metadata, answer.items
+        decoded = list_from_json(self.cls, data)
+        return decoded.metadata, decoded.items
 
 
 class Unstructured(View[Json]):
@@ -96,8 +96,8 @@ class Unstructured(View[Json]):
         return {"apiVersion": info.gvk.api_version, "kind": info.gvk.kind, **value}
 
     def read_list(self, data: bytes, info: KindInfo) -> tuple[ListMeta, list[Json]]:
-        answer = raw_list_from_json(data)
-        return answer.metadata, [self.read(bytes(item), info) for item in answer.items]
+        decoded = raw_list_from_json(data)
+        return decoded.metadata, [self.read(bytes(item), info) for item in decoded.items]
 
 
 class MetadataOf(View[PartialObjectMetadata]):
@@ -117,8 +117,8 @@ class MetadataOf(View[PartialObjectMetadata]):
             raise ObjectError(f"metadata of {info.gvk.kind}: {error}") from None
 
     def read_list(self, data: bytes, info: KindInfo) -> tuple[ListMeta, list[PartialObjectMetadata]]:
-        answer = raw_list_from_json(data)
-        return answer.metadata, [self.read(bytes(item), info) for item in answer.items]
+        decoded = raw_list_from_json(data)
+        return decoded.metadata, [self.read(bytes(item), info) for item in decoded.items]
 
 
 def view_of(kind: type[T] | View[T] | GroupVersionKind) -> View[T]:

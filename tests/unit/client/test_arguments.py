@@ -27,7 +27,7 @@ def refused(verb: Verb, error: type[Exception], words: str) -> None:
 
 
 @pytest.mark.parametrize("verb", ["create", "update", "apply"])
-def test_a_class_is_no_object(verb: str) -> None:
+def test_a_class_is_not_an_object(verb: str) -> None:
     refused(
         lambda client: getattr(client, verb)(Widget),
         TypeError,
@@ -62,7 +62,7 @@ def test_a_class_may_be_deleted_or_patched_by_name_alone() -> None:
         (WidgetSpec, "the class WidgetSpec"),
     ],
 )
-def test_what_is_no_object_is_named(given: Any, summary: str) -> None:
+def test_an_argument_that_is_not_an_object_is_named(given: Any, summary: str) -> None:
     wanted = "an instance of a class of ostinato.kinds or of a CustomResource, or a dict with apiVersion and kind"
     for verb in ("create", "update", "apply", "delete", "patch"):
         refused(
@@ -72,7 +72,7 @@ def test_what_is_no_object_is_named(given: Any, summary: str) -> None:
         )
 
 
-def test_metadata_is_no_dict() -> None:
+def test_metadata_that_is_a_dict_is_rejected() -> None:
     wrong = Widget(metadata={"name": "a"})  # type: ignore[arg-type]
     for verb in ("create", "update", "apply", "delete", "patch"):
         refused(
@@ -110,7 +110,7 @@ def test_a_dict_in_place_of_a_patch_is_not_shown() -> None:
         (config_map("a"), "the object ConfigMap a"),
     ],
 )
-def test_what_names_no_object_is_told(given: Any, summary: str) -> None:
+def test_an_argument_that_is_not_a_key_is_named(given: Any, summary: str) -> None:
     refused(
         lambda client: client.get(ConfigMap, given),
         TypeError,
@@ -137,7 +137,7 @@ async def test_a_kind_that_is_not_there_is_asked_for_by_the_name_of_its_definiti
 
 
 @staged
-async def test_a_subresource_that_a_kind_has_not_is_named(stage: Stage) -> None:
+async def test_a_missing_subresource_is_named(stage: Stage) -> None:
     await stage.client.create(config_map("a"))
     with pytest.raises(NotFound) as caught:
         await stage.client.scale.set(ConfigMap, "a", 3)

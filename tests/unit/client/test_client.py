@@ -47,7 +47,7 @@ DEPLOYMENT: Json = {
 
 
 @staged
-async def test_create_returns_what_the_server_has_and_leaves_what_it_was_given(stage: Stage) -> None:
+async def test_create_returns_the_stored_object_and_does_not_change_its_argument(stage: Stage) -> None:
     given = config_map("a", key="value")
     created = await stage.client.create(given)
     assert created.metadata.uid
@@ -62,7 +62,7 @@ async def test_create_lets_the_server_find_a_name(stage: Stage) -> None:
 
 
 @staged
-async def test_create_of_what_exists_is_told(stage: Stage) -> None:
+async def test_create_of_an_existing_object_raises(stage: Stage) -> None:
     await stage.client.create(config_map("a"))
     with pytest.raises(AlreadyExists, match='configmaps "a" already exists'):
         await stage.client.create(config_map("a"))
@@ -88,7 +88,7 @@ def test_a_dict_must_say_its_kind(wrong: Json) -> None:
 
 
 @staged
-async def test_create_of_a_kind_without_a_resource_is_refused(stage: Stage) -> None:
+async def test_create_of_a_kind_without_a_resource_is_rejected(stage: Stage) -> None:
     with pytest.raises(ValueError, match="Scale: the kind has no resource of its own"):
         await stage.client.create({"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": "a"}})
 
@@ -135,7 +135,7 @@ async def test_create_has_no_subresource(stage: Stage) -> None:
 
 
 @staged
-async def test_update_keeps_what_the_class_does_not_know(stage: Stage) -> None:
+async def test_update_keeps_fields_unknown_to_the_class(stage: Stage) -> None:
     await stage.client.create(WIDGETS)
     raw = {"apiVersion": "example.dev/v1", "kind": "Widget", "metadata": {"name": "a"}}
     await stage.client.create({**raw, "spec": {"replicas": 1, "colour": "red"}, "extra": [1, 2]})
@@ -188,7 +188,7 @@ async def test_update_writes_the_status_alone_if_asked(stage: Stage) -> None:
 
 
 @staged
-async def test_an_object_of_which_only_the_metadata_is_here_cannot_be_written_whole(stage: Stage) -> None:
+async def test_an_object_with_metadata_only_cannot_be_created_updated_or_applied(stage: Stage) -> None:
     await stage.client.create(config_map("a", key="value"))
     found = await stage.client.get(MetadataOf(ConfigMap), "a")
     for write in (stage.client.update, stage.client.create, stage.client.apply):
@@ -215,7 +215,7 @@ async def test_the_three_kinds_of_patches(stage: Stage) -> None:
 
 
 @staged
-async def test_a_patch_of_another_view_comes_back_in_it(stage: Stage) -> None:
+async def test_a_patch_returns_the_object_in_its_view(stage: Stage) -> None:
     await stage.client.create(config_map("a", key="value"))
     change = MergePatch({"metadata": {"labels": {"x": "y"}}})
     found = await stage.client.patch(MetadataOf(ConfigMap), "a", change)
@@ -226,7 +226,7 @@ async def test_a_patch_of_another_view_comes_back_in_it(stage: Stage) -> None:
 
 
 @staged
-async def test_what_has_changed_in_a_built_in_object_is_sent_as_a_strategic_merge_patch(stage: Stage) -> None:
+async def test_changes_of_a_built_in_object_are_sent_as_a_strategic_merge_patch(stage: Stage) -> None:
     await stage.client.create(DEPLOYMENT)
     found = await stage.client.get(Deployment, "web")
     await stage.client.patch(Deployment, "web", MergePatch({"spec": {"replicas": 4}}))  # somebody else, elsewhere
@@ -239,7 +239,7 @@ async def test_what_has_changed_in_a_built_in_object_is_sent_as_a_strategic_merg
 
 
 @staged
-async def test_what_has_changed_in_a_custom_object_is_sent_as_a_merge_patch(stage: Stage) -> None:
+async def test_changes_of_a_custom_object_are_sent_as_a_merge_patch(stage: Stage) -> None:
     await stage.client.create(WIDGETS)
     widget = await stage.client.create(Widget(metadata=ObjectMeta(name="a"), spec=WidgetSpec(replicas=1)))
     widget.spec.image = "x"
@@ -323,7 +323,7 @@ async def test_an_update_or_patch_of_the_rest_leaves_the_status(stage: Stage) ->
 
 
 @staged
-async def test_what_a_write_gives_back_says_its_kind(stage: Stage) -> None:
+async def test_the_result_of_a_write_has_its_kind(stage: Stage) -> None:
     await stage.client.create(WIDGETS)
     given = {"apiVersion": "example.dev/v1", "kind": "Widget", "metadata": {"name": "a"}, "spec": {"replicas": 1}}
     change = MergePatch({"metadata": {"labels": {"x": "y"}}})
@@ -378,7 +378,7 @@ async def test_apply_needs_a_field_manager(stage: Stage) -> None:
 
 
 @staged
-async def test_what_was_read_cannot_be_applied(stage: Stage) -> None:
+async def test_an_object_that_was_read_cannot_be_applied(stage: Stage) -> None:
     typed = await stage.client.create(config_map("a", x="1"))
     untyped = await stage.client.get(Unstructured.of("v1", "ConfigMap"), "a")
     for read in (typed, untyped):
@@ -399,7 +399,7 @@ async def test_delete_by_name_and_by_object(stage: Stage) -> None:
 
 
 @staged
-async def test_delete_of_what_is_not_there_is_told_or_not(stage: Stage) -> None:
+async def test_delete_of_a_missing_object_raises_unless_missing_ok(stage: Stage) -> None:
     with pytest.raises(NotFound):
         await stage.client.delete(ConfigMap, "a")
     await stage.client.delete(ConfigMap, "a", missing_ok=True)
@@ -474,6 +474,6 @@ def test_patches_are_values() -> None:
 
 
 @staged
-async def test_a_patch_must_say_of_which_kind_it_is(stage: Stage) -> None:
+async def test_a_patch_must_have_a_type(stage: Stage) -> None:
     with pytest.raises(TypeError, match=r"not a patch; pass its type, e\.g\. MergePatch"):
         await stage.client.patch(ConfigMap, "a", {"data": {"k": "1"}})  # type: ignore[call-overload]

@@ -74,7 +74,7 @@ def test_an_event_in_any_form_that_json_has(line: bytes, kind: str, body: bytes)
         b'{"object":' + b"[" * 100_000,
     ],
 )
-def test_what_is_no_event_means_that_something_else_is_talking(line: bytes) -> None:
+def test_a_line_that_is_not_an_event_is_a_lost_connection(line: bytes) -> None:
     with pytest.raises(ConnectionLost, match="not a watch event"):
         parse_event(line)
 
@@ -94,7 +94,7 @@ def test_events_are_the_same_however_the_bytes_are_cut(cuts: list[int]) -> None:
 
 
 @pytest.mark.parametrize("end", range(len(LINES) + 1))
-def test_of_a_stream_that_ends_anywhere_whole_events_are_given_and_no_others(end: int) -> None:
+def test_only_complete_events_of_a_truncated_stream_are_delivered(end: int) -> None:
     world = Simulation(1)
     found = world.run(_collect(Streamed(LINES[:end]), world.clock))
     assert found == EVENTS[: LINES[:end].count(b"\n")]
@@ -105,7 +105,7 @@ def test_empty_lines_mean_nothing() -> None:
     assert world.run(_collect(Streamed(b"\n\r\n" + LINES), world.clock)) == EVENTS
 
 
-def test_a_line_without_end_is_refused_before_it_fills_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unterminated_line_is_rejected_at_its_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(event_stream, "MAX_LINE", 100)
     world = Simulation(1)
     with pytest.raises(ResponseTooLarge, match="watch of pods: event larger than 100 bytes"):
@@ -142,7 +142,7 @@ def test_a_silent_stream_is_noticed_and_closed() -> None:
     assert response.closed
 
 
-def test_a_stream_that_tells_something_now_and_then_is_not_silent() -> None:
+def test_a_stream_with_occasional_data_is_not_stalled() -> None:
     world = Simulation(1)
 
     class Slow(Streamed):
@@ -164,7 +164,7 @@ def test_a_stream_that_tells_something_now_and_then_is_not_silent() -> None:
     world.run(main())
 
 
-def test_who_is_cancelled_while_a_stream_is_silent_is_cancelled() -> None:
+def test_a_reader_cancelled_during_a_stall_is_cancelled() -> None:
     world = Simulation(1)
     response = Streamed(hangs=True)
 
@@ -179,7 +179,7 @@ def test_who_is_cancelled_while_a_stream_is_silent_is_cancelled() -> None:
     world.run(main())
 
 
-def test_a_stream_without_a_limit_may_be_silent_for_ever() -> None:
+def test_without_a_stall_timeout_a_stream_is_never_stalled() -> None:
     world = Simulation(1)
     reading = _collect(Streamed(LINES, hangs=True), world.clock, stall_timeout=None)
     assert world.run(reading, until=80_000) is None
@@ -195,14 +195,14 @@ def test_a_stream_without_a_limit_may_be_silent_for_ever() -> None:
         (b"nonsense", InternalError, "nonsense"),
     ],
 )
-def test_an_error_event_is_the_error_that_it_tells_of(body: bytes, error: type[Exception], words: str) -> None:
+def test_an_error_event_is_decoded_to_its_error(body: bytes, error: type[Exception], words: str) -> None:
     found = error_of(RawEvent(ERROR, body))
     assert type(found) is error
     assert words in str(found)
 
 
 @staged
-async def test_one_watch_gives_what_happens_and_bookmarks_and_ends_when_its_time_is_up(stage: Stage) -> None:
+async def test_one_watch_delivers_events_and_bookmarks_until_its_timeout(stage: Stage) -> None:
     source = stage.client.list_watch(ConfigMap, namespace="default")
     begun = stage.world.clock.monotonic()
     start = (await source.list()).metadata.resource_version
@@ -239,7 +239,7 @@ async def test_a_watch_can_do_without_bookmarks_and_initial_events(stage: Stage)
 
 
 @staged
-async def test_a_closed_stream_ends_for_whoever_waits_on_it(stage: Stage) -> None:
+async def test_closing_a_stream_ends_a_pending_read(stage: Stage) -> None:
     source = stage.client.list_watch(ConfigMap, namespace="default")
     start = (await source.list()).metadata.resource_version
     events = await source.watch(WatchOptions(resource_version=start))

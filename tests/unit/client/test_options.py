@@ -69,7 +69,7 @@ def test_the_path_of_an_object(kind: type[Object], key: tuple[str, str], subreso
         (Scale, ("a", "b"), "Scale: the kind has no resource of its own"),
     ],
 )
-def test_a_path_that_would_lead_elsewhere_is_refused(kind: type[Object], key: tuple[str, str], words: str) -> None:
+def test_a_name_that_would_change_the_path_is_rejected(kind: type[Object], key: tuple[str, str], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         object_path(kind_of(kind), NamespacedName(*key))
 
@@ -124,12 +124,12 @@ def test_fields_are_selected_in_every_form_that_selectors_have(given: Any, text:
         (None, fields.nothing()),
     ],
 )
-def test_a_selector_that_cannot_be_or_selects_nothing_is_refused(by_labels: Any, by_fields: Any) -> None:
+def test_an_invalid_or_empty_selector_is_rejected(by_labels: Any, by_fields: Any) -> None:
     with pytest.raises(ValueError):  # noqa: PT011 - each in its own words
         selection_query(by_labels, by_fields)
 
 
-def test_what_a_deletion_says() -> None:
+def test_the_body_of_a_deletion() -> None:
     assert deletion_body({}) == b""
     assert deletion_body({"timeout": 3, "dry_run": False, "uid": ""}) == b""
     said = deletion_body({"dry_run": True, "grace_period": 0, "propagation": "Orphan", "uid": "u"})
@@ -145,7 +145,7 @@ def test_what_a_deletion_says() -> None:
         deletion_body({"force": True})  # type: ignore[typeddict-unknown-key]
 
 
-def test_a_view_of_metadata_is_of_the_same_kind_whatever_it_is_made_from() -> None:
+def test_a_metadata_view_has_the_kind_of_its_argument() -> None:
     gvk = GroupVersionKind("", "v1", "Pod")
     for source in (Pod, Unstructured(gvk), gvk, MetadataOf(Pod)):
         view = MetadataOf(source)

@@ -43,13 +43,13 @@ async def test_an_object_is_named_by_anything_that_has_a_namespace_and_a_name(st
 
 
 @staged
-async def test_two_namespaces_for_one_object_are_refused(stage: Stage) -> None:
+async def test_conflicting_namespaces_are_rejected(stage: Stage) -> None:
     with pytest.raises(ValueError, match="namespace='y' differs from that of the key"):
         await stage.client.get(ConfigMap, NamespacedName("x", "a"), namespace="y")
 
 
 @staged
-async def test_a_client_without_a_namespace_refuses_what_names_none(stage: Stage) -> None:
+async def test_without_a_namespace_a_bare_name_is_rejected(stage: Stage) -> None:
     client = stage.another(namespace="")
     with pytest.raises(ValueError, match="ConfigMap a: namespace is required"):
         await client.get(ConfigMap, "a")
@@ -66,7 +66,7 @@ async def test_cluster_scoped_objects_have_no_namespace(stage: Stage) -> None:
 
 
 @staged
-async def test_what_is_missing_is_an_error_that_names_it(stage: Stage) -> None:
+async def test_a_missing_object_is_an_error_with_its_name(stage: Stage) -> None:
     with pytest.raises(NotFound, match='configmaps "nope" not found'):
         await stage.client.get(ConfigMap, "nope")
 
@@ -91,7 +91,7 @@ async def test_missing_does_not_hide_other_errors(stage: Stage) -> None:
 
 
 @staged
-async def test_a_kind_that_is_defined_anew_is_found_under_its_new_name_and_scope(stage: Stage) -> None:
+async def test_a_redefined_kind_is_found_with_its_new_name_and_scope(stage: Stage) -> None:
     kind = Unstructured.of("example.dev/v1", "Widget")
     await stage.client.create(WIDGETS)
     assert await stage.client.list(kind) == []
@@ -136,7 +136,7 @@ async def test_a_bare_group_version_kind_gives_dicts(stage: Stage) -> None:
 
 
 @staged
-async def test_metadata_alone_comes_as_an_object_of_its_kind(stage: Stage) -> None:
+async def test_metadata_only_objects_are_of_their_kind(stage: Stage) -> None:
     await stage.client.create(config_map("a", key="value"))
     found = await stage.client.get(MetadataOf(ConfigMap), "a")
     assert found.metadata.name == "a"
@@ -156,14 +156,14 @@ async def test_metadata_of_a_kind_without_a_class(stage: Stage) -> None:
     assert kind_of(found).plural == "widgets"
 
 
-def test_what_is_no_kind_is_refused() -> None:
+def test_an_argument_that_is_not_a_kind_is_rejected() -> None:
     client, _ = scripted(Simulation(1), in_turn(Answer()))
     with pytest.raises(TypeError, match="is not a kind; pass a class"):
         client.list("pods")  # type: ignore[arg-type]
 
 
 @staged
-async def test_unknown_options_are_refused(stage: Stage) -> None:
+async def test_unknown_options_are_rejected(stage: Stage) -> None:
     with pytest.raises(TypeError, match="unknown option 'namspace'; use one of namespace, resource_version"):
         await stage.client.get(ConfigMap, "a", namspace="x")  # type: ignore[call-overload]
 
@@ -196,7 +196,7 @@ async def test_the_next_page_is_asked_for_only_when_it_is_needed(stage: Stage) -
 
 
 @staged
-async def test_an_awaited_list_is_whole_and_knows_its_version(stage: Stage) -> None:
+async def test_an_awaited_list_is_complete_and_has_its_resource_version(stage: Stage) -> None:
     await _fill(stage.client, 7)
     found = await stage.client.list(CONFIG_MAPS, namespace="default", page_size=3)
     assert [each["metadata"]["name"] for each in found] == [f"c{number:03}" for number in range(7)]
@@ -243,7 +243,7 @@ def _expired(token: str = "") -> Answer:
     return Answer(410, {**error, "metadata": {"continue": token}})
 
 
-def test_an_awaited_list_whose_pages_expire_is_read_again_in_one_piece() -> None:
+def test_an_awaited_list_whose_token_expires_is_requested_again_without_pages() -> None:
     world = Simulation(1)
     client, transport = scripted(
         world, in_turn(_page("a", "b", token="t1"), _expired("t2"), _page("b", "c", version="12"))
@@ -263,7 +263,7 @@ def test_an_awaited_list_whose_pages_expire_is_read_again_in_one_piece() -> None
     ]
 
 
-def test_an_iterated_list_whose_pages_expire_goes_on_in_the_state_of_now() -> None:
+def test_an_iterated_list_whose_token_expires_continues_in_the_latest_state() -> None:
     world = Simulation(1)
     client, transport = scripted(world, in_turn(_page("a", "b", token="t1"), _expired("t2"), _page("c")))
 
@@ -275,7 +275,7 @@ def test_an_iterated_list_whose_pages_expire_goes_on_in_the_state_of_now() -> No
 
 
 @pytest.mark.parametrize("answers", [[_expired("t2")], [_page("a", token="t1"), _expired()]])
-def test_an_expired_list_with_no_way_to_go_on_is_told(answers: list[Answer]) -> None:
+def test_an_expired_token_without_a_replacement_is_raised(answers: list[Answer]) -> None:
     world = Simulation(1)
     client, _ = scripted(world, in_turn(*answers))
 
@@ -286,7 +286,7 @@ def test_an_expired_list_with_no_way_to_go_on_is_told(answers: list[Answer]) -> 
     world.run(main())
 
 
-def test_an_expired_first_page_of_an_awaited_list_is_told() -> None:
+def test_an_expired_first_page_of_an_awaited_list_is_raised() -> None:
     world = Simulation(1)
     client, transport = scripted(world, in_turn(_expired("t")))
 
@@ -332,7 +332,7 @@ async def test_the_door_for_caches_asks_for_metadata_alone(stage: Stage) -> None
 # Answers that are none
 
 
-def test_a_body_of_another_kind_is_told() -> None:
+def test_a_body_of_another_kind_is_an_error() -> None:
     world = Simulation(1)
     client, _ = scripted(world, in_turn(Answer(body={"kind": "Pod", "apiVersion": "v1"})))
 
@@ -355,7 +355,7 @@ def test_a_success_that_says_failure_is_an_error() -> None:
     world.run(main())
 
 
-def test_an_empty_answer_is_an_error() -> None:
+def test_an_empty_response_is_an_error() -> None:
     world = Simulation(1)
     client, _ = scripted(world, in_turn(Answer(200, b"")))
 
@@ -381,7 +381,7 @@ def test_bytes_that_are_no_object_are_an_object_error(body: bytes) -> None:
     world.run(main())
 
 
-def test_a_proxys_page_is_an_error_with_what_was_asked() -> None:
+def test_the_error_page_of_a_proxy_is_an_error_with_the_request() -> None:
     world = Simulation(1)
     page = Answer(503, b"<h1>no server</h1>", {"content-type": "text/html", "retry-after": "7"})
     client, _ = scripted(world, in_turn(page))
@@ -406,7 +406,7 @@ def test_a_404_of_a_proxy_is_not_taken_for_a_missing_object() -> None:
     world.run(main())
 
 
-def test_time_outs_are_told_to_transport_and_server() -> None:
+def test_timeouts_are_passed_to_transport_and_server() -> None:
     world = Simulation(1)
     client, transport = scripted(world, in_turn(Answer(body={"metadata": {"name": "a"}})))
 

@@ -44,7 +44,7 @@ async def _condition(stage: Stage, status: str) -> None:
 
 
 @staged
-async def test_what_holds_already_is_not_waited_for(stage: Stage) -> None:
+async def test_a_condition_that_is_already_met_returns_immediately(stage: Stage) -> None:
     await stage.client.create(config_map("a"))
     found = await stage.client.wait_for(ConfigMap, "a", exists, timeout=10)
     assert found is not None
@@ -94,7 +94,7 @@ async def test_objects_without_a_namespace_are_waited_for_too(stage: Stage) -> N
 
 
 @staged
-async def test_the_end_of_patience_says_what_was_waited_for_and_how_it_stands(stage: Stage) -> None:
+async def test_a_timeout_names_the_condition_and_the_last_state(stage: Stage) -> None:
     wait_for = stage.client.wait_for
     with pytest.raises(
         WaitTimedOut, match="Deployment default/web: timed out after 5 s waiting for condition Available; the object do"
@@ -119,7 +119,7 @@ def _page(version: str, *names: str) -> Answer:
     return Answer(body={"kind": "ConfigMapList", "apiVersion": "v1", "metadata": metadata, "items": items})
 
 
-def test_who_waits_reads_again_when_the_server_has_forgotten() -> None:
+def test_an_expired_resource_version_is_relisted() -> None:
     world = Simulation(1)
     expired = Answer(410, Expired.of("too old").to_dict())
     client, transport = scripted(world, in_turn(_page("5"), expired, _page("9", "a")))
@@ -133,7 +133,7 @@ def test_who_waits_reads_again_when_the_server_has_forgotten() -> None:
     assert len(transport.requests) == 3
 
 
-def test_a_request_that_times_out_is_told_as_such() -> None:
+def test_the_timeout_of_a_request_is_raised_as_such() -> None:
     world = Simulation(1)
     client, _ = scripted(world, in_turn(RequestTimedOut("GET: timed out")))
 
@@ -233,7 +233,7 @@ CONFLICT = Conflict.of(GroupResource("", "pods"), "a", "changed")
         (Backoff(duration=1.0, steps=1), 9, 1, 0.0),
     ],
 )
-def test_conflicts_are_tried_again_and_the_last_one_is_told(
+def test_conflicts_are_retried_and_the_last_one_is_raised(
     backoff: Backoff, times: int, calls: int, least: float
 ) -> None:
     world = Simulation(1)
@@ -247,7 +247,7 @@ def test_conflicts_are_tried_again_and_the_last_one_is_told(
     assert least <= world.clock.monotonic() <= 1.1 * least
 
 
-def test_other_errors_are_told_at_once() -> None:
+def test_other_errors_are_raised_immediately() -> None:
     world = Simulation(1)
     function = Failing(1, NotFound.of(GroupResource("", "pods"), "a"))
     with pytest.raises(NotFound):
@@ -255,7 +255,7 @@ def test_other_errors_are_told_at_once() -> None:
     assert function.calls == 1
 
 
-def test_one_can_say_what_is_worth_another_try() -> None:
+def test_the_retriable_errors_can_be_chosen() -> None:
     world = Simulation(1)
     function = Failing(2, KeyError("x"))
     assert world.run(retry_on(world, lambda error: isinstance(error, KeyError), function, CONFLICTS)) == "done"

@@ -67,7 +67,7 @@ def _told(script: Script, count: int, *, since: str | None = "1") -> tuple[list[
 
 
 @staged
-async def test_a_watch_tells_first_what_is_there_and_then_what_happens(stage: Stage) -> None:
+async def test_a_watch_delivers_existing_objects_then_changes(stage: Stage) -> None:
     await stage.client.create(config_map("a"))
     told = []
     async with stage.client.watch(ConfigMap, namespace="default") as events:
@@ -86,7 +86,7 @@ async def test_a_watch_tells_first_what_is_there_and_then_what_happens(stage: St
 
 
 @staged
-async def test_a_watch_from_a_version_tells_what_happened_after_it(stage: Stage) -> None:
+async def test_a_watch_with_since_delivers_later_changes(stage: Stage) -> None:
     await stage.client.create(config_map("a"))
     items = await stage.client.list(ConfigMap, namespace="default")
     await stage.client.create(config_map("b"))
@@ -97,7 +97,7 @@ async def test_a_watch_from_a_version_tells_what_happened_after_it(stage: Stage)
 
 
 @staged
-async def test_what_is_there_is_told_page_by_page(stage: Stage) -> None:
+async def test_existing_objects_are_read_in_pages(stage: Stage) -> None:
     for number in range(1203):
         await stage.client.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": f"c{number:04}"}})
     async with stage.client.watch(MetadataOf(ConfigMap), namespace="default") as events:
@@ -273,7 +273,7 @@ def test_a_watch_that_ends_at_once_and_tells_nothing_is_not_opened_in_a_hurry() 
         Streamed(hangs=True),
     ],
 )
-def test_trouble_that_passes_is_survived(trouble: Answer | Exception, caplog: pytest.LogCaptureFixture) -> None:
+def test_transient_errors_are_retried(trouble: Answer | Exception, caplog: pytest.LogCaptureFixture) -> None:
     found, transport, world = _told(in_turn(trouble, Streamed(_line("ADDED", 2))), 1)
     assert found == [("ADDED", "2")]
     assert _versions(transport) == ["1", "1"]

@@ -48,7 +48,7 @@ def run(end: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=15, check=False)
 
 
-def test_what_swallows_its_cancellation_or_blocks_a_thread_does_not_keep_a_program() -> None:
+def test_tasks_that_suppress_cancellation_and_blocked_threads_do_not_keep_the_process_alive() -> None:
     done = run("return 'done'")
     assert (done.returncode, done.stdout) == (1, "True\ndone\npolite ends\nover\n"), "that is no good end"
     assert done.stderr == f"{LOGGED} task=stubborn\n"

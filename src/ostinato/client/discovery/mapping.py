@@ -56,9 +56,9 @@ class Mapper:
 
     async def refresh(self) -> None:
         """Read discovery, or wait for a concurrent read that began after this call."""
-        asked = self._clock.monotonic()
+        called_at = self._clock.monotonic()
         async with self._reading:
-            if self._began >= asked:
+            if self._began >= called_at:
                 return
             await self._clock.sleep(self._tried + REFRESH_INTERVAL - self._clock.monotonic())
             self._tried = self._clock.monotonic()

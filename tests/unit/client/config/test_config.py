@@ -19,7 +19,7 @@ GO: dict[str, Any] = json.loads((Path(__file__).parents[3] / "data" / "client" /
 
 
 @pytest.mark.parametrize(("server", "tls", "url"), GO["servers"])
-def test_an_address_is_understood_as_go_does(server: str, tls: bool, url: str | None) -> None:
+def test_the_server_url_is_parsed_as_in_go(server: str, tls: bool, url: str | None) -> None:
     if url is None or url.startswith("ftp:"):  # which Go finds out later
         with pytest.raises(ConfigError, match="is neither a URL nor host:port"):
             Config(server=server, tls=Tls(insecure=tls))
@@ -58,16 +58,14 @@ def test_an_address_without_scheme_is_https_if_anything_of_tls_is_configured(tls
         ({"timeout": 0.0}, "must be above zero"),
     ],
 )
-def test_a_config_that_cannot_work_is_refused_with_the_field_and_its_source(
-    changes: dict[str, Any], problem: str
-) -> None:
+def test_an_invalid_config_is_rejected_with_field_and_source(changes: dict[str, Any], problem: str) -> None:
     with pytest.raises(ConfigError, match=problem) as caught:
         Config(**{"server": "https://h", "source": "the test", **changes})
     assert str(caught.value).startswith("the test: ")
     assert "s3cret" not in str(caught.value)
 
 
-def test_all_problems_are_told_at_once() -> None:
+def test_all_problems_are_reported_together() -> None:
     with pytest.raises(ConfigError) as caught:
         Config(server="a b", timeout=-1)
     assert len(caught.value.problems) == 2

@@ -53,9 +53,7 @@ def test_a_token_file_is_read_again_after_fifty_seconds(token: Path) -> None:
     assert simulation.run(main()) == ["Bearer first", "Bearer first", "Bearer second"]
 
 
-def test_a_file_that_is_gone_leaves_the_old_token_until_it_is_back(
-    token: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_missing_file_leaves_the_last_token_in_use(token: Path, caplog: pytest.LogCaptureFixture) -> None:
     simulation = Simulation(1)
 
     async def main() -> list[str]:
@@ -129,7 +127,7 @@ def test_a_configured_token_is_used_until_the_file_can_be_read(token: Path) -> N
         (None, "failed to read token file .*: No such file or directory"),
     ],
 )
-def test_a_file_without_a_token_is_an_error_that_quotes_nothing(
+def test_an_invalid_token_file_is_an_error_that_quotes_nothing(
     content: bytes | None, problem: str, tmp_path: Path
 ) -> None:
     simulation = Simulation(1)
@@ -141,7 +139,7 @@ def test_a_file_without_a_token_is_an_error_that_quotes_nothing(
     assert "s3cret" not in str(caught.value)
 
 
-def test_a_token_file_that_never_ends_is_not_read_to_its_end() -> None:
+def test_the_size_of_a_token_file_is_bounded() -> None:
     simulation = Simulation(1)
     zeros = Path("/dev/zero")
     if not os.path.exists(zeros):
@@ -178,7 +176,7 @@ def test_over_plain_http_nothing_is_shown(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("token", ["", " ", "s3cret\nX: y", "s3cret\x00"])
-def test_a_token_that_no_header_can_hold_is_refused(token: str) -> None:
+def test_a_token_not_allowed_in_a_header_is_rejected(token: str) -> None:
     config = Config(server="https://h", token=Secret(token), token_file=Path("x") if not token else None)
     with pytest.raises(ConfigError, match="token: is empty or contains characters not allowed in a header") as caught:
         chosen(config)
@@ -192,7 +190,7 @@ def test_a_fixed_credential_is_not_worth_another_try() -> None:
     assert simulation.run(credentials.rejected(credential)) is False
 
 
-def test_certificates_are_equal_by_what_they_hold() -> None:
+def test_certificates_are_compared_by_value() -> None:
     one = ClientCertificate(b"a", Secret("k"))
     assert one == ClientCertificate(b"a", Secret("k"))
     assert hash(one) == hash(ClientCertificate(b"a", Secret("k")))

@@ -112,7 +112,7 @@ def test_a_program_finds_arguments_environment_and_question(plugin: Plugin, monk
     }
 
 
-def test_a_program_that_asks_for_it_is_told_of_the_cluster(plugin: Plugin, tmp_path: Path) -> None:
+def test_a_plugin_with_provide_cluster_info_receives_the_cluster(plugin: Plugin, tmp_path: Path) -> None:
     (tmp_path / "ca").write_text("PEM")
     asked = {"provide_cluster_info": True, "cluster_config": {"audience": "me"}}
     config: dict[str, Any] = {
@@ -140,7 +140,7 @@ def test_the_beta_version_is_spoken_too(plugin: Plugin) -> None:
     assert run(token(credentials_of(plugin, settings={"api_version": BETA}))) == "Bearer t"
 
 
-def test_a_certificate_may_come_instead_of_a_token(plugin: Plugin) -> None:
+def test_a_plugin_may_return_a_certificate_instead_of_a_token(plugin: Plugin) -> None:
     plugin.answers({"clientCertificateData": "CERT", "clientKeyData": "KEY"})
 
     async def main() -> None:
@@ -171,7 +171,7 @@ def test_a_certificate_may_come_instead_of_a_token(plugin: Plugin) -> None:
         ),
     ],
 )
-def test_an_answer_that_is_none_is_refused_without_quoting_it(plugin: Plugin, answer: Any, problem: str) -> None:
+def test_invalid_output_is_rejected_without_quoting_it(plugin: Plugin, answer: Any, problem: str) -> None:
     if isinstance(answer, dict):
         answer = json.dumps({"kind": "ExecCredential", "apiVersion": V1, **answer})
     plugin.prints(answer)
@@ -203,7 +203,7 @@ def test_credentials_without_expiry_are_kept_for_ever_and_others_until_they_expi
     assert run(main()) == [1, 2, 3]
 
 
-def test_however_many_wait_the_program_runs_once_and_again_once_when_it_is_refused(plugin: Plugin) -> None:
+def test_concurrent_requests_share_one_run_of_the_plugin(plugin: Plugin) -> None:
     async def main() -> None:
         credentials = credentials_of(plugin)
         await asyncio.gather(*[token(credentials) for _ in range(10)])
@@ -274,7 +274,7 @@ def test_a_program_that_is_cancelled_is_killed(plugin: Plugin) -> None:
     assert not _is_running(run(main()))
 
 
-def test_a_missing_program_is_told_with_its_hint_at_most_ten_times_an_hour(tmp_path: Path) -> None:
+def test_the_install_hint_of_a_missing_program_is_shown_at_most_ten_times_an_hour(tmp_path: Path) -> None:
     clock = ShiftedClock()
     config = Config(server="https://h", exec_plugin=ExecPlugin(command="no-such-plugin", install_hint="get it there"))
 
@@ -292,7 +292,7 @@ def test_a_missing_program_is_told_with_its_hint_at_most_ten_times_an_hour(tmp_p
     assert run(main()) == [True] * 10 + [False, True]
 
 
-def test_a_program_that_cannot_be_started_is_told(plugin: Plugin) -> None:
+def test_a_program_that_cannot_be_started_is_an_error(plugin: Plugin) -> None:
     plugin.path.write_text("#!/no/such/interpreter\n")
     with pytest.raises(CredentialsError, match="cannot be started"):
         run(token(credentials_of(plugin)))
@@ -303,7 +303,7 @@ def test_a_bare_name_is_looked_up_in_the_path(plugin: Plugin, monkeypatch: pytes
     assert run(token(credentials_of(plugin, settings={"command": "plugin"}))) == "Bearer s3cret-token"
 
 
-def test_what_is_found_only_because_of_where_one_stands_is_not_run(
+def test_a_program_found_only_in_the_current_directory_is_not_run(
     plugin: Plugin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(plugin.directory)
@@ -313,7 +313,9 @@ def test_what_is_found_only_because_of_where_one_stands_is_not_run(
         run(token(credentials_of(plugin, settings={"command": "plugin"})))
 
 
-def test_without_a_terminal_a_dialogue_is_refused_or_left_out(plugin: Plugin, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_terminal_interactive_mode_is_rejected_or_disabled(
+    plugin: Plugin, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with open(os.devnull) as nothing:
         monkeypatch.setattr(sys, "stdin", nothing)
         assert run(token(credentials_of(plugin, mode="IfAvailable")))
@@ -376,7 +378,7 @@ def test_runs_are_counted_by_how_they_ended(plugin: Plugin) -> None:
     ]
 
 
-def test_a_policy_of_the_program_decides_what_is_run(plugin: Plugin, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_exec_policy_decides_which_plugins_run(plugin: Plugin, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(plugin.directory))
 
     def tried(policy: ExecPolicy, command: str = str(plugin.path)) -> str:
@@ -412,6 +414,6 @@ def test_a_list_of_programs_is_matched_by_name_and_by_file(
 
 
 @pytest.mark.parametrize("commands", [(), ("",), ("/a/../b",), ("a/",)])
-def test_a_list_that_cannot_be_meant_is_refused(commands: tuple[str, ...]) -> None:
+def test_an_invalid_list_of_allowed_programs_is_rejected(commands: tuple[str, ...]) -> None:
     with pytest.raises(ValueError, match=r"got no programs|is not a normalized path"):
         ExecPolicy.allow(*commands)

@@ -173,7 +173,7 @@ def written(directory: Path, name: str = "config", **parts: Any) -> Path:
         ({"context": {"namespace": "A_b"}}, 'context "x": namespace: "A_b" is not a valid namespace name'),
     ],
 )
-def test_a_mistake_is_told_with_file_entry_field_and_fix_and_without_secrets(
+def test_a_problem_is_reported_with_file_entry_field_and_fix_and_without_secrets(
     parts: dict[str, Any], problem: str, tmp_path: Path
 ) -> None:
     path = written(tmp_path, **parts)
@@ -205,7 +205,7 @@ def test_a_mistake_is_told_with_file_entry_field_and_fix_and_without_secrets(
         ),
     ],
 )
-def test_a_file_that_is_no_kubeconfig_is_told_where(content: str, problem: str, tmp_path: Path) -> None:
+def test_an_invalid_file_is_reported_with_its_position(content: str, problem: str, tmp_path: Path) -> None:
     path = tmp_path / "config"
     path.write_text(content)
     with pytest.raises(ConfigError) as caught:
@@ -222,13 +222,13 @@ def test_yaml_that_asks_for_python_objects_runs_nothing(tmp_path: Path) -> None:
     assert not (tmp_path / "pwned").exists()
 
 
-def test_a_file_that_is_far_too_large_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_above_the_size_limit_is_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kubeconfig, "_MAX_FILE", 10)
     with pytest.raises(ConfigError, match="is larger than 10 bytes"):
         Config.load(path=written(tmp_path))
 
 
-def test_broken_files_do_not_stop_the_others_and_all_are_told(tmp_path: Path) -> None:
+def test_invalid_files_do_not_prevent_others_from_being_read_and_are_reported(tmp_path: Path) -> None:
     (tmp_path / "broken").write_text("{")
     (tmp_path / "other").write_text("[]")
     merged = kubeconfig.read([tmp_path / "broken", written(tmp_path), tmp_path / "other", tmp_path])
@@ -299,7 +299,7 @@ def test_files_of_the_list_that_are_all_missing_are_warned_of_and_lead_to_the_po
         Config.load("x", environ=environ)
 
 
-def test_nothing_anywhere_is_an_error_that_says_what_to_do(tmp_path: Path) -> None:
+def test_no_configuration_is_an_error_with_the_fix(tmp_path: Path) -> None:
     with pytest.raises(NoConfig, match="set KUBECONFIG to a kubeconfig, or run the embedded server"):
         Config.load(environ={"HOME": str(tmp_path)})
     with pytest.raises(NoConfig):
@@ -312,13 +312,13 @@ def test_a_namespace_that_is_asked_for_beats_the_contexts(tmp_path: Path) -> Non
     assert Config.load(path=path, namespace="b").namespace == "b"
 
 
-def test_the_plugin_policy_comes_from_code(tmp_path: Path) -> None:
+def test_the_exec_policy_is_set_in_code(tmp_path: Path) -> None:
     plugin = {"command": "aws", "apiVersion": "client.authentication.k8s.io/v1", "interactiveMode": "Never"}
     path = written(tmp_path, user={"exec": {**plugin, "pluginPolicy": {"policyType": "AllowAll"}}})
     assert Config.load(path=path, exec_policy=ExecPolicy.deny_all()).exec_policy == ExecPolicy.deny_all()
 
 
-def test_data_beats_the_file_with_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_data_takes_precedence_over_the_file_with_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     both = {"server": "https://h", "certificate-authority": "gone", "certificate-authority-data": "YQ=="}
     config = Config.load(path=written(tmp_path, cluster=both))
     assert (config.tls.ca_file, config.tls.ca_data) == (None, b"a")
@@ -344,7 +344,7 @@ def test_the_extension_of_the_cluster_is_for_the_plugin(tmp_path: Path) -> None:
     assert config.exec_plugin.cluster_config == {"a": 1}
 
 
-def test_contexts_to_choose_from_are_named_but_not_hundreds(tmp_path: Path) -> None:
+def test_the_list_of_contexts_in_an_error_is_bounded(tmp_path: Path) -> None:
     contexts = [{"name": f"x{number}", "context": {}} for number in range(100)]
     path = tmp_path / "config"
     path.write_text(json.dumps({"contexts": contexts}))

@@ -64,7 +64,7 @@ def test_a_pod_ignores_the_environment() -> None:
     assert proxy_for(Config(server="https://h", environment_proxies=False), {"HTTPS_PROXY": "http://p"}) is None
 
 
-def test_a_bad_proxy_of_the_environment_is_told_without_its_password() -> None:
+def test_an_invalid_proxy_of_the_environment_is_reported_without_its_password() -> None:
     with pytest.raises(ConfigError, match="environment: HTTPS_PROXY: socks5 proxies are not supported") as caught:
         proxy_for(SERVER, {"HTTPS_PROXY": "socks5://u:s3cret@p"})
     assert "s3cret" not in str(caught.value)

@@ -71,7 +71,7 @@ def test_a_server_may_have_no_core() -> None:
     assert [str(each.version) for each in catalogue.versions] == ["g/v1"]
 
 
-def test_what_a_server_cannot_tell_of_now_has_failed_and_the_rest_is_good() -> None:
+def test_a_stale_group_version_has_failed_and_the_others_are_usable() -> None:
     versions = [{"version": "v2", "freshness": "Stale"}, {"version": "v1", "resources": [PODS]}]
     catalogue, _ = _read(_by_path({"/apis": _aggregated(("g", versions))}))
     assert [str(each.version) for each in catalogue.versions] == ["g/v1"]
@@ -125,7 +125,7 @@ def test_one_document_in_the_new_form_is_not_enough() -> None:
     assert [request.path for request in transport.requests][2:] == ["/api/v1"]
 
 
-def test_a_version_that_does_not_answer_is_tried_twice_and_does_not_spoil_the_rest() -> None:
+def test_an_unavailable_group_version_is_retried_once_and_does_not_affect_others() -> None:
     broken = ConnectionLost("reset")
     catalogue, transport = _read(_by_path({**PLAIN, "/apis/g/v1": broken}))
     assert catalogue.failed == {GroupVersion("g", "v1"): broken}
@@ -139,13 +139,13 @@ def test_a_server_that_says_nothing_is_an_error(answer: Answer | Exception) -> N
         _read(in_turn(answer))
 
 
-def test_a_refusal_is_told_in_the_servers_words() -> None:
+def test_an_error_response_has_the_message_of_the_server() -> None:
     refusal = Forbidden.of(GroupResource("", ""), "", "you may not look").to_dict()
     with pytest.raises(APIError, match="you may not look"):
         _read(in_turn(Answer(403, refusal)))
 
 
-def test_what_has_not_changed_is_not_sent_again() -> None:
+def test_unchanged_documents_are_not_transferred_again() -> None:
     document = msgspec.json.encode(_aggregated(("g", [{"version": "v1", "resources": [PODS]}])))
     sent: list[int] = []
 
@@ -164,7 +164,7 @@ def test_what_has_not_changed_is_not_sent_again() -> None:
     assert sent == [200, 200, 304, 304]
 
 
-def test_a_304_that_nobody_asked_for_is_an_error() -> None:
+def test_an_unsolicited_304_is_an_error() -> None:
     with pytest.raises(APIError):
         _read(in_turn(Answer(304, b"")))
 

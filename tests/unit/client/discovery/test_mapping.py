@@ -100,7 +100,7 @@ def _mapper(world: Simulation, catalogue: Catalogue | Exception = USUAL) -> tupl
         ("wd.example", "example.dev/v2, Kind=Widget"),
     ],
 )
-def test_what_people_type_means_what_it_means_to_kubectl(name: str, found: str) -> None:
+def test_names_are_resolved_as_in_kubectl(name: str, found: str) -> None:
     world = Simulation(1)
     mapper, _ = _mapper(world)
     assert str(world.run(mapper.find(name)).gvk) == found
@@ -128,7 +128,7 @@ def test_names_are_those_of_client_go(name: str, kind: str, warned: bool, caplog
 
 
 @pytest.mark.parametrize("name", ["nope", "", "pods.v2.apps", "deployments.v9.apps", "pods.nowhere"])
-def test_a_name_that_nothing_has_is_told(name: str) -> None:
+def test_an_unknown_name_is_an_error(name: str) -> None:
     world = Simulation(1)
     mapper, served = _mapper(world)
     with pytest.raises(NoSuchResource, match=f'the server doesn\'t have a resource type "{name}"'):
@@ -195,7 +195,7 @@ def test_a_kind_that_was_defined_a_moment_ago_is_found() -> None:
     assert len(served.read_at) == 2
 
 
-def test_a_storm_of_misses_asks_once_a_second_and_everybody_gets_a_true_answer() -> None:
+def test_many_failed_lookups_read_discovery_once_a_second() -> None:
     world = Simulation(1)
     mapper, served = _mapper(world, _catalogue())
     widget = GroupVersionKind("example.dev", "v1", "Widget")
@@ -233,7 +233,7 @@ def test_a_version_that_the_server_could_not_tell_of_is_not_said_to_be_missing()
         world.run(mapper.kind(GroupVersionKind("g", "v1", "Thing")))
 
 
-def test_a_reading_that_fails_is_told_and_not_repeated_in_a_hurry() -> None:
+def test_a_failed_read_of_discovery_is_raised_and_rate_limited() -> None:
     world = Simulation(1)
     mapper, served = _mapper(world, ServiceUnavailable.of("restarting"))
 

@@ -37,7 +37,9 @@ def whole(data: bytes) -> MessageReader:
         (b"HTTP/1.0 200 OK\r\nContent-Length: 1\r\n\r\nx", 200, b"x", False),
     ],
 )
-def test_an_answer_is_the_same_in_pieces_of_any_size(data: bytes, status: int, body: bytes, keeps: bool) -> None:
+def test_a_response_is_parsed_the_same_in_pieces_of_any_size(
+    data: bytes, status: int, body: bytes, keeps: bool
+) -> None:
     for size in (1, 2, 3, 7, len(data)):
         reader = MessageReader()
         for at in range(0, len(data), size):
@@ -50,7 +52,7 @@ def test_an_answer_is_the_same_in_pieces_of_any_size(data: bytes, status: int, b
 
 
 @pytest.mark.parametrize("data", [PLAIN, CHUNKED])
-def test_after_more_than_the_answer_the_connection_is_of_no_use(data: bytes) -> None:
+def test_data_beyond_the_response_prevents_reuse_of_the_connection(data: bytes) -> None:
     message = whole(data + b"more")
     assert message.take() == whole(data).take()
     assert not message.keep_alive
@@ -75,13 +77,13 @@ def test_without_a_length_the_end_of_the_connection_is_the_end() -> None:
     assert not half.complete
 
 
-def test_the_answer_to_a_head_has_no_body_whatever_it_tells() -> None:
+def test_the_response_to_head_has_no_body_whatever_its_headers_say() -> None:
     reader = MessageReader(bodiless=True)
     reader.feed(PLAIN[: -len(b"hello")])
     assert (reader.complete, reader.keep_alive, reader.take()) == (True, True, b"")
 
 
-def test_what_has_come_of_a_body_is_at_hand_before_its_end() -> None:
+def test_a_partial_body_is_available_before_its_end() -> None:
     reader = MessageReader()
     reader.feed(CHUNKED_HEAD + b"a\r\n012")
     assert reader.take() == b"012"
@@ -94,7 +96,7 @@ def test_what_has_come_of_a_body_is_at_hand_before_its_end() -> None:
     assert (plain.take(), plain.complete) == (b"he", False)
 
 
-def test_gzip_is_decompressed_as_it_comes_in_pieces_that_are_not_large() -> None:
+def test_gzip_is_decompressed_incrementally_in_bounded_pieces() -> None:
     for content in (b"hello", bytes(5_000_000), bytes(range(256)) * 9_000):
         packed = gzip.compress(content)
         for size in (1000, len(packed)):
@@ -156,13 +158,13 @@ def test_a_piece_of_gzip_that_was_flushed_is_given_at_once() -> None:
         b"HTTP/1.1 200 OK\r\nX: " + b"x" * 100_000,
     ],
 )
-def test_what_is_no_http_is_refused(data: bytes) -> None:
+def test_invalid_http_is_rejected(data: bytes) -> None:
     with pytest.raises(InvalidHttp):
         MessageReader().feed(data)
 
 
 @given(st.binary(max_size=200), st.integers(1, 50))
-def test_anything_is_an_answer_or_refused(data: bytes, size: int) -> None:
+def test_any_input_is_a_response_or_rejected(data: bytes, size: int) -> None:
     reader = MessageReader()
     try:
         for at in range(0, len(data), size):

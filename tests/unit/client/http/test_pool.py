@@ -82,7 +82,7 @@ async def until_left(pool: HttpPool) -> None:
         await asyncio.sleep(0.001)
 
 
-def test_a_connection_whose_request_was_given_up_is_not_used_again() -> None:
+def test_the_connection_of_a_cancelled_request_is_not_reused() -> None:
     async def slow(request: web.Request) -> web.Response:
         if request.path == "/slow":
             begun.set()
@@ -121,7 +121,7 @@ def test_a_connection_is_kept_for_a_while_only() -> None:
     run(main())
 
 
-def test_connections_that_nobody_uses_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_idle_connections_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http_pool, "_IDLE", 0.05)
 
     async def main() -> None:
@@ -135,7 +135,7 @@ def test_connections_that_nobody_uses_are_closed(monkeypatch: pytest.MonkeyPatch
     run(main())
 
 
-def test_silence_ends_a_write(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_read_timeout_ends_a_write(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http_pool, "_READ_TIMEOUT", 0.3)
 
     async def converse(socket: Socket, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -165,7 +165,7 @@ def test_silence_ends_a_write(monkeypatch: pytest.MonkeyPatch) -> None:
         (b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf", "while reading the response"),
     ],
 )
-def test_an_answer_that_is_broken_or_cut_is_an_error(sent: bytes, error: str) -> None:
+def test_an_invalid_or_truncated_response_is_an_error(sent: bytes, error: str) -> None:
     async def converse(socket: Socket, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await socket.head(reader)
         await reader.readexactly(1)
@@ -181,7 +181,7 @@ def test_an_answer_that_is_broken_or_cut_is_an_error(sent: bytes, error: str) ->
     run(main())
 
 
-def test_an_answer_that_is_too_long_is_refused() -> None:
+def test_a_response_above_the_limit_is_rejected() -> None:
     async def main() -> None:
         async with serving() as served, transport(served.config(), max_response_bytes=3) as sender:
             with pytest.raises(ResponseTooLarge, match="response larger than 3 bytes"):
@@ -204,7 +204,7 @@ def test_an_answer_that_is_too_long_is_refused() -> None:
         (Request("POST", "/\r\nX: y", body=b"x"), "the path must be percent-encoded"),
     ],
 )
-def test_nothing_can_be_slipped_into_a_request(request_: Request, problem: str) -> None:
+def test_header_and_path_injection_is_rejected(request_: Request, problem: str) -> None:
     async def main() -> None:
         async with serving() as served, transport(served.config(token=Secret("hidden"))) as sender:
             with pytest.raises(ValueError, match=problem) as raised:
@@ -215,7 +215,7 @@ def test_nothing_can_be_slipped_into_a_request(request_: Request, problem: str) 
     run(main())
 
 
-def test_no_server_is_told_with_request_and_host() -> None:
+def test_an_unreachable_server_is_reported_with_request_and_host() -> None:
     async def main() -> None:
         async with listening(lambda *_: asyncio.sleep(0)) as socket:
             config = socket.config()
@@ -247,7 +247,7 @@ def test_closing_ends_a_connection_that_is_being_made(run_on: Callable[..., None
     run_on(main())
 
 
-def test_closing_waits_for_no_farewell_of_a_server_that_does_not_listen() -> None:
+def test_closing_does_not_wait_for_a_tls_shutdown() -> None:
     ends: list[asyncio.Transport] = []
 
     async def deaf(request: web.Request) -> web.Response:

@@ -114,7 +114,7 @@ def test_an_https_proxy_is_spoken_to_over_tls(run_on: Callable[..., None]) -> No
     run_on(main())
 
 
-def test_a_proxy_that_refuses_or_is_not_there_is_told_without_its_password() -> None:
+def test_a_proxy_that_rejects_or_is_unreachable_is_reported_without_its_password() -> None:
     async def main() -> None:
         async with serving() as served:
             async with listening(proxy) as socket:
@@ -134,7 +134,7 @@ def test_a_proxy_that_refuses_or_is_not_there_is_told_without_its_password() -> 
     run(main())
 
 
-def test_what_is_no_proxy_is_not_taken_for_the_server() -> None:
+def test_a_peer_that_is_not_a_proxy_is_an_error() -> None:
     async def cut(socket: Listener, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await socket.head(reader)
         writer.transport.abort()

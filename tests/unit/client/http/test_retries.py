@@ -46,7 +46,7 @@ async def statuses(handler: Any, request: Request, **options: Any) -> tuple[int,
 
 @pytest.mark.parametrize("method", ["GET", "POST", "PUT", "PATCH", "DELETE"])
 @pytest.mark.parametrize("status", [429, 500, 503, 504])
-def test_whatever_the_server_asks_to_be_sent_again_is_sent_again(method: str, status: int) -> None:
+def test_requests_are_retried_when_the_server_asks_for_it(method: str, status: int) -> None:
     found, served = run(statuses(refusing(3, status), Request(method, "/", body=b"body")))
     assert found == 200
     assert served.bodies == [b"body"] * 4
@@ -179,7 +179,7 @@ def resetting(times: int, *, kindly: bool = False) -> Any:
 
 @pytest.mark.parametrize("kindly", [False, True])
 @pytest.mark.parametrize("stream", [False, True])
-def test_a_get_whose_connection_breaks_is_sent_again(kindly: bool, stream: bool) -> None:
+def test_a_get_whose_connection_is_lost_is_retried(kindly: bool, stream: bool) -> None:
     async def main() -> None:
         async with listening(resetting(3, kindly=kindly)) as socket, transport(socket.config(), fast()) as sender:
             assert await get(sender, stream=stream) == b"hello"
@@ -205,7 +205,7 @@ def test_a_get_is_sent_again_ten_times_at_most() -> None:
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
-def test_a_write_whose_connection_breaks_is_never_sent_again(method: str) -> None:
+def test_a_write_whose_connection_is_lost_is_not_retried(method: str) -> None:
     async def main() -> None:
         async with listening(resetting(1)) as socket, transport(socket.config(), fast()) as sender:
             with pytest.raises(ConnectionLost, match=f"{method} 127.0.0.1.*: the connection was lost|closed"):
@@ -238,7 +238,7 @@ def test_a_connection_that_was_kept_too_long_costs_a_get_no_wait() -> None:
     assert slept == [0.0, 0.0]
 
 
-def test_an_earlier_error_is_told_with_the_last() -> None:
+def test_the_previous_error_is_reported_with_the_last() -> None:
     async def converse(socket: Listener, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await socket.head(reader)
         if len(socket.requests) == 1:
@@ -259,7 +259,7 @@ def test_an_earlier_error_is_told_with_the_last() -> None:
     run(main())
 
 
-def test_a_connection_that_is_refused_is_not_tried_again() -> None:
+def test_a_refused_connection_is_not_retried() -> None:
     async def main() -> None:
         recorder = Recorder()
         async with serving(plain=True) as served:
@@ -370,7 +370,7 @@ def test_a_deadline_that_passes_during_a_wait_ends_the_attempts() -> None:
     run(main())
 
 
-def test_a_timeout_while_nothing_answers_is_no_lost_connection() -> None:
+def test_a_timeout_is_not_a_lost_connection() -> None:
     async def main() -> None:
         async def converse(socket: Listener, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             await socket.head(reader)

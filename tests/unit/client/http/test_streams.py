@@ -73,7 +73,7 @@ def test_a_server_waits_for_a_slow_reader_and_nothing_is_lost(run_on: RunOn, pla
 
 
 @LOOPS
-def test_what_comes_fast_is_given_in_few_pieces(run_on: RunOn) -> None:
+def test_data_received_quickly_is_delivered_in_few_pieces(run_on: RunOn) -> None:
     async def converse(socket: Socket, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await socket.head(reader)
         writer.write(CHUNKED + b"5\r\nline\n\r\n" * 1000 + b"0\r\n\r\n")
@@ -114,7 +114,7 @@ def test_a_compressed_stream_is_given_as_it_comes(run_on: RunOn) -> None:
 
 
 @LOOPS
-def test_an_answer_without_a_length_ends_with_its_connection(run_on: RunOn) -> None:
+def test_a_response_without_a_length_ends_with_its_connection(run_on: RunOn) -> None:
     async def converse(socket: Socket, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await socket.head(reader)
         writer.write(b"HTTP/1.1 200 OK\r\n\r\nhel")
@@ -132,7 +132,7 @@ def test_an_answer_without_a_length_ends_with_its_connection(run_on: RunOn) -> N
 
 
 @LOOPS
-def test_a_stream_that_is_left_takes_its_connection_with_it(run_on: RunOn) -> None:
+def test_closing_a_stream_closes_its_connection(run_on: RunOn) -> None:
     async def converse(socket: Socket, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await socket.head(reader)
         writer.write(CHUNKED + b"5\r\nbegun\r\n")
@@ -158,7 +158,7 @@ def test_a_stream_that_is_left_takes_its_connection_with_it(run_on: RunOn) -> No
     run_on(main())
 
 
-def test_who_gives_up_reading_gives_up_the_connection() -> None:
+def test_a_cancelled_read_closes_the_connection() -> None:
     async def main() -> None:
         async def answer(request: web.Request) -> web.StreamResponse:
             stream = web.StreamResponse()
@@ -182,7 +182,7 @@ def test_who_gives_up_reading_gives_up_the_connection() -> None:
     run(main())
 
 
-def test_an_answer_that_nobody_closes_is_told_of_and_gives_its_connection_up() -> None:
+def test_an_unclosed_response_warns_and_releases_its_connection() -> None:
     async def main() -> None:
         async def answer(request: web.Request) -> web.StreamResponse:
             stream = web.StreamResponse()

@@ -61,7 +61,7 @@ def test_the_name_in_the_certificate_counts_and_can_be_configured() -> None:
     run(main())
 
 
-def test_a_server_without_tls_is_told_apart() -> None:
+def test_a_server_without_tls_is_reported() -> None:
     async def main() -> None:
         async with serving(plain=True) as served:
             config = served.config(server=f"https://127.0.0.1:{served.port}")
@@ -72,7 +72,7 @@ def test_a_server_without_tls_is_told_apart() -> None:
     run(main())
 
 
-def test_a_server_that_says_why_it_goes_is_not_asked_again() -> None:
+def test_a_tls_alert_is_not_retried() -> None:
     alert = ssl.SSLError(1, "[SSL: TLSV13_ALERT_CERTIFICATE_REQUIRED] tlsv13 alert certificate required (_ssl.c:1)")
     alert.reason = "TLSV13_ALERT_CERTIFICATE_REQUIRED"
     message = str(failure(alert, "GET /"))
@@ -123,7 +123,7 @@ def test_a_client_certificate_is_shown(way: str, tmp_path: Path) -> None:
         ),
     ],
 )
-def test_certificates_that_are_none_are_told_with_their_field(settings: dict[str, Any], problem: str) -> None:
+def test_invalid_certificates_are_reported_with_their_field(settings: dict[str, Any], problem: str) -> None:
     async def main() -> None:
         async with serving() as served, transport(served.config(tls=settings, source="the test")) as sender:
             with pytest.raises(ConfigError, match=f"the test: {problem}") as caught:
@@ -133,7 +133,7 @@ def test_certificates_that_are_none_are_told_with_their_field(settings: dict[str
     run(main())
 
 
-def test_an_empty_file_is_told(tmp_path: Path) -> None:
+def test_an_empty_file_is_an_error(tmp_path: Path) -> None:
     async def main() -> None:
         settings = {"ca_data": b"", "ca_file": written(tmp_path, "ca", b"")}
         async with serving() as served, transport(served.config(tls=settings)) as sender:
@@ -143,7 +143,7 @@ def test_an_empty_file_is_told(tmp_path: Path) -> None:
     run(main())
 
 
-def test_an_encrypted_key_is_refused_and_asks_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_encrypted_key_is_rejected_without_a_prompt(monkeypatch: pytest.MonkeyPatch) -> None:
     from cryptography.hazmat.primitives import serialization
 
     pair = certificates.client("me")
@@ -168,7 +168,7 @@ def test_contexts_are_strict() -> None:
     assert insecure.verify_mode == ssl.CERT_NONE
 
 
-def test_without_memory_files_a_key_goes_through_a_private_file(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_memfd_a_key_is_loaded_through_a_private_file(monkeypatch: pytest.MonkeyPatch) -> None:
     pair = certificates.client("me")
     material = Material(CA, ClientCertificate(pair.pem, Secret(pair.key_pem.decode())))
     monkeypatch.delattr(os, "memfd_create", raising=False)
@@ -249,7 +249,7 @@ def test_renewed_files_lead_to_new_connections_streams_are_cut_and_short_request
 
 
 @pytest.mark.parametrize("run_on", [run, uvloop.run])
-def test_a_second_connection_goes_on_with_the_session_of_the_first(run_on: Callable[..., None]) -> None:
+def test_a_second_connection_resumes_the_session_of_the_first(run_on: Callable[..., None]) -> None:
     async def main() -> None:
         slow, resumed = Slow(), []
 
@@ -274,7 +274,9 @@ def test_a_second_connection_goes_on_with_the_session_of_the_first(run_on: Calla
     run_on(main())
 
 
-def test_files_that_turn_bad_leave_what_was(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_files_that_become_invalid_leave_the_last_certificates_in_use(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     authority = written(tmp_path, "ca", CA)
 
     async def main() -> None:
@@ -322,7 +324,7 @@ def plugin_printing(directory: Path, **status: str) -> Path:
     return path
 
 
-def test_a_plugins_certificate_is_shown_and_replaced_when_it_is_refused(tmp_path: Path) -> None:
+def test_the_certificate_of_a_plugin_is_used_and_replaced_when_rejected(tmp_path: Path) -> None:
     def prints(name: str) -> Path:
         pair = certificates.client(name)
         return plugin_printing(tmp_path, clientCertificateData=pair.pem.decode(), clientKeyData=pair.key_pem.decode())
@@ -366,7 +368,7 @@ def test_a_plugins_token_that_is_replaced_keeps_the_connection(tmp_path: Path) -
     run(main())
 
 
-def test_a_plugins_certificate_that_is_none_is_an_error_of_credentials(tmp_path: Path) -> None:
+def test_an_invalid_certificate_of_a_plugin_is_a_credentials_error(tmp_path: Path) -> None:
     async def main() -> None:
         command = str(plugin_printing(tmp_path, clientCertificateData="x", clientKeyData="s3cret"))
         plugin = ExecPlugin(command=command, interactive_mode="Never")

@@ -32,7 +32,7 @@ from ostinato.client.transport.protocol import (
 from ostinato.world import World
 
 
-def test_a_request_arrives_as_it_was_made_and_the_answer_comes_back() -> None:
+def test_a_request_and_its_response_are_transferred_unchanged() -> None:
     async def answer(request: web.Request) -> web.Response:
         headers = [("X-A", "1"), ("x-a", "2"), ("Audit-Id", "7")]
         return web.Response(status=404, body=b"gone", headers=headers)  # type: ignore[arg-type]
@@ -58,7 +58,7 @@ def test_a_request_arrives_as_it_was_made_and_the_answer_comes_back() -> None:
     run(main())
 
 
-def test_a_path_of_the_server_comes_before_every_request() -> None:
+def test_the_path_of_the_server_url_prefixes_every_request() -> None:
     async def main() -> None:
         async with serving() as served, transport(served.config(server=f"{served.url}/prefix/")) as sender:
             await get(sender, "/api")
@@ -77,7 +77,7 @@ def test_connections_are_kept_and_used_again() -> None:
     run(main())
 
 
-def test_a_large_body_is_sent_whole_and_chunks_as_they_come() -> None:
+def test_a_large_body_is_sent_completely_and_chunks_incrementally() -> None:
     async def chunks() -> AsyncIterator[bytes]:
         for _ in range(3):
             yield b"chunk"
@@ -163,7 +163,7 @@ def test_a_401_leads_to_one_more_try_with_a_token_that_has_changed(tmp_path: Pat
     run(main())
 
 
-def test_redirects_are_answers_and_never_followed() -> None:
+def test_redirects_are_returned_and_never_followed() -> None:
     async def main() -> None:
         async with serving() as other:
 
@@ -181,7 +181,7 @@ def test_redirects_are_answers_and_never_followed() -> None:
     run(main())
 
 
-def test_compressed_answers_are_decompressed_unless_it_is_switched_off() -> None:
+def test_compressed_responses_are_decompressed_unless_disabled() -> None:
     async def answer(request: web.Request) -> web.Response:
         if "gzip" not in request.headers["Accept-Encoding"]:
             return web.Response(text="plain")
@@ -218,7 +218,7 @@ def test_a_bomb_is_not_held_in_memory() -> None:
     assert run(main()) < 40_000_000
 
 
-def test_an_answer_that_is_no_gzip_is_an_error() -> None:
+def test_an_invalid_gzip_body_is_an_error() -> None:
     async def answer(_request: web.Request) -> web.Response:
         return web.Response(body=b"not compressed at all", headers={"Content-Encoding": "gzip"})
 
@@ -230,7 +230,7 @@ def test_an_answer_that_is_no_gzip_is_an_error() -> None:
     run(main())
 
 
-def test_a_stream_is_given_as_it_comes_and_can_be_left() -> None:
+def test_a_stream_is_delivered_incrementally_and_can_be_closed() -> None:
     async def main() -> None:
         left = asyncio.Event()
         go_on = asyncio.Event()
@@ -281,7 +281,7 @@ def test_streams_never_keep_short_requests_waiting(monkeypatch: pytest.MonkeyPat
     run(main())
 
 
-def test_warnings_of_the_server_come_with_the_answer() -> None:
+def test_warnings_of_the_server_are_in_the_response() -> None:
     async def answer(_request: web.Request) -> web.Response:
         headers = [("Warning", '299 - "old"'), ("Warning", '299 - "and worn"'), ("Warning", '199 - "no"')]
         return web.Response(headers=headers)  # type: ignore[arg-type]
@@ -295,7 +295,7 @@ def test_warnings_of_the_server_come_with_the_answer() -> None:
     run(main())
 
 
-def test_the_time_of_a_request_is_for_everything() -> None:
+def test_the_timeout_of_a_request_includes_retries_and_the_body() -> None:
     async def slow_body(request: web.Request) -> web.StreamResponse:
         stream = web.StreamResponse()
         await stream.prepare(request)
@@ -332,7 +332,7 @@ def test_the_time_of_a_request_is_for_everything() -> None:
     run(main())
 
 
-def test_silence_ends_a_short_request_but_not_a_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_read_timeout_ends_a_short_request_but_not_a_stream(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http_pool, "_READ_TIMEOUT", 0.1)
 
     async def silent(request: web.Request) -> web.StreamResponse:
@@ -356,7 +356,7 @@ def test_silence_ends_a_short_request_but_not_a_stream(monkeypatch: pytest.Monke
     run(main())
 
 
-def test_no_server_is_told_with_request_and_host() -> None:
+def test_an_unreachable_server_is_reported_with_request_and_host() -> None:
     async def main() -> None:
         async with serving() as served:
             config = served.config()
@@ -386,7 +386,7 @@ def test_no_server_is_told_with_request_and_host() -> None:
         (b"HTTP/1.1 200 OK\r\nX: " + b"x" * 100_000 + b"\r\n\r\n", "the response is not valid HTTP"),
     ],
 )
-def test_an_answer_that_is_broken_or_cut_is_an_error(sent: bytes, error: str) -> None:
+def test_an_invalid_or_truncated_response_is_an_error(sent: bytes, error: str) -> None:
     async def converse(socket: Listener, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await socket.head(reader)
         writer.write(sent)
@@ -411,7 +411,7 @@ def test_an_answer_that_is_broken_or_cut_is_an_error(sent: bytes, error: str) ->
         (OSError("Multiple exceptions: a, b"), ConnectionLost, "the connection was lost: Multiple exceptions: a, b"),
     ],
 )
-def test_errors_of_connections_are_told_in_words(error: Exception, kind: type[Exception], words: str) -> None:
+def test_errors_of_connections_have_a_message(error: Exception, kind: type[Exception], words: str) -> None:
     found = failure(error, "GET h/")
     assert type(found) is kind
     assert str(found).startswith(f"GET h/: {words}")
@@ -433,7 +433,7 @@ def test_a_transport_belongs_to_one_loop_and_ends_when_closed() -> None:
     run(main())
 
 
-def test_closing_ends_what_is_open() -> None:
+def test_closing_ends_open_requests() -> None:
     async def main() -> None:
         async def answer(request: web.Request) -> web.StreamResponse:
             if request.path == "/never":
@@ -506,7 +506,7 @@ def test_lines_are_put_together_from_chunks_of_any_size(parts: list[bytes], expe
     assert run(main()) == expected
 
 
-def test_a_line_without_end_is_refused() -> None:
+def test_an_unterminated_line_is_rejected() -> None:
     async def main() -> None:
         async for _ in lines(_chunks(*[b"x" * 10] * 20), longest=100):
             raise AssertionError

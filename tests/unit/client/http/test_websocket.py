@@ -57,7 +57,7 @@ def test_messages_go_both_ways_over_a_protocol_that_both_know() -> None:
     run(main())
 
 
-def test_a_connection_that_breaks_is_told_from_a_good_bye() -> None:
+def test_a_lost_connection_is_distinguished_from_a_close_frame() -> None:
     async def main() -> None:
         async with serving(echo) as served, transport(served.config()) as sender:
             socket = await sender.websocket(EXEC, PROTOCOLS)
@@ -81,7 +81,7 @@ def test_a_message_that_is_too_large_is_an_error() -> None:
     run(main())
 
 
-def test_an_answer_instead_of_a_websocket_is_given_with_its_body() -> None:
+def test_a_rejected_upgrade_has_the_body_of_the_response() -> None:
     async def answer(_request: web.Request) -> web.Response:
         return web.json_response({"kind": "Status", "reason": "Forbidden"}, status=403)
 
@@ -115,7 +115,7 @@ def test_a_401_is_tried_once_more_with_a_token_that_has_changed(tmp_path: Path) 
     run(main())
 
 
-def test_a_server_that_shakes_hands_wrongly_is_refused() -> None:
+def test_an_invalid_websocket_handshake_is_an_error() -> None:
     async def converse(socket: Listener, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await socket.head(reader)
         writer.write(b"HTTP/1.1 101 Switching\r\nUpgrade: websocket\r\nConnection: upgrade\r\n\r\n")
@@ -140,7 +140,7 @@ def test_a_server_that_shakes_hands_wrongly_is_refused() -> None:
     run(main())
 
 
-def test_closing_the_transport_ends_what_is_awaited_of_a_websocket() -> None:
+def test_closing_the_transport_ends_a_pending_receive() -> None:
     async def main() -> None:
         async with serving(echo) as served, transport(served.config()) as sender:
             socket = await sender.websocket(EXEC, PROTOCOLS)

@@ -35,7 +35,7 @@ async def _pod(stage: Stage, **spec: Any) -> None:
 # Logs
 
 
-def test_a_log_is_text_and_its_options_are_told() -> None:
+def test_a_log_is_text_and_its_options_are_sent() -> None:
     world = Simulation(1)
     client, transport = scripted(world, in_turn(Answer(200, b"one\ntw\xff\n", {"content-type": "text/plain"})))
     since = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -68,7 +68,7 @@ def test_a_log_is_followed_line_by_line_however_it_is_cut() -> None:
     assert dict(transport.requests[0].query) == {"sinceSeconds": "5", "limitBytes": "9", "follow": "true"}
 
 
-def test_unknown_options_of_logs_are_refused() -> None:
+def test_unknown_options_of_logs_are_rejected() -> None:
     world = Simulation(1)
     client, _ = scripted(world, in_turn(Answer()))
     with pytest.raises(TypeError, match="unknown option 'tail'; use one of container"):
@@ -76,7 +76,7 @@ def test_unknown_options_of_logs_are_refused() -> None:
 
 
 @staged
-async def test_a_pod_that_nobody_runs_has_an_empty_log(stage: Stage) -> None:
+async def test_a_pod_that_does_not_run_has_an_empty_log(stage: Stage) -> None:
     await _pod(stage)
     assert await stage.client.pods.log("web") == ""
     with pytest.raises(NotFound, match='pods "nope" not found'):
@@ -209,7 +209,7 @@ def test_long_input_is_written_in_pieces() -> None:
     assert [len(message) - 1 for message in socket.sent] == [32_768, 32_768, 4_464, 1]
 
 
-def test_an_older_server_cannot_be_told_that_the_input_has_ended() -> None:
+def test_an_older_server_does_not_support_closing_stdin() -> None:
     world = Simulation(1)
     socket = Socket(_ended(0), protocol="v4.channel.k8s.io")
     client, _ = _client(world, socket)
@@ -239,7 +239,7 @@ def test_a_terminal_has_one_stream_and_a_size() -> None:
     assert transport.requests[0].path.endswith("/attach")
 
 
-def test_a_command_that_cannot_be_run_is_told_in_the_servers_words() -> None:
+def test_a_command_that_cannot_be_run_raises_the_error_of_the_server() -> None:
     world = Simulation(1)
     failure = b"\x03" + msgspec.json.encode(InternalError.of("no such file: nope").to_dict())
     client, _ = _client(world, Socket(failure))
@@ -247,7 +247,7 @@ def test_a_command_that_cannot_be_run_is_told_in_the_servers_words() -> None:
         world.run(client.pods.run("web", ["nope"]))
 
 
-def test_an_end_without_a_code_is_told() -> None:
+def test_a_status_without_an_exit_code_is_an_error() -> None:
     world = Simulation(1)
     odd = msgspec.json.decode(_ended(3)[1:])
     odd["details"] = {"causes": [{"reason": "Other", "message": "x"}]}
@@ -256,7 +256,7 @@ def test_an_end_without_a_code_is_told() -> None:
         world.run(client.pods.run("web", ["x"]))
 
 
-def test_a_connection_that_ends_before_the_command_is_told() -> None:
+def test_a_connection_lost_before_the_end_of_the_command_is_an_error() -> None:
     world = Simulation(1)
     client, _ = _client(world, Socket(b"\x01out"))
     with pytest.raises(ConnectionLost, match="exec in Pod default/web: the connection ended before the command did"):
@@ -271,7 +271,7 @@ def test_a_command_is_a_list_of_words(command: Any) -> None:
         world.run(client.pods.exec("web", command))
 
 
-def test_a_refused_upgrade_is_the_error_that_the_server_told() -> None:
+def test_a_rejected_upgrade_raises_the_error_of_the_server() -> None:
     world = Simulation(1)
     body = msgspec.json.encode(BadRequest.of("pod web does not have a host assigned").to_dict())
     client, _ = _client(world, UpgradeRefused("answered 400", 400, {}, body))
@@ -313,7 +313,7 @@ def test_a_port_is_forwarded_both_ways() -> None:
     assert transport.protocols == ("v4.channel.k8s.io",)
 
 
-def test_a_port_that_nobody_listens_on_is_told_in_the_nodes_words() -> None:
+def test_a_closed_port_raises_the_error_of_the_node() -> None:
     world = Simulation(1)
     port = (80).to_bytes(2, "little")
     client, _ = _client(world, Socket(b"\x00" + port, b"\x01" + port, b"\x01connection refused"))
@@ -358,7 +358,7 @@ async def test_a_pod_is_bound_to_a_node_and_evicted(stage: Stage) -> None:
 
 
 @staged
-async def test_an_eviction_that_a_budget_forbids_is_told(stage: Stage) -> None:
+async def test_an_eviction_that_a_budget_forbids_raises(stage: Stage) -> None:
     await _pod(stage, nodeName="n")
     budget = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "b"}}
     spec = {"minAvailable": 1, "selector": {"matchLabels": {"app": "web"}}}

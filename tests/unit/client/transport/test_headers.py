@@ -40,7 +40,7 @@ def test_impersonation_is_user_uid_groups_and_extra() -> None:
     assert impersonation_headers(Config()) == []
 
 
-def test_what_would_break_a_header_is_refused() -> None:
+def test_control_characters_in_a_header_are_rejected() -> None:
     with pytest.raises(ConfigError, match="Impersonate-User: contains control characters"):
         impersonation_headers(Config(impersonate=Impersonation(user="a\r\nX: b")))
     with pytest.raises(ConfigError, match="User-Agent: contains control characters"):
@@ -76,7 +76,7 @@ def test_warnings_are_read_as_go_does(header: str, texts: list[str]) -> None:
     assert warning_texts([header]) == texts
 
 
-def test_warnings_of_several_headers_come_in_order() -> None:
+def test_warnings_of_several_headers_are_in_order() -> None:
     assert warning_texts(['299 - "a"', "nonsense", '299 - "b"']) == ["a", "b"]
 
 
@@ -100,11 +100,11 @@ def test_warnings_of_several_headers_come_in_order() -> None:
         (503, "9" * 100, None),
     ],
 )
-def test_only_429_and_5xx_with_whole_seconds_ask_to_come_again(
+def test_only_429_and_5xx_with_retry_after_in_seconds_are_retried(
     status: int, header: str | None, wait: float | None
 ) -> None:
     assert wait_before_retry(status, {} if header is None else {"retry-after": header}) == wait
 
 
-def test_a_retry_after_is_read_from_any_answer() -> None:
+def test_retry_after_is_read_from_any_response() -> None:
     assert retry_after({"retry-after": "3"}) == 3.0

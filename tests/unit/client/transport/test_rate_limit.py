@@ -40,7 +40,7 @@ def test_unused_time_fills_the_bucket_no_further_than_the_burst() -> None:
     assert simulation.run(main()) == [0.0, 0.0, 1.0]
 
 
-def test_who_gives_up_leaves_its_token_to_others() -> None:
+def test_a_cancelled_wait_returns_its_token() -> None:
     simulation = Simulation(1)
 
     async def main() -> float:
@@ -73,6 +73,6 @@ def test_long_waits_are_logged_loudly_at_most_once_a_second(caplog: pytest.LogCa
 
 
 @pytest.mark.parametrize(("qps", "burst"), [(0, 1), (-1, 1), (1, 0), (float("inf"), 1), (float("nan"), 1)])
-def test_a_bucket_that_would_never_give_is_refused(qps: float, burst: int) -> None:
+def test_invalid_rates_are_rejected(qps: float, burst: int) -> None:
     with pytest.raises(ValueError, match="qps must be positive"):
         TokenBucket(Simulation(1).clock, qps, burst)

@@ -15,7 +15,7 @@ def simulation() -> Simulation:
     return Simulation(0)
 
 
-def test_a_deadlock_names_who_waits_and_where(simulation: Simulation) -> None:
+def test_a_deadlock_names_the_waiting_tasks_and_their_positions(simulation: Simulation) -> None:
     async def worker(queue: asyncio.Queue[int]) -> None:
         await queue.get()
 
