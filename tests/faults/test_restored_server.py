@@ -22,7 +22,7 @@ from ostinato.world import World
 from tests.faults.damaged_store import killed, refusal
 from tests.unit.cache.lagging import Scene, played
 from tests.unit.client.stage import config_map
-from tests.unit.server.test_store_sqlite import SOURCE, WRITER
+from tests.unit.server.store.test_sqlite import SOURCE, WRITER
 
 
 async def started(scene: Scene, path: Path) -> Server:

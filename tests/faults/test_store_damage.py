@@ -20,7 +20,7 @@ from ostinato.server.store.sqlite.files import DamagedStore
 from ostinato.server.store.sqlite.wal import is_damaged
 from ostinato.world import World
 from tests.faults.damaged_store import copy, data_of, expected, flip, killed, objects_of, refusal, write
-from tests.unit.server.test_store_sqlite import SOURCE, WRITER
+from tests.unit.server.store.test_sqlite import SOURCE, WRITER
 
 WAL_HEADER, FRAME_HEADER, PAGE = 32, 24, 4096
 FRAME = FRAME_HEADER + PAGE

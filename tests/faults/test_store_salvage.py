@@ -17,7 +17,7 @@ from ostinato.server.store.sqlite.files import DamagedStore
 from ostinato.server.store.sqlite.replace import VERSION_JUMP
 from ostinato.world import World
 from tests.faults.damaged_store import FILES, copy, data_of, expected, flip, killed, objects_of
-from tests.unit.server.test_store_sqlite import OLD_FORMAT
+from tests.unit.server.store.test_sqlite import OLD_FORMAT
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from ostinato.server.store.index import Collection
 from ostinato.server.store.log_memory import MemoryLog
 from ostinato.world import World
 
-DATA = Path(__file__).parents[2] / "data" / "publish"
+DATA = Path(__file__).parents[3] / "data" / "publish"
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 CUSTOM = json.loads((DATA / "custom.json").read_text())
 

@@ -15,7 +15,7 @@ from typing import Any
 from tests.unit.server.asking import Api, Json, asking
 
 STEPS: list[Json] = json.loads(
-    (Path(__file__).parents[2] / "data" / "webhooks" / "admission.json").read_text(encoding="utf-8")
+    (Path(__file__).parents[3] / "data" / "webhooks" / "admission.json").read_text(encoding="utf-8")
 )
 VOLATILE = ("uid", "creationTimestamp", "resourceVersion")
 DIFFERENT = {

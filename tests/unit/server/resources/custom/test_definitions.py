@@ -8,7 +8,7 @@ import json
 from typing import Any
 
 import pytest
-from tests.unit.server.custom_samples import (
+from tests.unit.server.resources.custom.samples import (
     DATA,
     DEFINITIONS,
     MERGE,

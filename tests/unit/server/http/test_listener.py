@@ -13,9 +13,9 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
-from tests.unit.server.test_http_connection import HEAD, Stage, echo, play
-from tests.unit.server.test_http_standalone import client
-from tests.unit.server.test_http_standalone import play as serve
+from tests.unit.server.http.test_connection import HEAD, Stage, echo, play
+from tests.unit.server.test_standalone import client
+from tests.unit.server.test_standalone import play as serve
 
 from ostinato.server.flow.turns import Turns
 from ostinato.server.http import listener, server

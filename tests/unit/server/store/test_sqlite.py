@@ -20,7 +20,7 @@ from ostinato.server.store.index import Entry, Index, StoreFailed, UnusableStore
 from ostinato.server.store.log_sqlite import SQLiteLog
 from ostinato.world import World
 
-SOURCE = Path(__file__).parents[3] / "src"
+SOURCE = Path(__file__).parents[4] / "src"
 
 
 @pytest.fixture

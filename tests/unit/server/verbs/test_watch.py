@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 from tests.unit.server.asking import Api, asking
-from tests.unit.server.watching import CONFIG_MAPS, config_map, refused, told, version, watch
+from tests.unit.server.verbs.watching import CONFIG_MAPS, config_map, refused, told, version, watch
 
 from ostinato.server.store import hub, index
 

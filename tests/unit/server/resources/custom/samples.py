@@ -12,7 +12,7 @@ from ostinato.server.request import Request, Response, Stream, User
 from ostinato.server.store.index import Log, Write
 from ostinato.world.simulated.simulation import Simulation
 
-DATA = Path(__file__).parents[2] / "data" / "custom"
+DATA = Path(__file__).parents[4] / "data" / "custom"
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 NAME = "widgets.example.com"
 WIDGETS = "/apis/example.com/v1/namespaces/default/widgets"

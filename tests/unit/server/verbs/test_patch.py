@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from tests.unit.server.asking import Answer, Api, asking
-from tests.unit.server.watching import CONFIG_MAPS, config_map, version
+from tests.unit.server.verbs.watching import CONFIG_MAPS, config_map, version
 
 from ostinato.server.request import Request, Response
 from ostinato.server.schema.builtin import BadValue, TypeMismatch

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.server.custom_samples import DATA
+from tests.unit.server.resources.custom.samples import DATA
 
 from ostinato.api.formats import known_format, text_check
 from ostinato.api.patterns import pattern, pattern_problem

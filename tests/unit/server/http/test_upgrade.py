@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from tests.unit.server.test_http_connection import HEAD, UPGRADE, Stage, masked
+from tests.unit.server.http.test_connection import HEAD, UPGRADE, Stage, masked
 
 from ostinato.server.request import Answer, Request
 from ostinato.streams.upgrade import Socket, Upgrade

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 from tests.unit.server.asking import APPLY, Answer, Api, Json, asking
-from tests.unit.server.test_patch import patch, slowly
-from tests.unit.server.watching import CONFIG_MAPS, config_map, version
+from tests.unit.server.verbs.test_patch import patch, slowly
+from tests.unit.server.verbs.watching import CONFIG_MAPS, config_map, version
 
 from ostinato.server.schema.base64 import Base64Error, canonical_base64
 
 A = f"{CONFIG_MAPS}/a"
 _STRICT = "error strict decoding YAML: error converting YAML to JSON: yaml: unmarshal errors:\n"
-BASE64 = json.loads((Path(__file__).resolve().parents[2] / "data/server/base64.json").read_text())
+BASE64 = json.loads((Path(__file__).resolve().parents[3] / "data/server/base64.json").read_text())
 
 
 def config(data: Json | None = None, **metadata: Any) -> Json:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.unit.server.custom_samples import (
+from tests.unit.server.resources.custom.samples import (
     APPLY,
     DEFINITIONS,
     MERGE,

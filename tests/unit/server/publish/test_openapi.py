@@ -8,7 +8,7 @@ import json
 from typing import Any
 
 import pytest
-from tests.unit.server.publish_samples import CUSTOM, DATA, ask, custom_resources, new_server
+from tests.unit.server.publish.samples import CUSTOM, DATA, ask, custom_resources, new_server
 
 from ostinato.api.schema import builtin_schemas
 from ostinato.server.core import Server

@@ -22,7 +22,7 @@ from ostinato.world import World
 
 Json = dict[str, Any]
 
-RECORDED = msgspec.json.decode((Path(__file__).parents[2] / "data" / "server" / "kinds.json").read_bytes())
+RECORDED = msgspec.json.decode((Path(__file__).parents[3] / "data" / "server" / "kinds.json").read_bytes())
 NOW = Time.parse(RECORDED["now"])
 OBJECTS: list[Json] = RECORDED["objects"]
 WORLD = World.real()

@@ -8,7 +8,7 @@ import re
 from typing import Any
 
 import pytest
-from tests.unit.server.publish_samples import CUSTOM, ask, custom_resources, new_server
+from tests.unit.server.publish.samples import CUSTOM, ask, custom_resources, new_server
 
 from ostinato.server.core import Server
 from ostinato.server.publish.metrics import Metrics

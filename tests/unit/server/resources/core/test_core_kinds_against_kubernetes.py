@@ -14,7 +14,7 @@ import msgspec
 import pytest
 from tests.unit.server.asking import Api, asking
 
-_DATA = Path(__file__).parents[2] / "data/server/core_kinds.json"
+_DATA = Path(__file__).parents[4] / "data/server/core_kinds.json"
 _CONVERSATIONS: list[dict[str, Any]] = msgspec.json.decode(_DATA.read_bytes())
 _VOLATILE = (
     (re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"), "<uid>"),

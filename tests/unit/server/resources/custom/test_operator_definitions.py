@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from tests.unit.server.asking import Api, asking
 
-DATA = Path(__file__).resolve().parents[2] / "data" / "crds"
+DATA = Path(__file__).resolve().parents[4] / "data" / "crds"
 DEFINITIONS = {path.stem: json.loads(path.read_text()) for path in sorted(DATA.glob("*.json"))}
 INSTANCES = [json.loads(line) for line in (DATA / "instances.jsonl").read_text().splitlines()]
 PATH = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from tests.unit.server.asking import TABLE, Api, asking
-from tests.unit.server.watching import CONFIG_MAPS, config_map, refused, told, version, watch
+from tests.unit.server.verbs.watching import CONFIG_MAPS, config_map, refused, told, version, watch
 
 from ostinato.api import protobuf
 from ostinato.server.core import Server
@@ -21,7 +21,7 @@ PARTIAL = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 FIRST = "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"
 END = {"k8s.io/initial-events-end": "true"}
-EMPTY = json.loads((Path(__file__).resolve().parents[2] / "data/server/empty_objects.json").read_text())
+EMPTY = json.loads((Path(__file__).resolve().parents[3] / "data/server/empty_objects.json").read_text())
 
 
 @asking

@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 import pytest
-from tests.unit.server.publish_samples import AGGREGATED, CUSTOM, DATA, ask, custom_resources, new_server
+from tests.unit.server.publish.samples import AGGREGATED, CUSTOM, DATA, ask, custom_resources, new_server
 
 from ostinato.api.version_order import by_priority
 from ostinato.server.core import Server
