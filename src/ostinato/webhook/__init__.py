@@ -1,4 +1,4 @@
-"""Webhooks: functions that complete, check and convert objects before an API server stores or serves them.
+"""Webhooks: admission (mutating and validating) and conversion of objects by Python functions.
 
     @validator(Widget)
     def check(widget: Widget) -> Iterator[FieldError | str]:
@@ -7,8 +7,8 @@
 
     Webhooks(check, endpoint=ServiceEndpoint("widgets-system", "widgets"))
 
-- `validator`, `defaulter` and `converter` declare; `Denied` refuses; `AdmissionRequest` says who asks for what.
-- `Webhooks` serves, makes certificates and tells API servers whom to trust; `WebhookServer` is the same in parts.
+- `validator`, `defaulter` and `converter` declare hooks; `Denied` rejects a request, described by `AdmissionRequest`.
+- `Webhooks` is a runnable for a manager: server, certificates and CA injection. `WebhookServer` composes them freely.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Webhook configurations: how an API server learns of hooks, as manifests in JSON shape.
+"""Webhook configurations as manifests.
 
-An endpoint says where the server is: a `ServiceEndpoint` in the cluster, or a `UrlEndpoint` anywhere. The CA bundle may
-be left out of manifests: the webhook server writes it (`ostinato.webhook.certificates.ca_injector`).
+An endpoint is how API servers reach the webhook server: a `ServiceEndpoint` in the cluster, or a `UrlEndpoint`. The CA
+bundle may be omitted from manifests: the running server injects it (`ostinato.webhook.certificates.ca_injector`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ostinato.webhook.certificates.object_access import MUTATING, VALIDATING
 from ostinato.webhook.conversion import CONVERT
 from ostinato.webhook.hooks import AdmissionHook
 
-_OPTIONAL: Final = {  # fields of a configuration, and the options that give them
+_OPTIONAL: Final = {  # by field of a configuration: the option of the hook
     "namespaceSelector": "namespace_selector",
     "objectSelector": "object_selector",
     "matchConditions": "match_conditions",
@@ -33,7 +33,7 @@ class ServiceEndpoint(msgspec.Struct, frozen=True):
 
     @property
     def hosts(self) -> list[str]:
-        """The names under which it is called, for its certificate; API servers use the first."""
+        """The DNS names for the certificate; API servers use the first."""
         name = f"{self.name}.{self.namespace}"
         return [f"{name}.svc", f"{name}.svc.cluster.local", name, self.name]
 
@@ -43,14 +43,14 @@ class ServiceEndpoint(msgspec.Struct, frozen=True):
 
 
 class UrlEndpoint(msgspec.Struct, frozen=True):
-    """The webhook server at a URL, `https://127.0.0.1:9443`, that API servers can reach."""
+    """The webhook server at a URL that API servers can reach, such as `https://127.0.0.1:9443`."""
 
     url: str
 
     def __post_init__(self) -> None:
         parts = urlsplit(self.url)
         if parts.scheme != "https" or not parts.hostname or parts.query or parts.fragment or parts.username:
-            raise ValueError(f"{self.url!r} is no URL of a webhook server: it looks like https://host:port")
+            raise ValueError(f"UrlEndpoint() invalid URL {self.url!r}; use https://host:port")
 
     @property
     def hosts(self) -> list[str]:
@@ -66,14 +66,14 @@ Endpoint = ServiceEndpoint | UrlEndpoint
 def webhook_configurations(
     hooks: Iterable[AdmissionHook], name: str, endpoint: Endpoint, authorities: bytes = b""
 ) -> list[dict[str, Any]]:
-    """A MutatingWebhookConfiguration and a ValidatingWebhookConfiguration of this name, as far as there are hooks.
+    """Return a MutatingWebhookConfiguration and a ValidatingWebhookConfiguration, if there are hooks for them.
 
-    A ValueError if two hooks in one of them have the same name.
+    Raises ValueError if two hooks of one of them have the same name.
     """
     entries: dict[bool, list[dict[str, Any]]] = {True: [], False: []}
     for hook in hooks:
         if any(entry["name"] == hook.name for entry in entries[hook.mutating]):
-            raise ValueError(f"{hook.callback.name}: there is a hook named {hook.name} already: give one of them name=")
+            raise ValueError(f"{hook.callback.name}: duplicate hook name {hook.name}; set name= on one of them")
         entries[hook.mutating].append(_entry(hook, endpoint, authorities))
     return [
         {
@@ -88,7 +88,7 @@ def webhook_configurations(
 
 
 def conversion(endpoint: Endpoint, authorities: bytes = b"") -> dict[str, Any]:
-    """The `spec.conversion` of a CustomResourceDefinition whose versions are converted by the server."""
+    """Return the `spec.conversion` of a CustomResourceDefinition with a conversion webhook."""
     config = endpoint.client_config(CONVERT, authorities)
     return {"strategy": "Webhook", "webhook": {"clientConfig": config, "conversionReviewVersions": ["v1"]}}
 

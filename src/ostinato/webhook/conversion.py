@@ -1,8 +1,8 @@
-"""Conversion: objects of one version of a kind, made into objects of another, as ConversionReviews ask.
+"""Conversion: converts objects between versions of a kind, as ConversionReviews request.
 
-- Converters are registered in a `Scheme`; two versions without a converter between them are converted by way of others.
-- `Conversions.check()` says which pairs of versions cannot be converted: a CRD that serves both would be unusable.
-- All objects of a review are converted, or none: the first error is the answer, and names its object.
+- Converters are registered in a `Scheme`; versions without a direct converter are converted through others.
+- `Conversions.check()` reports pairs of versions that cannot be converted.
+- A review is converted as a whole: the first error is the response, and names the object.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from ostinato.api.wire.json import DecodeError, decode_json
 from ostinato.webhook.hooks import ConversionHook
 from ostinato.webhook.request import ReviewError
 
-CONVERT: Final = "/convert"  # the path
+CONVERT: Final = "/convert"  # path
 _VERSION: Final = "apiextensions.k8s.io/v1"
 
 
-class ConversionFailed(Exception):  # noqa: N818 - reads as what happened
-    """An object cannot be converted; the message names it. The cause is an error of a converter, if there is one."""
+class ConversionFailed(Exception):  # noqa: N818 - named after the event
+    """An object cannot be converted; the message names it. `__cause__` is the error of a converter, if any."""
 
-    uid = ""  # of the review, where that is known
+    uid = ""  # of the review, if known
 
 
 class ConversionRequest(msgspec.Struct, frozen=True):
@@ -39,10 +39,10 @@ class ConversionRequest(msgspec.Struct, frozen=True):
 
 
 class Conversions:
-    """The converters of all kinds that have several versions."""
+    """The converters of all kinds with several versions."""
 
     def __init__(self, scheme: Scheme | None = None) -> None:
-        """`scheme` has conversions already, if given; hooks are added to it."""
+        """`scheme`: registered conversions, to which hooks are added. Defaults to an empty one."""
         self._scheme = scheme or Scheme("webhooks")
         self._kinds: dict[GroupKind, set[type[Object]]] = {}
 
@@ -51,7 +51,7 @@ class Conversions:
 
     @property
     def classes(self) -> list[type[Object]]:
-        """All versions of all kinds that are converted."""
+        """The classes of all versions of all kinds."""
         return [cls for classes in self._kinds.values() for cls in classes]
 
     def add(self, hook: ConversionHook) -> None:
@@ -59,22 +59,22 @@ class Conversions:
         self._scheme.register_conversion(hook.source, hook.target, hook.function)
 
     def serve(self, *classes: type[Object]) -> Self:
-        """Convert objects of these kinds and versions by what the scheme has."""
+        """Convert objects of these classes with the converters of the scheme."""
         for cls in classes:
             self._scheme.register(cls)
             self._kinds.setdefault(kind_of(cls).gvk.group_kind, set()).add(cls)
         return self
 
     def check(self) -> None:
-        """A TypeError that names what cannot be converted into what."""
+        """Raise TypeError if a pair of versions cannot be converted."""
         for kind, classes in self._kinds.items():
             for source, target in itertools.permutations(sorted(classes, key=lambda each: kind_of(each).gvk), 2):
                 if not self._scheme.convertible(source, target):
                     versions = f"{kind_of(source).gvk.version} to {kind_of(target).gvk.version}"
-                    raise TypeError(f"{kind} cannot be converted from {versions}: add a @converter")
+                    raise TypeError(f"{kind}: no conversion from {versions}; add a @converter")
 
     def answer(self, body: bytes) -> bytes:
-        """The answer to a ConversionReview. ReviewError if it is none, ConversionFailed if an object fails."""
+        """Return the response to a ConversionReview. Raises ReviewError if it is invalid, or ConversionFailed."""
         request = read_conversion(body)
         try:
             objects = self.convert(request.objects, request.version)
@@ -85,20 +85,20 @@ class Conversions:
         return _review({"uid": request.uid, "convertedObjects": objects, "result": result})
 
     def convert(self, objects: Iterable[dict[str, Any]], version: GroupVersion) -> list[dict[str, Any]]:
-        """All objects in this version. ConversionFailed if one cannot be converted."""
+        """Convert all objects to a version. Raises ConversionFailed if one cannot be converted."""
         return [self._converted(each, version) for each in objects]
 
     def _converted(self, document: dict[str, Any], version: GroupVersion) -> dict[str, Any]:
         source = _kind(document)
         if source.group != version.group or source.group_kind not in self._kinds:
-            raise ConversionFailed(f"{describe(document)}: no converter makes {source} into {version}")
+            raise ConversionFailed(f"{describe(document)}: no conversion from {source} to {version}")
         if source.group_version == version:
-            raise ConversionFailed(f"{describe(document)}: it is of version {version} already")
+            raise ConversionFailed(f"{describe(document)}: already has version {version}")
         try:
             typed = from_dict(self._scheme.type_of(source), document)
             converted = self._scheme.convert(typed, version)
             if gvk(converted) != version.kind(source.kind):
-                raise TypeError(f"the converter returned an object of {gvk(converted)}, not of {version}")
+                raise TypeError(f"the converter returned {gvk(converted)} instead of {version}")
             result = to_dict(converted)
         except (ObjectError, SchemeError) as error:
             raise ConversionFailed(f"{describe(document)}: {error}") from None
@@ -114,28 +114,28 @@ def _metadata(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def read_conversion(body: bytes) -> ConversionRequest:
-    """The request in a ConversionReview; a ReviewError for everything else."""
+    """Decode a ConversionReview. Raises ReviewError if it is invalid."""
     if not body:
         raise ReviewError("request body is empty")
     try:
         review = decode_json(body)
     except DecodeError as error:
-        raise ReviewError(f"the body is no ConversionReview: {error}") from None
+        raise ReviewError(f"invalid ConversionReview: {error}") from None
     request = review.get("request") if isinstance(review, dict) else None
     if not isinstance(request, dict) or review.get("kind", "ConversionReview") != "ConversionReview":
-        raise ReviewError("the body is no ConversionReview with a request")
+        raise ReviewError("invalid ConversionReview: no request")
     uid, objects, desired = request.get("uid", ""), request.get("objects") or [], request.get("desiredAPIVersion")
     uid = uid if isinstance(uid, str) else ""
-    said = review.get("apiVersion", _VERSION)
-    if said != _VERSION:
+    api_version = review.get("apiVersion", _VERSION)
+    if api_version != _VERSION:
         raise ReviewError(
-            f"a ConversionReview of version {said} cannot be answered, only {_VERSION}: "
+            f"unsupported ConversionReview version {api_version}, only {_VERSION}; "
             'set conversionReviewVersions to ["v1"] in the CustomResourceDefinition',
             uid=uid,
-            api_version=str(said),
+            api_version=str(api_version),
         )
     if not isinstance(objects, list) or not all(isinstance(each, dict) for each in objects):
-        raise ReviewError("objects of a ConversionReview must be a list of objects", uid=uid)
+        raise ReviewError("invalid ConversionReview: objects must be a list of objects", uid=uid)
     try:
         return ConversionRequest(uid, GroupVersion.parse(desired if isinstance(desired, str) else ""), objects)
     except ValueError as error:

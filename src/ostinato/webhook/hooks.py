@@ -1,4 +1,4 @@
-"""Hooks: functions that decide about objects, declared by decorators.
+"""Hooks: functions that mutate, validate or convert objects, declared by decorators.
 
     @defaulter(Widget)
     def fill_in(widget: Widget) -> None:
@@ -14,16 +14,15 @@
     @converter
     def upgrade(old: WidgetV1) -> WidgetV2: ...
 
-- The kind may be left out where the annotation of the first parameter says it: `@validator` alone.
-- A validator returns nothing, or warnings (a text or several), or `FieldError`s, which refuse the object; or it yields
-  them, one by one. It may raise `Denied`, or any `ostinato.api.errors.APIError`. On DELETE the object is the one that
-  goes.
-- A defaulter changes the object in place, or returns another one. Only what it changes is sent back, so that fields
-  which the class does not know survive. A field at the default of its class is not written (see `ostinato.api.struct`).
-- A converter makes an object of one version from one of another version of its kind. With one version that all others
-  convert to and from, every pair is covered. Metadata that it leaves empty is that of the object it was given.
-- What else a hook raises is a mistake in it: it is logged, and the request refused with the words of the error.
-- A hook can still be called as the function that it was.
+- The kind may be omitted if the first parameter is annotated: `@validator` alone.
+- A validator returns None, warnings (one string or several) or `FieldError`s, which reject the object; or it yields
+  them. It may raise `Denied` or any `ostinato.api.errors.APIError`. On DELETE the object is the one to be deleted.
+- A defaulter changes the object in place, or returns another one. Only its changes are sent, so fields that the class
+  does not know survive. A field at the default of its class is not written (see `ostinato.api.struct`).
+- A converter returns an object of another version of the kind. With one hub version that all others convert to and
+  from, every pair is covered. Metadata that it leaves empty is copied from its argument.
+- Any other exception is logged, and the request is rejected with its message.
+- A hook remains callable as the original function.
 """
 
 from __future__ import annotations
@@ -52,17 +51,17 @@ _PATH: Final = re.compile(r"((/[a-zA-Z0-9-_]+)+|/)")
 
 class HookOptions(TypedDict, total=False):
     """
-    - `operations`: when the hook is asked. Defaults to CREATE and UPDATE.
-    - `path`: where it is served. Defaults to controller-runtime's, such as `/validate-example-dev-v1-widget`.
-    - `name`: what refusals call it. Defaults to `validate.v1.widgets.example.dev`; three parts at least.
-    - `subresources`: that are asked about as well, such as status. Through some of them objects of other kinds are
-      written, a Scale through scale: for these, the function takes a dict. Defaults to none.
-    - `rules`: what it is asked about, as in a webhook configuration. Defaults to the kind in its version.
-    - `failure_policy`: what a server does when it cannot reach the hook. Defaults to Fail.
-    - `match_policy`: whether it is asked about other versions of the kind as well. Defaults to Equivalent.
+    - `operations`: the operations to handle. Defaults to CREATE and UPDATE.
+    - `path`: the HTTP path. Defaults to controller-runtime's, such as `/validate-example-dev-v1-widget`.
+    - `name`: shown in rejections; at least three parts. Defaults to `validate.v1.widgets.example.dev`.
+    - `subresources`: subresources to handle too, such as status. Some have other kinds, such as Scale: the function
+      then takes a dict. Defaults to none.
+    - `rules`: the rules of the webhook configuration. Default to the kind in its version.
+    - `failure_policy`: what servers do if the hook is unreachable: Fail or Ignore. Defaults to Fail.
+    - `match_policy`: whether other versions of the kind are converted and sent too. Defaults to Equivalent.
     - `side_effects`: None or NoneOnDryRun. Defaults to None.
-    - `timeout_seconds`: how long servers wait, 1 to 30. Defaults to 10.
-    - `reinvocation_policy`: whether a defaulter is asked again after others changed the object. Defaults to Never.
+    - `timeout_seconds`: the timeout of servers, 1 to 30. Defaults to 10.
+    - `reinvocation_policy`: whether a defaulter is called again after others changed the object. Defaults to Never.
     - `namespace_selector`, `object_selector`, `match_conditions`: as in a webhook configuration. Default to everything.
     """
 
@@ -81,7 +80,7 @@ class HookOptions(TypedDict, total=False):
     match_conditions: Sequence[Mapping[str, str]]
 
 
-_OTHER_KINDS: Final = frozenset(  # subresources through which objects of other kinds are written
+_OTHER_KINDS: Final = frozenset(  # subresources with objects of other kinds
     ("*", "attach", "binding", "eviction", "exec", "portforward", "proxy", "scale", "token")
 )
 _LISTS: Final = ("match_conditions", "operations", "rules", "subresources")
@@ -93,7 +92,7 @@ _CHOICES: Final = {
 
 
 class AdmissionHook:
-    """A validator or defaulter: the function, the kind that it is for, and how it is to be called."""
+    """A validator or defaulter: function, kind and options."""
 
     def __init__(self, function: F, kind: AnyKind | None, *, mutating: bool, options: HookOptions) -> None:
         self.function = function
@@ -112,16 +111,16 @@ class AdmissionHook:
         self._check()
 
     def accepts(self, kind: GroupVersionKind, subresource: str) -> bool:
-        """Whether it can be asked about objects of a kind: its own, or any that it is given through a subresource."""
+        """Whether it handles a kind: its own, or any through one of its subresources."""
         if kind == self.kind.gvk:
             return True
-        return bool(subresource) and self.object_class is None and ("rules" in self.options or self._names(subresource))
+        return bool(subresource) and self.object_class is None and ("rules" in self.options or self._lists(subresource))
 
-    def _names(self, subresource: str) -> bool:
+    def _lists(self, subresource: str) -> bool:
         return not {"*", subresource}.isdisjoint(self.options.get("subresources", ()))
 
     def decode(self, data: bytes) -> Any:
-        """The object in the form in which the function wants it. ObjectError or DecodeError, if it is none."""
+        """Decode the object as the function takes it. Raises ObjectError or DecodeError."""
         if self.object_class is not None:
             return from_json(self.object_class, data)
         document = decode_json(data)
@@ -138,45 +137,45 @@ class AdmissionHook:
     def _check(self) -> None:
         name = self.callback.name
         if unknown := sorted(self.options.keys() - HookOptions.__annotations__.keys()):
-            raise TypeError(f"{name}: no option {unknown[0]!r}: there are {', '.join(HookOptions.__annotations__)}")
+            raise TypeError(f"{name}: unknown option {unknown[0]!r}; options: {', '.join(HookOptions.__annotations__)}")
         for option, value in self.options.items():
             if option in _LISTS and isinstance(value, str | Mapping):
-                raise TypeError(f"{name}: {option} is a list, not {value!r}")
+                raise TypeError(f"{name}: {option} must be a list, not {value!r}")
             if option in _CHOICES and value not in _CHOICES[option]:
-                raise ValueError(f"{name}: {option} is {' or '.join(_CHOICES[option])}, not {value!r}")
+                raise ValueError(f"{name}: {option} must be {' or '.join(_CHOICES[option])}, not {value!r}")
         if "rules" in self.options and "subresources" in self.options:
-            raise ValueError(f"{name}: rules name their subresources themselves")
+            raise ValueError(f"{name}: rules and subresources are both set; list the subresources in rules")
         foreign = sorted(_OTHER_KINDS.intersection(self.options.get("subresources", ())))
         if foreign and self.object_class is not None:
             raise TypeError(
-                f"{name}: what is written through the subresource {foreign[0]} is no {self.kind.gvk.kind}: "
-                "annotate the first parameter as a dict; request.subresource says which it is"
+                f"{name}: objects of the subresource {foreign[0]} are not a {self.kind.gvk.kind}; "
+                "annotate the first parameter as a dict and use request.subresource"
             )
         if wrong := [each for each in self.operations if each not in OPERATIONS]:
-            raise ValueError(f"{name}: unknown operation {wrong[0]!r}: there are {', '.join(OPERATIONS)}")
+            raise ValueError(f"{name}: unknown operation {wrong[0]!r}; operations: {', '.join(OPERATIONS)}")
         if self.mutating and "DELETE" in self.operations:
-            raise ValueError(f"{name}: a defaulter cannot change an object that is deleted: use a validator")
+            raise ValueError(f"{name}: a defaulter cannot handle DELETE; use a validator")
         if not _PATH.fullmatch(self.path):
             raise ValueError(f"{name}: path {self.path!r} does not match {_PATH.pattern}")
         if self.name.count(".") < 2:
-            raise ValueError(f"{name}: name {self.name!r} needs three parts, such as check.widgets.example.dev")
+            raise ValueError(f"{name}: name {self.name!r} needs three parts or more, such as check.widgets.example.dev")
         if problems := names.is_dns1123_subdomain(self.name):
             raise ValueError(f"{name}: name {self.name!r}: {problems[0]}")
         seconds = self.options.get("timeout_seconds", 10)
         if not isinstance(seconds, int) or not 1 <= seconds <= 30:
             raise ValueError(f"{name}: timeout_seconds must be between 1 and 30")
         if not self.mutating and "reinvocation_policy" in self.options:
-            raise ValueError(f"{name}: only defaulters are asked again, a validator has no reinvocation_policy")
+            raise ValueError(f"{name}: reinvocation_policy is for defaulters only")
 
 
 class ConversionHook:
-    """A function that makes an object of one version from one of another."""
+    """A function that converts objects from one version to another."""
 
     def __init__(self, function: F, source: type[Object] | None, target: type[Object] | None) -> None:
         self.function = function
         self.name: str = getattr(function, "__qualname__", type(function).__name__)
         if inspect.iscoroutinefunction(function):
-            raise TypeError(f"{self.name}: a converter is a plain function: it has nothing to wait for")
+            raise TypeError(f"{self.name}: a converter must not be async; use a plain def")
         if source is None or target is None:
             source, target = _converted_classes(function, self.name)
         self.source, self.target = source, target
@@ -196,7 +195,7 @@ def validator(kind: F, /) -> AdmissionHook: ...
 @overload
 def validator(kind: AnyKind | None = None, /, **options: Unpack[HookOptions]) -> Callable[[F], AdmissionHook]: ...
 def validator(kind: Any = None, /, **options: Unpack[HookOptions]) -> Any:
-    """Let a function check objects of a kind before they are stored."""
+    """Declare a function as a validating webhook of a kind."""
     return _declared(kind, options, mutating=False)
 
 
@@ -205,7 +204,7 @@ def defaulter(kind: F, /) -> AdmissionHook: ...
 @overload
 def defaulter(kind: AnyKind | None = None, /, **options: Unpack[HookOptions]) -> Callable[[F], AdmissionHook]: ...
 def defaulter(kind: Any = None, /, **options: Unpack[HookOptions]) -> Any:
-    """Let a function complete objects of a kind before they are stored."""
+    """Declare a function as a mutating webhook of a kind."""
     return _declared(kind, options, mutating=True)
 
 
@@ -214,7 +213,7 @@ def converter(source: Callable[[A], B], /) -> ConversionHook: ...
 @overload
 def converter(source: type[A], target: type[B], /) -> Callable[[Callable[[A], B]], ConversionHook]: ...
 def converter(source: Any, target: Any = None, /) -> Any:
-    """Let a function convert objects: from the class of its parameter to the class that it returns, or as given."""
+    """Declare a function as a converter: between the given classes, or those of its annotations."""
     if target is None:
         return ConversionHook(source, None, None)
     return lambda function: ConversionHook(function, source, target)
@@ -224,24 +223,22 @@ def _declared(kind: Any, options: HookOptions, *, mutating: bool) -> Any:
     if kind is None or isinstance(kind, GroupVersionKind) or (isinstance(kind, type) and issubclass(kind, Object)):
         return lambda function: AdmissionHook(function, kind, mutating=mutating, options=options)
     if isinstance(kind, type) or not callable(kind):
-        raise TypeError(f"{kind!r} is no kind: give a class of objects or a GroupVersionKind")
+        raise TypeError(f"{kind!r} is not a kind; pass an Object class or a GroupVersionKind")
     return AdmissionHook(kind, None, mutating=mutating, options=options)
 
 
 def _kind_info(kind: AnyKind | None, callback: Callback) -> KindInfo:
     if isinstance(kind, GroupVersionKind):
         if callback.object_class is not None:
-            raise TypeError(f"{callback.name}: name the class {callback.object_class.__name__}, not a GroupVersionKind")
+            raise TypeError(f"{callback.name}: pass the class {callback.object_class.__name__}, not a GroupVersionKind")
         return KindInfo(kind, plural_of(kind.kind), kind.kind.lower(), namespaced=True)
     hinted = callback.object_class
     if kind is None:
         if hinted is None:
-            raise TypeError(
-                f"{callback.name}: annotate the first parameter with a kind, or name it: @validator(Widget)"
-            )
+            raise TypeError(f"{callback.name}: no kind; annotate the first parameter, or pass it: @validator(Widget)")
         return kind_of(hinted)
     if hinted is not None and not issubclass(kind, hinted):
-        raise TypeError(f"{callback.name}: declared for {kind.__name__}, but its parameter is a {hinted.__name__}")
+        raise TypeError(f"{callback.name}: declared for {kind.__name__}, but annotated with {hinted.__name__}")
     return kind_of(kind)
 
 
@@ -255,12 +252,10 @@ def _converted_classes(function: F, name: str) -> tuple[type[Object], type[Objec
     try:
         hints = typing.get_type_hints(function)
     except NameError as error:
-        raise TypeError(f"{name}: {error}: name the classes: @converter(WidgetV1, WidgetV2)") from None
+        raise TypeError(f"{name}: {error}; pass the classes: @converter(WidgetV1, WidgetV2)") from None
     parameters = list(inspect.signature(function).parameters)
     found = [hints.get(parameters[0]) if parameters else None, hints.get("return")]
     for each in found:
         if not (isinstance(each, type) and issubclass(each, Object)):
-            raise TypeError(
-                f"{name}: annotate parameter and result with classes of objects, or name them in @converter"
-            )
-    return found[0], found[1]  # type: ignore[return-value]  # checked just now
+            raise TypeError(f"{name}: no classes; annotate the parameter and the result, or pass both to @converter")
+    return found[0], found[1]  # type: ignore[return-value]  # checked above

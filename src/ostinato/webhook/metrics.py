@@ -1,14 +1,14 @@
-"""Metrics of webhooks and their certificates, under the names that controller-runtime gives them.
+"""Metrics of webhooks and their certificates, under controller-runtime's names.
 
-| metric | labels | is |
+| metric | labels | value |
 |---|---|---|
-| `controller_runtime_webhook_latency_seconds` | webhook | how long reviews took |
-| `controller_runtime_webhook_requests_total` | webhook, code | by HTTP status: a refusal is an answer, 200 |
-| `controller_runtime_webhook_requests_in_flight` | webhook | those under way |
-| `controller_runtime_webhook_panics_total` | | hooks that failed by themselves |
-| `controller_runtime_conversion_webhook_panics_total` | | and converters |
-| `certwatcher_read_certificate_total` | | how often the certificate was looked at |
-| `certwatcher_read_certificate_errors_total` | | and could not be used |
+| `controller_runtime_webhook_latency_seconds` | webhook | duration of reviews |
+| `controller_runtime_webhook_requests_total` | webhook, code | reviews by HTTP status; a rejection is a 200 |
+| `controller_runtime_webhook_requests_in_flight` | webhook | concurrent reviews |
+| `controller_runtime_webhook_panics_total` | | hooks that failed |
+| `controller_runtime_conversion_webhook_panics_total` | | converters that failed |
+| `certwatcher_read_certificate_total` | | reads of the certificate |
+| `certwatcher_read_certificate_errors_total` | | reads of the certificate that failed |
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _BOUNDS: Final = (*EXPONENTIAL_BUCKETS, 100.0, 1000.0)
 
 
 class WebhookStatistics:
-    """The numbers of one webhook server, kept in memory."""
+    """The metrics of one webhook server."""
 
     def __init__(self) -> None:
         self.panics = 0
@@ -31,7 +31,7 @@ class WebhookStatistics:
         self._paths: dict[str, _Path] = {}
 
     def expect(self, path: str) -> None:
-        """Show the path from now on, with zeros."""
+        """Expose the metrics of a path, beginning at zero."""
         self._paths.setdefault(path, _Path())
 
     def began(self, path: str) -> None:
@@ -88,9 +88,9 @@ class WebhookStatistics:
 
 
 class _Path:
-    """The numbers of one path."""
+    """The metrics of one path."""
 
     def __init__(self) -> None:
         self.in_flight = 0
-        self.codes = {200: 0, 500: 0}  # the likely ones are there from the start, so that rates can be computed
+        self.codes = {200: 0, 500: 0}  # present from the start, so that rates can be computed
         self.latency = Histogram(_BOUNDS)

@@ -1,8 +1,7 @@
-"""Admission requests: what an API server wants to know about an object before it stores it.
+"""Admission requests: the request of an AdmissionReview.
 
-A hook that asks for it (a parameter called `request`) learns who does what: user, operation, whether it is a dry run.
-It is also the way to say something beside yes and no: `request.warn(text)` is shown to the user, `request.audit(key,
-value)` goes into the audit log of the server.
+A hook with a parameter `request` receives it: user, operation, dry run. `request.warn(text)` returns a warning to the
+client, `request.audit(key, value)` adds an audit annotation.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ _VERSION: Final = "admission.k8s.io/v1"
 
 
 class ReviewError(Exception):
-    """What was posted is no review that can be answered; the answer says why, as far as possible to whom."""
+    """A review is invalid. `uid` and `api_version` are those of the review, if known."""
 
     def __init__(self, message: str, *, code: int = 400, uid: str = "", api_version: str = "") -> None:
         super().__init__(message)
@@ -31,7 +30,7 @@ class ReviewError(Exception):
 
 
 class UserInfo(msgspec.Struct, frozen=True):
-    """Who makes the request, as the API server knows them."""
+    """The authenticated user of the request."""
 
     username: str = ""
     uid: str = ""
@@ -40,13 +39,13 @@ class UserInfo(msgspec.Struct, frozen=True):
 
 
 class AdmissionRequest:
-    """One request. `object` and `old_object` are the JSON as it came, `b""` where there is none.
+    """One admission request.
 
+    - `object`, `old_object`: the JSON as received, `b""` if absent.
     - `operation`: CREATE, UPDATE, DELETE or CONNECT.
-    - `kind` and `resource`: in the version that the hook asked for; `request_kind` and `request_resource` as the user
-      sent it, which may be another version, or an older group.
-    - `name`: empty where the server is still to generate one.
-    - `dry_run`: nothing will be stored; side effects are forbidden.
+    - `kind`, `resource`: in the version of the hook's rules; `request_kind`, `request_resource`: as the client sent it.
+    - `name`: empty if the server has yet to generate it.
+    - `dry_run`: the object will not be persisted; side effects are forbidden.
     """
 
     def __init__(self, wire: _Request) -> None:
@@ -71,7 +70,7 @@ class AdmissionRequest:
 
     @property
     def options(self) -> dict[str, Any]:
-        """The CreateOptions, UpdateOptions, PatchOptions or DeleteOptions of the request, {} if there are none."""
+        """The CreateOptions, UpdateOptions, PatchOptions or DeleteOptions of the request; {} if absent."""
         try:
             options = decode_json(self._options) if self._options else {}
         except DecodeError:
@@ -79,11 +78,11 @@ class AdmissionRequest:
         return options if isinstance(options, dict) else {}
 
     def warn(self, text: str) -> None:
-        """Have the user shown a warning, whether the request is allowed or not."""
+        """Return a warning to the client, whether the request is allowed or not."""
         self.warnings.append(text)
 
     def audit(self, key: str, value: str) -> None:
-        """Have an annotation put into the audit log; the server writes the webhook's name before the key."""
+        """Add an audit annotation; the server prefixes the key with the webhook's name."""
         self.audit_annotations[key] = value
 
     def __str__(self) -> str:
@@ -92,7 +91,7 @@ class AdmissionRequest:
 
 
 def read_review(body: bytes) -> AdmissionRequest:
-    """The request in an AdmissionReview; a ReviewError for everything else."""
+    """Decode an AdmissionReview. Raises ReviewError if it is invalid."""
     if not body:
         raise ReviewError("request body is empty")
     try:
@@ -100,19 +99,19 @@ def read_review(body: bytes) -> AdmissionRequest:
     except RecursionError:
         raise ReviewError("the review is nested too deeply") from None
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise ReviewError(f"the body is no AdmissionReview: {error}") from None
+        raise ReviewError(f"invalid AdmissionReview: {error}") from None
     uid = review.request.uid if review.request is not None else ""
     if (review.kind or "AdmissionReview") != "AdmissionReview":
         raise ReviewError(f"expected an AdmissionReview, got {review.api_version}, Kind={review.kind}", uid=uid)
     if (review.api_version or _VERSION) != _VERSION:
         raise ReviewError(
-            f"an AdmissionReview of version {review.api_version} cannot be answered, only {_VERSION}: "
+            f"unsupported AdmissionReview version {review.api_version}, only {_VERSION}; "
             'set admissionReviewVersions to ["v1"] in the webhook configuration',
             uid=uid,
             api_version=review.api_version,
         )
     if review.request is None:
-        raise ReviewError("the AdmissionReview has no request")
+        raise ReviewError("invalid AdmissionReview: no request")
     return AdmissionRequest(review.request)
 
 

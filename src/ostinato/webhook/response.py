@@ -1,7 +1,7 @@
-"""Answers to admission reviews: yes with a patch, or no with the words that the user will read.
+"""Admission responses: allowed with an optional patch, or denied with a Status.
 
-Warnings are kept within what API servers pass on: no control characters, which would cost the whole warning, and not
-more text than fits into the headers of an answer.
+Warnings are limited to what API servers pass on: without control characters, for which the server would drop the
+warning, and within the size of the response headers.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from ostinato.api.errors import APIError, Invalid
 from ostinato.api.field_errors import FieldError, joined
 from ostinato.api.gvk import GroupKind
 
-MOST_WARNINGS_LENGTH: Final = 4096  # characters in all; servers cut everything to LONGEST_WARNING if there are more
+MOST_WARNINGS_LENGTH: Final = 4096  # characters in total; beyond that servers truncate each to LONGEST_WARNING
 LONGEST_WARNING: Final = 256
 
 
-class Denied(Exception):  # noqa: N818 - reads as what happens
-    """Raised by a hook to refuse the request: `raise Denied("replicas must be even")`.
+class Denied(Exception):  # noqa: N818 - named after the decision
+    """Raised by a hook to reject the request: `raise Denied("replicas must be even")`.
 
-    Given field errors, the answer names the fields as the server's own validation does (422 Invalid); given a text, it
-    is 403 Forbidden with that text. For anything else, raise an `ostinato.api.errors.APIError`.
+    With field errors the response is 422 Invalid, in the form of the server's own validation; with a string it is 403
+    Forbidden. For any other status, raise an `ostinato.api.errors.APIError`.
     """
 
     def __init__(self, *reasons: str | FieldError) -> None:
@@ -33,7 +33,7 @@ class Denied(Exception):  # noqa: N818 - reads as what happens
         self.errors = tuple(reason for reason in reasons if isinstance(reason, FieldError))
 
     def status(self, kind: GroupKind, name: str) -> dict[str, Any]:
-        """What the user is told."""
+        """Return the Status for the client."""
         if self.errors and not self.texts:
             return Invalid.of(kind, name, self.errors).to_dict()
         message = "; ".join((*self.texts, *map(str, self.errors)))
@@ -44,7 +44,7 @@ class Denied(Exception):  # noqa: N818 - reads as what happens
 
 
 class AdmissionResponse(msgspec.Struct, frozen=True):
-    """What is said to one admission request."""
+    """The response to one admission request."""
 
     allowed: bool
     status: Mapping[str, Any]
@@ -60,7 +60,7 @@ def denied(status: Mapping[str, Any]) -> AdmissionResponse:
 
 
 def errored(code: int, message: str) -> AdmissionResponse:
-    """The hook could not decide."""
+    """Return a denial because the hook could not decide."""
     return AdmissionResponse(allowed=False, status=_failure(message, code))
 
 
@@ -81,7 +81,7 @@ def encode_review(
     audit: Mapping[str, str] | None = None,
     api_version: str = "",
 ) -> bytes:
-    """The AdmissionReview that is sent back."""
+    """Encode the AdmissionReview of the response."""
     response: dict[str, Any] = {"uid": uid, "allowed": answer.allowed, "status": answer.status}
     if answer.patch:
         response["patch"] = base64.b64encode(msgspec.json.encode(answer.patch)).decode("ascii")
@@ -95,8 +95,8 @@ def encode_review(
 
 
 def sanitize_warnings(warnings: Iterable[str]) -> list[str]:
-    """The warnings as servers pass them on: each once, on one line, cut where together they would be too long."""
-    lines = list(dict.fromkeys(filter(None, map(_on_one_line, warnings))))
+    """Return the warnings as servers accept them: distinct, single-line, truncated if too long in total."""
+    lines = list(dict.fromkeys(filter(None, map(_single_line, warnings))))
     if sum(map(len, lines)) <= MOST_WARNINGS_LENGTH:
         return lines
     most = MOST_WARNINGS_LENGTH // LONGEST_WARNING
@@ -106,8 +106,8 @@ def sanitize_warnings(warnings: Iterable[str]) -> list[str]:
     return [*cut[: most - 1], f"… and {len(cut) - most + 1} more warnings"]
 
 
-def _on_one_line(text: str) -> str:
-    text = text.encode("utf-8", "replace").decode("utf-8")  # halves of surrogate pairs
+def _single_line(text: str) -> str:
+    text = text.encode("utf-8", "replace").decode("utf-8")  # lone surrogates
     if text.isprintable():
         return text
     return " ".join("".join(character if character.isprintable() else " " for character in text).split())

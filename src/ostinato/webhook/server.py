@@ -1,10 +1,10 @@
-"""The webhook server: HTTPS in front of a dispatcher, with a certificate that is kept fresh.
+"""Webhook server: HTTPS in front of a dispatcher, with certificate rotation.
 
-- Listens on port 9443 unless told otherwise; TLS always.
-- The certificate is looked at again and again. A new authority is first made known to the API servers, before the
-  server listens at all, or some seconds before it is shown: no call fails in between. What goes wrong is logged and
-  tried again; the old certificate goes on.
-- Stopping lets the reviews under way finish, within a minute.
+- Listens on port 9443 by default; TLS only.
+- The certificate is reloaded periodically. The CA bundle of a new authority is injected before the server starts to
+  listen, or some seconds before the new certificate is used, so that no call fails. Errors are logged and retried, with
+  the previous certificate in use.
+- Stopping lets running reviews finish, within a minute.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 PORT: Final = 9443
-_IDLE_SECONDS: Final = 90.0  # after which a connection without requests is closed
+_IDLE_SECONDS: Final = 90.0  # after which an idle connection is closed
 _HANDSHAKE_SECONDS: Final = 10.0
-_SPREAD_SECONDS: Final = 5.0  # until all API servers have seen a new CA bundle
+_PROPAGATION_SECONDS: Final = 5.0  # until all API servers use a new CA bundle
 _STOP_SECONDS: Final = 60.0
 _MISSING_SECONDS: Final = 2.0
-_FLUSH_SECONDS: Final = 1.0  # for the last bytes of answers, when it stops
+_FLUSH_SECONDS: Final = 1.0  # for buffered responses, when stopping
 _CHECK_SECONDS: Final = 10.0
 
 
-class NotServing(Exception):  # noqa: N818 - reads as what is the case
-    """The webhook server does not answer; the message says why."""
+class NotServing(Exception):  # noqa: N818 - named after the condition
+    """The webhook server is not reachable."""
 
 
 class WebhookServer:
@@ -55,10 +55,12 @@ class WebhookServer:
         client_authorities: bytes = b"",
     ) -> None:
         """
-        - `dispatcher`: has the limits. Defaults to an empty one with the usual limits.
-        - `bundles`: where the authorities are made known. Defaults to nowhere.
-        - `host`: the address to listen on. Defaults to all. `port` 0 is any that is free.
-        - `client_authorities`: PEM; callers must have a certificate of these. Defaults to none: anybody may call.
+        - `certificates`: the source of the serving certificate.
+        - `dispatcher`: the hooks and limits. Defaults to one without hooks.
+        - `ca_injector`: injects the CA bundle. Defaults to none.
+        - `host`: the address to listen on. Defaults to all.
+        - `port`: the port to listen on; 0 is any free port. Defaults to 9443.
+        - `client_authorities`: PEM; require client certificates of these. Defaults to none: any client may call.
         """
         self.dispatcher = dispatcher or Dispatcher(world)
         self._world = world
@@ -72,20 +74,20 @@ class WebhookServer:
         self._listener: asyncio.Server | None = None
 
     def add(self, *hooks: Hook) -> Self:
-        """Serve these hooks. A ValueError if a path is taken."""
+        """Serve these hooks. Raises ValueError if a path is taken."""
         self.dispatcher.add(hooks)
         return self
 
     @property
     def port(self) -> int:
-        """The port that it listens on."""
+        """The port."""
         if self._listener is None or not self._listener.sockets:
             return self._port
         port: int = self._listener.sockets[0].getsockname()[1]
         return port
 
     async def run(self) -> None:
-        """Serve until cancelled; a second cancellation, while reviews under way finish, drops them."""
+        """Serve until cancelled; a second cancellation aborts running reviews."""
         await self.start()
         try:
             await self.watch_certificates()
@@ -93,18 +95,17 @@ class WebhookServer:
             await self.stop()
 
     async def start(self) -> None:
-        """Listen. CertificateError if there is no certificate, OSError if the port is taken."""
-        from aiohttp import web  # noqa: PLC0415 - a tenth of a second, for those who serve webhooks alone
+        """Listen. Raises CertificateError without a certificate, OSError if the port is in use."""
+        from aiohttp import web  # noqa: PLC0415 - takes 0.1 s, only for servers of webhooks
 
         self.dispatcher.conversions.check()
         self.dispatcher.statistics.certificate_reads += 1
         self._use(found := await self._certificates.current())
         try:
-            async with self._world.clock.timeout(_SPREAD_SECONDS):
+            async with self._world.clock.timeout(_PROPAGATION_SECONDS):
                 await self._inject_bundle(found)
         except (APIError, TransportError, TimeoutError) as error:
-            why = str(error) or "the server does not answer"
-            log.error("who vouches for the webhooks is not made known yet: %s", why)
+            log.error("CA bundle not injected, retrying error=%s", str(error) or "timeout")
         self._http = web.Server(
             self._respond, access_log=None, logger=log, keepalive_timeout=_IDLE_SECONDS, auto_decompress=False
         )
@@ -118,10 +119,10 @@ class WebhookServer:
             )
         except OSError as error:
             raise OSError(error.errno, f"cannot serve webhooks: {error.strerror or error}") from None
-        log.info("serving webhooks on port %d: %s", self.port, ", ".join(self.dispatcher.paths) or "none")
+        log.info("serving webhooks port=%d paths=%s", self.port, ", ".join(self.dispatcher.paths) or "none")
 
     async def stop(self, seconds: float = _STOP_SECONDS) -> None:
-        """Take no more reviews, and wait so long for those under way. Harmless when it does not run."""
+        """Stop listening, and wait up to `seconds` for running reviews. No effect if not running."""
         listener, http = self._listener, self._http
         self._listener = self._http = None
         if listener is None or http is None:
@@ -136,16 +137,16 @@ class WebhookServer:
                     while any(map(_unsent, transports)):
                         await self._world.clock.sleep(_FLUSH_SECONDS / 100)
         finally:
-            for transport in transports:  # without waiting for the other side to say good-bye
+            for transport in transports:  # without waiting for the TLS closure
                 transport.abort()
 
     async def check(self) -> None:
-        """For readiness: a NotServing error unless it answers on its port."""
+        """Readiness check: raise NotServing unless the port accepts TLS connections."""
         if self._listener is None:
             raise NotServing("webhook server has not been started yet")
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE  # it is asked whether it answers, not who it is
+        context.verify_mode = ssl.CERT_NONE  # checks reachability only
         try:
             async with self._world.clock.timeout(_CHECK_SECONDS):
                 _, writer = await asyncio.open_connection(*self._own_address(), ssl=context)
@@ -156,32 +157,32 @@ class WebhookServer:
             await writer.wait_closed()
 
     def _own_address(self) -> tuple[str, int]:
-        """Where this process finds it; one that listens at all addresses, at that of the machine itself."""
-        assert self._listener is not None, "it listens"
+        """Return the address to connect to: loopback, if it listens on all addresses."""
+        assert self._listener is not None, "listening"
         host, port = self._listener.sockets[0].getsockname()[:2]
-        return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host), port  # noqa: S104 - it is not bound here
+        return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host), port  # noqa: S104 - not bound here
 
     # Certificates
 
     async def watch_certificates(self) -> None:
-        """Make the authorities known, and look for new certificates, until cancelled."""
+        """Reload the certificate and inject its CA bundle periodically, until cancelled."""
         while True:
             try:
                 await self._refresh()
             except (CertificateError, APIError, TransportError) as error:
-                log.error("the certificate of the webhooks is not refreshed: %s", error)
+                log.error("cannot refresh the webhook certificate, retrying error=%s", error)
             await self._pause()
 
     async def _pause(self) -> None:
-        """Until the next round, which comes early when something exists that the last one found missing.
+        """Sleep until the next refresh, which is early if a missing target of the CA bundle was created.
 
-        It alone writes: this replica may not know yet that another has renewed the certificate.
+        Only the refresh writes: another replica may have renewed the certificate meanwhile.
         """
         clock = self._world.clock
         until = clock.monotonic() + self._certificates.interval
         while self._ca_injector is not None and not self._ca_injector.complete and clock.monotonic() < until:
             await clock.sleep(_MISSING_SECONDS)
-            with suppress(APIError, TransportError):  # the next round tells of it
+            with suppress(APIError, TransportError):  # reported by the next refresh
                 if await self._ca_injector.any_created():
                     return
         await clock.sleep(max(until - clock.monotonic(), 0.0))
@@ -194,16 +195,16 @@ class WebhookServer:
         except CertificateError:
             statistics.certificate_errors += 1
             raise
-        known = await self._inject_bundle(found)
+        injected = await self._inject_bundle(found)
         if found == self._certificate:
             return
-        if known:  # perhaps just now, and perhaps by another replica
-            await self._world.clock.sleep(_SPREAD_SECONDS)
+        if injected:  # perhaps just now, or by another replica
+            await self._world.clock.sleep(_PROPAGATION_SECONDS)
         self._use(found)
-        log.info("the webhooks have a new certificate")
+        log.info("webhook certificate renewed")
 
     async def _inject_bundle(self, certificate: Certificate) -> bool:
-        """Tell API servers who vouches for it; whether that is for this server to do."""
+        """Inject the CA bundle; return whether this server is responsible for that."""
         if self._ca_injector is None or not certificate.authorities:
             return False
         await self._ca_injector.inject(certificate.authorities)
@@ -223,19 +224,19 @@ class WebhookServer:
         from aiohttp import web  # noqa: PLC0415
 
         if request.method != "POST":
-            return web.Response(status=405, text="reviews are posted\n", headers={"Allow": "POST"})
+            return web.Response(status=405, text="use POST\n", headers={"Allow": "POST"})
 
         async def read(most: int) -> bytes:
             return await _body(request, most)
 
         content_type = request.headers.get("Content-Type", "")
-        posted = WebhookRequest(request.path, content_type, read, _seconds(request.query.get("timeout", "")))
-        reply = await self.dispatcher.handle(posted)
-        return web.Response(status=reply.status, body=reply.body, content_type=reply.content_type)
+        review = WebhookRequest(request.path, content_type, read, _seconds(request.query.get("timeout", "")))
+        response = await self.dispatcher.handle(review)
+        return web.Response(status=response.status, body=response.body, content_type=response.content_type)
 
 
 def _unsent(transport: asyncio.Transport) -> int:
-    """How many bytes of answers wait; a TLS transport that was closed twice no longer knows."""
+    """Return the number of buffered bytes; 0 for a TLS transport that is closed."""
     try:
         return transport.get_write_buffer_size()
     except AttributeError:
@@ -254,7 +255,7 @@ async def _body(request: web.BaseRequest, most: int) -> bytes:
 
 
 def _seconds(text: str) -> float | None:
-    """How long an API server waits: it says so in the query, `?timeout=10s`."""
+    """Parse the timeout of the API server, `?timeout=10s`."""
     try:
         seconds = Duration.parse(text).seconds if text else 0.0
     except TimeError:

@@ -1,10 +1,10 @@
-"""Webhooks: hooks together with the place where they are served, ready to be run by a manager.
+"""Webhooks: hooks with their server and endpoint, as a runnable for a manager.
 
     webhooks = Webhooks(check, fill_in, upgrade, endpoint=ServiceEndpoint("widgets-system", "widgets"))
     Manager().add(widgets, webhooks).run()
 
-Certificates are made, kept in a Secret beside the Service, renewed, and made known to API servers; or they are read
-from files, with `certificates="/etc/webhook"`. `webhooks.configurations()` are the manifests that make servers call.
+Certificates are generated, stored in a Secret beside the Service, renewed, and their CA bundle is injected; or they are
+read from files, with `certificates="/etc/webhook"`. `webhooks.configurations()` returns the webhook configurations.
 """
 
 from __future__ import annotations
@@ -58,20 +58,21 @@ class Webhooks:
         limits: Limits | None = None,
     ) -> None:
         """
-        - `endpoint`: where API servers find it.
-        - `name`: of the runnable and of the webhook configurations; the Secret's begins with it. Unique in a cluster.
-        - `host`, `port`: where it listens. Default to all addresses, and 9443.
-        - `certificates`: a directory with `tls.crt` and `tls.key`, or a source. Defaults to making certificates: kept
-          in the Secret `<name>-certificates` beside the Service, or in memory for a URL.
-        - `client_authorities`: PEM; callers must have a certificate of these. Defaults to none: anybody may call.
-        - `conversions`: those of a scheme, to which the hooks' are added. Default to the hooks' alone.
-        - `limits`: sizes, times and numbers. Default to those of `Limits`.
+        - `endpoint`: how API servers reach it.
+        - `name`: of the runnable and the webhook configurations, and prefix of the Secret's; unique in a cluster.
+          Defaults to "webhooks".
+        - `host`, `port`: the address to listen on. Default to all addresses, and 9443.
+        - `certificates`: a directory with `tls.crt` and `tls.key`, or a source. Defaults to self-signed certificates:
+          stored in the Secret `<name>-certificates` beside the Service, or in memory for a URL.
+        - `client_authorities`: PEM; require client certificates of these. Defaults to none: any client may call.
+        - `conversions`: conversions of a scheme, in addition to the hooks. Defaults to none.
+        - `limits`: sizes, times and concurrency. Default to those of `Limits`.
         """
         if problems := names.is_dns1123_subdomain(name):
-            raise ValueError(f"webhooks {name!r} cannot be called so: {problems[0]}")
+            raise ValueError(f"Webhooks() invalid name {name!r}: {problems[0]}")
         if not isinstance(endpoint, Endpoint):
             raise TypeError(
-                f"webhooks {name}: endpoint: give ServiceEndpoint(namespace, name) or UrlEndpoint({endpoint!r})"
+                f"Webhooks() invalid endpoint; pass ServiceEndpoint(namespace, name) or UrlEndpoint({endpoint!r})"
             )
         self.name = name
         self.endpoint = endpoint
@@ -83,17 +84,17 @@ class Webhooks:
         self._limits = limits
         self._conversions = conversions or Conversions()
         self._server: WebhookServer | None = None
-        routes(self.hooks)  # mistakes are noticed where they are made, not when it runs
+        routes(self.hooks)  # fail early: duplicate paths
         for hook in hooks:
             if isinstance(hook, ConversionHook):
                 self._conversions.add(hook)
             elif not isinstance(hook, AdmissionHook):
                 raise not_a_hook(hook)
         self._conversions.check()
-        self.configurations()  # two hooks of one name are a mistake, too
+        self.configurations()  # fail early: duplicate names
 
     def serve_at(self, host: str, port: int) -> None:
-        """Serve there instead, at a URL and with certificates made for it: for an API server on the same machine."""
+        """Serve at a URL instead, with self-signed certificates: for an API server on the same machine."""
         self.endpoint = UrlEndpoint(f"https://{host}:{port}")
         self._host, self._port = host, port
         self._certificates = None
@@ -101,34 +102,34 @@ class Webhooks:
     # Manifests
 
     def configurations(self, authorities: bytes = b"") -> list[dict[str, Any]]:
-        """The webhook configurations, as manifests. Without authorities: the running server writes them."""
+        """Return the webhook configurations. Without `authorities` the running server injects the CA bundle."""
         return webhook_configurations(self.hooks, self.name, self.endpoint, authorities)
 
     def conversion(self, authorities: bytes = b"") -> dict[str, Any]:
-        """The `spec.conversion` of the CustomResourceDefinitions in `definitions`."""
+        """Return the `spec.conversion` of the CustomResourceDefinitions in `definitions`."""
         return conversion(self.endpoint, authorities)
 
     @property
     def definitions(self) -> list[str]:
-        """The names of the CustomResourceDefinitions whose versions are converted."""
+        """The names of the CustomResourceDefinitions with conversions."""
         kinds = map(kind_of, self._conversions.classes)
         return sorted({f"{kind.plural}.{kind.gvk.group}" for kind in kinds})
 
     @property
     def secret(self) -> NamespacedName | None:
-        """The Secret in which it keeps the certificates that it makes; None if it does not."""
+        """The Secret of the self-signed certificate; None if there is none."""
         if self._certificates is not None or not isinstance(self.endpoint, ServiceEndpoint):
             return None
         return NamespacedName(self.endpoint.namespace, f"{self.name}-certificates")
 
     @property
     def injects_ca_bundle(self) -> bool:
-        """Whether it tells API servers who vouches for its certificates. Of files, whoever put them there does."""
+        """Whether it injects the CA bundle. With certificate files, their provider does that."""
         return not isinstance(self._certificates, Path | str)
 
     @property
     def bundle_targets(self) -> list[BundleTarget]:
-        """The objects in which the authorities are written."""
+        """The objects that need the CA bundle."""
         kinds = [MUTATING if hook.mutating else VALIDATING for hook in self.hooks]
         places = [BundleTarget(kind, self.name) for kind in dict.fromkeys(kinds)]
         return [*places, *(BundleTarget(DEFINITION, name) for name in self.definitions)]
@@ -148,13 +149,13 @@ class Webhooks:
             surroundings.metrics.remove(families)
 
     async def check(self) -> None:
-        """For readiness: a NotServing error unless it answers."""
+        """Readiness check: raise NotServing unless it is reachable."""
         if self._server is None:
             raise NotServing("webhook server has not been started yet")
         await self._server.check()
 
     def server(self, world: World, objects: ObjectAccess) -> WebhookServer:
-        """The server as it would run in this world, on this cluster."""
+        """Return the server for a world and a cluster."""
         ca_injector = CaInjector(objects, self.bundle_targets) if self.injects_ca_bundle else None
         return WebhookServer(
             world,

@@ -244,7 +244,7 @@ def test_objects_of_other_kinds_come_through_subresources() -> None:
         assert asked(validator(Widget, **options)(few), scaled("scale")).message == "too many"  # type: ignore[arg-type]
     for options in ({}, {"subresources": ["status"]}):
         answer = asked(validator(Widget, **options)(few), scaled("scale"))  # type: ignore[arg-type]
-        assert "is about example.dev/v1, Kind=Widget, not about autoscaling/v1, Kind=Scale" in answer.message
+        assert "handles example.dev/v1, Kind=Widget, not autoscaling/v1, Kind=Scale" in answer.message
     assert asked(validator(Widget, subresources=["scale"])(few), scaled("")).status["code"] == 400
 
     def even(each: Json) -> FieldError:
@@ -259,7 +259,7 @@ def test_an_object_of_another_kind_is_a_bad_request_that_names_both() -> None:
     answer = asked(validator(Widget)(lambda thing: None), review)
     assert answer.status["code"] == 400
     assert answer.message == (
-        "/validate-example-dev-v1-widget is about example.dev/v1, Kind=Widget, not about example.dev/v2, Kind=Widget"
+        "/validate-example-dev-v1-widget handles example.dev/v1, Kind=Widget, not example.dev/v2, Kind=Widget"
     )
 
 
@@ -282,7 +282,7 @@ def test_a_dict_that_is_none_is_a_bad_request() -> None:
     def check(thing: dict[str, Any]) -> None: ...
 
     answer = asked(check, msgspec.json.encode(admission_review(widget(), object=[1])))
-    assert answer.message == "the object cannot be read: Widget: expected an object, got list"
+    assert answer.message == "cannot decode the object: Widget: expected an object, got list"
 
 
 # Defaulters
@@ -399,13 +399,13 @@ def endless_generator(thing: Any) -> Iterator[str]:
     [
         (broken, "broken failed: ZeroDivisionError: division by zero"),
         (broken_later, "broken_later failed: KeyError: 'spec'"),
-        (stopping, "stopping failed: RuntimeError: it called sys.exit(3)"),
-        (waiting_in_vain, "waiting_in_vain failed: what it waited for was cancelled"),
+        (stopping, "stopping failed: RuntimeError: the hook called sys.exit(3)"),
+        (waiting_in_vain, "waiting_in_vain failed: an operation that it awaited was cancelled"),
         (stopping_later, "stopping_later failed: SystemExit: 3"),
         (endless_generator, "endless_generator failed: TimeoutError: "),
-        (lambda thing: False, "it returned bool: a validator returns warnings, field errors or nothing"),
-        (lambda thing: {"a": 1}, "it returned dict: a validator returns"),
-        (lambda thing: [1], "it returned int: a finding is a warning (a text) or a FieldError"),
+        (lambda thing: False, "returned bool; a validator returns warnings, field errors or None"),
+        (lambda thing: {"a": 1}, "returned dict; a validator returns"),
+        (lambda thing: [1], "returned int; a validator yields warnings (str) or FieldErrors"),
     ],
 )
 def test_a_validator_that_fails_refuses_with_its_error(
@@ -422,8 +422,8 @@ def test_a_validator_that_fails_refuses_with_its_error(
 @pytest.mark.parametrize(
     ("function", "words"),
     [
-        (lambda thing: 1, "it returned int: a defaulter returns nothing or a Widget"),
-        (lambda thing: {"a": 1}, "it returned dict: a defaulter returns nothing or a Widget"),
+        (lambda thing: 1, "returned int; a defaulter returns None or a Widget"),
+        (lambda thing: {"a": 1}, "returned dict; a defaulter returns None or a Widget"),
     ],
 )
 def test_a_defaulter_that_returns_nonsense_refuses(function: Any, words: str) -> None:
@@ -439,8 +439,8 @@ def test_a_defaulter_of_dicts_that_makes_no_json_refuses() -> None:
     def none(thing: dict[str, Any]) -> Any:
         return [thing]
 
-    assert "what it made is no JSON" in asked(odd, admission_review(widget())).message
-    assert "a defaulter returns nothing or a dict" in asked(none, admission_review(widget())).message
+    assert "the result cannot be encoded as JSON" in asked(odd, admission_review(widget())).message
+    assert "a defaulter returns None or a dict" in asked(none, admission_review(widget())).message
 
 
 def test_a_warning_that_is_no_text_refuses() -> None:
@@ -450,7 +450,7 @@ def test_a_warning_that_is_no_text_refuses() -> None:
 
     answer = asked(check, admission_review(widget()))
     assert (answer.allowed, answer.status["code"]) == (False, 500)
-    assert "the answer cannot be written" in answer.message
+    assert "cannot encode the response" in answer.message
 
 
 # Reviews that are none
@@ -460,12 +460,12 @@ def test_a_warning_that_is_no_text_refuses() -> None:
     ("body", "words"),
     [
         (b"", "request body is empty"),
-        (b"{", "the body is no AdmissionReview"),
-        (b'{"request": {"uid": 1}}', "the body is no AdmissionReview: Expected `str`"),
-        (b'"\xff"', "the body is no AdmissionReview"),
+        (b"{", "invalid AdmissionReview"),
+        (b'{"request": {"uid": 1}}', "invalid AdmissionReview: Expected `str`"),
+        (b'"\xff"', "invalid AdmissionReview"),
         (b'{"request":{"object":' + b"[" * 100_000 + b"]" * 100_000 + b"}}", "nested too deeply"),
         (b'{"kind":"Pod","apiVersion":"v1"}', "expected an AdmissionReview, got v1, Kind=Pod"),
-        (b'{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1"}', "the AdmissionReview has no request"),
+        (b'{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1"}', "invalid AdmissionReview: no request"),
     ],
 )
 def test_what_is_no_review_is_a_bad_request(body: bytes, words: str) -> None:

@@ -131,18 +131,18 @@ def test_metadata_that_a_converter_forgets_is_kept() -> None:
 @pytest.mark.parametrize(
     ("document", "version", "words"),
     [
-        (widget(), "example.dev/v1", "Widget default/a: it is of version example.dev/v1 already"),
+        (widget(), "example.dev/v1", "Widget default/a: already has version example.dev/v1"),
         (
             widget(),
             "other.dev/v2",
-            "Widget default/a: no converter makes example.dev/v1, Kind=Widget into other.dev/v2",
+            "Widget default/a: no conversion from example.dev/v1, Kind=Widget to other.dev/v2",
         ),
         (widget(), "example.dev/v9", "Widget default/a: tests.unit.webhook.samples.Widget is not suitable"),
-        ({**widget(), "kind": "Gadget"}, "example.dev/v2", "Gadget default/a: no converter makes"),
+        ({**widget(), "kind": "Gadget"}, "example.dev/v2", "Gadget default/a: no conversion from"),
         ({**widget(), "apiVersion": "a/b/c"}, "example.dev/v2", "unexpected GroupVersion string: a/b/c"),
         ({**widget(), "apiVersion": "example.dev/v9"}, "example.dev/v2", 'no kind "Widget" is registered for version'),
         (widget(replicas="many"), "example.dev/v2", "Widget default/a: spec.replicas"),
-        ({}, "example.dev/v2", "no converter makes"),
+        ({}, "example.dev/v2", "no conversion from"),
     ],
 )
 def test_one_object_that_cannot_be_converted_fails_the_review_and_is_named(
@@ -172,18 +172,16 @@ def test_a_converter_that_fails_is_told_with_its_error(caplog: pytest.LogCapture
     assert dispatcher.statistics.conversion_panics == 1
     assert "Traceback" in caplog.text
     assert failure(conversion_review([widget()]), exits) == "Widget default/a: SystemExit: 1"
-    assert "the converter returned an object of example.dev/v3, Kind=Widget" in failure(
-        conversion_review([widget()]), wrong
-    )
+    assert "the converter returned example.dev/v3, Kind=Widget" in failure(conversion_review([widget()]), wrong)
 
 
 @pytest.mark.parametrize(
     ("body", "words"),
     [
         (b"", "request body is empty"),
-        (b"{", "the body is no ConversionReview"),
-        (b"[]", "the body is no ConversionReview with a request"),
-        (b'{"kind":"AdmissionReview","request":{}}', "the body is no ConversionReview with a request"),
+        (b"{", "invalid ConversionReview"),
+        (b"[]", "invalid ConversionReview: no request"),
+        (b'{"kind":"AdmissionReview","request":{}}', "invalid ConversionReview: no request"),
         (b'{"request":{"uid":3,"objects":[1],"desiredAPIVersion":"a/b"}}', "must be a list of objects"),
     ],
 )
@@ -197,7 +195,7 @@ def test_what_is_no_review_is_a_bad_request(body: bytes, words: str) -> None:
     ("more", "words"),
     [
         ({"desiredAPIVersion": "a/b/c"}, "desiredAPIVersion: unexpected GroupVersion string: a/b/c"),
-        ({"objects": [1]}, "objects of a ConversionReview must be a list of objects"),
+        ({"objects": [1]}, "invalid ConversionReview: objects must be a list of objects"),
     ],
 )
 def test_a_review_with_nonsense_in_it_is_answered(more: Json, words: str) -> None:
@@ -213,7 +211,7 @@ def test_a_review_without_objects_is_answered_with_none() -> None:
 def test_a_server_does_not_start_with_half_of_the_converters() -> None:
     simulation = Simulation(1)
     server = WebhookServer(simulation, CertificateFiles(simulation, "/nowhere"), port=0).add(up)
-    with pytest.raises(TypeError, match="cannot be converted from v2 to v1: add a @converter"):
+    with pytest.raises(TypeError, match="no conversion from v2 to v1; add a @converter"):
         simulation.run(server.start())
 
 
@@ -226,9 +224,9 @@ def test_a_review_of_v1beta1_is_refused_with_what_to_do() -> None:
 @pytest.mark.parametrize(
     ("hooks", "words"),
     [
-        ([up], "Widget.example.dev cannot be converted from v2 to v1: add a @converter"),
-        ([up, down, further], "cannot be converted from v3 to v1"),
-        ([up, down, back], "cannot be converted from v1 to v3"),
+        ([up], "Widget.example.dev: no conversion from v2 to v1; add a @converter"),
+        ([up, down, further], "no conversion from v3 to v1"),
+        ([up, down, back], "no conversion from v1 to v3"),
     ],
 )
 def test_versions_without_a_way_between_them_are_noticed_at_once(hooks: list[Any], words: str) -> None:

@@ -37,9 +37,9 @@ def test_an_unknown_path_is_not_found_and_the_known_ones_are_named() -> None:
     simulation = Simulation(1)
     dispatcher = hook_that_waits(simulation, 0)
     answer = Answered(simulation.run(dispatcher.handle(posted(b"", "/validate-other"))))
-    assert (answer.http, answer.text) == (404, f"no webhook at /validate-other: there are {PATH}\n")
+    assert (answer.http, answer.text) == (404, f"no webhook at /validate-other; paths: {PATH}\n")
     empty = Answered(simulation.run(Dispatcher(simulation).handle(posted(b"", "/convert"))))
-    assert (empty.http, empty.text) == (404, "no webhook at /convert: there are none\n")
+    assert (empty.http, empty.text) == (404, "no webhook at /convert; paths: none\n")
 
 
 def test_a_hook_that_takes_too_long_is_cancelled_and_the_request_refused() -> None:
@@ -47,7 +47,7 @@ def test_a_hook_that_takes_too_long_is_cancelled_and_the_request_refused() -> No
     dispatcher = hook_that_waits(simulation, 3600)
     answer = Answered(simulation.run(dispatcher.handle(posted(admission_review(widget())))))
     assert (answer.allowed, answer.status["code"]) == (False, 504)
-    assert answer.message == f"{PATH} took longer than 20 s"
+    assert answer.message == f"{PATH} timed out after 20 s"
     assert answer.response["uid"] == "705ab4f5"
     assert simulation.clock.monotonic() == pytest.approx(20)
 
@@ -56,7 +56,7 @@ def test_no_longer_is_worked_than_the_server_waits() -> None:
     simulation = Simulation(1)
     dispatcher = hook_that_waits(simulation, 3600)
     answer = Answered(simulation.run(dispatcher.handle(posted(admission_review(widget()), seconds=3.0))))
-    assert answer.message == f"{PATH} took longer than 3 s"
+    assert answer.message == f"{PATH} timed out after 3 s"
 
 
 def test_a_body_that_never_comes_is_given_up() -> None:
@@ -104,7 +104,7 @@ def test_a_converter_that_takes_too_long_fails_the_review() -> None:
         return WidgetV2()
 
     answer = simulation.run(post(simulation, up, conversion_review([widget()])))
-    assert answer.message == "/convert took longer than 30 s"
+    assert answer.message == "/convert timed out after 30 s"
 
 
 def test_only_so_many_are_worked_on_at_once_and_the_others_wait() -> None:

@@ -133,10 +133,10 @@ async def test_a_connection_that_was_closed_twice_does_not_keep_the_server_from_
 @running
 async def test_other_methods_and_paths_are_refused() -> None:
     async with serving() as (caller, _):
-        assert await caller.post(b"", method="GET") == (405, "reviews are posted\n")
+        assert await caller.post(b"", method="GET") == (405, "use POST\n")
         status, text = await caller.post(b"", "/nothing")
         assert status == 404
-        assert "no webhook at /nothing: there are /validate-example-dev-v1-widget" in text
+        assert "no webhook at /nothing; paths: /validate-example-dev-v1-widget" in text
 
 
 @running
@@ -166,7 +166,7 @@ async def test_a_server_that_will_not_wait_is_not_worked_for() -> None:
 
     async with serving(slow) as (caller, _):
         _, answer = await caller.post(admission_review(widget()), PATH + "?timeout=50ms")
-        assert answer["response"]["status"]["message"] == f"{PATH} took longer than 0.05 s"
+        assert answer["response"]["status"]["message"] == f"{PATH} timed out after 0.05 s"
         assert cancelled.is_set()
 
 
@@ -354,7 +354,7 @@ async def test_a_file_that_changes_is_shown_and_nonsense_is_not(tmp_path: Path) 
 @running
 async def test_it_does_not_start_without_a_certificate(tmp_path: Path) -> None:
     world = World.real()
-    with pytest.raises(CertificateError, match="cannot be read"):
+    with pytest.raises(CertificateError, match="cannot read"):
         await WebhookServer(world, CertificateFiles(world, tmp_path), port=0).run()
 
     class Nonsense:
@@ -364,7 +364,7 @@ async def test_it_does_not_start_without_a_certificate(tmp_path: Path) -> None:
             return Certificate(b"a", b"b")
 
     server = WebhookServer(world, Nonsense(), port=0)
-    with pytest.raises(CertificateError, match="no pair"):
+    with pytest.raises(CertificateError, match="not a pair"):
         await server.start()
     assert server.dispatcher.statistics.certificate_errors == 1
 
@@ -398,7 +398,7 @@ class Changing:
 
 @running
 async def test_a_new_authority_is_made_known_before_it_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ostinato.webhook.server._SPREAD_SECONDS", 0.2)
+    monkeypatch.setattr("ostinato.webhook.server._PROPAGATION_SECONDS", 0.2)
     world = World.real()
     first, second = (generate_certificate(world, HOSTS, timedelta(days=1)) for _ in range(2))
     told, source = Told(), Changing(first)
@@ -439,7 +439,7 @@ async def test_an_authority_is_known_before_anybody_can_call(caplog: pytest.LogC
         assert told.bundles == ([] if failures else [made.authorities])
         assert await shown_by(server) == serial(made), "it serves all the same, and tries again"
         await server.stop()
-    assert len([text for text in caplog.messages if "is not made known yet" in text]) == 3
+    assert len([text for text in caplog.messages if "CA bundle not injected" in text]) == 3
 
 
 # As a manager runs it

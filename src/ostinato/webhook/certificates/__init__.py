@@ -1,1 +1,1 @@
-"""Certificates of a webhook server: from files or made and rotated here, and the CA bundles that announce them."""
+"""Certificates of a webhook server: from files or self-signed, and the injection of their CA bundle."""

@@ -1,9 +1,8 @@
-"""CA bundles: telling API servers whom to trust, where they look for it.
+"""CA injector: writes the CA bundle into the objects by which API servers call webhooks.
 
-That is a field of webhook configurations and of CustomResourceDefinitions with a conversion webhook. It is written when
-it differs, and looked at again with every round of the certificates: a manifest that is applied again without it costs
-a minute, not the service. What does not exist yet is passed over, and looked for more often: from the moment that it
-exists, API servers refuse what they cannot ask about.
+Those are webhook configurations, and CustomResourceDefinitions with a conversion webhook. The bundle is written when it
+differs, at every refresh of the certificate: a manifest that is applied without it is repaired within a minute. Missing
+targets are checked more often: once they exist, API servers reject requests until the bundle is there.
 """
 
 from __future__ import annotations
@@ -23,27 +22,27 @@ _ATTEMPTS: Final = 5
 
 
 class BundleTarget(NamedTuple):
-    """An object that names the authorities of a webhook server."""
+    """An object with the CA bundle of a webhook server."""
 
     kind: GroupVersionKind
     name: str
 
 
 class CaInjector:
-    """The targets of one webhook server."""
+    """Injects the CA bundle of one webhook server."""
 
     def __init__(self, objects: ObjectAccess, targets: Iterable[BundleTarget]) -> None:
         self._objects = objects
         self._targets = tuple(targets)
-        self._missing: set[BundleTarget] = set()  # those that did not exist when they were last looked at
+        self._missing: set[BundleTarget] = set()  # absent at the last check
 
     @property
     def complete(self) -> bool:
-        """Whether there was every target when it was last looked at."""
+        """Whether all targets existed at the last check."""
         return not self._missing
 
     async def any_created(self) -> bool:
-        """Whether there is one by now of the targets that were missing."""
+        """Check whether a missing target exists by now."""
         for target in self._missing:
             if await self._objects.get(target.kind, target.name) is not None:
                 self._missing.discard(target)
@@ -51,9 +50,9 @@ class CaInjector:
         return False
 
     async def inject(self, authorities: bytes) -> None:
-        """Write the bundle wherever it is not.
+        """Write the bundle into all targets that lack it.
 
-        If a target cannot be written, the others are all the same, and its APIError is raised then.
+        If a target cannot be written, the others still are; then its APIError is raised.
         """
         bundle = base64.b64encode(authorities).decode("ascii")
         failure: APIError | None = None
@@ -71,8 +70,7 @@ class CaInjector:
             if document is None:
                 if target not in self._missing:
                     log.warning(
-                        "%s %s does not exist, so nobody asks; apply what `ostinato manifests` writes: "
-                        "its CA bundle is written then",
+                        "webhook not registered, apply the output of `ostinato manifests` kind=%s name=%s",
                         *_named(target),
                     )
                 self._missing.add(target)
@@ -89,11 +87,11 @@ class CaInjector:
             unchanged = {"op": "test", "path": "/metadata/resourceVersion", "value": version}
             try:
                 await self._objects.patch(target.kind, target.name, [unchanged, *operations])
-            except (Conflict, Invalid):  # somebody was faster; an Invalid is what servers say of a failed test
+            except (Conflict, Invalid):  # changed meanwhile; a failed test of a JSON patch is Invalid
                 if attempt == _ATTEMPTS - 1:
                     raise
                 continue
-            log.info("%s %s: the CA bundle is written", *_named(target))
+            log.info("CA bundle injected kind=%s name=%s", *_named(target))
             return
 
 
@@ -102,7 +100,7 @@ def _named(target: BundleTarget) -> tuple[str, str]:
 
 
 def _client_configs(document: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
-    """Where a document says how webhooks are called: pointers, and what is there."""
+    """Return the clientConfigs of a document, with their JSON pointers."""
     hooks = document.get("webhooks")
     found = [(f"/webhooks/{index}", hook) for index, hook in enumerate(hooks if isinstance(hooks, list) else ())]
     conversion = (document.get("spec") or {}).get("conversion") or {}

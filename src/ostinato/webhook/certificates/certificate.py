@@ -1,9 +1,9 @@
-"""Certificates: what a webhook server shows, and changes without a restart.
+"""Serving certificates, replaced without a restart.
 
-- A `CertificateSource` says what is to be shown now. It is asked again every `interval` seconds: files may have
-  changed, or time may have come to make a new one.
-- `ServerTls` is the TLS of a listening server. A new certificate is shown to whoever connects from then on; one that
-  is no pair in PEM is refused, and the old one goes on.
+- A `CertificateSource` returns the current certificate. It is read every `interval` seconds: files may have changed, or
+  a renewal may be due.
+- `ServerTls` is the TLS context of a listening server. A new certificate applies to new connections; an invalid pair is
+  rejected, and the previous one stays in use.
 """
 
 from __future__ import annotations
@@ -17,39 +17,39 @@ from ostinato.client.config.key_pair import load_key_pair
 
 
 class CertificateError(Exception):
-    """There is no certificate that could be shown; the message says what to do."""
+    """There is no usable certificate."""
 
 
 class Certificate(msgspec.Struct, frozen=True):
-    """A certificate with its key, and those who vouch for it: all PEM."""
+    """A certificate with its key and authorities, all PEM."""
 
     certificate: bytes
     key: bytes
-    authorities: bytes = b""  # what callers must trust; empty if somebody else tells them
+    authorities: bytes = b""  # the CA bundle; empty if it is managed elsewhere
 
     def __repr__(self) -> str:
-        return f"<Certificate of {len(self.certificate)} bytes>"  # the key belongs into no log
+        return f"<Certificate of {len(self.certificate)} bytes>"  # never log the key
 
 
 class CertificateSource(Protocol):
     @property
     def interval(self) -> float:
-        """Seconds after which it is worth asking again."""
+        """Seconds between two calls of `current`."""
 
     async def current(self) -> Certificate:
-        """The certificate to show. CertificateError if there is none."""
+        """Return the certificate to serve. Raises CertificateError if there is none."""
 
 
 class ServerTls:
-    """TLS 1.2 at least; callers need a certificate only if `client_authorities` (PEM) are given."""
+    """TLS 1.2 or later; requires client certificates if `client_authorities` (PEM) are given."""
 
     def __init__(self, client_authorities: bytes = b"") -> None:
         self._client_authorities = client_authorities
         self.context = self._make()
 
     def use(self, certificate: Certificate) -> None:
-        """Show this certificate to new connections. CertificateError, and no change, if it is unusable."""
-        _load(self._make(), certificate)  # first where it does no harm: loading a wrong pair would leave half of it
+        """Use a certificate for new connections. Raises CertificateError, without a change, if it is invalid."""
+        _load(self._make(), certificate)  # validates: a failed load may leave half of the pair
         _load(self.context, certificate)
 
     def _make(self) -> ssl.SSLContext:
@@ -60,13 +60,13 @@ class ServerTls:
             try:
                 context.load_verify_locations(cadata=self._client_authorities.decode("ascii"))
             except (ssl.SSLError, ValueError):
-                raise CertificateError("the authorities of clients are no certificates in PEM") from None
+                raise CertificateError("client_authorities: not PEM certificates") from None
             context.verify_mode = ssl.CERT_REQUIRED
         return context
 
 
 def check_pair(certificate: Certificate) -> None:
-    """A CertificateError, if it cannot be shown."""
+    """Raise CertificateError if the pair is invalid."""
     _load(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), certificate)
 
 
@@ -74,5 +74,5 @@ def _load(context: ssl.SSLContext, certificate: Certificate) -> None:
     try:
         load_key_pair(context, certificate.certificate, certificate.key)
     except (ssl.SSLError, ValueError) as error:
-        reason = getattr(error, "reason", None) or "no PEM"
-        raise CertificateError(f"the certificate and its key are no pair in PEM without a password: {reason}") from None
+        reason = getattr(error, "reason", None) or "not PEM"
+        raise CertificateError(f"certificate and key are not a pair in PEM without a passphrase: {reason}") from None

@@ -1,7 +1,7 @@
-"""Certificates from files, as cert-manager or a mounted Secret brings them.
+"""Certificates from files, such as those of cert-manager or a mounted Secret.
 
-The files are read again every ten seconds, whatever happened to them: written, renamed, replaced by a link. A pair that
-does not fit together, because only one file has been replaced so far, is passed over until the next time.
+The files are read every ten seconds, however they are replaced. A pair that does not match, because only one file has
+been replaced so far, is skipped until the next read.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ AUTHORITIES: Final = "ca.crt"
 class CertificateFiles:
     """The files `tls.crt` and `tls.key` of a directory.
 
-    With `authorities=True` the file `ca.crt` says what callers must trust, and is put where they look for it. Otherwise
-    that is somebody else's affair, such as cert-manager's.
+    With `authorities=True` the file `ca.crt` is the CA bundle, which the server injects. Defaults to False: it is
+    managed elsewhere, such as by cert-manager's cainjector.
     """
 
     def __init__(
@@ -49,4 +49,4 @@ class CertificateFiles:
         try:
             return path.read_bytes()
         except OSError as error:
-            raise CertificateError(f"{path} cannot be read: {error.strerror}") from None
+            raise CertificateError(f"{path}: cannot read: {error.strerror}") from None

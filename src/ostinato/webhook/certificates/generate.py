@@ -1,7 +1,7 @@
-"""Making certificates: an authority that signs one certificate, and whose key is then thrown away.
+"""Generation of certificates: an authority signs one certificate, and its key is discarded.
 
-Nobody can sign anything in its name later, and there is no key to keep safe but the server's own. A new certificate
-comes with a new authority; callers are told to trust both until the old one has ended.
+Nothing can be signed with the authority later, and the server's own key is the only one to protect. A new certificate
+has a new authority; the CA bundle has both until the previous one expires.
 """
 
 from __future__ import annotations
@@ -20,39 +20,39 @@ if TYPE_CHECKING:
     from cryptography import x509
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 
-_CLOCKS_BEHIND = timedelta(minutes=5)  # of callers
-_MOST_TRUSTED = 3  # authorities of former certificates
+_CLOCK_SKEW = timedelta(minutes=5)
+_MOST_PREVIOUS = 3  # authorities of previous certificates in a bundle
 
 
 class CertificateInfo(NamedTuple):
-    """What a certificate says."""
+    """Hosts and expiry of a certificate."""
 
     hosts: frozenset[str]
-    ends: datetime
+    expires: datetime
 
 
-def generate_certificate(world: World, hosts: Sequence[str], life: timedelta) -> Certificate:
-    """A new certificate for a server that answers to these names and addresses, with its authority."""
+def generate_certificate(world: World, hosts: Sequence[str], lifetime: timedelta) -> Certificate:
+    """Return a new serving certificate for DNS names and IP addresses, with its authority."""
     x509 = _x509()
-    from cryptography.hazmat.primitives.asymmetric import ec  # noqa: PLC0415 - as is all of it here
+    from cryptography.hazmat.primitives.asymmetric import ec  # noqa: PLC0415 - slow import
 
     authority_key, key = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
     authority_name = _name(f"ostinato-webhooks-{int(world.clock.wall())}")
     constraints = x509.BasicConstraints(ca=True, path_length=0)
-    authority = _builder(world, authority_name, authority_name, authority_key, life)
+    authority = _builder(world, authority_name, authority_name, authority_key, lifetime)
     authority = authority.add_extension(constraints, critical=True).add_extension(_usage(signs=True), critical=True)
 
     purpose = x509.ExtendedKeyUsage([x509.ExtendedKeyUsageOID.SERVER_AUTH])
     alternatives = x509.SubjectAlternativeName([_general_name(host) for host in hosts])
     constraints = x509.BasicConstraints(ca=False, path_length=None)
-    server = _builder(world, _name("ostinato-webhooks"), authority_name, key, life)
+    server = _builder(world, _name("ostinato-webhooks"), authority_name, key, lifetime)
     server = server.add_extension(constraints, critical=True).add_extension(_usage(signs=False), critical=True)
     server = server.add_extension(purpose, critical=False).add_extension(alternatives, critical=False)
     return Certificate(_signed(server, authority_key), _pem(key), _signed(authority, authority_key))
 
 
 def inspect_certificate(certificate: bytes) -> CertificateInfo:
-    """What the first certificate of a PEM says. CertificateError if there is none."""
+    """Return hosts and expiry of the first certificate in PEM. Raises CertificateError."""
     x509 = _x509()
     try:
         found = x509.load_pem_x509_certificate(certificate)
@@ -60,11 +60,11 @@ def inspect_certificate(certificate: bytes) -> CertificateInfo:
         hosts = [*names.get_values_for_type(x509.DNSName), *map(str, names.get_values_for_type(x509.IPAddress))]
         return CertificateInfo(frozenset(hosts), found.not_valid_after_utc)
     except (ValueError, x509.ExtensionNotFound) as error:
-        raise CertificateError(f"not a certificate of a server: {error}") from None
+        raise CertificateError(f"not a serving certificate: {error}") from None
 
 
 def unexpired_authorities(authorities: bytes, now: datetime) -> list[bytes]:
-    """The authorities that have not ended, the first few of them, one PEM each. Nonsense counts as none."""
+    """Return the first few authorities that have not expired, one PEM each; none if invalid."""
     x509 = _x509()
     from cryptography.hazmat.primitives.serialization import Encoding  # noqa: PLC0415
 
@@ -72,22 +72,22 @@ def unexpired_authorities(authorities: bytes, now: datetime) -> list[bytes]:
         found = x509.load_pem_x509_certificates(authorities)
     except ValueError:
         return []
-    return [each.public_bytes(Encoding.PEM) for each in found if each.not_valid_after_utc > now][:_MOST_TRUSTED]
+    return [each.public_bytes(Encoding.PEM) for each in found if each.not_valid_after_utc > now][:_MOST_PREVIOUS]
 
 
 def _x509() -> ModuleType:
     try:
-        from cryptography import x509  # noqa: PLC0415 - a tenth of a second, for those who need it alone
+        from cryptography import x509  # noqa: PLC0415 - takes 0.1 s
     except ImportError:
         raise CertificateError(
-            "making certificates needs the package cryptography: pip install 'ostinato[webhook]', "
-            "or have certificates in files"
+            "self-signed certificates need the package cryptography; pip install 'ostinato[webhook]', "
+            "or use certificate files"
         ) from None
     return x509
 
 
 def _builder(
-    world: World, subject: x509.Name, issuer: x509.Name, key: EllipticCurvePrivateKey, life: timedelta
+    world: World, subject: x509.Name, issuer: x509.Name, key: EllipticCurvePrivateKey, lifetime: timedelta
 ) -> x509.CertificateBuilder:
     from cryptography import x509  # noqa: PLC0415
 
@@ -98,8 +98,8 @@ def _builder(
         .issuer_name(issuer)
         .public_key(key.public_key())
         .serial_number(int.from_bytes(world.ids.token(19), "big") | 1)
-        .not_valid_before(now - _CLOCKS_BEHIND)
-        .not_valid_after(now + life)
+        .not_valid_before(now - _CLOCK_SKEW)
+        .not_valid_after(now + lifetime)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
     )
 

@@ -1,4 +1,4 @@
-"""What keeping certificates needs of a cluster: four requests, on objects as dicts."""
+"""Access to the objects that certificates need, as dicts."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ class ObjectAccess(Protocol):
     """ObjectAccess of a cluster. What the server refuses is an `APIError`, no answer a `TransportError`."""
 
     async def get(self, kind: GroupVersionKind, name: str, namespace: str = "") -> dict[str, Any] | None:
-        """The object, None if it does not exist."""
+        """Return the object, or None."""
 
     async def create(self, document: dict[str, Any]) -> None:
-        """AlreadyExists if there is one."""
+        """Create an object. Raises AlreadyExists."""
 
     async def update(self, document: dict[str, Any]) -> None:
-        """Conflict if it has changed since it was read."""
+        """Update an object. Raises Conflict if it has changed since it was read."""
 
     async def patch(self, kind: GroupVersionKind, name: str, operations: list[dict[str, Any]]) -> None:
-        """Apply a JSON patch to an object without a namespace."""
+        """Apply a JSON patch to a cluster-scoped object."""
 
 
 class LiveObjectAccess:
-    """The objects as the server has them: a cache would be behind, and has none of them as a rule."""
+    """Access through the live client: these kinds are usually not cached."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -51,5 +51,5 @@ class LiveObjectAccess:
 
 
 def _view(kind: GroupVersionKind) -> Unstructured:
-    """The kind as a client asks for it, without discovery: these names never change."""
+    """Return the view of a kind, without discovery: these kinds are fixed."""
     return Unstructured(kind, KindInfo(kind, plural_of(kind.kind), kind.kind.lower(), namespaced=kind == SECRET))

@@ -20,13 +20,13 @@ from ostinato.webhook.certificates.generate import generate_certificate, inspect
 from ostinato.webhook.certificates.object_access import SECRET, ObjectAccess
 from ostinato.world import World
 
-LIFE: Final = timedelta(days=365)
-_MARK: Final = {"app.kubernetes.io/managed-by": "ostinato"}
+LIFETIME: Final = timedelta(days=365)
+_LABELS: Final = {"app.kubernetes.io/managed-by": "ostinato"}
 _ATTEMPTS: Final = 5
 
 
 class StoredCertificate(NamedTuple):
-    """What a store has, and as which version of it."""
+    """A stored certificate, with the object that it was loaded from, if any."""
 
     certificate: Certificate
     version: Any
@@ -34,14 +34,14 @@ class StoredCertificate(NamedTuple):
 
 class CertificateStore(Protocol):
     async def load(self) -> StoredCertificate | None:
-        """What is stored; the certificate may be nonsense. None if nothing is."""
+        """Return the stored certificate, which may be invalid; None if there is none."""
 
     async def save(self, certificate: Certificate, replaces: StoredCertificate | None) -> bool:
-        """Keep it instead of what was loaded. False if that has changed in the meantime: load again."""
+        """Replace what was loaded. Returns False if it has changed meanwhile: load again."""
 
 
 class SelfSignedCertificates:
-    """Makes certificates for `hosts`, and a new one when a third of the life of the last is left."""
+    """Generates certificates for `hosts`, and renews them when a third of the lifetime is left."""
 
     def __init__(
         self,
@@ -49,39 +49,44 @@ class SelfSignedCertificates:
         hosts: Sequence[str],
         store: CertificateStore | None = None,
         *,
-        life: timedelta = LIFE,
+        lifetime: timedelta = LIFETIME,
         interval: float = 60.0,
     ) -> None:
-        """`store` defaults to memory."""
+        """
+        - `hosts`: DNS names and IP addresses of the server.
+        - `store`: where to keep the certificate. Defaults to memory.
+        - `lifetime`: of a certificate. Defaults to a year.
+        - `interval`: seconds between two reads of the store. Defaults to 60.
+        """
         if not hosts:
-            raise ValueError("a certificate needs at least one name or address of the server")
+            raise ValueError("SelfSignedCertificates() needs at least one host")
         self._world = world
         self._hosts = tuple(hosts)
         self._store = store or MemoryCertificateStore()
-        self._life = life
+        self._lifetime = lifetime
         self.interval = interval
 
     async def current(self) -> Certificate:
         for _ in range(_ATTEMPTS):
             stored = await self._store.load()
-            if stored is not None and self._serves(stored.certificate):
+            if stored is not None and self._is_usable(stored.certificate):
                 return stored.certificate
-            made = await self._world.executor.run(self._make, stored)
+            made = await self._world.executor.run(self._generate, stored)
             if await self._store.save(made, stored):
                 return made
-        raise CertificateError(f"somebody else has replaced the certificate {_ATTEMPTS} times at once")
+        raise CertificateError(f"the certificate was replaced {_ATTEMPTS} times concurrently; check for other writers")
 
-    def _serves(self, certificate: Certificate) -> bool:
+    def _is_usable(self, certificate: Certificate) -> bool:
         try:
             check_pair(certificate)
-            facts = inspect_certificate(certificate.certificate)
+            info = inspect_certificate(certificate.certificate)
         except CertificateError:
             return False
-        left = facts.ends - self._world.clock.now()
-        return bool(certificate.authorities) and facts.hosts.issuperset(self._hosts) and left > self._life / 3
+        left = info.expires - self._world.clock.now()
+        return bool(certificate.authorities) and info.hosts.issuperset(self._hosts) and left > self._lifetime / 3
 
-    def _make(self, before: StoredCertificate | None) -> Certificate:
-        made = generate_certificate(self._world, self._hosts, self._life)
+    def _generate(self, before: StoredCertificate | None) -> Certificate:
+        made = generate_certificate(self._world, self._hosts, self._lifetime)
         trusted = (
             [] if before is None else unexpired_authorities(before.certificate.authorities, self._world.clock.now())
         )
@@ -89,7 +94,7 @@ class SelfSignedCertificates:
 
 
 class MemoryCertificateStore:
-    """Keeps a certificate as long as the process lives: for one replica, and for tests."""
+    """Stores a certificate in memory: for one replica, and for tests."""
 
     def __init__(self) -> None:
         self._stored: StoredCertificate | None = None
@@ -105,9 +110,9 @@ class MemoryCertificateStore:
 
 
 class SecretCertificateStore:
-    """Keeps a certificate in a Secret of type `kubernetes.io/tls`, which is made if there is none.
+    """Stores a certificate in a Secret of type `kubernetes.io/tls`, created if absent.
 
-    A Secret that somebody else has put a certificate into is not touched: a CertificateError says so.
+    Raises CertificateError for a Secret with a certificate of another manager.
     """
 
     def __init__(self, objects: ObjectAccess, namespace: str, name: str) -> None:
@@ -122,10 +127,10 @@ class SecretCertificateStore:
         data = secret.get("data") or {}
         files = [_decoded(data.get(name)) for name in (CERTIFICATE, KEY, AUTHORITIES)]
         labels = (secret.get("metadata") or {}).get("labels") or {}
-        if any(files) and not _MARK.items() <= labels.items():
+        if any(files) and not _LABELS.items() <= labels.items():
             raise CertificateError(
-                f"Secret {self._namespace}/{self._name} holds a certificate that was not made here: "
-                "name another one, or have its files mounted and use them"
+                f"Secret {self._namespace}/{self._name} has a certificate that ostinato did not generate; "
+                "use another name, or mount it and pass the directory as certificates"
             )
         return StoredCertificate(Certificate(*files), secret)
 
@@ -143,13 +148,13 @@ class SecretCertificateStore:
         return True
 
     def _secret(self, data: dict[str, str]) -> dict[str, Any]:
-        metadata = {"name": self._name, "namespace": self._namespace, "labels": dict(_MARK)}
+        metadata = {"name": self._name, "namespace": self._namespace, "labels": dict(_LABELS)}
         return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": "kubernetes.io/tls", "data": data}
 
 
 def _filled(secret: dict[str, Any], data: dict[str, str]) -> dict[str, Any]:
     metadata = secret.get("metadata") or {}
-    labels = {**(metadata.get("labels") or {}), **_MARK}
+    labels = {**(metadata.get("labels") or {}), **_LABELS}
     return {**secret, "metadata": {**metadata, "labels": labels}, "data": {**(secret.get("data") or {}), **data}}
 
 
