@@ -1,4 +1,4 @@
-"""Formats: the texts that a schema may ask for by name, told by the rules that Kubernetes has for them.
+"""String formats of schemas, validated by Kubernetes' rules.
 
 A format that is not here means nothing, and neither does one beside a type that it does not belong to.
 """

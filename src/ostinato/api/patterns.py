@@ -1,4 +1,4 @@
-"""Patterns: regular expressions of users, in Go's syntax and in linear time."""
+"""Regular expressions of users: Go's syntax, linear time (RE2)."""
 
 from __future__ import annotations
 

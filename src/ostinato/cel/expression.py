@@ -1,4 +1,4 @@
-"""Expressions: a text is read, checked and made into a program that can be evaluated any number of times."""
+"""Expressions: parse, check and compile a text to a program that can be evaluated any number of times."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Issues: what is wrong with the text of an expression, and where, as kube-apiserver shows it.
+"""Issues: errors in the text of an expression with their position, in kube-apiserver's format.
 
 ERROR: <input>:1:5: undefined field 'b'
  | self.b > 1

@@ -1,4 +1,4 @@
-"""The types of CEL expressions: what they are called, and what may stand for what.
+"""CEL types: their names, and assignability.
 
 A type has a kind (`int`, `list`, `struct`…), a name and parameters. Types that were made from a schema remember what
 they were made from (`origin`), which has no part in whether two types are the same.

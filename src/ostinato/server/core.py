@@ -1,4 +1,4 @@
-"""The core: from a request to its answer, without any I/O of its own.
+"""The core of the server: from a request to its response, without I/O.
 
 A request passes these stages in order: its deadline, authentication, impersonation, authorization, the verb. Every
 refusal is an APIError, told as a Status. Whoever calls `Server.handle` brings the transport: bytes in, bytes out.

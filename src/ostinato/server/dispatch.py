@@ -1,4 +1,4 @@
-"""Dispatch: which verb answers a route on a resource, or why none does.
+"""Dispatch: find the verb that answers a route on a resource.
 
 A path that a resource does not have is not found; one that it has, but not with this method, is not allowed. Built-in
 and custom resources tell it in words of their own, as kube-apiserver routes them in two ways.

@@ -1,4 +1,4 @@
-"""An API server of its own: store, certificates, HTTPS, from start to stop.
+"""A standalone API server: store, certificates, HTTPS, from start to stop.
 
 What it needs it makes in its state directory; when `start` returns, it answers, and the kubeconfig is there.
 """

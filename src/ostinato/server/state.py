@@ -1,4 +1,4 @@
-"""The state directory: what a server keeps between two starts. Only its owner may look inside.
+"""The state directory: what a server keeps between runs, accessible to its owner only.
 
 - One server at a time uses a directory.
 - Files are replaced as a whole: a crash leaves the old one or the new one.

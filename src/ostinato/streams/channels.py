@@ -1,4 +1,4 @@
-"""Channels: a command's client over WebSocket.
+"""WebSocket channels: the client side of exec and attach.
 
 Each message begins with the number of its stream: 0 is the input, 1 and 2 what is written, 3 how it ended, 4 the size
 of the terminal. Version 5 adds 255, which says that a stream is closed. In the base64 forms messages are text: a digit,

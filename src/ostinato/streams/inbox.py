@@ -1,4 +1,4 @@
-"""Inbox: pieces of bytes on their way from who sends to who reads, and how full it may get."""
+"""Inbox: a bounded buffer of bytes between a sender and a reader."""
 
 from __future__ import annotations
 

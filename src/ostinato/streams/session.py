@@ -1,4 +1,4 @@
-"""A session: a command in a container, or the container itself, tied to the client that asked for it.
+"""Sessions: connect a command in a container, or the container itself, with its client.
 
 The client is a `Peer`, over whatever protocol; what runs is a `Session`, on this machine or another. `run` copies both
 ways until the command has ended, and tells the client how.

@@ -1,4 +1,4 @@
-"""Commands over SPDY: a stream for each of input, output and error, one for the terminal's size, one for the end.
+"""Commands over SPDY: a stream each for stdin, stdout and stderr, one for terminal resizes, one for the exit status.
 
 Older clients speak so with the API server, and API servers with the agents of nodes. Here are both ends: a client as
 whoever runs the command sees it, and a command of another machine as whoever asked for it does.

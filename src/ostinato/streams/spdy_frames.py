@@ -1,4 +1,4 @@
-"""SPDY/3.1 frames: bytes from and to what they mean.
+"""SPDY/3.1 frames: encode and decode.
 
 As much of the protocol as Kubernetes uses: no flow control, no settings, no push. Headers are compressed with a context
 that lasts as long as the connection, so frames with headers must be read and written in order.

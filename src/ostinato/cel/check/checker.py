@@ -1,4 +1,4 @@
-"""Types of expressions: every node of a tree gets its type, every call the overloads that may be meant.
+"""Type checker: assigns a type to each node, and the candidate overloads to each call.
 
 What does not fit is told in the words of kube-apiserver. Names are known from an environment: variables with their
 types, functions, and the fields of messages.

@@ -1,4 +1,4 @@
-"""Schemas as CEL sees them: the type of every place, how large a value there can be, and how it is read.
+"""Declarations from schemas: the type of each field, the maximum size of its value, and how to read it.
 
 A schema becomes a declaration if expressions may know it at all. Names of fields are escaped where CEL could not write
 them (`__namespace__`, `a__dash__b`). Values stay as JSON has them and are read when an expression comes to them: texts

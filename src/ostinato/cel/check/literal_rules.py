@@ -1,4 +1,4 @@
-"""What is refused although its types fit: literals that functions will not take, and lists of mixed items.
+"""Checks of well-typed expressions: literals that functions reject, and lists of mixed types.
 
 Patterns, points in time, durations and templates that stand in the text are read when an expression is made.
 """

@@ -1,4 +1,4 @@
-"""The functions of CEL as Kubernetes has it: names, overloads, types.
+"""Signatures of the functions of Kubernetes' CEL: names, overloads, types.
 
 A line is an overload: its name, what it is called with, and what comes of it. A type before a dot is what the function
 is called on. Single capital letters stand for any type.

@@ -1,4 +1,4 @@
-"""What calls of functions cost at most, and how large what they make is, by the sizes of their arguments."""
+"""Estimated maximum cost and result size of function calls, from the sizes of their arguments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The cost of an expression, estimated from its text and the sizes that schemas allow.
+"""Estimated cost of an expression, from its syntax tree and the sizes that schemas allow.
 
 An estimate is a least and a most. Sizes are known of what schemas declare, of literals, and of what functions make of
 them; what is not known is as large as can be. All numbers stop at the largest of 64 bits.

@@ -1,4 +1,4 @@
-"""Ranges of costs and sizes: a least and a most, which never grow beyond 64 bits."""
+"""Ranges of costs and sizes: a minimum and a maximum, saturating at 64 bits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What calls cost at run time, in kube-apiserver's units: most cost 1, those that walk through texts by their sizes.
+"""Run-time cost of calls in kube-apiserver's units: most cost 1, those that traverse strings cost by their size.
 
 A cost is a number, or a function of the arguments and the result.
 """

@@ -1,4 +1,4 @@
-"""Fields and items of values: what is there, and what to say if it is not.
+"""Field and item access on values, and the errors for missing fields.
 
 Values of messages are JSON objects; what is null in one is not there. Values of maps may be null.
 """

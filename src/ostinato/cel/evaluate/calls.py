@@ -1,4 +1,4 @@
-"""Calls of functions: the overload that types leave is called straight; among several, values decide."""
+"""Function calls: a single overload is called directly; several are resolved by the values at run time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The parts of programs: functions of a frame, with what they cost.
+"""Building blocks of programs: functions of a frame, each with its cost.
 
 A frame is a list: what was spent, what may be spent, the work that has no cost of its own, and the variables, each in a
 place that is known beforehand.

@@ -1,4 +1,4 @@
-"""Loops: what the macros over lists and maps do, and what each turn costs.
+"""Comprehensions: the loops of the macros over lists and maps, and the cost of each iteration.
 
 The costs are those of the folds that kube-apiserver makes of the macros: reading and writing the accumulator counts.
 """

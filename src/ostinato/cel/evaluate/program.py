@@ -1,4 +1,4 @@
-"""Programs: a checked tree becomes nested Python functions, which evaluate it and count what that costs.
+"""Programs: compile a checked tree to nested Python functions that evaluate it and count the cost.
 
 What a part of an expression costs whenever it is evaluated is added up beforehand, and counted where evaluation
 branches: at the sides of && and ||, in loops, at the root. Loops stop when they have cost too much.

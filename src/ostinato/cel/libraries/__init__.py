@@ -1,4 +1,4 @@
-"""What the functions of CEL do, by the names of their overloads."""
+"""Implementations of CEL functions, by overload name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why a text is no IP address, in the words of Go's netip. Nothing here decides whether it is one."""
+"""Go netip's messages for invalid IP addresses. The decision whether one is valid is made elsewhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Quantities, and versions of software as semver.org orders them."""
+"""Quantities, and semantic versions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operators and conversions of numbers, texts and bytes: what overflows is an error, as in Go."""
+"""Operators and conversions of numbers, strings and bytes; overflow is an error, as in Go."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Questions to the authorizer: may somebody do something?
+"""The authorizer library: checks of a user's permissions.
 
 `authorizer.group('').resource('pods').namespace('x').check('create').allowed()` builds a question step by step; `check`
 asks it. Who answers is given to the authorizer that an evaluation gets.

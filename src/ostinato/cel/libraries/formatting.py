@@ -1,4 +1,4 @@
-"""`format` of texts: %s %d %f %e %b %x %X %o and their precision."""
+"""The `format` function of strings: %s %d %f %e %b %x %X %o and their precision."""
 
 from __future__ import annotations
 

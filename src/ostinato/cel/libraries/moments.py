@@ -1,4 +1,4 @@
-"""Points in time and durations: reading, writing, arithmetic, and what the clock and the calendar show."""
+"""Timestamps and durations: parsing, printing, arithmetic, calendar fields."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Formats of texts by name, and what is wrong with a text that is not so."""
+"""The format library: named string formats and their validation messages."""
 
 from __future__ import annotations
 

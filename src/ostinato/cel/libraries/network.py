@@ -1,4 +1,4 @@
-"""Addresses and networks, read as strictly as Go's netip does: no zones, no IPv4 within IPv6."""
+"""IP addresses and CIDRs, parsed as strictly as Go's netip: no zones, no IPv4-mapped IPv6."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Floating-point numbers as texts, as Go writes them."""
+"""Print floating-point numbers as Go does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions of texts, and regular expressions in RE2's syntax and time."""
+"""String functions, and regular expressions (RE2 syntax, linear time)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""URLs: absolute ones and absolute paths, as Go's `url.ParseRequestURI` reads them."""
+"""URLs: absolute URLs and absolute paths, as Go's `url.ParseRequestURI` parses them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why a text is no semantic version, in the words of Kubernetes. Nothing here decides whether it is one."""
+"""Kubernetes' messages for invalid semantic versions. The decision whether one is valid is made elsewhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The grammar of CEL as a graph of states: what may come next at each place of it.
+"""The grammar of CEL as a state graph: the tokens that can follow at each position.
 
 `syntax_errors` walks it to say what is wrong with a text, as the parser of kube-apiserver says it; nothing else needs
 it. A rule is built of parts; each part knows the states in which a parser stands before it, and, in loops, after it.

@@ -1,4 +1,4 @@
-"""The words of CEL: a text becomes tokens."""
+"""Lexer: a text becomes tokens."""
 
 from __future__ import annotations
 

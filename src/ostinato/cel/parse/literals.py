@@ -1,4 +1,4 @@
-"""What the texts of literals stand for."""
+"""Values of literals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The macros of CEL: calls that stand for folds over lists and maps, and `has`.
+"""Macros: `has`, and the calls that expand to comprehensions over lists and maps.
 
 A fold is written out with an accumulator, as kube-apiserver does it: types are checked and costs estimated by that
 form. How it is evaluated is for the program to decide, by the name of the macro and its parts.

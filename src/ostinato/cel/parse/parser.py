@@ -1,4 +1,4 @@
-"""The grammar of CEL: a text becomes a tree, with the macros expanded.
+"""Parser: a text becomes a syntax tree, with the macros expanded.
 
 Reading ends at the first error of syntax; what is wrong with the text, and with the rest of it, is for `syntax_errors`
 to say.

@@ -1,4 +1,4 @@
-"""What is wrong with the syntax of a text that is no expression: all of it, in the words of kube-apiserver's parser.
+"""Syntax errors of an invalid expression, all of them, with the messages of kube-apiserver's parser.
 
 That parser goes on after an error: it passes over a token too many, makes up one that is missing, or skips to where it
 can go on, and tells what it finds next. What it tells depends on where it stands in the grammar, so this follows it

@@ -1,4 +1,4 @@
-"""Backends: servers that this one asks on behalf of its clients or for itself: Pods, Services, node agents, webhooks.
+"""Backends: Pods, Services, node agents and webhooks that the server connects to.
 
 | module | is |
 |---|---|

@@ -1,4 +1,4 @@
-"""Which addresses the API server may ask on behalf of its clients.
+"""Address guard: the addresses that the server may connect to on behalf of clients.
 
 Whoever writes a Node or a Pod chooses an address that this server then connects to, so:
 

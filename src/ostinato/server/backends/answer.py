@@ -1,4 +1,4 @@
-"""Answers of backends: HTTP/1.1, parsed strictly.
+"""Responses of backends: a strict HTTP/1.1 parser.
 
 What two parsers could read in two ways is refused instead of guessed: lines that end without CR, folded lines, spaces
 in names, control characters, several lengths, a length beside a transfer encoding, sizes of chunks that are not plain

@@ -1,4 +1,4 @@
-"""Forwarding: a client's request goes on to a backend over HTTP, and the answer comes back as it comes.
+"""Forwarding: send a client's request to a backend over HTTP and stream the response.
 
 - Nothing is kept and nothing is read but the heads; `headers` says which of them go on.
 - The address is dialed as it was checked (`addresses`); redirections are passed to the client and never followed.

@@ -1,4 +1,4 @@
-"""Headers on their way to a backend and back.
+"""Headers of forwarded requests and responses.
 
 Who the client is stays here: what proves it, and what names whom it acts as, is of this server and not for a backend,
 which could use it against the server. What is about one connection is not passed on in either direction.

@@ -1,4 +1,4 @@
-"""TLS over a plain connection, as a client.
+"""Client-side TLS over an existing connection.
 
 The event loop has TLS of its own; but when its reader is slow and the other side closes, what has come and is not read
 yet is lost. Here nothing is: a connection is read only when somebody wants more, to its very end.

@@ -1,4 +1,4 @@
-"""Bootstrap: what every cluster has from the beginning.
+"""Bootstrap: create the objects that every cluster has.
 
 The first namespaces, the priority classes, the roles and flow schemas of the system come from a table; the Service
 `kubernetes` and its endpoints say where this server is reached, and a ServiceCIDR which addresses Services have; a

@@ -1,4 +1,4 @@
-"""Custom resources come and go with their definitions.
+"""CustomResourceDefinition controller: serve the defined kinds, finalize deleted definitions.
 
 What controllers do in kube-apiserver, the server does itself, before it answers the write that asks for it: a
 definition gets its names accepted and is established, which is when its kind is served; a changed one is served as

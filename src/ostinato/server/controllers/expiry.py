@@ -1,4 +1,4 @@
-"""Expiry: objects that go by themselves, some time after they were last written.
+"""Expiry: delete objects some time after they were last written.
 
 - A write starts an object's time anew; a delete ends it.
 - What the store held when the server started counts from its newest time that the object tells.

@@ -1,4 +1,4 @@
-"""FlowSchemas say in their status whether the priority level that they name is there.
+"""FlowSchema controller: the Dangling condition reports whether the priority level exists.
 
 They say so after every write of a FlowSchema or of a priority level, before the next request of the same client.
 """

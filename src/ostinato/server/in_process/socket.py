@@ -1,4 +1,4 @@
-"""A WebSocket without HTTP: the two ends of an upgrade in one process."""
+"""In-process WebSocket: the two ends of an upgraded connection in one process."""
 
 from __future__ import annotations
 

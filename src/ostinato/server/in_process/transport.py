@@ -1,4 +1,4 @@
-"""The in-process transport: a client's requests straight into a server, without HTTP, TLS or a copy of the bytes.
+"""In-process transport: passes a client's requests to a server without HTTP, TLS or copies.
 
     client = Client(InProcessTransport(server), world=server.world, namespace="default")
 

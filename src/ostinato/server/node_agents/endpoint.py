@@ -1,4 +1,4 @@
-"""Nodes: the ways to their agents, which know what goes on inside Pods.
+"""Registered endpoints of node agents.
 
 An agent answers requests for the paths of a kubelet: `/containerLogs/NAMESPACE/POD/CONTAINER`, `/exec/…`, `/attach/…`,
 `/portForward/NAMESPACE/POD`. One in this process is called; one on another machine is asked over HTTPS.

@@ -1,4 +1,4 @@
-"""Agents on other machines: asked over HTTPS, as a kube-apiserver asks kubelets.
+"""Agents on other machines: called over HTTPS, as kube-apiserver calls kubelets.
 
 Every kubelet speaks SPDY for what goes both ways. A client that speaks SPDY too is passed through; one that speaks the
 channels of a WebSocket is translated here.

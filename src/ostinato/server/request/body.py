@@ -1,4 +1,4 @@
-"""Bodies: the object that a client sent, decoded once and checked against what the path expects."""
+"""Request bodies: decode the object once and check it against the kind that the path expects."""
 
 from __future__ import annotations
 

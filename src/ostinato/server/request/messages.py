@@ -1,4 +1,4 @@
-"""What goes in and out of the core: requests, answers, streams. No I/O, no HTTP library."""
+"""Messages of the core: requests, responses, streams. No I/O, no HTTP library."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Negotiation: in which form the client wants its answer, and in which form it sends its body.
+"""Content negotiation: the media types of request bodies and responses.
 
 The clauses of an Accept header are tried in the order of their quality, then of the header; one that asks for
 something that cannot be given is passed over. Built-in kinds answer twice if nothing can be met: the router looks at

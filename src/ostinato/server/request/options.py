@@ -1,4 +1,4 @@
-"""Options: the query parameters and option bodies of each verb, read and checked as kube-apiserver does.
+"""Options: query parameters and option bodies of each verb, parsed and validated as kube-apiserver does.
 
 A parameter that is given more than once counts with its first value, `dryRun` apart. A parameter without a value is
 given: a number cannot be read from it, and a flag is set.

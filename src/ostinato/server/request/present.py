@@ -1,4 +1,4 @@
-"""Presentation: stored bytes as the answer that was asked for.
+"""Presentation: encode stored objects in the negotiated form.
 
 Plain JSON, by far the most, is put together from stored bytes and decodes nothing. The other forms (Table,
 PartialObjectMetadata, YAML, protobuf, indented) are made from it.

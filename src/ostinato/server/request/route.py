@@ -1,4 +1,4 @@
-"""Routing: the one parsed form of a request for resources.
+"""Routing: the single parsed form of a request for resources.
 
 Authorization and the verbs both read namespace, resource, subresource and name from the same `Route`, so that what is
 acted on is what was authorized.

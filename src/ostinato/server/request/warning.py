@@ -1,4 +1,4 @@
-"""Warnings: what a client should know though its request succeeds, as headers of the answer."""
+"""Warning headers of a response."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What the server knows of each kind: how it is named, shaped, defaulted, checked, changed and shown."""
+"""Resources: names, strategies, validation and tables of each kind; a package per API group."""

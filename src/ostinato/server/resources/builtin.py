@@ -1,4 +1,4 @@
-"""The strategies of the built-in kinds; kinds that are not here follow the common rules.
+"""Strategies of built-in kinds; a kind without one uses the default strategy.
 
 The module of a group is loaded when one of its kinds is first asked for: all of them together take longer than all else
 that a server does to begin.

@@ -1,4 +1,4 @@
-"""A resource of a built-in kind, from what discovery says of it and the strategy that its group has.
+"""Built-in resources, from the discovery document and the strategies of their group.
 
 Most servers are asked for few of the kinds that there are, so what a kind needs is loaded when it is first asked for:
 its strategy with all validation, its field managers, its rows of tables.

@@ -1,4 +1,4 @@
-"""Metadata: the rules that hold for every object, whatever its kind."""
+"""Object metadata: rules that apply to every kind."""
 
 from __future__ import annotations
 

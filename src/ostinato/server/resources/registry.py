@@ -1,4 +1,4 @@
-"""The registry: every resource that the server serves, by group, version and name.
+"""Registry: the served resources by group, version and name.
 
 The built-in ones come from the discovery document and the table of strategies; custom ones come and go.
 """

@@ -1,4 +1,4 @@
-"""A resource: one kind as the server serves it in one version."""
+"""Resource: a kind as the server serves it in one version."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scaling: where a kind keeps the number of its replicas, and how its Pods are found."""
+"""Scale fields of a kind: where it keeps its replicas and its Pod selector."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Strategies: the rules by which objects of a kind come into being, change and go.
+"""Strategy: the rules for creating, updating and deleting objects of a kind.
 
 A `Strategy` is asked at each step of a write. The base class has the rules that most kinds share; a kind overrides
 what it does otherwise. Objects are plain dicts; a step that is allowed to change one does so in place.

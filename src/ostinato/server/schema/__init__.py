@@ -1,1 +1,1 @@
-"""What the server makes of a value by its schema: reading, pruning, defaulting, validating."""
+"""Schemas: decoding, pruning, defaulting and validation of objects."""

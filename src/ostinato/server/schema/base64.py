@@ -1,4 +1,4 @@
-"""Base64 as Go reads it: line breaks are passed over, bits that stand for nothing are dropped.
+"""Base64 as Go decodes it: line breaks are skipped, trailing bits are dropped.
 
 What is wrong is told with its place, as clients of Kubernetes see it.
 """

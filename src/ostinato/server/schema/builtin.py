@@ -1,4 +1,4 @@
-"""Built-in kinds: a body becomes the object that a kube-apiserver would hold.
+"""Built-in kinds: decode a body to the object that kube-apiserver would hold.
 
 A kube-apiserver reads a body into Go structs and writes them out again, which shapes what is stored and what clients
 see: unknown fields go, null is the same as absent, empty values go unless a pointer tells them from absent ones,

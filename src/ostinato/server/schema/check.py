@@ -1,4 +1,4 @@
-"""Checking: whether a value fits its schema, yes or no, as fast as can be.
+"""Check whether a value is valid for its schema: yes or no, as fast as possible.
 
 A schema becomes a table from the types of JSON values to functions: None where any value of the type fits. What is
 wrong with a value that does not fit is for `explain` to say, which nearly no write needs.

@@ -1,4 +1,4 @@
-"""Defaulting: what a structural schema says of fields that are left out.
+"""Apply the defaults of a structural schema.
 
 A default stands in for a field that is absent, and for a null where null may not stand. Below a default, defaults
 apply again.

@@ -1,4 +1,4 @@
-"""Embedded resources: objects within objects, which are checked as objects are."""
+"""Embedded resources: objects within objects, validated as objects."""
 
 from __future__ import annotations
 

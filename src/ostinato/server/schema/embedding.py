@@ -1,4 +1,4 @@
-"""Structs in structs: messages name them, though JSON does not.
+"""Embedded Go structs: error messages name them although JSON does not.
 
 Some Go structs hold others whose fields stand among their own in JSON. The decoder's messages name the inner struct:
 `Volume.spec.volumes.VolumeSource.emptyDir`.

@@ -1,4 +1,4 @@
-"""Equality of JSON values as Go sees it: true is not 1, and 1 is not 1.0."""
+"""Equality of JSON values as in Go: true is not 1, and 1 is not 1.0."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Explaining: what is wrong with a value that does not fit its schema, in the words of kube-apiserver.
+"""Explain why a value is invalid for its schema, with kube-apiserver's messages.
 
 The words and their order of finding follow kube-openapi: which alternatives of `anyOf` and `oneOf` are named depends on
 how many checks each of them passed, so passed checks are counted. On an update, a fault of a part that has not changed

@@ -1,4 +1,4 @@
-"""Paths to fields in rules: `.spec.name`, `.labels['a.b']`, checked against a schema."""
+"""Field paths in rules (`.spec.name`, `.labels['a.b']`), checked against a schema."""
 
 from __future__ import annotations
 

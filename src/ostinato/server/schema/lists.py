@@ -1,4 +1,4 @@
-"""Lists that are sets or maps: no item, or no key, may occur twice."""
+"""Lists of type set and map: duplicate items and keys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers in schemas: bounds and multiples, compared as Kubernetes compares them.
+"""Numeric bounds and multiples, compared as Kubernetes compares them.
 
 Integers are compared as integers of 64 bits, bounds cut to that; all else as floats. A bound that its own type cannot
 hold (a fraction beside `type: integer`) is a fault of every value. Messages are those of kube-apiserver.

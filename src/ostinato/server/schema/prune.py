@@ -1,4 +1,4 @@
-"""Pruning: an object is cut to what its structural schema knows.
+"""Prune an object to the fields of its structural schema.
 
 - Fields that the schema does not name go, unless it says that they are to be kept (`preserve`), and are told.
 - A null goes where the schema has neither `nullable` nor a default; so leaving a field out and null are the same.

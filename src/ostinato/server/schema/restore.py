@@ -1,4 +1,4 @@
-"""Why a value does not fit its field, in the words of a strategic merge patch.
+"""Type errors of a strategic merge patch, with kube-apiserver's messages.
 
 kube-apiserver reads the result of such a patch not as JSON, but straight from maps and lists into Go structs, and that
 has words of its own for what a body of JSON with the same mistake is told.

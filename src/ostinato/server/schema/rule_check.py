@@ -1,4 +1,4 @@
-"""Checking rules: what an object breaks of the rules in its schema.
+"""Evaluate the validation rules of a schema on an object.
 
 The rules of a schema make a tree of their own, of those places alone that have rules at or below them. All of an
 object's rules share a budget: when it is spent, checking ends with an error. On an update, a value that has not changed

@@ -1,4 +1,4 @@
-"""Rules of schemas (`x-kubernetes-validations`): read once, with what they can cost at most.
+"""Validation rules (`x-kubernetes-validations`): compiled once, with their estimated cost.
 
 A rule is an expression over `self`, the value that it stands at, and `oldSelf`, what was there before. Rules that do
 not compile are kept with their reason: a definition that has one is refused.

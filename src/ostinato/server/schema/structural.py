@@ -1,4 +1,4 @@
-"""Structural schemas: the `openAPIV3Schema` of a custom resource, read once into nodes that its users walk.
+"""Structural schemas: `openAPIV3Schema` parsed into nodes.
 
 A node says what may stand at one place of an object. What the walks need is at hand: which fields there are, which of
 them have defaults or embedded resources below, how lists are told apart. Validation reads the raw schema, which a node

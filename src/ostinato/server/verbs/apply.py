@@ -1,4 +1,4 @@
-"""apply: an object becomes what its manager wants of it, and comes into being if it is not there.
+"""apply: server-side apply; creates the object if it does not exist.
 
 The body is YAML. Who owns which field of an object is settled by its resource's field manager; what comes of that is
 written like any other create or update.

@@ -1,4 +1,4 @@
-"""create: a new object."""
+"""create: store a new object."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""delete: an object goes, at once or when its grace period and its finalizers allow.
+"""delete: remove an object, immediately or after its grace period and finalizers.
 
 - A kind with graceful deletion is first marked with the time at which it goes; who runs it takes it away then.
 - Finalizers hold an object, too; the propagation policy is told to the garbage collector by one.

@@ -1,4 +1,4 @@
-"""get: one object, as it is now."""
+"""get: one object in its current state."""
 
 from __future__ import annotations
 

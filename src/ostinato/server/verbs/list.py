@@ -1,4 +1,4 @@
-"""list: many objects, as they are now or were at a version, whole or in pages."""
+"""list: objects in their current state or at a resourceVersion, in one response or in pages."""
 
 from __future__ import annotations
 

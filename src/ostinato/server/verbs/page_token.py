@@ -1,4 +1,4 @@
-"""Continue tokens: where the next page of a list begins, and at which version the list is read.
+"""Continue tokens: the key at which the next page of a list begins, and the resourceVersion of the list.
 
 A token is JSON in base64. Clients must not look into it, but they may send anything.
 """

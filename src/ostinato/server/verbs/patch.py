@@ -1,4 +1,4 @@
-"""patch: an object is changed by a JSON patch, a merge patch or a strategic merge patch.
+"""patch: JSON patch, JSON merge patch and strategic merge patch.
 
 A patch is read when it first meets its object, so that one for an object that is not there is told just that; and
 applied anew to each version that it meets, until it is stored. The fourth kind of patch is `apply`.

@@ -1,4 +1,4 @@
-"""Refusals: what is wrong with an object, told with its values as the client sent them.
+"""Validation errors with the values as the client sent them.
 
 Empty lists and maps are dropped when a body is read, for they mean the same as none and are not stored; but messages of
 a kube-apiserver show them. So an object that is refused is looked at again with them in their places.

@@ -1,4 +1,4 @@
-"""Selection: which objects a list or a watch is about."""
+"""Selection: the objects that a list or a watch covers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""update: an object takes the place of its old self."""
+"""update: replace an object."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""watch: every change of a selection, as it happens, from a version on.
+"""watch: the changes of a selection from a resourceVersion on.
 
 - Events come in the order of the store, each once. An object that comes to match is ADDED, one that ceases to is
   DELETED, as it was before.

@@ -1,4 +1,4 @@
-"""The events of a watch, in the form that its client asked for.
+"""Watch events in the negotiated form.
 
 What several watchers asked for in one form is encoded once and kept with the event.
 """

@@ -1,4 +1,4 @@
-"""What the writing verbs share: preparing an object, telling its owner, storing it."""
+"""Shared steps of writing verbs: prepare an object, update its managed fields, store it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Webhooks: servers that this one asks to decide about a write, or to convert an object.
+"""Webhooks: calls to external servers for admission, conversion, authentication, authorization and audit.
 
 | module | is |
 |---|---|

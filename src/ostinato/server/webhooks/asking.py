@@ -1,4 +1,4 @@
-"""How a server asks webhooks: over HTTPS, with what is loaded when there is a first one to ask."""
+"""Webhook calls of a server; the client is loaded with the first call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The client: a review goes to a webhook over HTTPS, and its answer comes back.
+"""Webhook client: post a review over HTTPS and return the response.
 
 - Only HTTPS, to a host that the certificate is for and whose signer is trusted.
 - A connection is used again, for a while; one that has ended meanwhile is replaced without a word.

@@ -1,4 +1,4 @@
-"""As whom this server calls webhooks: credentials from kubeconfig files.
+"""Client identity for webhook calls: credentials from kubeconfig files.
 
 - `Identities` chooses among the users of a kubeconfig by the name of the host, as the configuration of the admission
   webhooks has it: `host:port`, `*.domain:port`, both without a port that is 443, then `*`, then the current context's.

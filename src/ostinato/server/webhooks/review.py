@@ -1,4 +1,4 @@
-"""Reviews: what a webhook answers, read as a kube-apiserver reads it, and its words for what cannot be read."""
+"""Reviews: decode a webhook's response, with kube-apiserver's messages for an invalid one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a webhook is called: a `clientConfig`, read."""
+"""Webhook targets, parsed from `clientConfig`."""
 
 from __future__ import annotations
 

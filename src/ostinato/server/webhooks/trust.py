@@ -1,4 +1,4 @@
-"""Whom to believe: CA bundles as TLS contexts, and whether a certificate is for a host.
+"""Trust: TLS contexts from CA bundles, and verification of host names.
 
 What is wrong with a certificate is told as Go tells it, which is what people find when they look for it.
 """

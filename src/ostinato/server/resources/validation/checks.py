@@ -1,4 +1,4 @@
-"""Small checks that the validation of every kind is made of.
+"""Basic validation functions that all kinds share.
 
 A check looks at one value and says what is wrong with it as a list of field errors, in the order in which they are
 told.

@@ -1,4 +1,4 @@
-"""Conditions of the usual form: what is wrong with them."""
+"""Validation of conditions (metav1.Condition)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Amounts of resources: which names they may have, and what the amount of each may be."""
+"""Resource quantities: valid names and amounts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values as messages show them.
+"""Values as validation messages print them.
 
 A kube-apiserver holds objects in types of its own, which are not those that it publishes: most of their fields have no
 JSON names, so messages show the names of the Go fields, in the order in which they are declared, set or not. A table,

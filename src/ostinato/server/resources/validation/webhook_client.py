@@ -1,4 +1,4 @@
-"""Webhooks: how a server is called that decides for this one. Definitions and admission have them alike."""
+"""Validation and defaults of `clientConfig`, shared by definitions and admission webhooks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What kinds that make Pods from a template have in common: selectors, templates, counts, and checks of them."""
+"""Shared rules of kinds that create Pods from a template: selectors, templates, counts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""binding: a Pod is given its node, once.
+"""binding: assign a Pod to a node, once.
 
 A Binding is not stored: it is a write of the Pod that it names, through `pods/NAME/binding` or through `bindings`.
 """

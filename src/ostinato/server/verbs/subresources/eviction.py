@@ -1,4 +1,4 @@
-"""eviction: a Pod is asked to go, if the disruption budget that covers it allows that."""
+"""eviction: delete a Pod if its PodDisruptionBudget allows it."""
 
 from __future__ import annotations
 

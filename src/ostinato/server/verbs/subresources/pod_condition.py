@@ -1,4 +1,4 @@
-"""Conditions of Pods that the server itself sets."""
+"""Pod conditions that the server sets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What goes on inside a Pod: logs, exec, attach, port-forward.
+"""Connections to Pods: logs, exec, attach, port-forward.
 
 The server finds the container and the node, and asks the node's agent in the words of a kubelet. Where nobody answers,
 the server says so.

@@ -1,4 +1,4 @@
-"""proxy: a request through the server to a Pod, to one of the Pods behind a Service, or to the agent of a node.
+"""proxy: forward a request to a Pod, to an endpoint of a Service, or to a node's agent.
 
 An upgrade of a connection to a node takes the right to create: a WebSocket begins with a GET, but runs commands.
 

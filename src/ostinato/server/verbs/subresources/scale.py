@@ -1,4 +1,4 @@
-"""scale: the number of replicas of an object, as an object of its own.
+"""scale: read and write the number of replicas of an object as a Scale.
 
 A Scale is not stored. It is made from its parent, and a write to it is a write of the parent's replicas: it carries the
 parent's resourceVersion, and who owns a Scale's `.spec.replicas` owns those of the parent.

@@ -1,4 +1,4 @@
-"""serviceaccounts/token: a token for an account, perhaps for as long as a Pod, a Secret or a Node lives."""
+"""serviceaccounts/token: issue a ServiceAccount token, optionally bound to a Pod, a Secret or a Node."""
 
 from __future__ import annotations
 

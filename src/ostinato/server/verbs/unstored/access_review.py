@@ -1,4 +1,4 @@
-"""Access reviews: may somebody do something, and what may I do here?"""
+"""Access reviews: SubjectAccessReview and its variants, SelfSubjectRulesReview."""
 
 from __future__ import annotations
 

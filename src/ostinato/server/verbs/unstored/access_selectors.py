@@ -1,4 +1,4 @@
-"""The selectors of access reviews: what is wrong with them, and what of them cannot be understood.
+"""Field and label selectors of access reviews: validation, and requirements that cannot be parsed.
 
 What cannot be understood is left out, so the question is about more objects; the answer says that it was ignored.
 """

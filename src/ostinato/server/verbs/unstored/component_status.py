@@ -1,4 +1,4 @@
-"""Component statuses: an old way to ask how the parts of the control plane are. Nothing of them is stored.
+"""ComponentStatuses (deprecated): the health of the store.
 
 The server answers for itself alone, that is for its store, under the name that clients know.
 """

@@ -1,4 +1,4 @@
-"""metrics.k8s.io: what Pods and nodes use now, as their agents measure it. Nothing of it is stored.
+"""metrics.k8s.io: current resource usage of Pods and nodes, measured by node agents.
 
 A cluster has this from metrics-server, which asks kubelets; here the server asks the agents itself. Whatever does not
 answer in time is left out.

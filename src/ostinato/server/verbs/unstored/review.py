@@ -1,4 +1,4 @@
-"""Reviews: questions about users and their rights. They are answered, not stored."""
+"""Token and subject reviews."""
 
 from __future__ import annotations
 
