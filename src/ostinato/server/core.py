@@ -1,7 +1,7 @@
 """The core of the server: from a request to its response, without I/O.
 
-A request passes these stages in order: its deadline, authentication, impersonation, authorization, the verb. Every
-refusal is an APIError, told as a Status. Whoever calls `Server.handle` brings the transport: bytes in, bytes out.
+A request passes these stages in order: deadline, authentication, impersonation, authorization, verb. Every refusal is
+an APIError, returned as a Status. The caller of `Server.handle` provides the transport.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     from ostinato.server.controllers.custom_resources import CustomResources
 
 EVENTS_LIVE = 3600.0  # seconds for which an Event is kept
-LONGEST = 60.0  # seconds for which a request may take that is no stream
+LONGEST = 60.0  # seconds that a request may take unless it is a stream
 
 _READING = frozenset({"get", "list", "watch"})
 _logger = logging.getLogger(__name__)
@@ -135,10 +135,11 @@ class Server:
     async def start(
         self, address: str = "127.0.0.1", port: int = 6443, *, tracks_tokens: bool = False, asks_kubelets: bool = False
     ) -> None:
-        """Bring into being what every cluster has. `address` and `port` are where clients reach the server.
+        """Create the bootstrap objects and start. `address` and `port` are where clients reach the server.
 
-        `tracks_tokens`: note since when tokens of Secrets are watched, in a ConfigMap, for kube-controller-manager.
-        `asks_kubelets`: give this server's own user the right to ask the agents of nodes.
+        `tracks_tokens`: record in a ConfigMap since when the use of Secret-based tokens is tracked, for
+        kube-controller-manager.
+        `asks_kubelets`: grant this server's own user access to the agents of nodes.
         """
         self.guard.serve(port)
         about = {"tracks_tokens": tracks_tokens, "asks_kubelets": asks_kubelets}
@@ -148,10 +149,10 @@ class Server:
         self.flow.start()
         self.authentication.start()
         self._authorization.start()
-        self.index.forget()  # nobody has seen anything yet that a watch could go on from
+        self.index.forget()  # no client can resume a watch from a bootstrap write
 
     def serve_usage(self) -> None:
-        """Serve metrics.k8s.io, from what the agents of nodes measure."""
+        """Serve metrics.k8s.io from the measurements of node agents."""
         from ostinato.server.verbs.unstored import resource_usage  # noqa: PLC0415 - loads only where it is needed
 
         if self.registry.has_group(resource_usage.GROUP):
@@ -161,9 +162,7 @@ class Server:
             self.registry.add(resource)
 
     def at_once(self, request: Request) -> Response | None:
-        """The answer that `handle` would give, to the request that is the most frequent and waits for nothing: to get
-        an object that there is. None for all others.
-        """
+        """Answer a get of an existing object without waiting, as `handle` would; None for all other requests."""
         if request.method != "GET" or request.query_string or self.auditor is not None:
             return None
         route = parse("GET", request.path, watch=False)
@@ -181,7 +180,7 @@ class Server:
             ):
                 return None
             answer = get_at_once(self._context(request, route, resource))
-        except Exception:  # noqa: BLE001 - `handle` tells it
+        except Exception:  # noqa: BLE001 - `handle` reports it
             return None
         flow = request.flow
         if answer is None or flow is None or not (flow.level.exempt or self.flow.is_open(flow)):
@@ -206,7 +205,7 @@ class Server:
             elif not self._enter_now(request, route):
                 await self._enter(request, route)
             if request.line is not None and known is not request.line and not self.turns.may_run(request.line):
-                await self.world.clock.sleep(0)  # now that it is known whose turn it is
+                await self.world.clock.sleep(0)  # the flow is known only now
             if route is None or route.subresource not in LONG_RUNNING:
                 seated = self.flow.enter(request, route)
                 if isinstance(seated, Seated) and seated.gate is not None:
@@ -220,7 +219,7 @@ class Server:
             else:
                 answer = await self._answer_within(seconds, request, route)
             code = answer.status
-        except Exception as error:  # noqa: BLE001 - each is told
+        except Exception as error:  # noqa: BLE001 - each is reported
             answer = _refusal(request, error)
             code = answer.status
         finally:
@@ -263,7 +262,7 @@ class Server:
         try:
             answer: Answer = await verb(context)
         except APIError:
-            if route.verb not in _READING:  # it may go by a write that is not durable yet
+            if route.verb not in _READING:  # the error may depend on a write that is not durable yet
                 await self.index.settled()
             raise
         if route.verb not in _READING:
@@ -277,7 +276,7 @@ class Server:
         return Context(self.world, self.index, request, route, resource, self.admission, self.lane)
 
     def _enter_now(self, request: Request, route: Route | None) -> bool:
-        """Authenticate and authorize a request without waiting for anyone; False if that is not possible."""
+        """Authenticate and authorize a request without awaiting; False if that is not possible."""
         if impersonates(request.headers):
             return False
         user = self.authenticator.authenticate_now(request)
@@ -306,7 +305,7 @@ class Server:
             await self.authorizer.check(user, asked)
 
     async def _enter_audited(self, auditor: Auditor, request: Request, route: Route | None) -> None:
-        """The same, where requests are audited: from the moment on at which it is known who asks."""
+        """Like `_enter`, with audit events from authentication on."""
         asked = asked_by(request, route)
         try:
             user = await self.authenticator.authenticate(request)
@@ -324,7 +323,7 @@ class Server:
             refuse(user, asked, decision)
 
     async def _settle_definitions(self) -> None:
-        """Serve what definitions define; from the first one on, which loads what that takes."""
+        """Reconcile the served custom resources; the controller is loaded with the first definition."""
         assert self._definitions is not None
         assert self._definitions.collection is not None
         if self._custom_resources is None:
@@ -337,13 +336,14 @@ class Server:
         await self._custom_resources.settle()
 
     def _store_fault(self) -> str | None:
-        """Why the store is out of order. A full disk is no such reason, as with etcd: reads go on, and a restart, which
-        is what a failed liveness probe leads to, frees no space.
+        """The failure of the store, for health checks; None if it is healthy.
+
+        A full disk is not reported, as with etcd: reads still work, and a restart by a liveness probe frees no space.
         """
         return None if self.index.is_full else self.index.failure
 
     async def close(self) -> None:
-        """Finish the writes that are under way, end the watches, close the store."""
+        """Finish pending writes, end the watches, close the store."""
         self.health.stop()
         self.authentication.close()
         self._expiry.close()
@@ -357,7 +357,7 @@ class Server:
 
 
 def _auditor(settings: AuditSettings, world: World, webhooks: Webhooks) -> Auditor | None:
-    """None where nothing is audited: then nothing of it is loaded."""
+    """Create the auditor; None, without loading it, if auditing is disabled."""
     if not settings.enabled:
         return None
     from ostinato.server.audit.auditor import Auditor  # noqa: PLC0415 - see above
@@ -365,12 +365,12 @@ def _auditor(settings: AuditSettings, world: World, webhooks: Webhooks) -> Audit
     return Auditor(settings, world, webhooks.call)
 
 
-_GONE = 499  # the code that is counted for a request whose client went away
+_GONE = 499  # status code in metrics for requests whose client disconnected
 _NO_PAGE = text_response(404, "404 page not found\n")
 
 
 def _refusal(request: Request, error: Exception) -> Response:
-    """The answer that tells an error."""
+    """Build the response for an error."""
     if isinstance(error, APIError):
         return error_response(error, status_form(request))
     if isinstance(error, TooManyRequests):
@@ -380,10 +380,10 @@ def _refusal(request: Request, error: Exception) -> Response:
         return text_response(500, f"Internal Server Error: {quote(target)}: {error}\n")
     if isinstance(error, StoreFailed):
         return error_response(ServiceUnavailable.of(str(error)), status_form(request))
-    _logger.error("%s %s", request.method, request.path, exc_info=error)
+    _logger.error("request failed method=%s path=%s", request.method, request.path, exc_info=error)
     if request.audit is not None:
         request.audit.panic = str(error)
-    return error_response(InternalError.of("the server made an error; its log says more"))
+    return error_response(InternalError.of("internal error; see the server log"))
 
 
 def _watches(request: Request) -> bool:
@@ -394,7 +394,7 @@ def _watches(request: Request) -> bool:
 
 
 def _deadline(request: Request, route: Route | None) -> float | None:
-    """The seconds that a client gives its request, which is no stream; BadRequest if it says nonsense."""
+    """The timeout that the client requests, in seconds; None for streams. BadRequest if it cannot be parsed."""
     text = request.parameter("timeout")
     if not text or (route is not None and (route.verb == "watch" or route.subresource in LONG_RUNNING)):
         return None

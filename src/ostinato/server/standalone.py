@@ -146,7 +146,7 @@ class Standalone:
             try:
                 self.renew(authority, context)
             except Exception:
-                _logger.exception("certificate renewal failed; next attempt in %d seconds", RENEWAL_SECONDS)
+                _logger.exception("certificate renewal failed, retrying retry_seconds=%d", RENEWAL_SECONDS)
 
     def renew(self, authority: Authority, context: ssl.SSLContext) -> None:
         """Make those certificates anew that are not valid now, or not for long."""

@@ -80,7 +80,7 @@ class CustomResources:
             except Conflict:
                 wrote = True
             except Exception:  # one definition that cannot be served keeps no other from it
-                _logger.exception("definition %s", name)
+                _logger.exception("reconcile of definition failed definition=%s", name)
                 wrote = False
             self._again = self._again or wrote
 

@@ -81,7 +81,7 @@ class Expiry:
                     except index.Conflict:  # written meanwhile: it has been noted anew
                         continue
         except index.StoreFailed:
-            _logger.warning("the store takes no writes: what is due in %s stays", self._collection.name)
+            _logger.warning("store rejects writes, expired objects kept collection=%s", self._collection.name)
         finally:
             self._timer = None
         self._arm()

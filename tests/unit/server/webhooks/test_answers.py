@@ -43,7 +43,7 @@ RESPONSES = VALUES | st.fixed_dictionaries(
     },
 )
 REVIEWS = RESPONSES.map(lambda response: {"response": response}) | VALUES
-MADE_AN_ERROR = "the server made an error"
+MADE_AN_ERROR = "internal error; see the server log"
 
 
 def answered(data: bytes, response: Any) -> bytes:
