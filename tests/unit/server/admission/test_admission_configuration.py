@@ -80,7 +80,7 @@ def test_the_old_file_of_one_plugin_is_read(tmp_path: Path) -> None:
         ("PodTolerationRestriction", {**TOLERATIONS, "default": [{"key": "-"}]}, r"default\[0\].key: Invalid value"),
         ("ResourceQuota", {**QUOTA, "limitedResources": [{}]}, r"limitedResources\[0\].resource: Required value"),
         ("ValidatingAdmissionWebhook", {**HOOKS, "kubeConfigFile": "a"}, "must be an absolute file path"),
-        ("ValidatingAdmissionWebhook", {**HOOKS, "kubeConfigFile": "/nowhere"}, "there is no such file"),
+        ("ValidatingAdmissionWebhook", {**HOOKS, "kubeConfigFile": "/nowhere"}, "does not exist"),
         ("ImagePolicyWebhook", {"imagePolicy": {"kubeConfigFile": "/nowhere"}}, "imagePolicy.kubeConfigFile: /nowhere"),
         ("ImagePolicyWebhook", {"imagePolicy": {}}, "kubeConfigFile"),
         ("LimitRanger", {"a": 1}, "LimitRanger takes no configuration"),
