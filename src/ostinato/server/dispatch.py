@@ -1,7 +1,7 @@
 """Dispatch: find the verb that answers a route on a resource.
 
-A path that a resource does not have is not found; one that it has, but not with this method, is not allowed. Built-in
-and custom resources tell it in words of their own, as kube-apiserver routes them in two ways.
+A path that a resource does not have is NotFound; one that it has, but not with this method, is MethodNotAllowed.
+Built-in and custom resources have different messages, because kube-apiserver routes them separately.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _VERBS: dict[str, Handler] = {
 _SCALE: dict[str, Handler] = {"get": get_scale, "update": update_scale, "patch": patch_scale}
 _OF_ONE = frozenset({"get", "update", "patch", "delete"})
 _OF_MANY = frozenset({"list", "watch", "create", "deletecollection"})
-_EVERYWHERE = frozenset({"list", "watch"})  # what a namespaced resource has without a namespace
+_EVERYWHERE = frozenset({"list", "watch"})  # verbs of a namespaced resource across namespaces
 _WATCH = frozenset({"watch"})
 
 

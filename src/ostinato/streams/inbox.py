@@ -7,21 +7,21 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
-_MOST: Final = 1 << 18  # bytes that wait, about
+_MOST: Final = 1 << 18  # bytes above which it is full
 
 
 class Inbox:
-    """`put` never waits: whoever puts stops while it `is_full`, and goes on when it is told, or after `room`."""
+    """`put` never blocks: a sender pauses while `is_full`, and resumes on the `drained` callback or after `room`."""
 
     def __init__(self, drained: Callable[[], None] | None = None) -> None:
         self._pieces: deque[bytes] = deque()
         self._held = 0  # bytes of them
-        self._news = asyncio.Event()  # there is something to take, or the end
+        self._news = asyncio.Event()  # set when data or the end is available
         self._room = asyncio.Event()
         self._room.set()
         self._drained = drained
         self._dropping = False
-        self.ended = False  # nothing more will be put
+        self.ended = False  # no more data will be put
 
     @property
     def is_full(self) -> bool:
@@ -37,13 +37,13 @@ class Inbox:
         self._news.set()
 
     def end(self) -> None:
-        """Nothing more comes. What is there can still be taken."""
+        """Mark the end of data. Buffered data can still be taken."""
         self.ended = True
         self._news.set()
         self._room.set()
 
     def drop(self) -> None:
-        """Nobody will take anything any more."""
+        """Discard buffered and future data; there is no reader."""
         self._dropping = True
         self._pieces.clear()
         self._make_room(self._held)
@@ -53,7 +53,7 @@ class Inbox:
         await self._room.wait()
 
     async def take(self) -> bytes | None:
-        """The next piece; None after the last. One at a time may wait here."""
+        """Return the next piece; None after the last. Only one reader may wait."""
         while not self._pieces:
             if self.ended:
                 return None

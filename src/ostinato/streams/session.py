@@ -1,7 +1,7 @@
 """Sessions: connect a command in a container, or the container itself, with its client.
 
-The client is a `Peer`, over whatever protocol; what runs is a `Session`, on this machine or another. `run` copies both
-ways until the command has ended, and tells the client how.
+The client is a `Peer`, over any protocol; the command is a `Session`, on this machine or another. `run` copies data in
+both directions until the command exits, and sends the exit status to the client.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SUCCESS = Status(status="Success")
 
 
 class Session(Protocol):
-    """What runs, with its streams. See `ostinato.plane.node.runtimes.Session`, which is the same."""
+    """A running command with its streams; the same as `ostinato.plane.node.runtimes.Session`."""
 
     async def read(self) -> tuple[int, bytes] | None: ...
 
@@ -36,9 +36,9 @@ class Session(Protocol):
 
 
 class SessionError(Exception):
-    """It could not be begun, or how it ended is not known; the message says why.
+    """The session could not be opened, or its exit status is unknown.
 
-    `status`: what the client is to be told, if somebody else has put that into words.
+    `status`: the Status to send to the client, if another server has returned one.
     """
 
     def __init__(self, message: str, status: Status | None = None) -> None:
@@ -47,11 +47,11 @@ class SessionError(Exception):
 
 
 class Command(msgspec.Struct, frozen=True, kw_only=True):
-    """What a client asks for.
+    """A command that a client requests.
 
-    - `open`: begins it; a `SessionError` if that cannot be.
+    - `open`: opens the session; raises `SessionError` on failure.
     - `what`: for messages: "executing command in", "attaching to".
-    - `tty`: it has a terminal, which writes to stream 1 alone and can be resized.
+    - `tty`: allocate a terminal, which writes to stream 1 only and can be resized.
     """
 
     open: Callable[[], Awaitable[Session]]
@@ -62,19 +62,19 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
     tty: bool = False
 
     def wants(self, stream: int) -> bool:
-        """Whether the client reads one of the streams that are written."""
+        """Whether the client reads an output stream."""
         return self.stdout if stream == 1 else self.stderr and not self.tty
 
 
 class Size(msgspec.Struct, frozen=True):
-    """Of a terminal, in characters."""
+    """Size of a terminal, in characters."""
 
     width: int = msgspec.field(name="Width")
     height: int = msgspec.field(name="Height")
 
     @staticmethod
     def parse(data: bytes) -> Size | None:
-        """As clients send it; None for nonsense, which is ignored."""
+        """Parse a client's resize message; None if it is invalid, which is ignored."""
         try:
             size = msgspec.json.decode(data, type=Size)
         except (msgspec.DecodeError, UnicodeDecodeError):
@@ -83,7 +83,7 @@ class Size(msgspec.Struct, frozen=True):
 
 
 class EndOfInput:
-    """The client writes no more."""
+    """The client has closed stdin."""
 
 
 Input = bytes | EndOfInput | Size
@@ -93,17 +93,17 @@ class Peer(Protocol):
     """A client of a command."""
 
     async def next(self) -> Input | None:
-        """What it sends next; None when it has gone."""
+        """Return the next input; None when the client has disconnected."""
 
     async def output(self, stream: int, data: bytes) -> None:
-        """What stream 1 or 2 of the command wrote."""
+        """Send output of stream 1 (stdout) or 2 (stderr)."""
 
     async def ended(self, status: Status) -> None:
-        """How it ended. The last that is said."""
+        """Send the exit status, as the last message."""
 
 
 async def run(command: Command, peer: Peer) -> None:
-    """From the beginning to the end of what a client asks for; until the client goes if that is sooner."""
+    """Run a command until it exits or the client disconnects."""
     try:
         session = await command.open()
     except SessionError as error:
@@ -126,7 +126,7 @@ async def run(command: Command, peer: Peer) -> None:
 
 
 async def _feed(peer: Peer, session: Session) -> None:
-    """Returns when the client has gone."""
+    """Copy the client's input to the session until the client disconnects."""
     while (what := await peer.next()) is not None:
         if isinstance(what, bytes):
             await session.write(what)
@@ -137,7 +137,7 @@ async def _feed(peer: Peer, session: Session) -> None:
 
 
 async def _drain(command: Command, session: Session, peer: Peer) -> Status:
-    """Hand over the output; how the command ended."""
+    """Copy the output to the client; return the exit status."""
     while (output := await session.read()) is not None:
         stream, data = output
         if data and command.wants(stream):
@@ -150,7 +150,7 @@ async def _drain(command: Command, session: Session, peer: Peer) -> Status:
 
 
 def exit_status(code: int) -> Status:
-    """A command that has ended."""
+    """The Status of an exit code."""
     if code == 0:
         return SUCCESS
     return Status(

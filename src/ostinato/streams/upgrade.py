@@ -1,4 +1,4 @@
-"""Upgraded connections: the answer that switches protocols, and the socket that it leads to."""
+"""Upgraded connections: the response that switches protocols, and the socket that follows."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from typing import Protocol
 
 
 class Socket(Protocol):
-    """A connection that goes both ways: messages of a WebSocket, or bytes in pieces of any size."""
+    """A bidirectional connection: WebSocket messages, or chunks of bytes."""
 
     async def send(self, data: bytes) -> None:
-        """Returns when there is room for more. What nobody reads any more is dropped."""
+        """Send data and wait for room in the buffer. Data for a closed connection is dropped."""
 
     async def receive(self) -> bytes | None:
-        """What comes next; None when the other side has gone."""
+        """Receive the next message; None when the other side has closed."""
 
 
 class Upgrade:
-    """An answer that turns the connection into one that goes both ways, for as long as `serve` takes.
+    """A response that upgrades the connection; `serve` runs on it until it returns.
 
-    - `protocol`: what the connection speaks from now on: "websocket", "SPDY/3.1".
-    - `subprotocol`: what of that; "" if nothing was offered.
-    - `text`: messages of a WebSocket are text.
-    - `head`: the head to send as it is, of a connection that is passed through; its bytes go both ways untouched.
+    - `protocol`: the new protocol: "websocket" or "SPDY/3.1".
+    - `subprotocol`: the negotiated subprotocol; "" if none was offered.
+    - `text`: send WebSocket messages as text.
+    - `head`: the response head of a proxied connection, sent unchanged; bytes are copied in both directions.
     """
 
     __slots__ = ("content_type", "head", "headers", "protocol", "serve", "status", "subprotocol", "text")
@@ -47,11 +47,11 @@ class Upgrade:
         self.headers: Sequence[tuple[str, str]] = ()
 
     def with_headers(self, headers: Sequence[tuple[str, str]]) -> Upgrade:
-        """This answer with more headers."""
+        """Add headers and return this response."""
         self.headers = [*self.headers, *headers]
         return self
 
     @property
     def has_messages(self) -> bool:
-        """Whether it carries messages of a WebSocket, and not just bytes."""
+        """Whether it carries WebSocket messages rather than bytes."""
         return self.protocol == "websocket" and self.head is None

@@ -1,7 +1,7 @@
-"""The chain: every plugin in its order, first those that may change the object, then those that only look.
+"""The admission chain: mutating plugins in order, then validating plugins.
 
-A plugin that says which resources it is about is not asked of others, and one that goes by objects is not asked as long
-as there are none of them, so that it costs writes nothing.
+A plugin is skipped for resources that it does not cover, and while the configuration objects that it depends on do not
+exist, so that it costs nothing then.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 class Plugin:
     """One admission plugin. `operation` is CREATE, UPDATE, DELETE or CONNECT; `obj` is None on a delete."""
 
-    about: frozenset[GroupResource] | None = None  # the resources that it is about, subresources included; None: all
-    goes_by: Sequence[Sized] | None = None  # without any of which it has nothing to say; None: it always may
+    about: frozenset[GroupResource] | None = None  # the resources that it covers, subresources included; None: all
+    goes_by: Sequence[Sized] | None = None  # skipped while all of these are empty; None: never skipped
 
     async def mutate(self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any) -> None:
         """May change the object in place, or raise an APIError."""
@@ -28,7 +28,7 @@ class Plugin:
     async def mutate_again(
         self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any
     ) -> None:
-        """The same, when a webhook has changed the object since."""
+        """Reinvocation after a webhook has changed the object."""
         await self.mutate(context, operation, obj, old, options)
 
     async def validate(
@@ -38,7 +38,7 @@ class Plugin:
 
 
 def resources(*names: str) -> frozenset[GroupResource]:
-    """What a plugin is about: `resources("pods", "ingresses.networking.k8s.io")`."""
+    """The resources that a plugin covers: `resources("pods", "ingresses.networking.k8s.io")`."""
     return frozenset(map(GroupResource.parse, names))
 
 
@@ -46,7 +46,7 @@ class AdmissionChain:
     def __init__(self, plugins: Sequence[Plugin]) -> None:
         self._mutating = [p for p in plugins if type(p).mutate is not Plugin.mutate]
         self._validating = [p for p in plugins if type(p).validate is not Plugin.validate]
-        self._asked: dict[GroupResource, tuple[_Asked, _Asked]] = {}  # by resource, those that are about it
+        self._asked: dict[GroupResource, tuple[_Asked, _Asked]] = {}  # by resource: the plugins that cover it
 
     async def mutate(self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any) -> None:
         for plugin, goes_by in self._about(context.resource.group_resource)[0]:

@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from ostinato.server.flow.turns import Turn
     from ostinato.server.request.route import Route
 
-MOST_BODY = 3 * 1024 * 1024  # bytes of a body that are read; more is refused
+MOST_BODY = 3 * 1024 * 1024  # maximum bytes of a request body
 
-SHORT_QUERY = 512  # characters up to which what a query says is remembered
+SHORT_QUERY = 512  # maximum characters of a query whose parsed form is cached
 _BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
 
 class User(msgspec.Struct, frozen=True):
-    """Who asks."""
+    """The authenticated user of a request."""
 
     name: str
     uid: str = ""
@@ -35,7 +35,7 @@ class User(msgspec.Struct, frozen=True):
 
 
 class Peer(msgspec.Struct, frozen=True, cache_hash=True):
-    """Whom a client certificate names.
+    """The identity in a client certificate.
 
     `fault` says why the certificate identifies no one: it was not verified, or it is not valid now.
     """
@@ -46,18 +46,18 @@ class Peer(msgspec.Struct, frozen=True, cache_hash=True):
     not_before: float = float("-inf")  # seconds since 1970, as `not_after`
     not_after: float = float("inf")
     fingerprint: str = ""  # SHA-256 of the certificate, as hexadecimal digits
-    proxy: str = ""  # the name again, if the certificate is of the front proxy's authority
+    proxy: str = ""  # the name, if the front proxy's CA signed the certificate
     fault: str = ""
 
     def at(self, now: float) -> Peer:
-        """The same at a moment, at which the certificate may be of no use any more, or not yet."""
+        """Return the identity at a time, with a fault if the certificate is not valid then."""
         if self.not_before <= now <= self.not_after or self.fault:
             return self
         return msgspec.structs.replace(self, fault="certificate has expired or is not yet valid")
 
 
 class Request:
-    """One request. Header names are lower case; the path is as it came, not yet unquoted.
+    """One request. Header names are lower case; the path is still percent-encoded.
 
     The body is given as bytes, or as what reads it: it is read only by requests that have one, after access is granted.
     """
@@ -95,16 +95,16 @@ class Request:
         self.path = path
         self.query_string = query_string
         self.headers: Mapping[str, str] = headers if headers is not None else {}
-        self.peer: Peer | None = None  # whom the client's certificate names, if it showed one
-        self.remote = ""  # the address that it comes from; "" within the process
-        self.repeated: Mapping[str, Sequence[str]] = {}  # all values of the headers that came more than once
-        self.user: User | None = None  # set by access
+        self.peer: Peer | None = None  # identity in the client certificate, if any
+        self.remote = ""  # remote address; "" in process
+        self.repeated: Mapping[str, Sequence[str]] = {}  # all values of repeated headers
+        self.user: User | None = None  # set by authentication
         self.flow: Flow | None = None  # set once the user is known
-        self.line: Turn | None = None  # of its flow, at the event loop
-        self.route: Route | None = None  # once it is known to ask for something that there is
-        self.sent: Any = None  # the object in the body, as the client wrote it
-        self.warnings: list[str] = []  # what does not stop the request, but its client should know
-        self.audit: AuditRecord | None = None  # where the request is audited: set before access
+        self.line: Turn | None = None  # turn of its flow on the event loop
+        self.route: Route | None = None  # set once the resource is found
+        self.sent: Any = None  # the object in the body as sent
+        self.warnings: list[str] = []  # warnings for the client
+        self.audit: AuditRecord | None = None  # set before authentication if auditing is enabled
         self._read = read
         self._body = body
 
@@ -113,12 +113,12 @@ class Request:
         return self.audit is not None
 
     def annotate(self, key: str, value: str) -> None:
-        """Add an annotation to the audit event, if there is one. The first value of a key stays."""
+        """Add an annotation to the audit event, if any. The first value of a key is kept."""
         if self.audit is not None:
             self.audit.annotate(key, value)
 
     async def read(self) -> bytes:
-        """The body; RequestEntityTooLarge if it is larger than any object may be."""
+        """Read the body; RequestEntityTooLarge if it exceeds the limit."""
         data = self._body if self._read is None else await self._read()
         if len(data) > MOST_BODY:
             raise RequestEntityTooLarge.of(f"limit is {MOST_BODY}")
@@ -126,7 +126,7 @@ class Request:
 
     @property
     def query(self) -> Mapping[str, Sequence[str]]:
-        """The parameters, each with its values. A pair that is not well formed is left out, as Go does."""
+        """The query parameters with their values. Malformed pairs are skipped, as in Go."""
         return parameters(self.query_string)
 
     def parameter(self, name: str) -> str:
@@ -138,7 +138,7 @@ class Request:
 
 
 def parameters(query_string: str) -> Mapping[str, Sequence[str]]:
-    """Of a query: each with its values. A pair that is not well formed is left out, as Go does."""
+    """Parse a query string into parameters with their values. Malformed pairs are skipped, as in Go."""
     return _remembered(query_string) if len(query_string) <= SHORT_QUERY else _read(query_string)
 
 
@@ -149,7 +149,7 @@ def _read(query_string: str) -> Mapping[str, Sequence[str]]:
     return found
 
 
-_remembered = lru_cache(maxsize=1024)(_read)  # clients ask the same way again and again
+_remembered = lru_cache(maxsize=1024)(_read)  # clients repeat the same queries
 
 
 def _well_formed(query: str) -> str:
@@ -159,7 +159,7 @@ def _well_formed(query: str) -> str:
 
 
 class Response:
-    """A whole answer. Its body may come in parts: a transport need not put a long list together to send it."""
+    """A complete response. The body may be in parts, so that a long list can be sent without joining it."""
 
     __slots__ = ("_size", "between", "content_type", "headers", "parts", "status")
 
@@ -173,13 +173,13 @@ class Response:
     ) -> None:
         self.status = status
         self.parts = [body] if isinstance(body, bytes) else body  # at least one
-        self.between = between  # what stands between two parts
+        self.between = between  # separator between parts
         self.content_type = content_type
         self.headers = headers
         self._size = -1  # not counted yet
 
     def with_headers(self, headers: Sequence[tuple[str, str]]) -> Response:
-        """The same answer with more headers. This one is not changed: it may be given to others, too."""
+        """Return a copy with more headers; this response may be shared."""
         together = (*self.headers, *headers) if self.headers else headers
         made = Response(self.status, self.parts, self.content_type, together, self.between)
         made._size = self._size
@@ -191,13 +191,13 @@ class Response:
 
     @property
     def size(self) -> int:
-        """The bytes of the body."""
+        """The size of the body in bytes."""
         if self._size < 0:
             self._size = sum(map(len, self.parts)) + len(self.between) * (len(self.parts) - 1)
         return self._size
 
     def pieces(self, size: int) -> Iterator[bytes]:
-        """The body piece by piece, each of about a size if the parts are smaller than that."""
+        """Iterate over the body in pieces of about `size` bytes, or of one part if that is larger."""
         parts, between = self.parts, self.between
         count = max(1, size * len(parts) // (self.size or 1))
         yield between.join(parts[:count])
@@ -206,7 +206,7 @@ class Response:
 
 
 class Stream:
-    """An answer that goes on: each chunk is sent as soon as it is there.
+    """A streamed response: each chunk is sent as soon as it is available.
 
     - `patient`: its reader may take a break of any length, as people do who page through a log.
     - `length`: the bytes of all chunks, if they are known before. A ConnectionError from `chunks` says that fewer came.

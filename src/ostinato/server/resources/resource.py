@@ -46,36 +46,35 @@ class Resource:
     ) -> None:
         self.gvr = gvr
         self.gvk = gvk
-        self.named = {"kind": gvk.kind, "apiVersion": gvk.api_version}  # how its objects say what they are
+        self.named = {"kind": gvk.kind, "apiVersion": gvk.api_version}  # type metadata of its objects
         self.group_resource = gvr.group_resource
         self.namespaced = namespaced
         self.verbs = verbs
-        self._strategy = strategy  # or what gives it
+        self._strategy = strategy  # or a factory, called on first use
         self.schema = schema
         self.collection = collection
         self.subresources: Mapping[str, Subresource] = subresources or {}
         self.custom = custom  # defined by a CustomResourceDefinition
-        self.conversion: Conversion | None = None  # by webhook: what is stored in other versions must be asked for
-        # What discovery says besides: as people may call it, and the groups of kinds that it belongs to.
+        self.conversion: Conversion | None = None  # webhook conversion of objects stored in other versions
         self.singular = gvk.kind.lower()
         self.short_names: tuple[str, ...] = ()
         self.categories: tuple[str, ...] = ()
-        self.described = True  # in OpenAPI
-        self.openapi: Mapping[str, Any] | None = None  # the schema as a definition's author wrote it; built-in: None
+        self.described = True  # published in OpenAPI
+        self.openapi: Mapping[str, Any] | None = None  # schema of a CustomResourceDefinition; None for built-in kinds
         self.storage_gvk = gvk  # the version in which objects are stored
         self.from_storage: Callable[[Json], Json] | None = None  # None: only kind and apiVersion differ
         self.to_storage: Callable[[Json], Json] | None = None
         self.read: Callable[[Json], tuple[Json, list[str]]] = lambda body: (body, [])
-        # The same for what was made of a stored object, where that takes less; None: it does not.
+        # A faster `read` for objects derived from a stored one; None if there is none.
         self.read_again: Callable[[Json, Json], tuple[Json, list[str]]] | None = None
         self.columns: list[dict[str, Any]] = []  # of its Table
         self.row: Callable[[Json], list[Any]] | None = None  # the cells of a Table row
-        self.row_conditions: Callable[[Json], list[Json]] | None = None  # what a Table row says about its object
-        self.row_order: Callable[[Json], Any] | None = None  # the order of a Table, where it is not that of the list
-        self.scale: ScaleFields | None = None  # of those with a scale subresource
+        self.row_conditions: Callable[[Json], list[Json]] | None = None  # conditions of a Table row
+        self.row_order: Callable[[Json], Any] | None = None  # sort key of Table rows; None: list order
+        self.scale: ScaleFields | None = None  # None without a scale subresource
         self.verb_cache: dict[tuple[Any, ...], Callable[[Any], Awaitable[Any]]] = {}  # of the dispatcher
         self.list_kind = gvk.kind + "List"
-        self.warnings: tuple[str, ...] = ()  # what every answer tells: a deprecated version
+        self.warnings: tuple[str, ...] = ()  # warnings of every response, such as a deprecation
         head = msgspec.json.encode(self.named)
         self._head = head[:-1] + b","
 
@@ -86,32 +85,32 @@ class Resource:
 
     @cached_property
     def strategy(self) -> Strategy:
-        """How its objects are written."""
+        """The strategy of its kind."""
         return self._strategy if isinstance(self._strategy, Strategy) else self._strategy()
 
     @cached_property
     def managers(self) -> dict[str, FieldManager]:
-        """Who owns which fields: by subresource, "" for the object itself."""
+        """Field managers by subresource, "" for the object itself."""
         return {}
 
     @cached_property
     def selectable(self) -> tuple[str, ...]:
-        """The fields that selectors may name, besides name and namespace."""
+        """The fields that field selectors support, besides name and namespace."""
         return ()
 
     def wrap(self, data: bytes) -> bytes:
-        """Stored data as a whole object of this resource: kind and apiVersion put in front."""
+        """Encode stored data as an object of this resource, with kind and apiVersion first."""
         if self.from_storage is not None:
             data = msgspec.json.encode(self.from_storage(msgspec.json.decode(data)))
         return self._head + data[1:]
 
     @property
     def items_as_stored(self) -> bool:
-        """Whether `item` gives back what it gets."""
+        """Whether `item` returns its argument unchanged."""
         return not self.custom and self.from_storage is None
 
     def item(self, data: bytes) -> bytes:
-        """Stored data as an item of a list: only custom resources name their kind there."""
+        """Encode stored data as an item of a list; only items of custom resources have kind and apiVersion."""
         if self.custom:
             return self._head + data[1:]
         if self.from_storage is not None:
@@ -119,14 +118,14 @@ class Resource:
         return data
 
     def object(self, data: bytes) -> Json:
-        """Stored data as a dict of this resource's version, kind and apiVersion first."""
+        """Decode stored data to this resource's version, with kind and apiVersion first."""
         stored: Json = _decode(data)
         if self.from_storage is not None:
             stored = self.from_storage(stored)
         return {**self.named, **stored}
 
     def stored(self, obj: Json) -> Json:
-        """An object of this resource as it is stored: without kind and apiVersion, in the version of the store."""
+        """Convert an object to its stored form: the storage version, without kind and apiVersion."""
         if self.to_storage is not None:
             obj = self.to_storage(obj)
         return {key: value for key, value in obj.items() if key not in _TYPE}

@@ -1,7 +1,7 @@
 """Strategy: the rules for creating, updating and deleting objects of a kind.
 
-A `Strategy` is asked at each step of a write. The base class has the rules that most kinds share; a kind overrides
-what it does otherwise. Objects are plain dicts; a step that is allowed to change one does so in place.
+Each step of a write calls a method of the kind's `Strategy`. The base class implements the common rules; a kind
+overrides what differs. Objects are plain dicts; a step that may change one does so in place.
 """
 
 from __future__ import annotations
@@ -20,63 +20,60 @@ if TYPE_CHECKING:
     from ostinato.world import World
 
 Json = dict[str, Any]
-NameRule = Callable[..., list[str]]  # (name, prefix=False) -> what is wrong with it
+NameRule = Callable[..., list[str]]  # (name, prefix=False) -> validation messages
 
 _STATUS = without(from_paths(field_path("status")))
 _SPEC = without(from_paths(field_path("spec")))
 _SPEC_AND_METADATA = without(from_paths(field_path("spec"), field_path("metadata")))
-_METADATA = ("labels", "annotations", "finalizers", "ownerReferences", "deletionTimestamp")  # what clients set there
+_METADATA = ("labels", "annotations", "finalizers", "ownerReferences", "deletionTimestamp")  # set by clients
 
 
 class Strategy:
-    """How the objects of one kind are written."""
+    """The rules of one kind."""
 
     name_rule: ClassVar[NameRule] = staticmethod(names.name_is_dns_subdomain)
     allow_create_on_update: ClassVar[bool] = False
     allow_unconditional_update: ClassVar[bool] = True
-    generation: ClassVar[bool] = False  # counts changes of what is desired
-    status: ClassVar[bool] = True  # `status` is written through its subresource alone, where the kind has that
-    selectable: ClassVar[tuple[str, ...]] = ()  # what `fields` gives
+    generation: ClassVar[bool] = False  # metadata.generation counts changes of the spec
+    status: ClassVar[bool] = True  # with a status subresource, `status` is written only through it
+    selectable: ClassVar[tuple[str, ...]] = ()  # the keys that `fields` returns
     field_aliases: ClassVar[Mapping[str, str]] = {}  # other names of selectable fields
-    returns_deleted: ClassVar[bool] = False  # a delete answers with the object instead of a Status
-    orphans_dependents: ClassVar[bool] = False  # a delete that names no policy leaves dependents alone
-    garbage_collected: ClassVar[bool] = True  # a delete tells the garbage collector what to do with dependents
-    delete_warnings: ClassVar[tuple[str, ...]] = ()  # for those who name no policy
-    empty_status: ClassVar[Mapping[str, Any] | None] = None  # of new objects; None: as the client sends it
-    status_keeps_metadata: ClassVar[bool] = False  # a write of the status changes no metadata
-    # The rules of an update through a subresource that shows the object itself, other than status.
+    returns_deleted: ClassVar[bool] = False  # a delete returns the object instead of a Status
+    orphans_dependents: ClassVar[bool] = False  # a delete without propagationPolicy orphans dependents
+    garbage_collected: ClassVar[bool] = True  # a delete sets the garbage collector's finalizers
+    delete_warnings: ClassVar[tuple[str, ...]] = ()  # of a delete without propagationPolicy
+    empty_status: ClassVar[Mapping[str, Any] | None] = None  # status of new objects; None: as sent by the client
+    status_keeps_metadata: ClassVar[bool] = False  # a status update changes no metadata
+    # Strategies of subresources that update the object itself, other than status.
     subresources: ClassVar[Mapping[str, Strategy]] = {}
 
     def for_server(self, world: World) -> Strategy:
-        """The strategy as one server uses it; for those that need the time, or that remember something."""
+        """Return the strategy for one server; overridden by strategies that need the clock or keep state."""
         return self
 
     def applicable(self, subresource: str) -> Filter | None:
-        """The fields that a write through a subresource ("": through none) can own; None: all.
-
-        Asked for kinds with a status.
-        """
+        """The fields that a write through a subresource ("": none) can own; None: all. For kinds with a status."""
         if subresource == "status":
             return _SPEC_AND_METADATA if self.status_keeps_metadata else _SPEC
         return None if subresource else _STATUS
 
-    # Every step may be overridden, `old` is the object as it stands in the store. In order: `default` the body,
-    # `begin`, `prepare_...`, `validate...`, `warnings`.
+    # The steps of a write, in order: `default`, `begin`, `prepare_...`, `validate...`, `warnings`. `old` is the stored
+    # object.
 
     def default(self, obj: Json) -> None:
-        """Fill in what the client left out."""
+        """Apply defaults to the body."""
 
     def prepare_create(self, obj: Json) -> list[str] | None:
-        """Set what the server decides when an object comes into being; what the client should know of that."""
+        """Set the fields that the server controls on creation; return warnings for the client."""
         if self.empty_status is not None:
             obj["status"] = dict(self.empty_status)
         return None
 
     def prepare_update(self, new: Json, old: Json) -> None:
-        """Take from the old object what an update may not change."""
+        """Restore the fields that an update may not change from the old object."""
 
     def prepare_status_update(self, new: Json, old: Json) -> None:
-        """The same for an update of the status alone."""
+        """Like `prepare_update`, for a status update."""
         for key in [k for k in new if k not in ("metadata", "status")]:
             if key not in old:
                 del new[key]
@@ -91,49 +88,49 @@ class Strategy:
                     new["metadata"].pop(key, None)
 
     def validate(self, obj: Json) -> list[FieldError]:
-        """What is wrong with an object."""
+        """Return the validation errors of an object."""
         return []
 
     def validate_update(self, new: Json, old: Json) -> list[FieldError]:
-        """What is wrong with a change."""
+        """Return the validation errors of an update."""
         return self.validate(new)
 
     def validate_status_update(self, new: Json, old: Json) -> list[FieldError]:
         return []
 
     def begin(self, new: Json, old: Json | None, index: Index, *, dry: bool) -> Callable[[], None] | None:
-        """The first step: take what there is only one of, or raise an APIError. A `dry` run takes nothing.
+        """Allocate exclusive values (cluster IPs, ports), or raise an APIError. A `dry` run allocates nothing.
 
-        Gives back what ends the hold on it, to be called when the write has succeeded or failed.
+        Returns a function that releases the reservation, called when the write has succeeded or failed.
         """
         return None
 
     async def after_write(self, new: Json, old: Json | None, index: Index) -> None:
-        """What comes with an object that was stored, where `begin` has held something."""
+        """Write dependent objects after an object was stored, if `begin` made a reservation."""
 
     def warnings(self, new: Json, old: Json | None) -> list[str]:
-        """What the client should know though it is allowed."""
+        """Return warnings for the client about a valid object."""
         return []
 
     def grace(self, obj: Json, asked: int | None) -> int | None:
-        """Seconds for which the object stays when it is deleted; None: kinds that go at once."""
+        """The grace period of a deletion in seconds; None: the kind is deleted immediately."""
         return None
 
     def is_finalized(self, obj: Json) -> bool:
-        """Whether a dying object without finalizers may go."""
+        """Whether a terminating object without finalizers can be removed."""
         return True
 
     def begins_deletion(self, obj: Json, now: datetime) -> bool:
-        """For kinds that end in phases of their own: begin, and say that the object stays."""
+        """Begin the deletion of a kind with its own phases; return whether the object stays."""
         return False
 
     async def after_delete(self, obj: Json, index: Index) -> None:
-        """What goes with an object that has gone."""
+        """Delete dependent objects after an object was removed."""
 
     def desired(self, obj: Json) -> Any:
-        """The part of an object whose changes the generation counts."""
+        """The part of an object whose changes increment metadata.generation."""
         return {k: v for k, v in obj.items() if k not in ("metadata", "status")}
 
     def fields(self, obj: Mapping[str, Any]) -> dict[str, str]:
-        """What field selectors may ask for, besides name and namespace."""
+        """The values of selectable fields, besides name and namespace."""
         return {}
