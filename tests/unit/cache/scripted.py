@@ -152,7 +152,7 @@ class ScriptedServer:
             raise Expired.of(f"too old resource version: {version} ({self.oldest})")
         if options.send_initial_events and version not in ("", "0") and int(version) > self.version:
             raise Timeout.resource_version_too_large(int(version), self.version)
-        stream = Stream(self, options.quiet)
+        stream = Stream(self, options.stall_timeout)
         if version in ("", "0") or options.send_initial_events:
             for _, value in sorted(self.objects.items(), reverse=True):
                 stream.send(RawEvent(ADDED, _encode(value)))

@@ -54,7 +54,7 @@ def test_batches_and_truncation_are_set(tmp_path: Path) -> None:
         (["--audit-log-batch-throttle-enable"], "--audit-log-batch-throttle-qps 0.0: must be a positive number"),
         (["--audit-log-batch-max-wait", "soon"], "--audit-log-batch-max-wait soon: .*want a duration"),
         (["--audit-log-truncate-enabled", "--audit-log-truncate-max-event-size", "0"], "max-event-size 0: want 1 to"),
-        (["--audit-webhook-config-file", "/nowhere"], "--audit-webhook-config-file /nowhere: there is no such file"),
+        (["--audit-webhook-config-file", "/nowhere"], "--audit-webhook-config-file /nowhere: does not exist"),
     ],
 )
 def test_options_that_cannot_be_are_refused(tmp_path: Path, options: list[str], problem: str) -> None:
