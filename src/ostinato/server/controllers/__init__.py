@@ -1,1 +1,1 @@
-"""What the server does beside requests: bootstrap objects, custom resources, expiry, FlowSchema conditions."""
+"""Controllers inside the server: bootstrap, CustomResourceDefinitions, expiry of Events, FlowSchema conditions."""

@@ -31,7 +31,7 @@ from ostinato.server.store.index import Entry, Index
 from ostinato.server.verbs import write
 from ostinato.world import World
 
-KUBELET_CLIENT = "kube-apiserver-kubelet-client"  # as whom the server asks the agents of nodes
+KUBELET_CLIENT = "kube-apiserver-kubelet-client"  # the server's user at node agents
 SERVICE_ADDRESS = "10.0.0.1"  # of the Service `kubernetes`: the first of the service range
 
 _MANAGER = "kube-apiserver"
@@ -43,7 +43,7 @@ _FLOW_MANAGER = "api-priority-and-fairness-config-producer-v1"
 async def bootstrap(
     world: World, index: Index, registry: Registry, address: str, port: int, *, tracks_tokens: bool, asks_kubelets: bool
 ) -> None:
-    """Bring into being what is missing. `address` and `port` are where clients reach the server."""
+    """Create missing objects. `address` and `port` are where clients reach the server."""
     kinds = {resource.gvk: resource for resource in registry if resource.collection is not None}
     writes = []
     tracking = [_tracking(world)] if tracks_tokens else []
@@ -65,13 +65,13 @@ def _table() -> list[Json]:
 
 
 def rules_of(role: str) -> list[Rule]:
-    """The rules of a ClusterRole that every cluster has from the beginning, whatever became of it since."""
+    """The bootstrap rules of a ClusterRole, regardless of its current state."""
     found = next(each for each in _table() if each["kind"] == "ClusterRole" and each["metadata"]["name"] == role)
     return [Rule(raw) for raw in found["rules"]]
 
 
 def _write(world: World, index: Index, resource: Resource, obj: Json) -> Any:
-    """The write that an object needs, as a coroutine; None if it is there."""
+    """The write that creates an object, as a coroutine; None if it exists."""
     assert resource.collection is not None
     meta = obj["metadata"]
     current = resource.collection.newest(resource.key(meta.get("namespace", ""), meta["name"]))
@@ -151,7 +151,7 @@ def _tracking(world: World) -> Json:
 
 
 def _kubelet_client() -> Json:
-    """What the server itself may do with kubelets; each asks the server about it."""
+    """The permissions of this server's own user at kubelets, which authorize through the server."""
     role = "system:kubelet-api-admin"
     about = {"labels": {"kubernetes.io/bootstrapping": "rbac-defaults"}}
     about["annotations"] = {"rbac.authorization.kubernetes.io/autoupdate": "true"}

@@ -37,10 +37,10 @@ _logger = logging.getLogger(__name__)
 
 
 class CustomResources:
-    """Serves the kinds that are defined, and sees definitions through their lives."""
+    """Serves the defined kinds and reconciles the status of definitions."""
 
     def __init__(self, world: World, index: Index, registry: Registry, ask: Ask, lane: HeavyLane) -> None:
-        """`ask`: how conversion webhooks are asked."""
+        """`ask`: calls a conversion webhook."""
         self._world = world
         self._index = index
         self._registry = registry
@@ -51,17 +51,17 @@ class CustomResources:
         assert resource.collection is not None
         self._resource = resource
         self._collection = resource.collection
-        self._read: dict[str, tuple[Entry, Json]] = {}  # every definition as it was last read
+        self._read: dict[str, tuple[Entry, Json]] = {}  # last decoded state of each definition
         self._served: dict[str, Definition] = {}  # by name
         self._settling: asyncio.Task[None] | None = None
-        self._again = False  # something has changed since the task under way last looked
+        self._again = False  # a change arrived while the task was running
 
     async def settle(self) -> None:
-        """Do all that follows from the definitions as they are now, and from what is left of their objects."""
+        """Reconcile all definitions with their current state and remaining objects."""
         self._again = True
         if self._settling is None:
             self._settling = asyncio.get_running_loop().create_task(self._settle(), name="custom resources")
-        await asyncio.shield(self._settling)  # others may wait for it, too
+        await asyncio.shield(self._settling)  # other requests may await the same task
 
     async def _settle(self) -> None:
         try:
@@ -79,7 +79,7 @@ class CustomResources:
                 wrote = await self._advance(self._definition(name, entry), entry)
             except Conflict:
                 wrote = True
-            except Exception:  # one definition that cannot be served keeps no other from it
+            except Exception:  # a failing definition does not block the others
                 _logger.exception("reconcile of definition failed definition=%s", name)
                 wrote = False
             self._again = self._again or wrote
@@ -91,7 +91,7 @@ class CustomResources:
         return read[1]
 
     async def _advance(self, definition: Json, entry: Entry) -> bool:
-        """Take a definition one step further; whether there was one to take."""
+        """Run one reconcile step; return whether there was one."""
         status = self._next_status(definition)
         if status is not None:
             await self._write_status(definition, status, entry)
@@ -136,14 +136,14 @@ class CustomResources:
     # Serving
 
     def _serve(self, raw: Json) -> None:
-        """Serve a definition as it is now, in all versions that it says."""
+        """Serve a definition in all its served versions."""
         name = raw["metadata"]["name"]
         names = raw["status"]["acceptedNames"]
         known = self._served.get(name)
         if not is_true(raw, "Established") and not is_true(raw, "NamesAccepted"):
             return
         if known is not None and known.uid == raw["metadata"]["uid"] and known.serves(raw["spec"], names):
-            known.spec, known.names = raw["spec"], names  # the same values: the next comparison is quick
+            known.spec, known.names = raw["spec"], names  # equal values; identity makes the next comparison fast
         else:
             definition = Definition(raw)
             if self._overlaps(definition):
@@ -154,7 +154,7 @@ class CustomResources:
             self._served[name].terminating = True
 
     def _overlaps(self, definition: Definition) -> bool:
-        """Whether a built-in resource has the name already: then that one is served."""
+        """Whether a built-in resource has the same name and takes precedence."""
         wanted = (definition.group, definition.names["plural"])
         return any((r.gvr.group, r.gvr.resource) == wanted and not r.custom for r in self._registry)
 
@@ -177,7 +177,7 @@ class CustomResources:
         return [r for r in self._registry if isinstance(r, CustomResource) and r.definition is served]
 
     def _withdraw(self, name: str) -> None:
-        """Serve a definition no longer; its watches end."""
+        """Stop serving a definition and end its watches."""
         for resource in self._resources(name):
             self._registry.remove(resource.gvr)
             assert resource.collection is not None
@@ -186,10 +186,10 @@ class CustomResources:
         if name not in self._collection.entries:
             self._read.pop(name, None)
 
-    # Ending
+    # Finalizing
 
     async def _finalize(self, definition: Json, entry: Entry) -> bool:
-        """Delete the objects of a definition that ends; let it go when there are none."""
+        """Delete the objects of a terminating definition; remove its finalizer when none remain."""
         terminating = find(definition, "Terminating")
         if terminating is None or terminating["reason"] == "InstanceDeletionPending":
             await self._end(
@@ -203,13 +203,13 @@ class CustomResources:
             reason, message = "OverlappingBuiltInResource", "instances overlap with built-in resources in storage"
         else:
             if await self._delete_objects(self._unconverted(resources[0])):
-                return False  # what remains has finalizers: whoever removes the last of them comes here again
+                return False  # remaining objects have finalizers; removing the last one triggers a reconcile
             reason, message = "InstanceDeletionCompleted", "removed all instances"
         await self._end(definition, entry, "False", reason, message)
         return True
 
     def _unconverted(self, resource: CustomResource) -> CustomResource:
-        """A resource whose objects can be deleted even if the webhook that converts them has gone before."""
+        """A resource without conversion, so that objects can be deleted if the webhook is unavailable."""
         if resource.conversion is None:
             return resource
         assert resource.collection is not None
@@ -217,7 +217,7 @@ class CustomResources:
         return CustomResource(definition, definition.storage, resource.collection, self._world.clock)
 
     async def _delete_objects(self, resource: CustomResource) -> bool:
-        """Delete every object that is not being deleted; whether some remain."""
+        """Delete every object that is not terminating; return whether some remain."""
         collection = resource.collection
         assert collection is not None
         for key in list(collection.keys):

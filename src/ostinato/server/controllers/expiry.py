@@ -21,24 +21,24 @@ from ostinato.world import Clock, Timer
 
 _logger = logging.getLogger(__name__)
 
-SHORTEST = 1.0  # seconds between two looks at what is due
+SHORTEST = 1.0  # minimum seconds between two scans
 
 
 class Expiry:
-    """Removes the objects of one collection when their time is over."""
+    """Deletes the objects of one collection after their time to live."""
 
     def __init__(self, index_: Index, collection: Collection, clock: Clock, lifetime: float) -> None:
         self._index = index_
         self._collection = collection
         self._clock = clock
         self._lifetime = lifetime
-        self._due: OrderedDict[str, float] = OrderedDict()  # by key, the earliest first
+        self._due: OrderedDict[str, float] = OrderedDict()  # expiry times by key, earliest first
         self._timer: Timer | None = None
         self._sweep: asyncio.Task[None] | None = None
         collection.hub.subscribe(concerns=self._note)
 
     def start(self) -> None:
-        """Count what the store holds already."""
+        """Schedule the objects that the store already holds."""
         if self._collection.entries:
             now, wall = self._clock.monotonic(), self._clock.wall()
             entries = self._collection.entries.items()
@@ -54,7 +54,7 @@ class Expiry:
             self._sweep.cancel()
 
     def _note(self, event: Event) -> bool:
-        """Every write of the collection. Nothing waits for it, so nothing is kept."""
+        """Schedule a written object. Returns False: the hub queues no event for this subscriber."""
         self._due.pop(event.key, None)
         if event.entry is not None:
             self._due[event.key] = self._clock.monotonic() + self._lifetime
@@ -78,7 +78,7 @@ class Expiry:
                 if current is not None:
                     try:
                         await self._index.delete(self._collection, key, current)
-                    except index.Conflict:  # written meanwhile: it has been noted anew
+                    except index.Conflict:  # rewritten meanwhile and scheduled again
                         continue
         except index.StoreFailed:
             _logger.warning("store rejects writes, expired objects kept collection=%s", self._collection.name)

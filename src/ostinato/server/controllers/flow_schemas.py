@@ -31,13 +31,13 @@ def settles(
         assert schemas.collection is not None
         changed()
         for entry in list(schemas.collection.entries.values()):
-            with suppress(Conflict):  # who changed it meanwhile settles it
-                await _tell(schemas, levels, entry, index, world)
+            with suppress(Conflict):  # the concurrent write settles it
+                await _update_condition(schemas, levels, entry, index, world)
 
     return dict.fromkeys((schemas.group_resource, levels.group_resource), settle)
 
 
-async def _tell(schemas: Resource, levels: Resource, entry: Entry, index: Index, world: World) -> None:
+async def _update_condition(schemas: Resource, levels: Resource, entry: Entry, index: Index, world: World) -> None:
     assert levels.collection is not None
     schema, now = schemas.object(entry.data), write.now(world.clock)
     level = schema["spec"]["priorityLevelConfiguration"].get("name", "")
@@ -49,7 +49,7 @@ async def _tell(schemas: Resource, levels: Resource, entry: Entry, index: Index,
 
 
 def with_dangling(schemas: Resource, schema: Json, condition: Json, now: str) -> Json:
-    """A FlowSchema that tells a condition."""
+    """Return the FlowSchema with a condition applied."""
     config = {"apiVersion": schema["apiVersion"], "kind": schema["kind"]}
     config |= {"metadata": {"name": schema["metadata"]["name"]}, "status": {"conditions": [condition]}}
     return schemas.managers["status"].apply(schema, config, _MANAGER, now, force=True)

@@ -21,7 +21,7 @@ from ostinato.world import World
 class Registry:
     def __init__(self, index: Index, world: World) -> None:
         self._resources: dict[tuple[str, str, str], Resource] = {}
-        self.generation = 0  # counts changes, so that discovery documents can be kept until the next one
+        self.generation = 0  # incremented on each change; caches of discovery documents compare it
         self.discovery: dict[str, Any] = msgspec.json.decode(
             resources.files("ostinato.api").joinpath("data/discovery.json").read_bytes()
         )

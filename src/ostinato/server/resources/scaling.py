@@ -11,9 +11,9 @@ from ostinato.server.resources.strategy import Json
 
 
 class ScaleFields(msgspec.Struct, frozen=True):
-    """Where a kind keeps what its Scale shows."""
+    """The fields of a kind that its Scale shows."""
 
-    selector: Callable[[Json], str]  # of the Pods, as text
+    selector: Callable[[Json], str]  # label selector of the Pods, as text
     replicas: tuple[str, ...] = ("spec", "replicas")
     current: tuple[str, ...] = ("status", "replicas")
     # The replicas in each version of the kind, by apiVersion, for ownership; None: a version without a scale.

@@ -19,7 +19,7 @@ from ostinato.server.verbs import write
 from ostinato.server.verbs.get import parse_version
 from ostinato.server.verbs.refusal import invalid
 
-GENERATED_NAMES = 8  # how many generated names are tried before giving up
+GENERATED_NAMES = 8  # attempts to find a free generated name
 
 _OF_THE_SERVER = ("creationTimestamp", "uid", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink")
 
@@ -44,14 +44,14 @@ async def create(context: Context) -> Response:
 async def create_object(
     context: Context, obj: Json, options: WriteOptions, form: Form, *, tracked: bool = False
 ) -> Response:
-    """Bring an object into being, from the point where its body is read and defaulted.
+    """Create an object whose body is decoded and defaulted.
 
     `tracked`: its managedFields say already what the client owns (an apply).
     """
     obj["metadata"].pop("selfLink", None)
     write.fit_namespace(context, obj)
     write.drop_repeated_owners(context.request, obj)
-    if not tracked:  # what admission adds has no owner
+    if not tracked:  # fields that admission adds have no manager
         if context.resource.conversion is None:
             obj = await _owned(context, obj, options) if context.heavy else write.owned(context, None, obj, options)
         else:
@@ -88,7 +88,7 @@ async def _owned(context: Context, obj: Json, options: WriteOptions) -> Json:
 
 
 def _name(context: Context, obj: Json) -> None:
-    """Give an object a name that is free, if it asks for one."""
+    """Generate a free name if the object has generateName and no name."""
     meta = obj["metadata"]
     prefix = meta.get("generateName")
     if meta.get("name") or not prefix:
@@ -118,7 +118,7 @@ async def _stored(context: Context, obj: Json, options: WriteOptions) -> bytes:
         return await write.rehearsed(context.resource, obj)
     if _names_version(meta.pop("resourceVersion", "")):
         raise Unknown.of("resourceVersion should not be set on objects to be created")
-    if existing is not None and context.resource.conversion is None:  # else the webhook is asked first
+    if existing is not None and context.resource.conversion is None:  # with conversion, the webhook is called first
         raise _exists(context, obj, existing)
     try:
         return await write.shown(context.resource, await write.put(context, obj, None))
@@ -135,7 +135,7 @@ def _names_version(text: str) -> bool:
 
 def _exists(context: Context, obj: Json, existing: index.Entry | None) -> APIError:
     resource, meta = context.resource, obj["metadata"]
-    if meta.get("generateName"):  # even if the client gave the name, as kube-apiserver has it
+    if meta.get("generateName"):  # even if the client set the name, as in kube-apiserver
         error = AlreadyExists.name_not_generated(resource.group_resource, meta["name"], 1)
     else:
         error = AlreadyExists.of(resource.group_resource, meta["name"])

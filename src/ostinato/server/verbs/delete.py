@@ -37,11 +37,11 @@ _FOREGROUND, _ORPHAN = "foregroundDeletion", "orphan"
 
 
 class Deletion(msgspec.Struct, frozen=True):
-    """What became of an object."""
+    """The result of a deletion."""
 
-    obj: Json  # as it is now, or was at last
-    gone: bool  # it is not stored any more
-    shown: bool = True  # the answer is the object; else a Status that tells its uid
+    obj: Json  # current or last state
+    gone: bool  # removed from the store
+    shown: bool = True  # respond with the object; else with a Status that has its uid
 
 
 async def delete(context: Context) -> Response:
@@ -72,7 +72,7 @@ async def delete_collection(context: Context) -> Response:
 
 
 async def read_options(request: Request) -> DeleteOptions:
-    """The options in the body, if there is one; else those in the query."""
+    """DeleteOptions from the body, else from the query."""
     data = await request.read()
     if not data:
         return delete_options(request, None)
@@ -101,7 +101,7 @@ def _success(resource: Resource, obj: Json) -> Json:
 
 
 async def delete_object(context: Context, options: DeleteOptions) -> Deletion:
-    """Delete, or begin to; again if somebody else was faster."""
+    """Delete an object or begin its deletion, retrying on conflict."""
     while True:
         current = context.collection.newest(context.key)
         if current is None:
@@ -114,7 +114,7 @@ async def delete_object(context: Context, options: DeleteOptions) -> Deletion:
 
 
 class _Attempt:
-    """A deletion of one version of an object."""
+    """The deletion of an object at one resourceVersion."""
 
     def __init__(self, context: Context, current: Entry, old: Json, options: DeleteOptions) -> None:
         self._context = context
@@ -122,7 +122,7 @@ class _Attempt:
         self._strategy = context.resource.strategy
         self._options = options
         self._current = current
-        self._old = old  # as the resource shows it
+        self._old = old  # in the resource's version
         self._now = context.world.clock.now()
 
     async def run(self) -> Deletion:
@@ -131,7 +131,7 @@ class _Attempt:
             context.request.warnings.extend(strategy.delete_warnings)
         new = {**self._old, "metadata": dict(self._old["metadata"])}
         meta = new["metadata"]
-        if strategy.begins_deletion(new, self._now):  # kinds that end in phases of their own
+        if strategy.begins_deletion(new, self._now):  # kinds with their own deletion phases
             _check_preconditions(self._resource, self._old, options, phased=True)
             _set_finalizers(meta, _finalizers_of(meta, options, strategy, phased=True))
             told = msgspec.structs.replace(options, uid=meta["uid"])
@@ -156,12 +156,12 @@ class _Attempt:
         return await self._remove(stored)
 
     def _ends_as_soon(self, meta: Json, asked: int | None) -> bool:
-        """Whether the object is dying gracefully, and not later than is asked for."""
+        """Whether the object is already terminating with a grace period that is not longer."""
         left: int = meta.get("deletionGracePeriodSeconds") or 0
         return bool(meta.get("deletionTimestamp")) and left > 0 and (asked is None or asked >= left)
 
     def _set_grace(self, new: Json, asked: int | None) -> int | None:
-        """Mark the object with the time at which it goes: the seconds until then, None if its kind goes at once."""
+        """Set the deletion timestamp; return the grace period in seconds, None for immediate deletion."""
         meta = new["metadata"]
         if not meta.get("deletionTimestamp"):
             grace = self._strategy.grace(new, asked)
@@ -181,7 +181,7 @@ class _Attempt:
         return asked
 
     async def _store(self, new: Json) -> Json:
-        """The object as it is stored then; what nothing has changed is not stored again."""
+        """Store the object if it has changed, and return its stored state."""
         if new == self._old or self._options.dry_run:
             return new
         self._current = await write.put(self._context, new, self._current)
@@ -225,7 +225,7 @@ def _check_preconditions(resource: Resource, obj: Json, options: DeleteOptions, 
 
 
 def _finalizers_of(meta: Json, options: DeleteOptions, strategy: Strategy, *, phased: bool = False) -> list[str]:
-    """The finalizers that the propagation policy leaves or adds.
+    """The finalizers after applying the propagation policy.
 
     What the client says counts first, then what the object has, then what is usual for its kind.
     """
@@ -258,7 +258,7 @@ def _set_deletion(meta: Json, moment: datetime, grace: int) -> None:
 
 
 def _mark(meta: Json, now: datetime) -> None:
-    """An object that only finalizers hold: it goes as soon as they do."""
+    """Mark an object that is removed with its last finalizer."""
     if not meta.get("deletionTimestamp") and meta.get("generation"):
         meta["generation"] += 1
     before = meta.get("deletionTimestamp")

@@ -13,7 +13,7 @@ from ostinato.server.request.present import object_response, presented
 from ostinato.server.store.index import Entry, Index
 from ostinato.world import Clock
 
-PATIENCE = 3.0  # seconds for which a read waits for a version that is yet to come
+PATIENCE = 3.0  # seconds that a read waits for a future resourceVersion
 
 
 async def get(context: Context) -> Response:
@@ -27,7 +27,7 @@ async def get(context: Context) -> Response:
 
 
 def get_at_once(context: Context) -> Response | None:
-    """The same for a request without options, which needs not wait; None if it has to."""
+    """Like `get`, for a request without options that need not wait; None if it must."""
     form, data = form_of(context.request, context.resource), _entry(context).data
     return object_response(context.resource, data, form) if form == PLAIN or not is_heavy(data) else None
 
@@ -40,7 +40,7 @@ def _entry(context: Context) -> Entry:
 
 
 async def check_get_options(context: Context) -> None:
-    """Refuse options that are none, and wait for the version that is asked for."""
+    """Reject unknown options, and wait for the requested resourceVersion."""
     request = context.request
     if not request.query_string:
         return
@@ -56,7 +56,7 @@ async def check_get_options(context: Context) -> None:
 
 
 def parse_version(text: str) -> int:
-    """A resourceVersion that a client sent; ValueError if it is none."""
+    """Parse a resourceVersion; ValueError if it is invalid."""
     if text.isascii() and text.isdigit():
         number = int(text) if len(text) <= 20 else 1 << 64
         if number < 1 << 64:
@@ -68,7 +68,7 @@ def parse_version(text: str) -> int:
 
 
 async def not_older_than(index: Index, clock: Clock, version: int) -> None:
-    """Wait a little until the store has come to a version; Timeout if it does not."""
+    """Wait for the store to reach a resourceVersion; Timeout if it does not in time."""
     if version <= index.version:
         return
     try:

@@ -24,11 +24,11 @@ _PAGE_TOO_OLD = (
     "Continuing with the provided token results in an inconsistent list - objects that were created, modified, or "
     "deleted between the time the first chunk was returned and now may show up in the list."
 )
-_INCONSISTENT = -1  # the version of a token that goes on with what is there now
+_INCONSISTENT = -1  # resourceVersion of a token that continues with the current state
 
 
 class Listing(msgspec.Struct):
-    """The objects that a list request means, and the metadata of the list."""
+    """Return the objects of a list request, and the metadata of the list."""
 
     entries: list[Entry]
     metadata: Json
@@ -43,12 +43,12 @@ async def list_(context: Context) -> Response:
 
 
 async def listing(context: Context, options: ListOptions) -> Listing:
-    """What the options ask for."""
+    """Return the objects that the options select."""
     selection = Selection(context, options)
     entries, version = await _read(context, options)
     conversion = context.resource.conversion
     if conversion is not None and not selection.everything:
-        entries = await conversion.entries(entries)  # selectors ask for what clients see
+        entries = await conversion.entries(entries)  # selectors apply to converted objects
     if not selection.everything:
         selected = await in_slices(context.lane.turns, selection.selects, entries, 128)
         entries = list(compress(entries, selected))
@@ -65,12 +65,12 @@ async def listing(context: Context, options: ListOptions) -> Listing:
 
 
 def _from_cache(options: ListOptions) -> bool:
-    """Whatever is at hand is asked for: that is all there is, so no pages are needed."""
+    """Whether any state suffices (resourceVersion 0): then the limit is ignored."""
     return options.resource_version == "0" and not options.continue_ and options.match != "Exact"
 
 
 async def _read(context: Context, options: ListOptions) -> tuple[list[Entry], int]:
-    """The objects of the scope, and the version at which they are read."""
+    """Return the objects in scope, and the resourceVersion of the read."""
     index, collection, prefix = context.index, context.collection, context.prefix
     if options.continue_:
         return _next_page(context, options)

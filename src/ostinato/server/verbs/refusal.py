@@ -16,7 +16,7 @@ from ostinato.server.resources.strategy import Json
 
 
 def invalid(context: Context, obj: Json, name: str, check: Callable[[], list[FieldError]]) -> Invalid | None:
-    """Why an object is refused; None if it is not. `check` finds what is wrong with it."""
+    """Return the error for an invalid object; None if it is valid. `check` returns its validation errors."""
     errors = check()
     if not errors:
         return None
@@ -29,7 +29,7 @@ def invalid(context: Context, obj: Json, name: str, check: Callable[[], list[Fie
 
 
 def _restore(obj: Any, sent: Any) -> bool:
-    """Put empty lists and maps back where the object has nothing; whether there were any."""
+    """Restore empty lists and maps that the object dropped; return whether there were any."""
     if isinstance(sent, dict) and isinstance(obj, dict):
         empty = {key: value for key, value in sent.items() if obj.get(key) is None and value in ([], {})}
         obj.update(empty)

@@ -24,7 +24,7 @@ class Selection:
 
     @property
     def scope(self) -> str:
-        """What the keys of all objects that can match begin with; the whole key if there can be only one."""
+        """The common key prefix of all objects that can match; the whole key if only one can."""
         prefix = self.prefix
         if self._namespaced and not prefix:
             namespace = self.fields.requires_exact_match("metadata.namespace")
@@ -40,7 +40,7 @@ class Selection:
         return self._all_fields or self._matches_fields(entry)
 
     def _matches_fields(self, entry: Entry) -> bool:
-        """By hand, without a map of all fields: a thousand watchers may ask this of every write."""
+        """Match fields without building a map of all; every watcher calls this for every write."""
         for term in self.fields.terms:
             field = term.field
             if field == "metadata.name":

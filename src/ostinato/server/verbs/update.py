@@ -23,11 +23,11 @@ from ostinato.server.verbs.create import create_object
 from ostinato.server.verbs.get import parse_version
 from ostinato.server.verbs.refusal import invalid
 
-# Makes the new object of the old one, which it may not change; called again if the object has changed meanwhile.
+# Returns the new object for an old one, which it must not modify; called again after a conflict.
 Change = Callable[[Json], Json]
 
-_KEPT = ("creationTimestamp", "deletionTimestamp")  # what an update cannot change
-_FILLED_IN = ("uid", "deletionGracePeriodSeconds")  # what it may leave out
+_KEPT = ("creationTimestamp", "deletionTimestamp")  # cannot be changed by an update
+_FILLED_IN = ("uid", "deletionGracePeriodSeconds")  # may be omitted in an update
 
 
 async def update(context: Context) -> Response:
@@ -63,7 +63,7 @@ async def update(context: Context) -> Response:
 
 
 def uid_mismatch(context: Context, wanted: str, found: str) -> APIError:
-    """The answer to who means another object of the same name; `found` is "" if there is none."""
+    """The error for a uid precondition that does not match; `found` is "" if the object does not exist."""
     resource, route = context.resource, context.route
     root = "" if context.request.query.get("dryRun") else "/registry"
     plural = resource.gvr.resource
@@ -77,7 +77,7 @@ def uid_mismatch(context: Context, wanted: str, found: str) -> APIError:
     )
 
 
-# Where a kube-apiserver keeps what it does not keep by its plural; clients see it in messages.
+# etcd paths of kube-apiserver that differ from the plural; they appear in messages.
 _PLACES = {
     "replicationcontrollers": "controllers",
     "endpoints": "services/endpoints",
@@ -90,13 +90,13 @@ _PLACES = {
 async def change_object(
     context: Context, change: Change, options: WriteOptions, form: Form, *, tracked: bool = False
 ) -> Response:
-    """Change the newest version and store it, and answer with the result."""
+    """Apply a change to the newest state, store it, and return the response."""
     data = await change_stored(context, change, options, tracked=tracked)
     return await presented(context, data, form)
 
 
 async def change_stored(context: Context, change: Change, options: WriteOptions, *, tracked: bool = False) -> bytes:
-    """Change the newest version and store it; again if somebody else was faster. What is stored then.
+    """Apply a change to the newest state and store it, retrying on conflict; return the stored data.
 
     `tracked`: the managedFields of what `change` gives say already what the client owns (an apply).
     """
@@ -125,7 +125,7 @@ async def change_stored(context: Context, change: Change, options: WriteOptions,
 def _changed(
     context: Context, change: Change, data: bytes, options: WriteOptions, *, tracked: bool
 ) -> tuple[Json, Json]:
-    """The old object and the new one."""
+    """Return the old and the new object."""
     old = context.resource.object(data)
     new = change(old)
     return old, new if tracked else write.owned(context, old, new, options, context.route.subresource)
@@ -144,7 +144,7 @@ async def _converted_change(
 
 
 def _check_version(context: Context, current: Entry, meta: Json) -> None:
-    """The new object must be made of the current one, or not say of which, where its kind allows that."""
+    """Check the resourceVersion precondition; the kind decides whether it may be omitted."""
     if meta.get("resourceVersion") == str(current.version):
         return
     resource = context.resource
@@ -159,7 +159,7 @@ def _check_version(context: Context, current: Entry, meta: Json) -> None:
 
 
 def asked_version(meta: Json) -> int:
-    """The version that an object says it was made of, 0 if it says none."""
+    """The resourceVersion of an object, 0 if it has none."""
     text = meta.get("resourceVersion", "")
     if not text:
         return 0
@@ -190,7 +190,7 @@ async def _attempt(context: Context, current: Entry, old: Json, new: Json, optio
 
 
 def _prepare(context: Context, old: Json, new: Json) -> None:
-    """What the server decides, and what the client cannot change."""
+    """Set the fields that the server controls, and restore those that the client cannot change."""
     resource, subresource = context.resource, context.route.subresource
     strategy = resource.strategy.subresources.get(subresource, resource.strategy)
     meta, before = new["metadata"], old["metadata"]
@@ -250,7 +250,7 @@ async def _store(context: Context, current: Entry, old: Json, new: Json, options
 
 
 def _ends(context: Context, old: Json, new: Json) -> bool:
-    """Whether a dying object has lost the last that held it."""
+    """Whether the last finalizer of a terminating object is gone."""
     before = old["metadata"]
     return (
         bool(before.get("deletionTimestamp"))

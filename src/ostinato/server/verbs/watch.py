@@ -28,10 +28,10 @@ from ostinato.server.verbs.get import not_older_than, parse_version
 from ostinato.server.verbs.selection import Selection
 from ostinato.server.verbs.watch_writer import NotAList, WatchWriter
 
-SHORTEST = 1800.0  # seconds for which a watch lasts that names no timeout: up to twice as long
+SHORTEST = 1800.0  # minimum seconds of a watch without timeout; the maximum is twice that
 BOOKMARK_EVERY = 60.0
 BOOKMARK_BEFORE_END = 2.0
-_CHUNK = 1024 * 1024  # bytes of first events that are sent at once
+_CHUNK = 1024 * 1024  # bytes of initial events per chunk
 
 _STREAMS = ("application/json;stream=watch", "application/vnd.kubernetes.protobuf;stream=watch")
 
@@ -49,7 +49,7 @@ async def watch(context: Context) -> Stream:
     try:
         if options.send_initial_events and start:
             await not_older_than(context.index, context.world.clock, start)
-        if context.resource.conversion is not None:  # a watch of what cannot be converted does not begin
+        if context.resource.conversion is not None:  # fail early if objects cannot be converted
             await context.resource.conversion.entries(context.collection.select(selection.prefix))
         chunks = _Watch(context, options, selection, writer, start)
     except Timeout as error:
@@ -72,7 +72,7 @@ async def _refused(writer: WatchWriter, error: APIError) -> AsyncIterator[bytes]
 
 
 class _Watch(AsyncIterator[bytes]):
-    """One watch, from its first event to its end. It begins when it is made; whoever does not read it closes it."""
+    """One watch. It subscribes on construction; a caller that does not read it must close it."""
 
     def __init__(
         self, context: Context, options: ListOptions, selection: Selection, writer: WatchWriter, start: int
@@ -88,8 +88,8 @@ class _Watch(AsyncIterator[bytes]):
         self._kind_of: Callable[[Event], str] = _kind_of if selection.everything else self._selected_kind_of
         lasts = options.timeout_seconds or SHORTEST * (1.0 + context.world.rng.random())
         self._ends = self._clock.monotonic() + lasts
-        self._seen = 0  # the version up to which all has been told, or need not be
-        # Nothing is awaited between reading and subscribing: no event falls between, and none is told twice.
+        self._seen = 0  # resourceVersion up to which all events have been sent or skipped
+        # No await between reading and subscribing: no event is lost or sent twice.
         first = self._first(start)
         concerns = None if selection.everything or self._conversion is not None else self._concerns
         self._subscription = self._collection.hub.subscribe(selection.scope, concerns)
@@ -114,13 +114,13 @@ class _Watch(AsyncIterator[bytes]):
                     yield chunk
         except NotAList:
             return
-        except APIError as error:  # the webhook that converts has failed
+        except APIError as error:  # the conversion webhook failed
             yield self._writer.error(error)
         finally:
             self._subscription.close()
 
     def _first(self, start: int) -> _First:
-        """What the watch begins with: the objects that are there, or the events that it missed."""
+        """The initial events: existing objects, or events since the resourceVersion."""
         initial = self._options.send_initial_events
         if initial or (initial is None and not start):
             self._seen = self._index.version
@@ -143,7 +143,7 @@ class _Watch(AsyncIterator[bytes]):
         return self._present(list(compress(present, selected)), first.version)
 
     async def _shown(self, events: list[Event]) -> list[Event]:
-        """Events as they are watched: what is stored in another version may have to be asked for."""
+        """Convert events of objects that are stored in another version."""
         return events if self._conversion is None else await self._conversion.events(events)
 
     def _present(self, entries: list[Entry], version: int) -> Iterator[bytes]:
@@ -161,7 +161,7 @@ class _Watch(AsyncIterator[bytes]):
             yield b"".join(lines)
 
     async def _live(self, subscription: Subscription) -> AsyncGenerator[bytes, None]:
-        """What happens from now on, until the end."""
+        """The live events, until the watch ends."""
         clock, begun = self._clock, self._seen
         now = clock.monotonic()
         due = self._next_bookmark(now)
@@ -175,7 +175,7 @@ class _Watch(AsyncIterator[bytes]):
                 if rung and not ended:
                     if self._index.version >= begun:
                         lines.append(self._writer.bookmark(self._index.version))
-                    now = max(clock.monotonic(), due)  # timers may be early by a hair
+                    now = max(clock.monotonic(), due)  # timers may fire early
                     due = self._next_bookmark(now)
                     timer = clock.timer(due - now, subscription.ring)
                 if lines:
@@ -186,7 +186,7 @@ class _Watch(AsyncIterator[bytes]):
             timer.cancel()
 
     def _next_bookmark(self, now: float) -> float:
-        """When there is something to do besides events: the next bookmark, or the end."""
+        """The time of the next bookmark, or of the end."""
         if not self._options.bookmarks:
             return self._ends
         last = self._ends - BOOKMARK_BEFORE_END
@@ -212,10 +212,10 @@ class _Watch(AsyncIterator[bytes]):
 
 
 class _First(NamedTuple):
-    """What a watch begins with."""
+    """The start of a watch."""
 
-    present: list[Entry] | None  # what is there, if that is to be told
-    version: int  # at which it is
+    present: list[Entry] | None  # existing objects, if they are sent
+    version: int  # resourceVersion of that state
     missed: list[Event]
 
 

@@ -27,17 +27,17 @@ _PRINTABLE = frozenset({"L", "M", "N", "P", "S"})  # classes of characters, as G
 
 
 def now(clock: Clock) -> str:
-    """The time as metadata tells it."""
+    """The current time in the format of metadata."""
     return timestamp(int(clock.wall()))
 
 
-@lru_cache(maxsize=4)  # a second has many writes
+@lru_cache(maxsize=4)  # many writes share a second
 def timestamp(seconds: int) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")[:19] + "Z"
 
 
 def manager_of(request: Request, options: WriteOptions) -> str:
-    """The field manager: as the client names it, else the beginning of its User-Agent."""
+    """The field manager: from the options, else the first part of the User-Agent."""
     if options.field_manager:
         return options.field_manager
     agent: str = request.headers.get("user-agent", "").partition("/")[0]
@@ -48,7 +48,7 @@ def manager_of(request: Request, options: WriteOptions) -> str:
 
 
 def owned(context: Context, old: Json | None, new: Json, options: WriteOptions, subresource: str = "") -> Json:
-    """The object with its managedFields after a write that is not an apply."""
+    """Return the object with its managedFields updated for a write that is not an apply."""
     manager = context.resource.managers.get(subresource)
     if manager is None:
         new["metadata"].pop("managedFields", None)
@@ -57,7 +57,7 @@ def owned(context: Context, old: Json | None, new: Json, options: WriteOptions, 
 
 
 def fit_namespace(context: Context, obj: Json) -> None:
-    """An object is in the namespace of the path; it may leave that out. Outside of namespaces it has none."""
+    """Set the namespace of the path on an object, or remove it if the kind is cluster-scoped; BadRequest if they differ."""
     metadata = obj["metadata"]
     namespace = metadata.get("namespace", "")
     wanted = context.route.namespace if context.resource.namespaced else ""
@@ -131,9 +131,9 @@ def put(context: Context, obj: Json, expected: Entry | None) -> Awaitable[Entry]
 
 
 async def put_object(index: Index, resource: Resource, obj: Json, expected: Entry | None) -> Entry:
-    """The same, without a request."""
+    """Like `put`, without a request."""
     assert resource.collection is not None
-    obj["metadata"].setdefault("resourceVersion", "")  # so that it has its place
+    obj["metadata"].setdefault("resourceVersion", "")  # keeps its position in the encoding
     if resource.conversion is not None:
         obj = await resource.conversion.to_storage(obj)
     body = _ordered(resource, obj)
@@ -147,12 +147,12 @@ async def put_object(index: Index, resource: Resource, obj: Json, expected: Entr
 
 
 async def shown(resource: Resource, entry: Entry) -> bytes:
-    """The data of an entry in the version of a resource, which a webhook may have to be asked for."""
+    """The data of an entry in a resource's version, converted by its webhook if necessary."""
     return entry.data if resource.conversion is None else (await resource.conversion.entry(entry)).data
 
 
 async def rehearsed(resource: Resource, obj: Json) -> bytes:
-    """An object as a dry run shows it: where a webhook converts, as it would be after it was stored."""
+    """The result of a dry run: with webhook conversion, the object as it would be read back."""
     conversion = resource.conversion
     if conversion is not None:
         return await conversion.data(unstored(resource, await conversion.to_storage(obj)))
@@ -160,7 +160,7 @@ async def rehearsed(resource: Resource, obj: Json) -> bytes:
 
 
 def unstored(resource: Resource, obj: Json) -> bytes:
-    """An object as it would be stored, for those that are not: of dry runs, and those that end with their write."""
+    """Encode an object that is not stored: of a dry run, or removed by the same write."""
     return msgspec.json.encode(_ordered(resource, obj))
 
 
@@ -192,7 +192,7 @@ def _ordered(resource: Resource, obj: Json) -> Json:
 
 
 def same(old: Json, new: Json) -> Json | None:
-    """None if the new object is no other than the old one; else the new one."""
+    """Return the new object; None if it equals the old one."""
     new = restore_times(old, new)
     return None if new == old else new
 

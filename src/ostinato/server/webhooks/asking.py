@@ -18,10 +18,10 @@ class Webhooks:
         self._clock = clock
         self._locate = locate
         self._client: WebhookClient | None = None
-        self.instead: Ask | None = None  # asked in place of all of them: there is no network in virtual time
+        self.instead: Ask | None = None  # replaces all webhooks in tests: virtual time has no network
 
     async def ask(self, client: Json, review: bytes, seconds: int, identify: Identify | None = None) -> bytes:
-        """See `Ask`. `identify`: as whom a host is called; anonymous if not given."""
+        """See `Ask`. `identify`: returns the client identity for a host; anonymous if None."""
         if self.instead is not None:
             return await self.instead(client, review, seconds)
         return await self._loaded().ask(client, review, seconds, identify)
@@ -42,6 +42,6 @@ class Webhooks:
         return self._client
 
     def close(self) -> None:
-        """End the connections that wait for another review."""
+        """Close idle connections."""
         if self._client is not None:
             self._client.close()
