@@ -26,7 +26,7 @@ from ostinato.client import Client, Config
 from ostinato.client.config.tls import TlsFiles, make_context
 from ostinato.client.views import MetadataOf
 from ostinato.kinds.core_v1 import Pod
-from ostinato.manager.running import set_aside
+from ostinato.manager.running import freeze_objects
 from ostinato.world import World
 
 PAGE = 500
@@ -92,7 +92,7 @@ async def _ostinato(kubeconfig: str, namespace: str, count: int, feed: FeedOptio
         informers = Informers(live, defaults=InformerSettings(namespaces=(namespace,), feed=feed))
         informer = informers.of(Pod)
         watch = Stopwatch()
-        with set_aside([informers.synced]), _noting_pauses(watch.pauses):
+        with freeze_objects([informers.synced]), _noting_pauses(watch.pauses):
             informers.start()
             await informers.synced(timeout=600)
             figures = watch.done(len(informer.store))

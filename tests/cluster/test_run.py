@@ -237,7 +237,7 @@ def test_on_the_cluster_of_a_kubeconfig(
         program.wait_until_it_says("running widgets")
         kubectl = Kubectl(str(go_programs / "kubectl"), kubeconfig, namespace, tmp_path)
         the_life_of_a_widget(kubectl, kubeconfig, namespace, collected=False)
-        (port,) = [text.rsplit(" ", 1)[1] for text in logged(program) if text.startswith("serving health")]
+        (port,) = [text.rsplit("=", 1)[1] for text in logged(program) if text.startswith("serving endpoint=health")]
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=10) as answer:
             assert answer.read() == b"ok"
         assert program.stop() == 0, program.log()

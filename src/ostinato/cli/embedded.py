@@ -73,7 +73,7 @@ class Embedded:
         if self._failing is not None:
             self._failing.cancel()
 
-    async def filled(self) -> None:
+    async def synced(self) -> None:
         """Nobody waits for its caches."""
 
     def connect(self, purpose: Purpose) -> Transport:

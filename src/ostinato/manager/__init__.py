@@ -1,4 +1,4 @@
-"""The manager: runs controllers, elects a leader, records events, shows health and metrics, ends in good order.
+"""Manager: runs controllers, elects a leader, records Events, serves health and metrics, shuts down gracefully.
 
 Manager().add(widgets).run()
 Manager(leader_election="widgets", health=":8081", metrics=":8080").add(widgets).run()

@@ -1,6 +1,7 @@
-"""Connecting: how a manager reaches its API server, by several ways that it keeps apart.
+"""Transports of a manager to its API server.
 
-The leader's requests have a deadline, and the lease is renewed in another thread: each has a transport to itself.
+Each purpose has a transport of its own: the leader's requests have a deadline, and the lease is renewed in another
+thread.
 """
 
 from __future__ import annotations
@@ -15,20 +16,20 @@ from ostinato.world import World
 
 
 class Purpose(NamedTuple):
-    """What a transport is for."""
+    """The purpose of a transport."""
 
-    name: str = ""  # appears in the user agent
+    name: str = ""  # part of the user agent
     deadline: Deadline | None = None
     metrics: ClientMetrics | None = None
-    identity: str = ""  # as whom, of those that a manager has; "" is the manager itself
+    identity: str = ""  # of a runnable (`ClientOptions.identities`); "" is the manager's
 
 
 Connect = Callable[[Purpose], Transport]
-"""Makes a transport. That for leader election is made, and used, in another thread."""
+"""Creates a transport. The transport for leader election is created and used in another thread."""
 
 
 def over_http(config: Config, world: World) -> Connect:
-    from ostinato.client.http.transport import HttpTransport  # noqa: PLC0415 - a server in one process needs it not
+    from ostinato.client.http.transport import HttpTransport  # noqa: PLC0415 - not needed for a server in this process
 
     def connect(purpose: Purpose) -> Transport:
         named = config.with_agent(purpose.name) if purpose.name else config

@@ -1,9 +1,9 @@
-"""Connections: the clients, caches and events of a manager.
+"""Connections: the clients, caches and Event recorders of a manager.
 
-There are two clients on the same caches. That of the leader is fenced: it writes only while its process leads. The
-other is for what runs on every replica, and for the caches themselves. Without leader election they are one. Where the
-parts of a manager have identities of their own, each of these has such clients: what is watched is read with the
-manager's rights, everything else goes to the server in the name of the part.
+- Two clients share the caches. The leader's is fenced: it can write only while the process leads. The other is for
+  runnables that need no leadership, and for the caches. Without leader election they are the same.
+- A runnable with an identity of its own has clients of its own: cached reads use the manager's permissions, all other
+  requests are made with the identity.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from ostinato.world import World
 
 class CacheOptions(msgspec.Struct, frozen=True, kw_only=True):
     """
-    - `settings`: what is cached of which kind.
-    - `defaults`: what is cached of the others. Defaults to all objects.
-    - `unwatched`: what to do about reads of kinds that nothing watches: ask the server, or refuse. Defaults to asking.
-    - `sync_timeout`: seconds that caches may take to be filled at the start. Defaults to two minutes.
+    - `settings`: informer settings by kind.
+    - `defaults`: informer settings of other kinds. Defaults to all objects.
+    - `unwatched`: whether reads of kinds without an informer go to the server or raise. Defaults to "server".
+    - `sync_timeout`: seconds that the caches may take to sync at the start. Defaults to 120.
     """
 
     settings: Mapping[AnyKind, InformerSettings] = {}
@@ -41,7 +41,7 @@ class CacheOptions(msgspec.Struct, frozen=True, kw_only=True):
     sync_timeout: float = 120.0
 
     def of(self, kind: AnyKind) -> InformerSettings:
-        """What is cached of a kind. One that is in no namespace is cached whatever namespaces the defaults name."""
+        """Return the informer settings of a kind. Namespaces in the defaults do not apply to cluster-scoped kinds."""
         view: View[Any] = view_of(kind)
         found = next((each for kind, each in self.settings.items() if view_of(kind).gvk == view.gvk), self.defaults)
         return found.for_view(view)
@@ -65,23 +65,23 @@ class Connections:
         self._options = options
         self._fence = fence
         self._unwatched = caches.unwatched
-        self._others: dict[tuple[str, bool], CachedClient] = {}  # by identity, and whether it is a leader's
+        self._by_identity: dict[tuple[str, bool], CachedClient] = {}  # by identity, and whether it is a leader's
         self.live = self._client(traced(connect(Purpose(metrics=self.request_metrics))))
         self._clients = [self.live]
         measured = self._measured(caches)
         self.informers = Informers(self.live, settings=measured.settings, defaults=measured.defaults)
-        self.everybodys = CachedClient(self.live, self.informers, unwatched=caches.unwatched)
-        self.leaders = self.everybodys if fence is None else self._cached("", leads=True)
+        self.unfenced = CachedClient(self.live, self.informers, unwatched=caches.unwatched)
+        self.leaders = self.unfenced if fence is None else self._cached("", leads=True)
         self.events = Events(self.live, world)
 
     def client_of(self, identity: str, *, leads: bool) -> CachedClient:
-        """The client of a part that has an identity of its own; "" is the manager's."""
+        """Return the client for an identity; "" is the manager's."""
         if not identity:
-            return self.leaders if leads else self.everybodys
+            return self.leaders if leads else self.unfenced
         leads = leads and self._fence is not None
-        found = self._others.get((identity, leads))
+        found = self._by_identity.get((identity, leads))
         if found is None:
-            found = self._others[identity, leads] = self._cached(identity, leads=leads)
+            found = self._by_identity[identity, leads] = self._cached(identity, leads=leads)
         return found
 
     def _cached(self, identity: str, *, leads: bool) -> CachedClient:
@@ -95,7 +95,7 @@ class Connections:
         return CachedClient(client, self.informers, unwatched=self._unwatched)
 
     def client_for(self, purpose: str) -> Client:
-        """A client for one purpose, which its user closes; that for an election is made and used in its thread."""
+        """Return a new client for one purpose, which the caller closes."""
         return self._client(self._connect(Purpose(purpose)))
 
     async def close(self) -> None:
@@ -112,8 +112,7 @@ class Connections:
         )
 
     def _measured(self, caches: CacheOptions) -> CacheOptions:
-        """The same options, with metrics that are shown."""
-
+        """Return the options with the manager's metrics, unless they have metrics of their own."""
         defaults = caches.defaults
         if defaults.feed.metrics is not None:
             return caches

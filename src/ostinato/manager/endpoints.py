@@ -1,7 +1,6 @@
-"""Endpoints: the small HTTP servers of a manager, for health and for metrics.
+"""Endpoints: HTTP servers for health and metrics.
 
-They are up before everything else and down after it: probes must be answered while caches are being filled and while
-work is being finished.
+They start first and stop last: probes must be answered while caches sync and while running work finishes.
 """
 
 from __future__ import annotations
@@ -28,14 +27,14 @@ class Answer(NamedTuple):
 
 Query = Mapping[str, Sequence[str]]
 Handler = Callable[[str, Query], Awaitable[Answer | None]]
-"""Answers a path, without a slash at its end, and a query; None if it is none of its own."""
+"""Answers a path, without a trailing slash, and a query; None for an unknown path."""
 
 
 class Endpoint:
-    """An HTTP server for reading alone."""
+    """An HTTP server for GET requests."""
 
     def __init__(self, name: str, address: str, handler: Handler) -> None:
-        """`address` is "host:port"; ":8080" is all addresses, port 0 any that is free."""
+        """`address`: "host:port". ":8080" listens on all addresses, port 0 on any free port."""
         self.name = name
         self._host, self._port = parse_address(address)
         self._handler = handler
@@ -44,25 +43,25 @@ class Endpoint:
 
     @property
     def port(self) -> int:
-        """The port that it listens on."""
+        """The listening port."""
         if self._listener is None:
             return self._port
         port: int = self._listener.sockets[0].getsockname()[1]
         return port
 
     async def start(self) -> None:
-        """Listen; OSError, with the name of what is to be served, if that cannot be."""
-        from aiohttp import web  # noqa: PLC0415 - a tenth of a second, for those who serve alone
+        """Start to listen. Raises OSError with the name of the endpoint."""
+        from aiohttp import web  # noqa: PLC0415 - takes 100 ms, only for managers with endpoints
 
         self._http = web.Server(self._respond, access_log=None, logger=_logger)
         try:
             self._listener = await asyncio.get_running_loop().create_server(self._http, self._host or None, self._port)
         except OSError as error:
             raise OSError(error.errno, f"cannot serve {self.name}: {error.strerror or error}") from None
-        _logger.info("serving %s on port %d", self.name, self.port)
+        _logger.info("serving endpoint=%s port=%d", self.name, self.port)
 
     async def stop(self) -> None:
-        """Answer no more. Harmless when it does not run."""
+        """Stop. No effect if it does not run."""
         listener, http = self._listener, self._http
         self._listener = self._http = None
         if listener is None or http is None:
@@ -75,7 +74,7 @@ class Endpoint:
         from aiohttp import web  # noqa: PLC0415
 
         if request.method not in ("GET", "HEAD"):
-            return web.Response(status=405, text="only GET is answered here\n", headers={"Allow": "GET, HEAD"})
+            return web.Response(status=405, text="method not allowed; use GET\n", headers={"Allow": "GET, HEAD"})
         query = parse_qs(request.query_string, keep_blank_values=True)
         answer = await self._handler(clean(request.path), query) or Answer(404, "404 page not found\n")
         headers = {"Content-Type": answer.content_type, "X-Content-Type-Options": "nosniff"}
@@ -83,13 +82,13 @@ class Endpoint:
 
 
 def clean(path: str) -> str:
-    """A path without a slash at its end, or two in a row."""
+    """Return a path without trailing and repeated slashes."""
     return "/" + "/".join([part for part in path.split("/") if part])
 
 
 def parse_address(address: str) -> tuple[str, int]:
-    """Host and port of "host:port", ":port" or "[::1]:port"."""
+    """Return host and port of "host:port", ":port" or "[::1]:port"."""
     host, colon, port = address.rpartition(":")
     if not colon or not (port.isascii() and port.isdecimal()) or int(port) > 65535:
-        raise ValueError(f'{address!r} is no address to listen on: it must be like "127.0.0.1:8080" or ":8080"')
+        raise ValueError(f'{address!r} is not a listen address; use "127.0.0.1:8080" or ":8080"')
     return host.removeprefix("[").removesuffix("]"), int(port)

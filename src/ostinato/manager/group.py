@@ -1,12 +1,12 @@
-"""A group: runnables that start together and stop together.
+"""Group: runnables that start and stop together.
 
-- What is added before the group starts starts with it; what is added later starts at once; nothing is added once it
-  stops.
-- `start` returns when all that had been added are ready. Whoever cancels it waits no longer.
-- `stop` asks all to stop, and returns when they have. `drop` insists, and does not wait for those that will not end.
-- They have the context (`contextvars`) in which the group was made, whoever starts or adds them, and wherever.
-- An error of one is told to whoever made the group. That a runnable was cancelled is none if it was to stop; if nobody
-  had asked it to, it is: otherwise its work would end and nobody would know.
+- Runnables that are added before the start start with the group, later ones immediately. None can be added once the
+  group stops.
+- `start` returns when all runnables that were added before are ready.
+- `stop` cancels all runnables and waits for them. `drop` cancels them repeatedly, and leaves those that do not end.
+- All run in the context (`contextvars`) in which the group was created.
+- An error of a runnable is passed to `failed`. So is a cancellation that the group did not request: otherwise its work
+  would stop unnoticed.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from ostinato.world.cancellation import cancel_repeatedly
 _logger = logging.getLogger("ostinato.manager")
 
 
-class Stopped(RuntimeError):  # noqa: N818 - what is the case
-    """Too late: the manager stops."""
+class Stopped(RuntimeError):  # noqa: N818
+    """A runnable cannot be added: the manager is stopping."""
 
     def __init__(self) -> None:
         super().__init__("can't accept new runnable as stop procedure is already engaged")
 
 
 class Job(NamedTuple):
-    """Something to run, and how to know that it is ready; None if it is so at once."""
+    """A coroutine function to run. `ready` waits until it is ready; None if it is ready immediately."""
 
     name: str
     work: Callable[[], Coroutine[Any, Any, object]]
@@ -58,7 +58,7 @@ class Group:
             self._waiting.append(job)
 
     async def start(self) -> None:
-        """Harmless when it has started, or stopped."""
+        """Start all jobs and wait until they are ready. No effect if the group has started or stopped."""
         if self._started or self._stopped:
             return
         self._started = True
@@ -70,7 +70,7 @@ class Group:
                 await job.ready()
 
     async def wait(self) -> None:
-        """Return when all that were started have ended by themselves."""
+        """Wait until all started jobs have ended."""
         if self._tasks:
             await asyncio.wait(set(self._tasks))
 
@@ -81,14 +81,14 @@ class Group:
         await self.wait()
 
     def close(self) -> None:
-        """Start nothing any more."""
+        """Prevent further starts."""
         self._stopped = True
         self._waiting.clear()
 
     async def drop(self) -> None:
         self.close()
         for task in await cancel_repeatedly(self._tasks, self._clock):
-            _logger.error("%s does not end though it was cancelled: it is left behind", task.get_name())
+            _logger.error("runnable does not end after cancellation, abandoned runnable=%s", task.get_name())
 
     def _launch(self, job: Job) -> None:
         context = self._context.copy()
@@ -102,8 +102,8 @@ class Group:
         except asyncio.CancelledError as error:
             if self._stopped:
                 raise
-            self._failed(job.name, _caused("it was cancelled by something that it awaited, or cancelled itself", error))
-        except Exception as error:  # noqa: BLE001 - whatever it is, it ends the manager, not this task alone
+            self._failed(job.name, _caused("it was cancelled by something it awaited, or cancelled itself", error))
+        except Exception as error:  # noqa: BLE001 - any error stops the manager
             self._failed(job.name, error)
         except BaseExceptionGroup as group:
             self._failed(job.name, _caused(f"it raised {group!r}", group))

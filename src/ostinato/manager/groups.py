@@ -1,19 +1,19 @@
-"""Groups: in which order the parts of a manager start, and in which they stop.
+"""Groups: the start and stop order of a manager.
 
-| starts | is | stops |
+| start | group | stop |
 |---|---|---|
-| 1 | endpoints: health and metrics. Probes are answered before the first list, which may take long | last |
-| 2 | webhooks. A first list may need them, to convert versions | fifth |
-| 3 | caches, until they are filled | fourth |
-| 4 | others: what needs no leadership | first |
-| 5 | warm-up: what leaders-to-be can do beforehand | first |
-| 6 | leaders: what needs leadership, once it is won | third |
+| 1 | endpoints: health and metrics; probes are answered while the caches sync | 6 |
+| 2 | webhooks: the initial lists may need their conversion | 5 |
+| 3 | caches, until they have synced | 4 |
+| 4 | others: runnables that need no leadership | 1 |
+| 5 | warm-up of runnables that need leadership | 1 |
+| 6 | leaders: runnables that need leadership, once it is acquired | 3 |
 
-Endpoints and caches are the manager's own; the other four are groups of runnables. A runnable is put
+Endpoints and caches belong to the manager; the other four are groups of runnables. A runnable belongs to
 
-- among the webhooks if it can be asked whether it serves (`check`) and needs no leadership;
-- among the others if it says that it needs no leadership; among the leaders if not, or if it does not say;
-- into warm-up besides, if it has one.
+- webhooks if it has a method `check` and needs no leadership;
+- others if its `needs_leader_election` is False, else leaders;
+- warm-up too if it has a method `warm_up`.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ from ostinato.world.cancellation import cancel_repeatedly
 
 _logger = logging.getLogger("ostinato.manager")
 
-_BETWEEN_CHECKS: Final = 0.1  # seconds
+_CHECK_PERIOD: Final = 0.1  # seconds
 _NO_OPTIONS: Final = ControllerOptions()
-_STEPS: Final = 5  # of the loop, for what was warm to cool down in
-_PATIENCE: Final = 10.0  # seconds after which one says what one waits for, again and again
+_COOL_DOWN_STEPS: Final = 5  # of the event loop, before a cool-down is cancelled
+_WARNING_PERIOD: Final = 10.0  # seconds
 
 
 @runtime_checkable
 class Serves(Protocol):
-    """A runnable that others connect to."""
+    """A runnable that serves requests."""
 
     @property
     def name(self) -> str: ...
 
     async def check(self) -> None:
-        """Raise unless it serves."""
+        """Raise unless it serves requests."""
 
 
 class Groups:
@@ -56,13 +56,13 @@ class Groups:
         self.warm_up = Group("warm-up", clock, failed)
         self.leaders = Group("leaders", clock, failed)
         self._names: set[str] = set()
-        self._warm: list[tuple[CoolsDown, Surroundings]] = []  # what is to be told when all is over
+        self._warm: list[tuple[CoolsDown, Surroundings]] = []  # to cool down at the end
 
     def add(self, runnable: Runnable, surroundings: Surroundings) -> None:
-        """A ValueError if there is one of this name; `Stopped` once the manager stops."""
+        """Add a runnable to its groups. ValueError if the name is taken; `Stopped` once the manager stops."""
         name = runnable.name
         if name in self._names:
-            raise ValueError(f"there is a runnable {name!r} already: names are unique in a manager")
+            raise ValueError(f"add() runnable {name!r} exists; names must be unique in a manager")
         work = self._work(runnable, surroundings)
         if is_webhook(runnable):
             self.webhooks.add(Job(name, work, lambda: self._serves(runnable)))
@@ -73,28 +73,28 @@ class Groups:
         self._names.add(name)
 
     async def stop(self) -> None:
-        """Ask all to stop, in order, and wait for them."""
-        self.leaders.close()  # who does not lead yet must not begin on the way down
+        """Stop all runnables in order, and wait for them."""
+        self.leaders.close()  # leadership may be acquired during the shutdown
         await asyncio.gather(self.warm_up.stop(), self.others.stop())
         await self.leaders.stop()
         await self._cool_down()
 
     async def drop(self) -> None:
-        """Insist that all stop. For leaders first: what they do may be another's work by now."""
+        """Cancel all runnables without a grace period. Leaders first: another process may lead by now."""
         groups = (self.leaders, self.warm_up, self.others, self.webhooks)
         for group in groups:
             group.close()
         for group in groups:
             await group.drop()
         cooling = asyncio.get_running_loop().create_task(self._cool_down(), name="manager: cool-down")
-        for _ in range(_STEPS):
+        for _ in range(_COOL_DOWN_STEPS):
             await self._clock.sleep(0)
         await cancel_repeatedly([cooling], self._clock)
         if cooling.done() and not cooling.cancelled() and (error := cooling.exception()) is not None:
-            _logger.error("what was warm did not cool down: %s", error, exc_info=error)
+            _logger.error("warm-up teardown failed error=%s", error, exc_info=error)
 
     async def _cool_down(self) -> None:
-        """End what was warmed up and never ran."""
+        """Stop what was warmed up and never ran."""
         warm, self._warm = self._warm, []
         await asyncio.gather(*(runnable.cool_down(surroundings) for runnable, surroundings in warm))
 
@@ -113,22 +113,22 @@ class Groups:
         return work
 
     async def _serves(self, runnable: Serves) -> None:
-        """Return when it does. If it never does, its own error ends the wait, or the log says what is waited for."""
-        told = self._clock.monotonic()
+        """Wait until a webhook server serves requests. Logs a warning periodically."""
+        reported = self._clock.monotonic()
         while True:
             try:
                 await runnable.check()
-            except Exception as error:  # noqa: BLE001 - not yet
-                if self._clock.monotonic() - told >= _PATIENCE:
-                    told = self._clock.monotonic()
-                    _logger.warning("everything else waits for %s, which does not serve: %s", runnable.name, error)
-                await self._clock.sleep(_BETWEEN_CHECKS)
+            except Exception as error:  # noqa: BLE001 - retried
+                if self._clock.monotonic() - reported >= _WARNING_PERIOD:
+                    reported = self._clock.monotonic()
+                    _logger.warning("waiting for the webhook server runnable=%s error=%s", runnable.name, error)
+                await self._clock.sleep(_CHECK_PERIOD)
             else:
                 return
 
 
 class _Once:
-    """A warm-up, which is part of two groups and happens once."""
+    """Runs a warm-up once, though two groups await it."""
 
     def __init__(self, make: Callable[[], Coroutine[Any, Any, None]]) -> None:
         self._make = make
@@ -141,11 +141,11 @@ class _Once:
 
 
 def is_webhook(runnable: Runnable) -> TypeGuard[Serves]:
-    """Whether it is to serve before others start, and before the process is ready."""
+    """Return whether a runnable must serve requests before the caches sync."""
     return isinstance(runnable, Serves) and not needs_leader_election(runnable)
 
 
 def needs_leader_election(runnable: Runnable, controllers: ControllerOptions = _NO_OPTIONS) -> bool:
-    """What does not say needs it, to be safe. A controller that leaves it open is told by the options of all."""
-    said: bool | None = getattr(runnable, "needs_leader_election", True)
-    return controllers.needs_leader_election is not False if said is None else bool(said)
+    """Return whether a runnable needs leadership. Defaults to True; None takes the manager's option for controllers."""
+    needed: bool | None = getattr(runnable, "needs_leader_election", True)
+    return controllers.needs_leader_election is not False if needed is None else bool(needed)

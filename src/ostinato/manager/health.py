@@ -1,11 +1,11 @@
-"""Health: named checks, each by itself and all together, in the words that Kubernetes uses.
+"""Health checks, with the paths and texts of Kubernetes.
 
-- `/healthz` says "ok" if all checks pass; if one fails, or with `?verbose`, it lists them. Reasons are withheld:
-  anybody may ask. `?exclude=name` leaves a check out.
-- `/healthz/name` is one check, and tells the reason.
-- Where there is no check there is one that always passes, `ping`.
-- A plain function runs in a worker, for it may wait for something: what hangs costs the probe, not the event loop.
-- The log is told why a check fails, when it begins to, and when it passes again.
+- `/healthz` answers "ok" if all checks pass; if one fails, or with `?verbose`, it lists the checks without reasons.
+  `?exclude=name` skips a check.
+- `/healthz/name` runs one check and includes the reason of a failure.
+- Without checks there is one that always passes, `ping`.
+- A plain function runs in a thread, so that it does not block the event loop.
+- A change between passing and failing is logged.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ostinato.api.quoting import quote
 from ostinato.world import Executor
 
 Check = Callable[[], Awaitable[object] | object]
-"""Raises if something is wrong, with a text that says what. A coroutine function runs on the loop, others do not."""
+"""Raises if the check fails. A coroutine function runs on the event loop, a plain function in a thread."""
 
 _logger = logging.getLogger("ostinato.manager")
 
@@ -36,26 +36,26 @@ class Checks:
     """The checks of one endpoint."""
 
     def __init__(self, executor: Executor) -> None:
-        """`executor`: where plain functions run."""
+        """`executor`: runs plain functions."""
         self._executor = executor
         self._checks: dict[str, Check] = {}
-        self._failing: set[str] = set()  # those that failed when they were last asked
+        self._failing: set[str] = set()  # checks whose last run failed
 
     def add(self, name: str, check: Check) -> None:
-        """A ValueError if there is one of this name."""
+        """Add a check. ValueError if the name is taken."""
         if name in self._checks:
-            raise ValueError(f"there is a check {name!r} already")
+            raise ValueError(f"check {name!r} exists; use another name")
         if not name or "/" in name:
-            raise ValueError(f"{name!r} cannot be the name of a check: it is part of a path")
+            raise ValueError(f"{name!r} is not a valid check name; it must be one path segment")
         if not callable(check):
-            raise TypeError(f"check {name!r} is no function: give one that raises when something is wrong")
+            raise TypeError(f"check {name!r} is not a function; pass one that raises on failure")
         self._checks[name] = check
 
     def __contains__(self, name: str) -> bool:
         return name in self._checks
 
     async def report(self, name: str, query: Mapping[str, Sequence[str]]) -> Report:
-        """The answer about one check, or about all if the name is empty."""
+        """Return the report of one check, or of all if the name is empty."""
         checks = self._checks or {"ping": _ping}
         if not name:
             return await self._all(checks, query)
@@ -86,20 +86,20 @@ class Checks:
         return Report(500 if failed else 200, "".join(lines))
 
     async def _run(self, name: str, check: Check) -> str | None:
-        """What is wrong, None if nothing is."""
+        """Return the reason of a failure; None if the check passes."""
         try:
             outcome = check() if inspect.iscoroutinefunction(check) else await self._executor.run(check)
             if inspect.isawaitable(outcome):
                 await outcome
-        except Exception as error:  # noqa: BLE001 - whatever a check raises says that something is wrong
+        except Exception as error:  # noqa: BLE001 - any error is a failure
             wrong = str(error) or type(error).__name__
             if name not in self._failing:
                 self._failing.add(name)
-                _logger.info("check %s fails: %s", name, wrong)
+                _logger.info("health check failed check=%s error=%s", name, wrong)
             return wrong
         if name in self._failing:
             self._failing.discard(name)
-            _logger.info("check %s passes again", name)
+            _logger.info("health check passed again check=%s", name)
         return None
 
 

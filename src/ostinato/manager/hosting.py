@@ -1,14 +1,14 @@
-"""Hosting: a program that loads somebody's file, and runs the managers in it by its own settings.
+"""Hosting: a program loads a user's file and runs the managers in it with its own settings (`ostinato run`).
 
-    with hosting(Host(config=config)) as host:
+    with hosting(Host(choices=Choices(config=config))) as host:
         import_the_file()
     serve_together(*host.managers)
 
-- A manager that is made while the file is loaded takes what the host says before what the file says. What neither says
-  is as always. A host that names the server decides about it alone: a file that names another is not heard.
-- `run` of such a manager returns at once: the host has it in `managers`, and runs it later. So a file that ends with
-  `Manager().add(widgets).run()` can be run by itself, and loaded.
-- All of this holds while the file is loaded, where it is loaded, and nowhere else.
+- For a manager that is created while the file is loaded, the host's settings override the file's. If the host sets the
+  server, the server in the file is ignored.
+- `run` of such a manager returns immediately and appends it to `Host.managers`; the host runs it later. A file that
+  ends with `Manager().add(widgets).run()` can therefore be executed and loaded.
+- The host is a context variable, set only while the file is loaded.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ostinato.manager.election.settings import LeaderElection
 
 
 class Choices(msgspec.Struct, frozen=True, kw_only=True):
-    """What may be decided about a manager by who runs it; see `Manager`. Empty is undecided."""
+    """The options of `Manager` that a host can override. Empty values are not set."""
 
     config: Config | None = None
     connect: Connect | None = None
@@ -40,17 +40,17 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
 
 class Host(msgspec.Struct, kw_only=True):
     """
-    - `choices`: what it says about every manager.
-    - `namespace`: the only one of which caches hold anything. Defaults to all.
-    - `managers`: those whose `run` was called.
+    - `choices`: overrides for every manager.
+    - `namespace`: restricts the caches to this namespace. Defaults to "", all.
+    - `managers`: the managers whose `run` was called.
     """
 
     choices: Choices = Choices()
     namespace: str = ""
-    managers: list[Any] = []  # Any: managers, which know of hosts
+    managers: list[Any] = []  # Any: Manager imports this module
 
     def decide(self, file: Choices) -> Choices:
-        """What goes for a manager of which the file says this."""
+        """Return the options of a manager, given those of the file."""
         mine = self.choices
         server = mine if mine.config is not None or mine.connect is not None else file
         return Choices(
@@ -68,7 +68,7 @@ _current: ContextVar[Host | None] = ContextVar("host", default=None)
 
 @contextmanager
 def hosting(host: Host) -> Iterator[Host]:
-    """Let the host decide about the managers that are made meanwhile."""
+    """Apply the host to the managers that are created within the block."""
     before = _current.set(host)
     try:
         yield host
@@ -81,7 +81,7 @@ def current_host() -> Host | None:
 
 
 def _named(file: str | LeaderElection | None, host: str | LeaderElection | None) -> str | LeaderElection | None:
-    """The host's election; if it is a name alone, with the file's times."""
+    """Return the host's leader election; if it is only a name, with the file's other options."""
     if isinstance(host, str) and host and isinstance(file, LeaderElection):
         return msgspec.structs.replace(file, name=host)
     return host or file

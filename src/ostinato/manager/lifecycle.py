@@ -1,7 +1,7 @@
-"""The life of a manager: start everything in order, wait for a reason to end, stop everything in order.
+"""Lifecycle of a manager: start all groups in order, wait for a reason to stop, stop all groups in order.
 
-The reasons are: somebody asks for it, a part fails, leadership is lost. Each wait ends when there is one, that for a
-cache that never fills too.
+A reason to stop is a request, the failure of a runnable, or the loss of leadership. It interrupts every wait, also that
+for a cache that never syncs.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from ostinato.world import Clock, Timeout
 _logger = logging.getLogger("ostinato.manager")
 
 
-class ShutdownTimedOut(TimeoutError):  # noqa: N818 - what happened, in the past tense
-    """Some runnables did not end in the time that they had. What they did is cut short."""
+class ShutdownTimedOut(TimeoutError):  # noqa: N818
+    """Runnables did not stop within the grace period and were cancelled."""
 
 
 class Parts(NamedTuple):
-    """What there is to be started and stopped."""
+    """The parts to start and stop."""
 
     endpoints: Sequence[Endpoint]
     groups: Groups
@@ -36,25 +36,25 @@ class Parts(NamedTuple):
 
 
 class Lifecycle:
-    def __init__(self, parts: Parts, clock: Clock, graceful_shutdown: float, filled: asyncio.Event) -> None:
-        """`filled` is set when all caches are."""
+    def __init__(self, parts: Parts, clock: Clock, graceful_shutdown: float, synced: asyncio.Event) -> None:
+        """`synced`: set when all caches have synced."""
         self._parts = parts
         self._clock = clock
         self._grace = graceful_shutdown
-        self._filled = filled
-        self._reason = asyncio.Event()  # set when there is one to end
+        self._synced = synced
+        self._reason = asyncio.Event()  # set on the first reason to stop
         self._failure: Exception | None = None  # the first
-        self._limit: Timeout | None = None  # while runnables stop
-        self._hurried = False  # nothing has any time left
+        self._limit: Timeout | None = None  # of the grace period, while runnables stop
+        self._grace_ended = False  # the grace period is over
         self._lost = False  # leadership
         self._resigning = False
-        self._watching: asyncio.Task[None] | None = None  # the election
-        self._leading: asyncio.Task[None] | None = None  # starts what leaders run
+        self._watching: asyncio.Task[None] | None = None  # watches the election
+        self._leading: asyncio.Task[None] | None = None  # starts the leader group
         self.is_stopping = False
         self.elected = asyncio.Event()
 
     async def live(self) -> None:
-        """Start, wait for a reason to end, stop; raise what went wrong. Cancelled again while it stops, it hurries."""
+        """Start, wait for a reason to stop, stop, raise errors. A cancellation while it stops ends the grace period."""
         starting = asyncio.get_running_loop().create_task(self._start(), name="manager: start")
         cancelled = False
         try:
@@ -67,32 +67,32 @@ class Lifecycle:
                 await asyncio.wait([stopping])
             except asyncio.CancelledError:
                 cancelled = True
-                self._hurry()
+                self._end_grace()
         errors = [each for each in (self._failure, stopping.exception()) if isinstance(each, Exception)]
         if len(errors) > 1:
-            raise ExceptionGroup("the manager failed, and did not stop in time", errors)
+            raise ExceptionGroup("the manager failed and exceeded the grace period", errors)
         if errors:
             raise errors[0]
         if cancelled:
             raise asyncio.CancelledError
 
     def stop(self) -> None:
-        """Ask for the end. Harmless when it has begun."""
+        """Request the stop. No effect if it has begun."""
         self._reason.set()
 
     def failed(self, name: str, error: Exception) -> None:
-        """A part has failed: the first such error is the reason to end, later ones are logged."""
+        """Record the failure of a runnable. The first one stops the manager, later ones are logged."""
         if self._failure is not None or self.is_stopping:
-            told = None if isinstance(error, LeadershipLost) else error
-            _logger.error("%s failed while the manager stops: %s", name, error, exc_info=told)
+            trace = None if isinstance(error, LeadershipLost) else error
+            _logger.error("runnable failed during shutdown runnable=%s error=%s", name, error, exc_info=trace)
             return
-        _logger.error("%s failed: %s", name, error)
+        _logger.error("runnable failed, stopping runnable=%s error=%s", name, error)
         error.add_note(f"in {name}, which ended the manager")
         self._failure = error
         self._reason.set()
 
     def lead(self) -> None:
-        """Leadership is won: start what needs it."""
+        """Start the leader group: leadership is acquired."""
         if self.is_stopping:
             return
         self.elected.set()
@@ -103,8 +103,8 @@ class Lifecycle:
     async def _start(self) -> None:
         try:
             await self._start_in_order()
-        except Exception as error:  # noqa: BLE001 - whatever it is, it is the reason to end
-            self.failed("the start", error)
+        except Exception as error:  # noqa: BLE001 - any error stops the manager
+            self.failed("start", error)
 
     async def _start_in_order(self) -> None:
         parts, groups = self._parts, self._parts.groups
@@ -115,7 +115,7 @@ class Lifecycle:
             cache.start()
         for cache in parts.caches:
             await cache.synced(parts.sync_timeout)
-        self._filled.set()
+        self._synced.set()
         await groups.others.start()
         await groups.warm_up.start()
         await groups.warm_up.wait()
@@ -126,13 +126,13 @@ class Lifecycle:
             self._watching = asyncio.get_running_loop().create_task(self._watch(parts.election))
 
     async def _watch(self, election: Election) -> None:
-        """Leadership may be lost at any time; while the manager stops, too, and then there is no time left."""
+        """Stop the manager when leadership is lost; during a shutdown, end the grace period."""
         try:
             await election.ended()
-        except Exception as error:  # noqa: BLE001 - an election that fails is lost, for whatever reason
+        except Exception as error:  # noqa: BLE001 - any error loses leadership
             self.failed("leader election", error)
             self._lost = True
-            self._hurry()
+            self._end_grace()
 
     # Stopping
 
@@ -140,20 +140,20 @@ class Lifecycle:
         self.is_stopping = True
         in_time = False
         if self._parts.election is not None and not self.elected.is_set():
-            self._parts.election.abandon()  # others are to be elected, not a process that is about to end
+            self._parts.election.abandon()  # do not acquire leadership during the shutdown
         try:
             starting.cancel()
             await asyncio.wait([starting])
-            in_time = await self._stop_runnables(0.0 if self._hurried else self._grace)
+            in_time = await self._stop_runnables(0.0 if self._grace_ended else self._grace)
         finally:
-            await self._stop_the_rest(release=in_time)
+            await self._stop_remaining(release=in_time)
         if not in_time and self._grace > 0 and not self._lost:
             raise ShutdownTimedOut(
                 f"failed waiting for all runnables to end within grace period of {self._grace:g}s: deadline exceeded"
             )
 
     async def _stop_runnables(self, grace: float) -> bool:
-        """Whether all have ended by themselves, in time."""
+        """Stop the runnables. Returns whether all ended within the grace period."""
         groups = self._parts.groups
         if grace == 0:
             await groups.drop()
@@ -172,10 +172,10 @@ class Lifecycle:
             self._limit = None
         return True
 
-    async def _stop_the_rest(self, *, release: bool) -> None:
+    async def _stop_remaining(self, *, release: bool) -> None:
         parts = self._parts
         if parts.election is not None and not release:
-            # Something may still be under way: nobody may take over before the lease has expired.
+            # Work may still be running: the lease must expire before another process leads.
             parts.election.abandon()
         for cache in reversed(parts.caches):
             await (cache.stop() if release else cache.abort())
@@ -187,8 +187,8 @@ class Lifecycle:
         if self._watching is not None:
             await asyncio.wait([self._watching])
 
-    def _hurry(self) -> None:
-        self._hurried = True
+    def _end_grace(self) -> None:
+        self._grace_ended = True
         if self._limit is not None and not self._limit.expired():
             self._limit.reschedule(self._clock.monotonic())
         elif self._resigning and self._parts.election is not None:

@@ -1,10 +1,10 @@
-"""Logs: lines for people, or JSON for machines, that say on their own which reconcile they belong to.
+"""Log formats: text for terminals, JSON otherwise, with the fields of the current reconcile.
 
     2026-01-31T12:00:00.123Z INFO  ostinato.controllers scaled  controller=widgets object=default/a reconcile=5f0c...
     {"ts":"2026-01-31T12:00:00.123Z","level":"info","logger":"ostinato.controllers","msg":"scaled","controller":"widgets",...}
 
-Whatever is logged while a reconcile runs, by libraries too, is marked with its controller, object and id: nobody has to
-pass a logger around. `logger.info("scaled", extra={"replicas": 3})` adds fields of one's own.
+Every record that is logged during a reconcile, also by libraries, gets its controller, object and id.
+`logger.info("scaled", extra={"replicas": 3})` adds further fields.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _STANDARD: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asc
 
 
 class ReconcileFilter(logging.Filter):
-    """Marks each record with the reconcile that is running where it is made."""
+    """Adds the fields of the current reconcile to each record."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         if not hasattr(record, "reconcile_fields"):
@@ -34,7 +34,7 @@ class ReconcileFilter(logging.Filter):
 
 
 class TextFormatter(logging.Formatter):
-    """A line for people; errors with their traceback below it."""
+    """One line per record; tracebacks follow it."""
 
     def format(self, record: logging.LogRecord) -> str:
         message = record.getMessage()
@@ -45,7 +45,7 @@ class TextFormatter(logging.Formatter):
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object a line, with the names that controller-runtime's logs have."""
+    """One JSON object per line, with the field names of controller-runtime's logs."""
 
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, Any] = {
@@ -65,9 +65,11 @@ class JsonFormatter(logging.Formatter):
 
 
 def configure_logging(style: Style | None = None, *, level: int | str = "INFO", stream: TextIO | None = None) -> None:
-    """Send all logs to a stream, standard error by default: as text to a terminal, as JSON elsewhere.
+    """Write all logs to a stream, and Python's warnings with them.
 
-    Python's warnings go with them: one says that something was never awaited.
+    - `style`: defaults to "text" for a terminal, else "json".
+    - `level`: defaults to INFO.
+    - `stream`: defaults to standard error.
     """
     stream = stream or sys.stderr
     if style is None:
@@ -101,7 +103,7 @@ def _reconcile_fields() -> Iterator[tuple[str, str]]:
 
 
 def _short(record: logging.LogRecord) -> Iterator[tuple[str, Any]]:
-    """The marks of a line for people: an object is one word."""
+    """Return the fields of a text line: namespace and name as one."""
     fields: dict[str, str] = getattr(record, "reconcile_fields", {})
     if fields:
         yield "controller", fields["controller"]

@@ -1,4 +1,4 @@
-"""Manager: runs controllers and all that they need, from the first connection to the last write.
+"""Manager: runs controllers and their dependencies: clients, caches, leader election, Events, health and metrics.
 
     Manager().add(widgets).run()
 
@@ -7,14 +7,13 @@
     manager.add_readiness_check("database", database.ping)
     manager.run()
 
-- Parts start and stop in an order that is written down in `groups`. What others connect to, webhooks, has to serve
-  before the process is ready.
-- An error of any part ends the manager, which stops the others and raises it.
-- A stop is asked for by a signal, by `stop()`, or by cancelling `serve()`. What is under way then has
-  `graceful_shutdown` seconds to finish: 0 is no time at all, a negative number as long as it takes.
-- Under leader election only the leader runs what needs leadership, and only while it may write (`fence`). A process
-  that loses leadership stops at once, with `LeadershipLost`. It must end: start it anew.
-- A manager runs once. Several of them may run in one process; nothing is shared.
+- The start and stop order is defined in `groups`. Webhooks must serve before the process is ready.
+- An error of any runnable stops the manager, which stops the others and raises the error.
+- A signal, `stop()`, or the cancellation of `serve()` requests a shutdown. Running work then has `graceful_shutdown`
+  seconds to finish: 0 cancels it immediately, a negative number waits without limit.
+- With leader election, runnables that need it run only in the leader, and can write only while it holds the lease
+  (`fence`). A process that loses leadership stops immediately with `LeadershipLost` and must be restarted.
+- A manager runs once. Several managers in one process share nothing.
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ from ostinato.manager.tracing import spans
 from ostinato.metrics import CONTENT_TYPE, Registry, process_families
 from ostinato.world import World
 
-_TOLERANCE: Final = 20.0  # seconds after the end of its lease by which a leader must have ended
+_LEASE_TOLERANCE: Final = 20.0  # seconds after its lease expired in which a leader must have stopped
 
 
 class Manager:
@@ -89,7 +88,9 @@ class Manager:
         A program that loads the file of this manager may override some of these (`hosting`).
         """
         if config is not None and not isinstance(config, Config):
-            raise TypeError(f"config: {summarize(config)} is no Config; a kubeconfig is read by Config.load(path=...)")
+            raise TypeError(
+                f"config: {summarize(config)} is not a Config; read a kubeconfig with Config.load(path=...)"
+            )
         choices = Choices(
             config=config,
             connect=connect,
@@ -110,8 +111,8 @@ class Manager:
         self._reporting = reporting or ReportingOptions()
         self._caches = choices.caches or CacheOptions()
         self._controllers = controllers or ControllerOptions()
-        self._worlds: list[World] = []  # parts of this one, with workers of their own
-        self._health = {endpoint: Checks(self._apart().executor) for endpoint in ("healthz", "readyz")}
+        self._worlds: list[World] = []  # worlds of the runnables, with threads of their own
+        self._health = {endpoint: Checks(self._world_with_own_threads().executor) for endpoint in ("healthz", "readyz")}
         self._endpoints = [
             Endpoint(name, address, handler)
             for name, address, handler in (
@@ -123,38 +124,38 @@ class Manager:
         self._election_options = self._completed(choices.leader_election)
         self._fence = None if self._election_options is None else Fence(self.world.clock)
         self._grace = graceful_shutdown
-        self._added: list[Runnable] = []  # before the start
-        self._more_caches: list[Informers] = []
+        self._added: list[Runnable] = []  # added before the start
+        self._added_caches: list[Informers] = []
         self._groups: Groups | None = None
         self._parts: Parts | None = None
         self._lifecycle: Lifecycle | None = None
         self._election: Election | None = None
         self._announcer: Announcer | None = None
-        self._filled = asyncio.Event()
-        self._told_to_stop = False
+        self._synced = asyncio.Event()
+        self._stop_requested = False
         self._ended = False
 
-    # What controllers use
+    # For controllers
 
     @property
     def client(self) -> CachedClient:
-        """Reads from caches, writes to the server. Under leader election it writes only while this process leads."""
+        """Reads from caches, writes to the server. With leader election it writes only while this process leads."""
         return self._connections.leaders
 
     def client_as(self, identity: str) -> CachedClient:
-        """The same for who has an identity of its own, on every replica; see `identities`."""
+        """Return a client for an identity of its own, on every replica; see `ClientOptions.identities`."""
         return self._connections.client_of(identity, leads=False)
 
     @property
     def informers(self) -> Informers:
-        """The caches, one a kind."""
+        """The shared informers."""
         return self._connections.informers
 
     def recorder(self, name: str, *, core: bool | None = None, host: str = "") -> Recorder:
-        """Writes events in the name of a controller.
+        """Return an Event recorder for a controller.
 
-        - `core`: whether as Events of the core group. Defaults to what the manager was told.
-        - `host`: of core Events, where it happens.
+        - `core`: record Events of the core group. Defaults to `ReportingOptions.core_events`.
+        - `host`: source host of core Events. Defaults to "".
         """
         events = self._connections.events
         is_core = self._reporting.core_events if core is None else core
@@ -162,41 +163,42 @@ class Manager:
 
     @property
     def is_leader(self) -> bool:
-        """Whether this process may do a leader's work now; without leader election, whether it has begun."""
+        """Whether this process leads; without leader election, whether the runnables have been started."""
         if self._election is not None:
             return self._election.is_leader
         return self._lifecycle is not None and self._lifecycle.elected.is_set() and not self._ended
 
     async def elected(self) -> None:
-        """Return when this process leads, or needs not to."""
+        """Wait until this process leads. Without leader election, until the runnables are started."""
         if self._lifecycle is None:
-            raise RuntimeError("the manager has not been started")
+            raise RuntimeError("the manager has not been started; call run() or serve()")
         await self._lifecycle.elected.wait()
 
-    async def filled(self) -> None:
-        """Return when all caches are, once it runs."""
-        await self._filled.wait()
+    async def synced(self) -> None:
+        """Wait until all caches have synced."""
+        await self._synced.wait()
 
     def check_leadership(self) -> None:
-        """For health: an error if this process leads and should have given up long ago, and somehow has not."""
+        """Health check: raises if this process still leads long after its lease expired."""
         if self._election is not None:
-            self._election.check(_TOLERANCE)
+            self._election.check(_LEASE_TOLERANCE)
 
     async def check_caches(self) -> None:
-        """For readiness: an error that names what is not cached yet, and why.
+        """Readiness check: raises with the kinds that are not synced, and why.
 
-        Not where webhooks of this manager convert what it caches: a Service sends nobody to who is not ready.
+        Do not use it if webhooks of this manager convert the cached kinds: a Service does not route to a Pod that is
+        not ready, so the caches would never sync.
         """
         if self._lifecycle is None:
-            raise RuntimeError("the manager has not been started")
-        for cache in (self.informers, *self._more_caches):
+            raise RuntimeError("the manager has not been started; call run() or serve()")
+        for cache in (self.informers, *self._added_caches):
             await cache.synced(timeout=0)
 
-    # What it is made of
+    # Configuration
 
     @property
     def runnables(self) -> tuple[Runnable, ...]:
-        """What was added before the start."""
+        """The runnables that were added before the start."""
         return tuple(self._added)
 
     @property
@@ -212,60 +214,63 @@ class Manager:
         return self._reporting
 
     def connected(self, purpose: str) -> Client:
-        """A client of the caller's own, to close after use. The purpose is part of its user agent."""
+        """Return a new client, which the caller closes. The purpose is part of its user agent."""
         return self._connections.client_for(purpose)
 
-    # Putting together
+    # Adding
 
-    def add(self, *runnables: Any) -> Self:  # Any: whatever has a name and can run, or caches of another cluster
-        """Run these, too. Once the manager runs they start at once; once it stops they are refused."""
+    def add(self, *runnables: Any) -> Self:  # Any: a Runnable, or Informers of another cluster
+        """Add runnables, or informers of another cluster. While the manager runs they start immediately.
+
+        Raises `Stopped` once the manager stops, ValueError if the name is taken.
+        """
         for runnable in runnables:
             if self._ended or (self._lifecycle is not None and self._lifecycle.is_stopping):
                 raise Stopped
             if isinstance(runnable, Informers):
                 self._add_cache(runnable)
             elif not callable(getattr(runnable, "run", None)) or not getattr(runnable, "name", ""):
-                raise TypeError(f"{_told(runnable)}: what is added has a name and `async def run(surroundings)`")
+                raise TypeError(f"add() {_problem(runnable)}")
             elif self._groups is not None:
                 self._groups.add(runnable, self._surroundings(runnable))
             elif any(runnable.name == each.name for each in self._added):
                 raise ValueError(
-                    f"there is a runnable {runnable.name!r} already: names are unique in a manager; "
-                    f"give one of them another, e.g. @controller(..., name={runnable.name + '-2'!r})"
+                    f"add() runnable {runnable.name!r} exists; names must be unique in a manager, "
+                    f"set another, e.g. @controller(..., name={runnable.name + '-2'!r})"
                 )
             else:
                 self._added.append(runnable)
         return self
 
     def build(self, name: str = "") -> Builder:
-        """A controller, step by step; `complete(reconciler)` adds it."""
+        """Return a builder; its `complete(reconciler)` adds the controller to this manager."""
         return Builder(name, add=self.add)
 
     def add_health_check(self, name: str, check: Check) -> Self:
-        """Fail `/healthz` when this fails: the process is to be started anew."""
+        """Add a check to `/healthz`. If it fails, the kubelet restarts the container."""
         return self._add_check("healthz", name, check)
 
     def add_readiness_check(self, name: str, check: Check) -> Self:
-        """Fail `/readyz` when this fails: nobody is to be sent here for now."""
+        """Add a check to `/readyz`. While it fails, Services do not route to the Pod."""
         return self._add_check("readyz", name, check)
 
     # Running
 
     def run(self) -> None:
-        """Run until a signal comes or a part fails, on an event loop of its own."""
+        """Run on a new event loop until a signal arrives or a runnable fails."""
         run(self)
 
     async def serve(self) -> None:
-        """Run until `stop()`, cancellation, or the failure of a part, which is raised."""
+        """Run until `stop()`, cancellation, or the failure of a runnable, which is raised."""
         if self._lifecycle is not None or self._ended:
             raise RuntimeError("manager already started")
         if current_host() is not None:
-            raise RuntimeError("a file that is loaded to be run by another program calls run(), or leaves it to that")
+            raise RuntimeError("serve() cannot be called in a file that another program loads; call run() instead")
         connections = self._connections
         try:
             lifecycle = self._lifecycle = self._assembled(connections)
             connections.events.start()
-            if self._told_to_stop:
+            if self._stop_requested:
                 lifecycle.stop()
             await lifecycle.live()
         finally:
@@ -278,12 +283,12 @@ class Manager:
                 world.executor.close()
 
     def stop(self) -> None:
-        """Ask for a graceful end. Harmless when it is under way; a manager that has not started yet ends as it does."""
-        self._told_to_stop = True
+        """Request a graceful shutdown. Before the start, the manager stops right after it."""
+        self._stop_requested = True
         if self._lifecycle is not None:
             self._lifecycle.stop()
 
-    # Inside
+    # Assembly
 
     @cached_property
     def _connections(self) -> Connections:
@@ -295,13 +300,13 @@ class Manager:
         return Connections(connect, self.world, namespace, self._client_options, self._caches, self._fence)
 
     def _assembled(self, connections: Connections) -> Lifecycle:
-        """All parts, ready to be started."""
+        """Create all parts, ready to start."""
         groups = Groups(self.world.clock, self._failed)
-        self._election = self._made_election(connections)
+        self._election = self._create_election(connections)
         self._parts = Parts(
             self._endpoints,
             groups,
-            [connections.informers, *self._more_caches],
+            [connections.informers, *self._added_caches],
             self._caches.sync_timeout,
             self._election,
         )
@@ -311,7 +316,7 @@ class Manager:
             if is_webhook(runnable) and runnable.name not in self._health["readyz"]:
                 self._health["readyz"].add(runnable.name, runnable.check)
         self._groups = groups
-        return Lifecycle(self._parts, self.world.clock, self._grace, self._filled)
+        return Lifecycle(self._parts, self.world.clock, self._grace, self._synced)
 
     def _surroundings(self, runnable: Runnable) -> Surroundings:
         connections = self._connections
@@ -321,7 +326,7 @@ class Manager:
         return Surroundings(
             client=connections.client_of(identity, leads=leads),
             informers=connections.informers,
-            world=self._apart(),
+            world=self._world_with_own_threads(),
             metrics=self.metrics,
             recorder=self.recorder(runnable.name),
             logger=self._reporting.logger.getChild(runnable.name),
@@ -329,11 +334,11 @@ class Manager:
             controllers=self._controllers,
         )
 
-    def _apart(self) -> World:
-        """The world, with other workers.
+    def _world_with_own_threads(self) -> World:
+        """Return the world with a thread pool of its own.
 
-        A function that blocks a worker may wait for a request, which may need a worker to read a token, or to be
-        answered by a webhook of this manager: with workers in common, all of them would wait for each other.
+        A function that blocks a thread may wait for a request that needs a thread itself, to read a token or to be
+        answered by a webhook of this manager. A shared pool could deadlock.
         """
         world = self.world.with_separate_executor()
         self._worlds.append(world)
@@ -345,7 +350,7 @@ class Manager:
         options = LeaderElection(name=given) if isinstance(given, str) else given
         return options if options.identity else msgspec.structs.replace(options, identity=identity(self.world.ids))
 
-    def _made_election(self, connections: Connections) -> Election | None:
+    def _create_election(self, connections: Connections) -> Election | None:
         if self._election_options is None or self._fence is None:
             return None
         me = self._election_options.identity
@@ -365,7 +370,7 @@ class Manager:
             self._lifecycle.lead()
 
     def _add_cache(self, informers: Informers) -> None:
-        self._more_caches.append(informers)
+        self._added_caches.append(informers)
         if self._parts is not None:
             self._parts.caches.append(informers)
             informers.start()
@@ -390,16 +395,16 @@ class Manager:
         checks = self._health.get(endpoint)
         return None if checks is None else Answer(*await checks.report(name, query))
 
-    async def _answer_metrics(self, path: str, query: Query) -> Answer | None:  # noqa: ARG002 - there is nothing to choose
+    async def _answer_metrics(self, path: str, query: Query) -> Answer | None:  # noqa: ARG002 - the signature of a handler
         return Answer(200, self.metrics.text(), CONTENT_TYPE) if path == "/metrics" else None
 
 
-def _told(runnable: object) -> str:
-    """Why it cannot be run, and what can be."""
+def _problem(runnable: object) -> str:
+    """Return why an object cannot be added, and what to do."""
     if isinstance(runnable, Builder):
-        return "a Builder is no controller yet: call its complete(reconciler)"
+        return "a Builder is not a controller; call its complete(reconciler)"
     if isinstance(runnable, type):
-        return f"{runnable.__name__} is a class: give an object of it"
+        return f"{runnable.__name__} is a class; pass an instance"
     if isroutine(runnable):
-        return f"{runnable.__name__} is a function and no controller: write @controller(Kind) above it"
-    return f"{runnable!r} cannot be run"
+        return f"{runnable.__name__} is a function, not a controller; write @controller(Kind) above it"
+    return f"{runnable!r} is not a runnable; it needs a name and `async def run(surroundings)`"

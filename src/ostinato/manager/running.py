@@ -1,12 +1,12 @@
-"""Running managers as a program: an event loop, signals and logs.
+"""Run managers as a program: event loop, signals and logs.
 
     run(manager)
-    run(manager, another)          # the first that ends ends the others
+    run(manager, another)          # when one ends, the others are stopped
 
-- uvloop is used where it is installed.
-- Logs are set up if the program has not done so: text for a terminal, else JSON.
-- What the program has loaded is set aside, and once more when the caches are filled: the garbage collector looks only
-  at what comes later. Otherwise it would stop everything for 10 to 30 ms now and then, to find all of it still in use.
+- uvloop is used if it is installed.
+- Logging is configured unless the program has done so: text for a terminal, else JSON.
+- Objects are frozen (`gc.freeze`) at the start and when the caches have synced, so that the garbage collector does not
+  traverse them: full collections would pause the process for 10 to 30 ms.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ from ostinato.manager.logs import configure_logging
 from ostinato.manager.signals import stop_on_signals
 from ostinato.world.runner import program_runner
 
-# How much comes before the collector looks at it: more than Python's 700, for nearly all of it lives shortly.
+# Higher than Python's 700, since nearly all objects are short-lived.
 _THRESHOLDS = (10_000, 20, 20)
 
 
 class Served(Protocol):
-    """A manager."""
+    """The interface of a manager to `run`."""
 
     async def serve(self) -> None: ...
 
     def stop(self) -> None: ...
 
-    async def filled(self) -> None: ...
+    async def synced(self) -> None: ...
 
 
 def run(*managers: Served) -> None:
-    """Run until a signal comes, or one of them ends; all are stopped then, and errors raised.
+    """Run until a signal arrives or one manager ends; then all are stopped, and errors are raised.
 
-    In a file that another program loads it returns at once: that program runs them (`hosting`).
+    In a file that another program loads, returns immediately: that program runs the managers (`hosting`).
     """
     host = current_host()
     if host is not None:
@@ -55,18 +55,18 @@ def run(*managers: Served) -> None:
     with new_runner() as runner:
         try:
             runner.run(serve_together(*managers))
-        except (ConfigError, SyncError) as error:  # which say all that there is to say
+        except (ConfigError, SyncError) as error:  # a traceback would not help
             raise error.with_traceback(None) from None
 
 
 async def serve_together(*managers: Served, leave: Callable[[int], object] = os._exit) -> None:
-    """The same on the running loop. `leave`: ends the process, with a code, at a second signal."""
+    """Run managers on the running loop. `leave`: ends the process with a code at a second signal."""
 
     def stop() -> None:
         for manager in managers:
             manager.stop()
 
-    with stop_on_signals(stop, leave), set_aside([manager.filled for manager in managers]):
+    with stop_on_signals(stop, leave), freeze_objects([manager.synced for manager in managers]):
         tasks = [asyncio.get_running_loop().create_task(manager.serve()) for manager in managers]
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -85,18 +85,18 @@ async def serve_together(*managers: Served, leave: Callable[[int], object] = os.
 
 
 @contextmanager
-def set_aside(filled: Sequence[Callable[[], Awaitable[object]]]) -> Iterator[None]:
-    """Keep the garbage collector from what there is now, and from what there is when all of these have returned."""
+def freeze_objects(synced: Sequence[Callable[[], Awaitable[object]]]) -> Iterator[None]:
+    """Freeze the current objects for the garbage collector, and again when all of `synced` have returned."""
 
     async def again() -> None:
-        for each in filled:
+        for each in synced:
             await each()
         _freeze()
 
     first, thresholds = gc.get_freeze_count() == 0, gc.get_threshold()
     gc.set_threshold(*_THRESHOLDS)
     _freeze()
-    waiting = asyncio.get_running_loop().create_task(again(), name="set aside what stays")
+    waiting = asyncio.get_running_loop().create_task(again(), name="freeze objects")
     try:
         yield
     finally:
@@ -107,17 +107,17 @@ def set_aside(filled: Sequence[Callable[[], Awaitable[object]]]) -> Iterator[Non
 
 
 def _freeze() -> None:
-    gc.collect(1)  # or garbage would stay, too; what is older is hardly any, and takes long to look at
+    gc.collect(1)  # garbage must not be frozen; the oldest generation has little and takes long
     gc.freeze()
 
 
 def new_runner() -> AbstractContextManager[asyncio.Runner]:
-    """What runs the coroutines of a program."""
+    """Return the asyncio runner of a program."""
     return program_runner(loop_factory())
 
 
 def loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
-    """What makes the event loop: uvloop where it is installed."""
+    """Return the event loop factory: uvloop's if it is installed."""
     try:
         uvloop: Any = import_module("uvloop")  # Any: it is not a dependency
     except ImportError:

@@ -1,6 +1,6 @@
-"""Signals: SIGTERM and SIGINT ask for a graceful end; the second one ends the process at once.
+"""Signals: SIGTERM and SIGINT request a graceful shutdown; the second signal ends the process immediately.
 
-The second one is heard though the event loop is blocked: that may be why somebody sends it.
+The second signal works even if the event loop is blocked.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ _logger = logging.getLogger("ostinato.manager")
 
 @contextmanager
 def stop_on_signals(stop: Callable[[], object], leave: Callable[[int], object] = os._exit) -> Iterator[None]:
-    """Call `stop` at the first signal, on the running loop, and `leave(1)` at the second, wherever it comes."""
+    """Call `stop` on the running loop at the first signal, and `leave(1)` in the signal handler at the second."""
     loop = asyncio.get_running_loop()
     seen: list[signal.Signals] = []
 
     def begin(number: signal.Signals) -> None:
-        _logger.info("%s: stopping", number.name)
+        _logger.info("received signal, stopping signal=%s", number.name)
         stop()
 
-    def hear(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - as it is called
+    def handle(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - the signature of a signal handler
         seen.append(signal.Signals(number))
         if len(seen) == 1:
             loop.call_soon_threadsafe(begin, seen[0])
             return
-        with suppress(Exception):  # it may come in the midst of writing to the log
-            _logger.warning("%s again: leaving at once", seen[-1].name)
+        with suppress(Exception):  # the signal may interrupt logging
+            _logger.warning("received second signal, exiting signal=%s", seen[-1].name)
         leave(1)
 
-    before = {number: signal.signal(number, hear) for number in SIGNALS}
+    before = {number: signal.signal(number, handle) for number in SIGNALS}
     try:
         yield
     finally:

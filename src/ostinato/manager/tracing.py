@@ -1,8 +1,8 @@
-"""Traces: spans around pieces of work, for OpenTelemetry where it is installed and nothing where it is not.
+"""Tracing: OpenTelemetry spans, if the package is installed.
 
-- A reconcile is one, with how long its key waited in the queue, and with its error if it failed.
-- A request to the server is one, until its answer begins. Watches are none: they last for minutes and tell nothing.
-  What is sent and asked for is not shown, only the path: objects may be secrets.
+- A span for each reconcile, with the time that its key waited in the queue, and its error.
+- A span for each request to the server, until the response begins; none for watches. Bodies and queries are not
+  recorded: objects may be Secrets.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from ostinato.controllers.runnable import Span, no_span
 
 
 def spans() -> Span:
-    """How to make spans in this process. The exporter is the program's to configure, as OpenTelemetry has it."""
+    """Return the span factory. The program configures the exporter by OpenTelemetry's means."""
     try:
-        trace: Any = import_module("opentelemetry.trace")  # Any: the package is not a dependency
+        trace: Any = import_module("opentelemetry.trace")  # Any: an optional package
     except ImportError:
         return no_span
     tracer = trace.get_tracer("ostinato")
@@ -32,7 +32,7 @@ def spans() -> Span:
 
 
 def traced(transport: Transport) -> Transport:
-    """The same, with a span around each request; itself, where nobody looks at spans."""
+    """Wrap a transport with a span for each request; returned unchanged without OpenTelemetry."""
     span = spans()
     return transport if span is no_span else TracedTransport(transport, span)
 

@@ -42,7 +42,7 @@ class Beside:
     def stop(self) -> None:
         self.stopped.set()
 
-    async def filled(self) -> None: ...
+    async def synced(self) -> None: ...
 
 
 @pytest.fixture

@@ -14,8 +14,8 @@ from ostinato.api.meta import ObjectMeta
 from ostinato.client import Client, Unstructured
 from ostinato.kinds import events_v1
 from ostinato.kinds.core_v1 import ConfigMap, Event, Namespace, Node, ObjectReference
-from ostinato.manager.events.books import MOST_REMEMBERED
-from ostinato.manager.events.counts import CountBook
+from ostinato.manager.events.correlation import MAX_REMEMBERED
+from ostinato.manager.events.counts import CountCorrelator
 from ostinato.manager.events.events import Events
 from ostinato.server.core import Server
 from ostinato.server.in_process.transport import InProcessTransport
@@ -172,7 +172,7 @@ def test_a_namespace_that_goes_takes_its_events_without_a_fuss(caplog: pytest.Lo
 
     with caplog.at_level(logging.DEBUG, "ostinato.manager"):
         play()
-    rejected = [record for record in caplog.records if "the server rejected event" in record.getMessage()]
+    rejected = [record for record in caplog.records if "server rejected event" in record.getMessage()]
     assert [(record.levelno, "missing" in record.getMessage()) for record in rejected] == [
         (logging.DEBUG, False),
         (logging.DEBUG, False),
@@ -224,11 +224,11 @@ def test_events_may_come_from_threads(caplog: pytest.LogCaptureFixture) -> None:
 
 def test_what_is_remembered_is_bounded() -> None:
     world = Simulation(1)
-    book = CountBook(world.clock)
-    for number in range(MOST_REMEMBERED + 10):
+    book = CountCorrelator(world.clock)
+    for number in range(MAX_REMEMBERED + 10):
         book.note(Event(involved_object=ObjectReference(name=str(number)), count=1))
-    assert len(book) == MOST_REMEMBERED
-    assert len(book._similar) == MOST_REMEMBERED
+    assert len(book) == MAX_REMEMBERED
+    assert len(book._similar) == MAX_REMEMBERED
 
 
 @staged

@@ -14,9 +14,9 @@ from ostinato.kinds.core_v1 import ConfigMap, Node
 from ostinato.kinds.core_v1 import Event as CoreEvent
 from ostinato.kinds.events_v1 import Event
 from ostinato.manager.events import events
-from ostinato.manager.events.books import MOST_REMEMBERED, SpamFilter
+from ostinato.manager.events.correlation import MAX_REMEMBERED, SpamFilter
 from ostinato.manager.events.events import Events
-from ostinato.manager.events.series import SeriesBook
+from ostinato.manager.events.series import SeriesCorrelator
 from ostinato.world import Simulation
 
 A = ConfigMap(metadata=ObjectMeta(name="a", namespace="default", uid="u1"))
@@ -216,9 +216,11 @@ def test_an_event_about_nothing_is_told_and_dropped(caplog: pytest.LogCaptureFix
 
     play()
     assert [record.exc_info for record in caplog.records] == [None, None, None]
-    assert caplog.messages[0] == "event Scaled is dropped: it is about the text 'a', which is no object"
-    assert caplog.messages[1] == "event Scaled is dropped: it is about the class ConfigMap, which is no object"
-    assert caplog.messages[2].endswith("is dropped: there is no type 'warning', only Normal and Warning")
+    assert caplog.messages[0] == "event dropped: the subject is not an object event=Scaled subject=\"the text 'a'\""
+    assert (
+        caplog.messages[1] == "event dropped: the subject is not an object event=Scaled subject='the class ConfigMap'"
+    )
+    assert caplog.messages[2].startswith("event dropped: the type must be Normal or Warning event=")
 
 
 @staged
@@ -264,7 +266,7 @@ async def test_a_burst_is_told_several_at_once_and_nobody_waits(stage: Stage) ->
 
 
 def test_too_many_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(events, "MOST_WAITING", 100)
+    monkeypatch.setattr(events, "MAX_QUEUED", 100)
 
     @staged
     async def play(stage: Stage) -> None:
@@ -314,7 +316,7 @@ def test_recording_never_raises(about: Any, caplog: pytest.LogCaptureFixture) ->
         await told.events.stop()
 
     play()
-    assert "there is no type 'Odd'" in caplog.text
+    assert "type=Odd" in caplog.text
     assert caplog.records[0].levelno == logging.ERROR
 
 
@@ -335,7 +337,7 @@ def test_an_event_that_cannot_be_written_keeps_no_other_from_it(caplog: pytest.L
         await told.events.stop()
 
     play()
-    assert caplog.messages == [r"event 'Broken about ConfigMap default/\ud83d' cannot be written"]
+    assert caplog.messages == [r"event cannot be encoded, dropped event='Broken about ConfigMap default/\ud83d'"]
 
 
 def test_an_option_that_there_is_not_is_told_and_the_event_recorded(caplog: pytest.LogCaptureFixture) -> None:
@@ -347,7 +349,7 @@ def test_an_option_that_there_is_not_is_told_and_the_event_recorded(caplog: pyte
         await told.events.stop()
 
     play()
-    assert caplog.messages == ["event Refused: there is no option 'type', only kind, action, related"]
+    assert caplog.messages == ["unknown event option ignored event=Refused option=type options=kind, action, related"]
 
 
 @staged
@@ -368,9 +370,9 @@ async def test_long_texts_and_odd_names_are_made_to_fit(stage: Stage) -> None:
 
 def test_what_is_remembered_is_bounded() -> None:
     world = Simulation(1)
-    book, spam = SeriesBook(world.clock), SpamFilter(world.clock)
-    for number in range(MOST_REMEMBERED + 10):
+    book, spam = SeriesCorrelator(world.clock), SpamFilter(world.clock)
+    for number in range(MAX_REMEMBERED + 10):
         spam.admits(number)
         book.note(Event(event_time=world.clock.now(), reporting_controller=str(number)))  # type: ignore[arg-type]
-    assert len(book) == MOST_REMEMBERED
-    assert len(spam._buckets) == MOST_REMEMBERED
+    assert len(book) == MAX_REMEMBERED
+    assert len(spam._buckets) == MAX_REMEMBERED

@@ -30,7 +30,7 @@ def test_a_manager_that_is_run_in_a_loaded_file_is_left_to_the_host() -> None:
 def test_a_file_that_serves_by_itself_is_told_not_to() -> None:
     with hosting(Host()):
         manager = Manager(connect=no_transport)
-        with pytest.raises(RuntimeError, match=r"calls run\(\), or leaves it"):
+        with pytest.raises(RuntimeError, match=r"call run\(\) instead"):
             asyncio.run(manager.serve())
 
 

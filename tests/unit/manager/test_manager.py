@@ -289,9 +289,7 @@ def test_what_everything_waits_for_is_told(caplog: pytest.LogCaptureFixture) -> 
         await rig.stop()
 
     play()
-    waits = [
-        text for text in caplog.messages if text.startswith("everything else waits for hooks, which does not serve")
-    ]
+    waits = [text for text in caplog.messages if text.startswith("waiting for the webhook server runnable=hooks")]
     assert len(waits) == 2
 
 
@@ -378,7 +376,7 @@ async def test_what_is_added_later_starts_at_once_and_nothing_is_added_at_the_en
     rig = Rig(stage)
     await rig.start()
     rig.manager.add(rig.part("late", stop_takes=5))
-    with pytest.raises(ValueError, match="there is a runnable 'late' already"):
+    with pytest.raises(ValueError, match="runnable 'late' exists"):
         rig.manager.add(rig.part("late"))
     more = Informers(rig.manager.client.live)
     more.of(ConfigMap)
@@ -421,24 +419,26 @@ async def rings(each: Any, ctx: Any) -> None: ...
 async def test_names_are_unique_and_only_what_can_run_is_added(stage: Stage) -> None:
     rig = Rig(stage)
     rig.manager.add(rig.part("a"))
-    with pytest.raises(ValueError, match="'a' already"):
+    with pytest.raises(ValueError, match="'a' exists"):
         rig.manager.add(rig.part("a"))
-    with pytest.raises(ValueError, match=r"give one of them another, e\.g\. @controller\(\.\.\., name='a-2'\)"):
+    with pytest.raises(ValueError, match=r"set another, e\.g\. @controller\(\.\.\., name='a-2'\)"):
         rig.manager.add(rig.part("a"))
-    with pytest.raises(TypeError, match="cannot be run: what is added has a name and `async def run"):
+    with pytest.raises(TypeError, match="is not a runnable; it needs a name and `async def run"):
         rig.manager.add(object())
-    with pytest.raises(TypeError, match=r"rings is a function and no controller: write @controller\(Kind\) above it"):
+    with pytest.raises(TypeError, match=r"rings is a function, not a controller; write @controller\(Kind\) above it"):
         rig.manager.add(rings)
-    with pytest.raises(TypeError, match=r"config: the text 'prod' is no Config; a kubeconfig is read by Config\.load"):
+    with pytest.raises(
+        TypeError, match=r"config: the text 'prod' is not a Config; read a kubeconfig with Config\.load"
+    ):
         Manager("prod")  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="check 'x' is no function: give one that raises when something is wrong"):
+    with pytest.raises(TypeError, match="check 'x' is not a function; pass one that raises on failure"):
         rig.manager.add_health_check("x", "ping")  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="Rig is a class: give an object of it"):
+    with pytest.raises(TypeError, match="Rig is a class; pass an instance"):
         rig.manager.add(Rig)
-    with pytest.raises(TypeError, match=r"a Builder is no controller yet: call its complete\(reconciler\)"):
+    with pytest.raises(TypeError, match=r"a Builder is not a controller; call its complete\(reconciler\)"):
         rig.manager.add(rig.manager.build("rings"))
     await rig.start()
-    with pytest.raises(ValueError, match="'a' already"):
+    with pytest.raises(ValueError, match="'a' exists"):
         rig.manager.add(rig.part("a"))
     with pytest.raises(RuntimeError, match="healthz endpoint has already been created"):
         rig.manager.add_health_check("x", lambda: None)
@@ -530,14 +530,14 @@ def test_errors_while_stopping_are_only_logged(caplog: pytest.LogCaptureFixture)
         await rig.stop()
 
     play()
-    assert caplog.messages == ["a failed while the manager stops: on the way down"]
+    assert caplog.messages == ["runnable failed during shutdown runnable=a error=on the way down"]
 
 
 def test_a_part_that_will_not_end_is_left_behind(caplog: pytest.LogCaptureFixture) -> None:
     staged(left_behind)()
     assert caplog.messages == [
-        "a does not end though it was cancelled: it is left behind",
-        "a failed while the manager stops: nobody listens",
+        "runnable does not end after cancellation, abandoned runnable=a",
+        "runnable failed during shutdown runnable=a error=nobody listens",
     ]
 
 
@@ -837,7 +837,7 @@ async def test_a_manager_that_loses_leadership_drops_its_work_at_once_and_fails(
     assert "leader is dropped" in rig.said
     assert stage.clock.monotonic() < 15
     assert not rig.manager.is_leader
-    with pytest.raises(DeadlinePassed, match="this process leads no longer"):
+    with pytest.raises(DeadlinePassed, match="this process has lost leadership"):
         await rig.manager.client.create(ConfigMap(metadata=ObjectMeta(name="late")))
 
 
@@ -869,7 +869,7 @@ async def test_only_a_leader_writes_through_the_managers_client_and_everybody_re
 
     rig.manager.add(Task("writes", write, needs_leader_election=False))
     await rig.start(5)
-    with pytest.raises(DeadlinePassed, match="does not lead"):
+    with pytest.raises(DeadlinePassed, match="is not the leader"):
         await rig.manager.client.create(ConfigMap(metadata=ObjectMeta(name="by-leader")))
     assert (await rig.manager.client.get(ConfigMap, "by-everybody")).metadata.name == "by-everybody"
     renewing.cancel()
@@ -949,7 +949,7 @@ async def test_an_election_that_breaks_is_lost(stage: Stage) -> None:
     with pytest.raises(ZeroDivisionError):
         await rig.serving
     assert not rig.manager.is_leader
-    with pytest.raises(DeadlinePassed, match="this process leads no longer"):
+    with pytest.raises(DeadlinePassed, match="this process has lost leadership"):
         await rig.manager.client.create(ConfigMap(metadata=ObjectMeta(name="late")))
 
 
@@ -1044,7 +1044,7 @@ def test_a_write_of_which_nobody_knows_what_became_keeps_the_lease_too(
         assert await stage.client.get(ConfigMap, "cut")
         await rig.stop()
         assert bool((await stage.lease()).spec.holder_identity) == (outcome is not None)
-        told = [text for text in caplog.messages if "is left to expire" in text]
+        told = [text for text in caplog.messages if "not releasing the lease" in text]
         assert len(told) == (outcome is not None), "a hand-over that takes long is explained"
 
     play()
@@ -1067,7 +1067,7 @@ def test_a_lease_that_is_lost_while_the_manager_stops_is_told_without_a_tracebac
         assert rig.said == ["slow starts", "slow is dropped"]
 
     play()
-    (record,) = [each for each in caplog.records if "failed while the manager stops" in each.getMessage()]
+    (record,) = [each for each in caplog.records if "runnable failed during shutdown" in each.getMessage()]
     assert "could not be renewed within 10 s" in record.getMessage()
     assert record.exc_info is None
 

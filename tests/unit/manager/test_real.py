@@ -75,7 +75,7 @@ def test_addresses(address: str, parsed: tuple[str, int]) -> None:
 
 @pytest.mark.parametrize("address", ["8080", "a:", ":x", ":65536", ":-1", ":٣"])
 def test_what_is_no_address_is_refused(address: str) -> None:
-    with pytest.raises(ValueError, match="is no address to listen on"):
+    with pytest.raises(ValueError, match="is not a listen address"):
         Manager(health=address)
 
 

@@ -1,4 +1,4 @@
-"""Announcing: what an election means for a manager, its log and the events on the lease."""
+"""Reports of an election: logs, Events about the lease, and the start of the leader group."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ _logger = logging.getLogger("ostinato.manager")
 
 
 class Announcer:
-    """Hears of an election, on the manager's loop."""
+    """Listener of an election, on the manager's loop."""
 
     def __init__(self, recorder: Recorder, identity: str, lead: Callable[[], object]) -> None:
-        """`lead` is called when leadership is won."""
+        """`lead`: called when leadership is acquired."""
         self._recorder = recorder
         self._identity = identity
         self._lead = lead
-        self._lease: Lease | None = None  # that was won
+        self._lease: Lease | None = None  # set when leadership is acquired
 
     def leader_seen(self, identity: str) -> None:
-        _logger.info("the leader is %s", identity or "nobody")
+        _logger.info("new leader elected identity=%s", identity or "none")
 
     def elected(self, lease: Lease) -> None:
         self._lease = lease
-        self._say("became leader", "BecomeLeader")
+        self._record("became leader", "BecomeLeader")
         self._lead()
 
     def ended(self) -> None:
-        """It is over. Who never led says nothing."""
-        self._say("stopped leading", "StopLeading")
+        """Record the end of leadership, if this process led."""
+        self._record("stopped leading", "StopLeading")
 
-    def _say(self, what: str, action: str) -> None:
+    def _record(self, what: str, action: str) -> None:
         if self._lease is not None:
             self._recorder.event(self._lease, "LeaderElection", f"{self._identity} {what}", action=action)

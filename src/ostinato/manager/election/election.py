@@ -1,11 +1,11 @@
-"""Election: a candidate that runs where nothing can hold it up, and tells the event loop how it stands.
+"""Election: runs the elector in a thread of its own, and reports to the main event loop.
 
-Renewal has a thread and an event loop of its own: a reconciler that blocks the main loop does not cost the lease. The
-main loop hears of three things: a leader was seen, this process leads, this process leads no longer.
+The lease is renewed in a thread with an event loop of its own, so that a reconciler that blocks the main loop does not
+lose the lease. The listener is called on the main loop.
 
     election = Election(options, connect, world, fence, listener)
-    election.start()                  # the listener is told when this process leads
-    await election.ended()            # LeadershipLost when it does no longer
+    election.start()                  # the listener is called when this process leads
+    await election.ended()            # raises LeadershipLost
     await election.resign()           # after the work has stopped
 """
 
@@ -34,7 +34,7 @@ _logger = logging.getLogger("ostinato.manager")
 
 
 class Listener(Protocol):
-    """Who is told how an election goes. Called on the loop on which the election was started."""
+    """Receives the progress of an election, on the loop that started it."""
 
     def leader_seen(self, identity: str, /) -> None: ...
 
@@ -45,7 +45,7 @@ class Election:
     def __init__(
         self, options: LeaderElection, connect: Callable[[], Client], world: World, fence: Fence, listener: Listener
     ) -> None:
-        """`connect` makes a client for the lease alone; it is called, and used, in the election's thread."""
+        """`connect`: creates a client for the lease; called and used in the election's thread."""
         self.options = options
         self._connect = connect
         self._world = world
@@ -53,34 +53,34 @@ class Election:
         self._listener = listener
         self._elector: Elector | None = None
         self._thread: Thread[None] | None = None
-        self._home: asyncio.AbstractEventLoop | None = None  # where the listener lives
+        self._home: asyncio.AbstractEventLoop | None = None  # of the listener
         self._resigned = asyncio.Event()  # of the thread's loop
         self._leads = False
 
     @property
     def is_leader(self) -> bool:
-        """Whether this process leads: it was elected, has not resigned and may write."""
+        """Whether this process leads: it has acquired the lease, has not resigned, and may write."""
         return self._leads and self._fence.is_open
 
     def start(self) -> None:
-        """Stand for election."""
+        """Start to acquire the lease."""
         self._home = asyncio.get_running_loop()
         thread = self._world.executor.thread if self.options.own_thread else LoopTask
         self._thread = thread(f"leader election {self.options.name}", self._campaign)
 
     async def ended(self) -> None:
-        """Return when the candidate has left the election; `LeadershipLost` if it did not want to."""
+        """Wait until the candidate has left the election. Raises `LeadershipLost` if it lost the lease."""
         assert self._thread is not None, "an election is started before its end is awaited"
         await self._thread.join()
 
     async def resign(self) -> None:
-        """Leave the election: give the lease back, if the options say so, or stop trying to get it."""
+        """Leave the election: release the lease, if the options say so, or stop trying to acquire it."""
         self._leads = False
         thread = self._thread
         if thread is None:
             return
         if self._elector is not None and self._fence.is_open:
-            with suppress(RuntimeError):  # it has ended
+            with suppress(RuntimeError):  # the thread has ended
                 thread.call_soon(self._resigned.set)
         else:
             thread.stop()
@@ -88,22 +88,27 @@ class Election:
             await thread.join()
 
     def abandon(self) -> None:
-        """Leave the election at once. The lease is left to expire: work may still be under way."""
+        """Leave the election immediately. The lease expires by itself: work may still be running."""
         self._leads = False
         self._fence.close()
         if self._thread is not None:
             self._thread.stop()
 
     def check(self, tolerance: float = 0.0) -> None:
-        """For health: an error if renewals have failed for longer than the lease and `tolerance` seconds more."""
+        """Health check: raises if renewals have failed for longer than the lease plus `tolerance` seconds."""
         if self._elector is not None:
             self._elector.check(tolerance)
 
     def families(self) -> Iterator[Family]:
         labels = {"name": self.options.name}
-        yield gauge(MASTER_STATUS, "Whether this process leads: 1, or 0 if it stands by.", int(self.is_leader), labels)
+        yield gauge(
+            MASTER_STATUS,
+            "Gauge of if the reporting system is the leader: 1 leader, 0 standby.",
+            int(self.is_leader),
+            labels,
+        )
         slow = 0 if self._elector is None else self._elector.slow_paths
-        yield counter(SLOW_PATHS, "Renewals for which the lease had to be read again.", slow, labels)
+        yield counter(SLOW_PATHS, "Total number of slow path exercised in renewing leader leases.", slow, labels)
 
     # In the thread
 
@@ -116,7 +121,7 @@ class Election:
             self._elector = elector
             await elector.acquire()
             self._leads = True
-            self._tell(self._listener.elected, lock.reference)
+            self._notify(self._listener.elected, lock.reference)
             try:
                 await self._lead(elector)
             finally:
@@ -138,17 +143,17 @@ class Election:
                 renewing.exception()
         if not self.options.release:
             return
-        if self._fence.was_left_open(within=self.options.lease_duration):
+        if self._fence.had_unconfirmed_write(within=self.options.lease_duration):
             _logger.info(
-                "lease %s is left to expire: nobody knows yet what became of one of the last writes", elector.lock
+                "not releasing the lease, it expires: the result of a recent write is unknown lease=%s", elector.lock
             )
             return
         await elector.release()
 
     def _leader_seen(self, identity: str) -> None:
-        self._tell(self._listener.leader_seen, identity)
+        self._notify(self._listener.leader_seen, identity)
 
-    def _tell(self, callback: Callable[..., None], *args: object) -> None:
+    def _notify(self, callback: Callable[..., None], *args: object) -> None:
         assert self._home is not None
-        with suppress(RuntimeError):  # the main loop is closed: nobody is left to be told
+        with suppress(RuntimeError):  # the main loop is closed
             self._home.call_soon_threadsafe(callback, *args)

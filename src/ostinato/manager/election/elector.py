@@ -1,12 +1,13 @@
-"""Elector: one candidate's part in an election, the algorithm of client-go with its gaps closed.
+"""Elector: acquires and renews a lease, by client-go's algorithm with its gaps closed.
 
-- Nobody compares clocks. A candidate remembers what the lease said and since when *it* has seen just that; only when
-  that has lasted for as long as the lease is valid may it be taken. A new process therefore waits for a whole lease.
-- The holder renews with one guarded write; where that fails it reads the lease first.
-- Renewals move the fence. When it is reached, or another holder is seen, leadership is lost, and nothing regains it.
-- A lease that is not there may have been deleted under a leader that has not noticed. Who creates one holds it, but
-  leads only after the lease's time, unless it leads already.
-- A lease is released only by who leads, after its work has stopped, and only if the lease, just read, says so too.
+- Clocks of different machines are not compared. A candidate records when it first observed the current state of the
+  lease; it may take the lease only after that state has lasted for the lease duration. A new process therefore waits
+  for a whole lease duration.
+- The holder renews by one conditional update; if that fails, it reads the lease first.
+- Each renewal extends the fence. When the fence is reached, or another holder is observed, leadership is lost for good.
+- A missing lease may have been deleted while another process leads. The process that creates a lease holds it, but
+  leads only after a lease duration, unless it leads already.
+- A lease is released only by the leader, after its work has stopped, and only if the lease still names it as holder.
 """
 
 from __future__ import annotations
@@ -26,11 +27,11 @@ from ostinato.world import World
 
 _logger = logging.getLogger("ostinato.manager")
 
-NOBODY = Record()
+NO_HOLDER = Record()
 
 
-class LeadershipLost(Exception):  # noqa: N818 - what happened, in the past tense
-    """This process led and does so no longer. It must end: work that it believes to be its own is another's now."""
+class LeadershipLost(Exception):  # noqa: N818
+    """This process has lost leadership and must end: another process may lead now."""
 
 
 class Elector:
@@ -43,42 +44,42 @@ class Elector:
         *,
         new_leader: Callable[[str], object] | None = None,
     ) -> None:
-        """`new_leader` is told each holder that is seen for the first time or again, this candidate included."""
+        """`new_leader`: called with each newly observed holder, including this candidate."""
         if not options.identity:
-            raise ValueError(f"leader election {options.name}: a candidate needs an identity")
+            raise ValueError(f"leader election {options.name}: identity must not be empty")
         self.lock = lock
-        self.slow_paths = 0  # renewals for which the lease had to be read
+        self.slow_paths = 0  # renewals that had to read the lease
         self._options = options
         self._fence = fence
         self._clock = world.clock
         self._rng = world.rng.fork(f"leader election {options.identity}")
         self._new_leader = new_leader or (lambda _: None)
         self._reported = ""
-        self._observed = NOBODY
-        self._observed_at = float("-inf")  # since when the lease has been seen to be as it is
-        self._sent_at = float("-inf")  # when the latest renewal that succeeded was sent
-        self._not_before = float("-inf")  # until when another may lead under a lease that was deleted
+        self._observed = NO_HOLDER
+        self._observed_at = float("-inf")  # when the current state of the lease was first observed
+        self._sent_at = float("-inf")  # when the last successful renewal was sent
+        self._not_before = float("-inf")  # until when another process may lead under a deleted lease
         self._leads = False
 
     @property
     def leader(self) -> str:
-        """The holder last seen, "" if there is none. It may have changed since."""
+        """The holder that was last observed; "" if there is none."""
         return self._observed.holder
 
     @property
     def is_leader(self) -> bool:
-        """Whether this candidate was last seen to hold the lease. Whether it may write is for the fence to say."""
+        """Whether this candidate was last observed as the holder. Whether it may write is up to the fence."""
         return self._observed.holder == self._options.identity
 
     def check(self, tolerance: float = 0.0) -> None:
-        """For health: an error if this candidate should have given up long ago, and somehow has not."""
+        """Health check: raises if this candidate still leads long after its lease expired."""
         late = self._clock.monotonic() - self._observed_at
         if self.is_leader and late > self._options.lease_duration + tolerance:
             raise LeadershipLost(f"failed election to renew leadership on lease {self._options.name}")
 
     async def acquire(self) -> None:
-        """Return when this candidate leads."""
-        _logger.info("attempting to acquire leader lease %s", self.lock)
+        """Wait until this candidate leads."""
+        _logger.info("attempting to acquire leader lease lease=%s", self.lock)
         while True:
             held = await self._attempt()
             now = self._clock.monotonic()
@@ -86,14 +87,14 @@ class Elector:
             if held and self._not_before <= now <= until:
                 break
             period = self._options.retry_period
-            # Who holds the lease already must keep it, without the long waits that are meant to spread candidates.
+            # A holder must renew in time; the jitter is for spreading candidates.
             await self._clock.sleep(period if held else self._rng.jitter(period, JITTER))
         self._leads = True
         self._fence.extend(until)
-        _logger.info("successfully acquired lease %s", self.lock)
+        _logger.info("successfully acquired lease lease=%s", self.lock)
 
     async def renew(self) -> None:
-        """Keep the lease. Ends with `LeadershipLost`."""
+        """Renew the lease until leadership is lost. Always raises `LeadershipLost`."""
         options = self._options
         try:
             while True:
@@ -115,7 +116,7 @@ class Elector:
             raise
 
     async def release(self) -> bool:
-        """Give the lease back, after the work has stopped: whether that was done. Failures are left to time."""
+        """Release the lease after the work has stopped. Returns whether it was released; after a failure it expires."""
         led = self._leads
         self._leads = False
         self._fence.close()
@@ -125,9 +126,9 @@ class Elector:
             async with self._clock.timeout(self._options.renew_deadline):
                 return await self._release()
         except NotFound:
-            _logger.info("lease %s is not there to be released", self.lock)
+            _logger.info("lease not found, nothing to release lease=%s", self.lock)
         except (APIError, TransportError, TimeoutError) as error:
-            _logger.error("failed to release lease %s: %s", self.lock, error)
+            _logger.error("failed to release lease lease=%s error=%s", self.lock, error)
         return False
 
     async def _release(self) -> bool:
@@ -145,13 +146,15 @@ class Elector:
             raise LeadershipLost(f"leader election lost: lease {self.lock} is held by {self._observed.holder}")
 
     async def _attempt(self) -> bool:
-        """Try to get or to keep the lease: whether this candidate holds it now."""
+        """Try to acquire or renew the lease. Returns whether this candidate holds it."""
         try:
             return await self._acquire_or_renew()
         except (APIError, TransportError) as error:
             forbidden = isinstance(error, Forbidden)
             remedy = "; `ostinato manifests FILE --leader-election NAME` writes the role that it needs"
-            _logger.warning("lease %s: %s%s", self.lock, error, remedy if forbidden else "")
+            _logger.warning(
+                "failed to acquire or renew lease lease=%s error=%s%s", self.lock, error, remedy if forbidden else ""
+            )
             return False
         finally:
             if self._observed.holder != self._reported:
@@ -160,7 +163,7 @@ class Elector:
 
     async def _acquire_or_renew(self) -> bool:
         if self.is_leader and not self._has_expired(self._clock.monotonic()):
-            with suppress(APIError, TransportError):  # the slow path says why
+            with suppress(APIError, TransportError):  # the slow path reports the error
                 await self._write(self._renewed(self._observed))
                 return True
         asked_at = self._clock.monotonic()
@@ -176,21 +179,25 @@ class Elector:
             await self._write(self._renewed(found))
             return True
         if found.holder and not self._has_expired(asked_at):
-            _logger.debug("lease %s is held by %s and has not yet expired", self.lock, found.holder)
+            _logger.debug(
+                "lease is held by another and has not yet expired lease=%s holder=%s", self.lock, found.holder
+            )
             return False
         await self._write(self._mine(transitions=found.transitions + 1))
-        self._not_before = float("-inf")  # whoever led before has stopped, by itself or in time
+        self._not_before = float("-inf")  # the previous leader has stopped by now
         return True
 
     async def _create(self, now: float) -> None:
         if not self._leads and not self._options.trust_absence:
-            # Said before it is sent: the answer may be lost, and the lease found later as this candidate's own.
+            # Set before sending: the answer may be lost, and the lease observed later as this candidate's own.
             self._not_before = now + self._options.lease_duration
         await self._write(self._mine(transitions=0), create=True)
         if self._not_before > now:
-            why = "there was none, and who led under one that was deleted may not have noticed"
-            seconds = self._options.lease_duration
-            _logger.info("lease %s is taken, and leading begins in %d s: %s", self.lock, seconds, why)
+            _logger.info(
+                "created a lease; waiting, a leader under a deleted lease may still be active lease=%s seconds=%d",
+                self.lock,
+                self._options.lease_duration,
+            )
 
     async def _write(self, record: Record, *, create: bool = False) -> None:
         sent_at = self._clock.monotonic()

@@ -1,17 +1,16 @@
-"""The fence: until when this process may write.
+"""Fence: the time until which this process may write as leader.
 
-A leader that is cut off does not know that it was replaced. So its right to write ends by itself: `renew_deadline`
-seconds after the latest renewal that succeeded was *sent*. Others wait longer than that before they take over, and no
-clock is compared with another.
+A leader that is partitioned from the server does not know that it was replaced. Its permission to write therefore
+expires `renew_deadline` seconds after its last successful renewal was *sent*. Other candidates wait longer than that
+before they take over; clocks of different machines are not compared.
 
-- Before leadership, `deadline` is None, so that anybody may read; writes are refused by `FencedTransport`.
-- From then on `deadline` is a time on the monotonic clock. It moves with each renewal, and never comes back once it
-  was `closed`.
+- Before leadership `deadline` is None: reads are allowed, writes are rejected by `FencedTransport`.
+- From then on `deadline` is a time on the monotonic clock, extended by each renewal. `close` is final.
 
-It also remembers when a write was last left open, without an answer or with none that says what became of it: nobody
-knows when, or whether, the server will do it, so that the lease must not be given back at once.
+The fence also records when the result of a write was last unknown (no response, or a server error): the server may
+still execute the write, so the lease must not be released immediately.
 
-The election's thread moves the fence and the event loop reads it: each is one assignment or one read.
+The election's thread extends the fence and the event loop reads it; each access is one assignment or one read.
 """
 
 from __future__ import annotations
@@ -39,10 +38,10 @@ class Fence:
         self._clock = clock
         self._until: float | None = None
         self._closed = False
-        self._left_open_at = float("-inf")
+        self._unconfirmed_at = float("-inf")
 
     def deadline(self) -> float | None:
-        """The time after which nothing may be sent; None as long as this process has never led."""
+        """Return the time after which nothing may be sent; None if this process has never led."""
         return self._until
 
     @property
@@ -52,26 +51,26 @@ class Fence:
         return until is not None and self._clock.monotonic() <= until
 
     def extend(self, until: float) -> None:
-        """Allow writes until then. After `close` it does nothing."""
+        """Allow writes until a time. No effect after `close`."""
         if not self._closed:
             self._until = until
 
     def close(self) -> None:
-        """Allow nothing from now on."""
+        """Reject all requests from now on."""
         self._closed = True
         self._until = float("-inf")
 
-    def left_open(self) -> None:
-        """A write may have been done, or may be done yet."""
-        self._left_open_at = self._clock.monotonic()
+    def unconfirmed_write(self) -> None:
+        """Record a write whose result is unknown."""
+        self._unconfirmed_at = self._clock.monotonic()
 
-    def was_left_open(self, within: float) -> bool:
-        """Whether that happened in so many seconds."""
-        return self._clock.monotonic() - self._left_open_at < within
+    def had_unconfirmed_write(self, within: float) -> bool:
+        """Return whether the result of a write became unknown within so many seconds."""
+        return self._clock.monotonic() - self._unconfirmed_at < within
 
 
 class FencedTransport:
-    """A transport that does not write before its process leads. The end is its inner transport's `deadline`."""
+    """A transport that rejects writes unless the process leads. The inner transport enforces `deadline`."""
 
     def __init__(self, inner: Transport, fence: Fence) -> None:
         self._inner = inner
@@ -89,12 +88,12 @@ class FencedTransport:
         try:
             answer = await self._inner.request(request)
         except (DeadlinePassed, Unreachable):
-            raise  # it was not sent
+            raise  # the request was not sent
         except (asyncio.CancelledError, TransportError):
-            self._fence.left_open()
+            self._fence.unconfirmed_write()
             raise
-        if answer.status >= 500:  # a server that gives up a request may do it all the same
-            self._fence.left_open()
+        if answer.status >= 500:  # the server may still execute the request
+            self._fence.unconfirmed_write()
         return answer
 
     async def websocket(self, request: Request, protocols: Sequence[str]) -> WebSocket:
@@ -108,8 +107,7 @@ class FencedTransport:
     def _refusal(self, request: Request) -> DeadlinePassed:
         what = f"{request.method} {self.host}{request.path}: not sent"
         if self._fence.deadline() is not None:
-            return DeadlinePassed(f"{what}: this process leads no longer, and only the leader writes")
+            return DeadlinePassed(f"{what}: this process has lost leadership")
         return DeadlinePassed(
-            f"{what}: this process does not lead, and only the leader writes; what must be written by all is for a "
-            "runnable that needs no leader election"
+            f"{what}: this process is not the leader; write from a runnable with needs_leader_election=False"
         )

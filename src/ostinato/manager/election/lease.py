@@ -1,7 +1,6 @@
-"""The lease: who leads, written down in one object of the cluster that all candidates read.
+"""Lease lock: reads and writes the Lease object of an election.
 
-A `LeaseLock` reads and writes it. A write is guarded by the version that was last read or written: of two candidates
-that write at the same time, one fails.
+Updates are conditional on the resourceVersion that was last read or written: of two concurrent updates, one fails.
 """
 
 from __future__ import annotations
@@ -18,13 +17,13 @@ from ostinato.kinds.coordination_v1 import Lease, LeaseSpec
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True):
-    """What a lease says. Times are those of the holder's clock: others only see whether they change."""
+    """The content of a lease. Times are of the holder's clock; others only compare them for changes."""
 
-    holder: str = ""  # "" when it was released
-    seconds: int = 0  # how long it is valid
+    holder: str = ""  # "" if released
+    seconds: int = 0  # lease duration
     acquired: datetime | None = None
     renewed: datetime | None = None
-    transitions: int = 0  # how often the holder has changed
+    transitions: int = 0  # number of holder changes
 
     @staticmethod
     def of(spec: LeaseSpec) -> Record:
@@ -56,7 +55,10 @@ class LeaseLock:
         labels: Mapping[str, str] | None = None,
         timeout: float | None = None,
     ) -> None:
-        """`labels` are put on the lease with each write; `timeout` is how long one request may take."""
+        """
+        - `labels`: set on the lease with each write.
+        - `timeout`: seconds for one request.
+        """
         self.namespace = namespace
         self.name = name
         self._client = client
@@ -69,26 +71,26 @@ class LeaseLock:
 
     @property
     def reference(self) -> Lease:
-        """The lease as something that events can be about."""
+        """The lease as subject of Events."""
         if self._lease is not None:
             return self._lease
         return Lease(metadata=ObjectMeta(namespace=self.namespace, name=self.name))
 
     async def read(self) -> Record:
-        """NotFound if there is no lease."""
+        """Read the lease. NotFound if it does not exist."""
         lease = await self._client.get(Lease, self.name, namespace=self.namespace, timeout=self._timeout)
         self._lease = lease
         return Record.of(lease.spec)
 
     async def create(self, record: Record) -> None:
-        """AlreadyExists if somebody else was faster."""
+        """Create the lease. AlreadyExists if another candidate has created it."""
         metadata = ObjectMeta(namespace=self.namespace, name=self.name, labels=dict(self._labels))
         lease = Lease(metadata=metadata, spec=record.spec())
         self._lease = await self._client.create(lease, timeout=self._timeout)
 
     async def update(self, record: Record) -> None:
-        """Conflict if it has been written since it was last read or written here."""
-        assert self._lease is not None, "a lease is read before it is updated"
+        """Update the lease. Conflict if it has changed since it was last read or written here."""
+        assert self._lease is not None, "update() requires read() or create()"
         lease = self._lease
         lease.metadata.labels.update(self._labels)
         lease.spec = record.spec()

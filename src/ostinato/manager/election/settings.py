@@ -1,8 +1,8 @@
-"""What decides an election: the name of the lease, who stands for election, and the times.
+"""Options of a leader election.
 
-The times must leave a gap: a leader that cannot renew stops `renew_deadline` seconds after its last renewal, others
-take over `lease_duration` seconds after it. What lies between covers requests that are under way and clocks that do
-not run at the same pace: with the usual 15 and 10 seconds a clock may run 1.5 times as fast as another.
+A leader that cannot renew stops `renew_deadline` seconds after its last renewal; others take over after
+`lease_duration` seconds. The difference covers requests in flight and clock skew: with the defaults of 15 and 10
+seconds a clock may run 1.5 times as fast as another.
 """
 
 from __future__ import annotations
@@ -16,24 +16,23 @@ import msgspec
 from ostinato.api import names
 from ostinato.world import Ids
 
-JITTER: Final = 1.2  # a candidate waits for its retry period, and up to this much of it again
+JITTER: Final = 1.2  # as in client-go: fraction of the retry period that is added at random
 
 
 class LeaderElection(msgspec.Struct, frozen=True, kw_only=True):
     """
-    - `name`: of the Lease, the same for all candidates.
-    - `namespace`: of the Lease. Defaults to that of the client's configuration: in a cluster, the Pod's.
-    - `identity`: who this candidate is, unlike all others. Defaults to the host's name and a random id.
-    - `lease_duration`: whole seconds for which others leave a lease alone that does not change. Defaults to 15.
-    - `renew_deadline`: seconds without a renewal after which the leader gives up. Defaults to 10.
-    - `retry_period`: seconds between renewals, and at least so many between attempts. Defaults to 2.
-    - `release`: whether a leader that has stopped its work gives the lease back, so that the next one need not wait.
-      Defaults to yes.
-    - `trust_absence`: whether a candidate that finds no lease leads at once. Defaults to no: the lease may have been
-      deleted under a leader that has not noticed; so it takes the lease and begins `lease_duration` seconds later.
-    - `own_thread`: whether renewal has a thread and a loop to itself. Defaults to yes. No for a server in the same
-      process, which can be asked on its own loop alone.
-    - `labels`: of the Lease.
+    - `name`: name of the Lease, the same for all candidates.
+    - `namespace`: namespace of the Lease. Defaults to that of the client's configuration: in a cluster, the Pod's.
+    - `identity`: unique identity of this candidate. Defaults to the host name and a random id.
+    - `lease_duration`: whole seconds that candidates wait after the last observed renewal. Defaults to 15.
+    - `renew_deadline`: seconds without a renewal after which the leader stops. Defaults to 10.
+    - `retry_period`: seconds between renewals, and the minimum between attempts to acquire. Defaults to 2.
+    - `release`: release the lease on shutdown, so that the next leader does not wait. Defaults to True.
+    - `trust_absence`: lead immediately if there is no lease. Defaults to False: the lease may have been deleted while
+      another process leads, so the candidate creates the lease and leads `lease_duration` seconds later.
+    - `own_thread`: renew the lease in a thread of its own. Defaults to True. False is for a server in the same process,
+      which can be called only on its own loop.
+    - `labels`: labels of the Lease. Defaults to none.
     """
 
     name: str
@@ -49,9 +48,9 @@ class LeaderElection(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if not self.name:
-            raise ValueError("leader election needs a name: that of the Lease that all candidates share")
+            raise ValueError("leader election needs a name, that of the Lease")
         if problems := names.is_dns1123_subdomain(self.name):
-            raise ValueError(f"leader election {self.name!r} cannot be called so: {problems[0]}")
+            raise ValueError(f"leader election {self.name!r} is not a valid name: {problems[0]}")
         for field in ("lease_duration", "renew_deadline", "retry_period"):
             if not getattr(self, field) > 0:
                 raise ValueError(f"leader election {self.name}: {field} must be greater than zero")
@@ -66,10 +65,10 @@ class LeaderElection(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def request_timeout(self) -> float:
-        """Seconds that one request for the lease may take, so that there is time for a second."""
+        """Timeout of one request in seconds; leaves time for a second request before the deadline."""
         return max(1.0, self.renew_deadline / 2)
 
 
 def identity(ids: Ids) -> str:
-    """A name for this process that no other has."""
+    """Return a unique identity for this process."""
     return f"{socket.gethostname()}_{ids.uid()}"

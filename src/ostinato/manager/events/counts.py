@@ -1,11 +1,11 @@
-"""Counts: Events of the core group, as kube-controller-manager and kubelets write them.
+"""Counts: correlates Events of the core group, as kube-controller-manager and kubelets do.
 
-- Events that say the same, word by word, are one, with a count; the server is told of each count.
-- From the tenth message of one reason about one object on, within ten minutes of the last, they become one event,
-  "(combined from similar events)", with the newest message.
-- Of one source about one object no more than 25 are written at once, then one every five minutes. What is not written
-  is still counted.
-- What is remembered is bounded: the least recently used is forgotten first.
+- Identical Events are one Event with a count; every count is written.
+- From the tenth distinct message of one reason about one object, within ten minutes of the last, Events are aggregated
+  into one, "(combined from similar events)", with the latest message.
+- The spam filter allows 25 Events of one source about one object at once, then one every five minutes. Filtered Events
+  are still counted.
+- The memory is bounded; the least recently used entry is evicted first.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ostinato.api.errors import NotFound
 from ostinato.client.client import Client
 from ostinato.client.patching import StrategicMergePatch
 from ostinato.kinds.core_v1 import Event, EventSource
-from ostinato.manager.events.books import MOST_REMEMBERED, Known, SpamFilter, described, identity
+from ostinato.manager.events.correlation import MAX_REMEMBERED, RecordedEvent, SpamFilter, described, identity
 from ostinato.world import Clock
 
 MOST_MESSAGES: Final = 10
@@ -29,16 +29,16 @@ SIMILAR_WITHIN: Final = 600.0  # seconds
 COMBINED: Final = "(combined from similar events): "
 
 
-class Counted(Known):
-    """An event that was told, and how often it has happened."""
+class Counted(RecordedEvent):
+    """A recorded Event and its count."""
 
-    def __init__(self, event: Event, book: CountBook, key: Hashable) -> None:
+    def __init__(self, event: Event, correlator: CountCorrelator, key: Hashable) -> None:
         self.event = event
-        self._book = book
+        self._correlator = correlator
         self._key = key
 
     def again(self, event: Event, message: str | None) -> None:
-        """It has happened once more, in these words."""
+        """Record another occurrence."""
         self.event.count = (self.event.count or 0) + 1
         self.event.last_timestamp = event.last_timestamp
         self.event.message = message
@@ -51,29 +51,29 @@ class Counted(Known):
                 await client.patch(Event, access.key(event), StrategicMergePatch(news))
                 return
             except NotFound:
-                pass  # it was never told, or is forgotten by now
+                pass  # never written, or deleted by now
         await client.create(event)
 
     def forget(self) -> None:
-        self._book.forget(self._key)
+        self._correlator.forget(self._key)
 
     def __str__(self) -> str:
         return described(self.event.reason, self.event.involved_object)
 
 
 class _Similar(msgspec.Struct):
-    """Events that differ in their message alone."""
+    """Events that differ only in their message."""
 
     messages: set[str | None]  # fewer than MOST_MESSAGES
     last: float  # on the monotonic clock
 
 
-class CountBook:
-    """All counted events of one process."""
+class CountCorrelator:
+    """The correlator of core Events of one process."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._known: OrderedDict[Hashable, Counted] = OrderedDict()  # least recently used first, as in the next
+        self._known: OrderedDict[Hashable, Counted] = OrderedDict()  # least recently used first
         self._similar: OrderedDict[Hashable, _Similar] = OrderedDict()
         self._spam = SpamFilter(clock)
 
@@ -81,7 +81,7 @@ class CountBook:
         return len(self._known)
 
     def note(self, event: Event) -> Counted | None:
-        """What is to be told the server now, if anything."""
+        """Record an occurrence. Returns the Event to write, if any."""
         source = event.source or EventSource()
         whose = (source.component, source.host, event.type, identity(event.involved_object))
         kind = (*whose, event.reason)
@@ -96,18 +96,18 @@ class CountBook:
         else:
             known.again(event, message)
         self._known[key] = known
-        if len(self._known) > MOST_REMEMBERED:
+        if len(self._known) > MAX_REMEMBERED:
             self._known.popitem(last=False)
         return known if self._spam.admits(whose) else None
 
     def forget(self, key: Hashable) -> None:
         self._known.pop(key, None)
 
-    def untold(self) -> list[Known]:
-        """None: each is told when it happens, or with the next one."""
+    def pending(self) -> list[RecordedEvent]:
+        """Empty: counts are written with each occurrence."""
         return []
 
-    def finished(self) -> list[Known]:
+    def finished(self) -> list[RecordedEvent]:
         return []
 
     def _is_one_of_many(self, kind: Hashable, message: str | None) -> bool:
@@ -118,7 +118,7 @@ class CountBook:
         similar.messages.add(message)
         similar.last = now
         self._similar[kind] = similar
-        if len(self._similar) > MOST_REMEMBERED:
+        if len(self._similar) > MAX_REMEMBERED:
             self._similar.popitem(last=False)
         if len(similar.messages) < MOST_MESSAGES:
             return False

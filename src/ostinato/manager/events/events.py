@@ -1,16 +1,16 @@
-"""Events: what happened to objects, told to people by `kubectl describe`.
+"""Events: records Events about objects and writes them in the background.
 
     recorder = events.recorder("widgets")
     recorder.event(widget, "Scaled", "3 replicas now")
     recorder.event(widget, "Refused", "no such image", kind="Warning", related=deployment)
 
-- Recording never waits and never raises. What came first is told first, several at once. Twenty thousand events wait at
-  most, some thirty megabytes; of more, the newest are dropped.
-- Events that say the same become one, with a count; see `event_series` for those of events.k8s.io, which is what is
-  written unless asked otherwise, and `event_counts` for those of the core group.
-- A server that cannot be reached is asked again, every ten seconds and a bit, twelve times; what it refuses is dropped,
-  and so is what cannot be sent at all.
-- `stop` tells what is left, once each, and within a time. What is recorded after it is dropped.
+- Recording never blocks and never raises. Events are written in order, several concurrently. At most 20,000 Events are
+  queued, about 30 MB; beyond that, new Events are dropped.
+- Repeated Events are correlated: see `series` for Events of events.k8s.io, the default, and `counts` for those of the
+  core group.
+- If the server cannot be reached, a write is retried up to twelve times, about every ten seconds. Rejected Events are
+  dropped.
+- `stop` writes the remaining Events, each with one attempt, within a timeout. Later Events are dropped.
 """
 
 from __future__ import annotations
@@ -25,83 +25,83 @@ from typing import Any, Final
 from ostinato.api.errors import NAMESPACE_TERMINATING, AlreadyExists, APIError
 from ostinato.client.client import Client
 from ostinato.client.transport.protocol import TransportError
-from ostinato.manager.events.books import Book, Known
-from ostinato.manager.events.counts import CountBook
+from ostinato.manager.events.correlation import Correlator, RecordedEvent
+from ostinato.manager.events.counts import CountCorrelator
 from ostinato.manager.events.recorders import CoreEventRecorder, EventRecorder
-from ostinato.manager.events.series import FINISHED_AFTER, SeriesBook
+from ostinato.manager.events.series import FINISHED_AFTER, SeriesCorrelator
 from ostinato.world import World
 
-MOST_WAITING: Final = 20_000
-AT_ONCE: Final = 8  # that the server is told of at the same time
-TRIES: Final = 12
-BETWEEN_TRIES: Final = 10.0  # seconds, and up to a quarter more
-REFRESH: Final = 1800.0  # seconds after which the counts of living series are told
-FLUSH: Final = 5.0  # seconds for what is left at the end
+MAX_QUEUED: Final = 20_000
+CONCURRENCY: Final = 8  # of writes
+MAX_ATTEMPTS: Final = 12
+RETRY_PERIOD: Final = 10.0  # seconds, plus up to 25 % jitter
+REFRESH: Final = 1800.0  # seconds between writes of the counts of active series
+FLUSH_TIMEOUT: Final = 5.0  # seconds
 
 _logger = logging.getLogger("ostinato.manager")
 
 
 class Events:
-    """All events of one process, on their way to the server."""
+    """The Events of one process."""
 
     def __init__(self, client: Client, world: World) -> None:
         self._client = client
         self._world = world
         self._clock = world.clock
         self._rng = world.rng.fork("events")
-        self._waiting: deque[Callable[[], Known | None]] = deque()  # to be noted; threads put them here, too
-        self._to_tell: dict[Known, None] = {}  # noted, in order; each once, and told as it stands then
-        self._under_way: list[Known] = []  # what the server is being told; none of them twice at once
+        self._waiting: deque[Callable[[], RecordedEvent | None]] = deque()  # to be correlated; appended by any thread
+        self._to_write: dict[RecordedEvent, None] = {}  # correlated Events in order, each once
+        self._writing: list[RecordedEvent] = []  # current writes
         self._came = asyncio.Event()
-        self._series = SeriesBook(world.clock)
-        self._counts = CountBook(world.clock)
-        self._books: tuple[Book, ...] = (self._series, self._counts)
+        self._series = SeriesCorrelator(world.clock)
+        self._counts = CountCorrelator(world.clock)
+        self._correlators: tuple[Correlator, ...] = (self._series, self._counts)
         self._task: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stopped = False
         self._dropped = 0
-        self._moment = 0  # that was given to an event last
-        self._nanoseconds = world.rng.randrange(1000)  # a clock tells microseconds: other processes have other ones
+        self._moment = 0  # of the last Event
+        self._nanoseconds = world.rng.randrange(1000)  # distinguishes processes: the clock has microseconds
 
     def recorder(self, controller: str) -> EventRecorder:
-        """A recorder for what is done by `controller`, of Events of events.k8s.io."""
+        """Return a recorder of events.k8s.io Events for a controller."""
         return EventRecorder(self, controller, self._world, self._series)
 
     def core_recorder(self, controller: str, host: str = "") -> CoreEventRecorder:
-        """One of Events of the core group, which may say on which host things happen."""
+        """Return a recorder of core Events for a controller, optionally with a source host."""
         return CoreEventRecorder(self, controller, self._world, self._counts, host)
 
     def start(self) -> None:
-        """Begin to tell. Events may be recorded before."""
+        """Start to write. Events may be recorded before."""
         self._loop = asyncio.get_running_loop()
         self._task = self._loop.create_task(self._run(), name="events")
 
     async def stop(self) -> None:
-        """Tell what is left, for some seconds at most."""
+        """Write the remaining Events, within a timeout."""
         self._stopped = True
         if self._task is None:
             return
         self._task.cancel()
         await asyncio.wait([self._task])
         try:
-            async with self._clock.timeout(FLUSH):
+            async with self._clock.timeout(FLUSH_TIMEOUT):
                 await self._flush()
         except TimeoutError:
-            left = len(self._under_way) + len(self._to_tell)
-            _logger.warning("%d events were not told: the server was too slow", left)
-        self._to_tell.clear()
+            left = len(self._writing) + len(self._to_write)
+            _logger.warning("flushing events timed out events=%d", left)
+        self._to_write.clear()
 
-    def add(self, note: Callable[[], Known | None]) -> None:
-        """Take an event, or drop it if there are too many. Never waits, and may be called in any thread.
+    def add(self, note: Callable[[], RecordedEvent | None]) -> None:
+        """Queue an Event, or drop it if the queue is full. Never blocks; thread-safe.
 
-        `note` puts it into a book, and gives what is to be told; it is called on the loop.
+        `note`: correlates the Event and returns what to write; called on the loop.
         """
         if self._stopped:
             return
-        if len(self._waiting) + len(self._to_tell) >= MOST_WAITING:
+        if len(self._waiting) + len(self._to_write) >= MAX_QUEUED:
             self._dropped += 1
-            if self._dropped & (self._dropped - 1) == 0:  # 1, 2, 4, 8: loud, but not for long
-                _logger.warning("%d events dropped: too many wait for the server", self._dropped)
+            if self._dropped & (self._dropped - 1) == 0:  # logged for 1, 2, 4, 8, …
+                _logger.warning("event queue full, events dropped total=%d", self._dropped)
             return
         self._waiting.append(note)
         if self._loop is None:
@@ -110,7 +110,7 @@ class Events:
             self._loop.call_soon_threadsafe(self._came.set)
 
     def moment(self) -> int:
-        """Now, in nanoseconds; of two events of the same moment the second is a bit later, so that both have a name."""
+        """Return the time in nanoseconds, never the same twice: it is part of Event names."""
         self._moment = max(self._moment + 1, int(self._clock.wall() * 1e6) * 1000 + self._nanoseconds)
         return self._moment
 
@@ -121,8 +121,8 @@ class Events:
                 await self._came.wait()
                 self._came.clear()
                 self._note()
-                while self._to_tell:
-                    await self._tell_some(self._tell)
+                while self._to_write:
+                    await self._write_batch(self._write)
                     self._note()
         finally:
             sweeping.cancel()
@@ -132,70 +132,70 @@ class Events:
         refreshed_at = self._clock.monotonic()
         while True:
             await self._clock.sleep(FINISHED_AFTER)
-            for known in [known for book in self._books for known in book.finished()]:
-                await self._tell(known)
+            for known in [known for correlator in self._correlators for known in correlator.finished()]:
+                await self._write(known)
             if self._clock.monotonic() - refreshed_at >= REFRESH:
                 refreshed_at = self._clock.monotonic()
-                for known in self._untold():
-                    await self._tell(known)
+                for known in self._pending():
+                    await self._write(known)
 
     async def _flush(self) -> None:
-        self._to_tell = dict.fromkeys(self._under_way) | self._to_tell
+        self._to_write = dict.fromkeys(self._writing) | self._to_write
         self._note()
-        while self._to_tell:
-            await self._tell_some(self._try)
-        for known in self._untold():
+        while self._to_write:
+            await self._write_batch(self._try)
+        for known in self._pending():
             await self._try(known)
 
-    async def _tell_some(self, tell: Callable[[Known], Coroutine[Any, Any, object]]) -> None:
-        """The first ones, at once."""
-        self._under_way = list(itertools.islice(self._to_tell, AT_ONCE))
-        for known in self._under_way:
-            del self._to_tell[known]
-        if len(self._under_way) == 1:
-            await tell(self._under_way[0])
+    async def _write_batch(self, write: Callable[[RecordedEvent], Coroutine[Any, Any, object]]) -> None:
+        """Write the first Events concurrently."""
+        self._writing = list(itertools.islice(self._to_write, CONCURRENCY))
+        for known in self._writing:
+            del self._to_write[known]
+        if len(self._writing) == 1:
+            await write(self._writing[0])
         else:
             async with asyncio.TaskGroup() as group:
-                for known in self._under_way:
-                    group.create_task(tell(known))
-        self._under_way = []
+                for known in self._writing:
+                    group.create_task(write(known))
+        self._writing = []
 
     def _note(self) -> None:
-        """Put what has come into the books: what is only counted, or too much, waits for nobody."""
+        """Correlate the queued Events."""
         while self._waiting:
             if (known := self._waiting.popleft()()) is not None:
-                self._to_tell[known] = None
+                self._to_write[known] = None
 
-    def _untold(self) -> list[Known]:
-        return [known for book in self._books for known in book.untold()]
+    def _pending(self) -> list[RecordedEvent]:
+        return [known for correlator in self._correlators for known in correlator.pending()]
 
-    async def _tell(self, known: Known) -> None:
-        for _ in range(TRIES):
+    async def _write(self, known: RecordedEvent) -> None:
+        for _ in range(MAX_ATTEMPTS):
             if await self._try(known):
                 return
-            await self._clock.sleep(self._rng.jitter(BETWEEN_TRIES, 0.25))
-        _logger.error("unable to write event %s (retry limit exceeded)", known)
+            await self._clock.sleep(self._rng.jitter(RETRY_PERIOD, 0.25))
+        _logger.error("unable to write event, retry limit exceeded event=%s", known)
         known.forget()
 
-    async def _try(self, known: Known) -> bool:
-        """Whether that is settled: told, or refused."""
-        untold = known.untold
+    async def _try(self, known: RecordedEvent) -> bool:
+        """Write an Event once. Returns whether it is settled: written or rejected."""
+        pending = known.pending
         try:
             await known.write(self._client)
         except AlreadyExists as error:
-            _logger.debug("the server rejected event %s: %s", known, error)
-            return not known.is_series  # of a series: it has been made in the meantime, and can be patched
+            _logger.debug("server rejected event event=%s error=%s", known, error)
+            return not known.is_series  # a series that exists by now can be patched
         except APIError as error:
             level = logging.DEBUG if error.has_cause(NAMESPACE_TERMINATING) else logging.ERROR
-            _logger.log(level, "the server rejected event %s: %s", known, error)
+            _logger.log(level, "server rejected event event=%s error=%s", known, error)
             known.forget()
         except TransportError as error:
-            _logger.warning("unable to write event %s (may be tried again): %s", known, error)
+            _logger.warning("unable to write event, will retry event=%s error=%s", known, error)
             return False
-        except Exception:  # whatever is wrong with it: others wait behind it
-            # Escaped, or the log could not be written either.
-            _logger.exception("event %a cannot be written", str(known))
+        except Exception:  # must not block the Events behind it
+            # Escaped: it may contain characters that cannot be logged.
+            _logger.exception("event cannot be encoded, dropped event=%a", str(known))
             known.forget()
         else:
-            known.untold -= untold
+            known.pending -= pending
         return True

@@ -1,4 +1,4 @@
-"""Recorders: make Events of what happened to objects, in the name of one controller."""
+"""Event recorders: create the Events of one controller."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from ostinato.client.arguments import summarize
 from ostinato.controllers.runnable import EventOptions, Subject
 from ostinato.kinds import core_v1, events_v1
 from ostinato.kinds.core_v1 import EventSource, ObjectReference
-from ostinato.manager.events.books import Known
-from ostinato.manager.events.counts import CountBook
-from ostinato.manager.events.series import SeriesBook
+from ostinato.manager.events.correlation import RecordedEvent
+from ostinato.manager.events.counts import CountCorrelator
+from ostinato.manager.events.series import SeriesCorrelator
 from ostinato.world import World
 
-_LONGEST: Final = 128
-_LONGEST_NOTE: Final = 1024
+_MAX_LENGTH: Final = 128
+_MAX_NOTE: Final = 1024
 
 _logger = logging.getLogger("ostinato.manager")
 
 
 class Queue(Protocol):
-    """Where events wait to be told."""
+    """The queue of Events to write."""
 
-    def add(self, note: Callable[[], Known | None], /) -> None:
-        """Take an event: `note` puts it into a book and gives what is to be told."""
+    def add(self, note: Callable[[], RecordedEvent | None], /) -> None:
+        """Queue an Event. `note`: correlates it and returns what to write."""
 
     def moment(self) -> int:
-        """Now, in nanoseconds, and never the same twice."""
+        """Return the time in nanoseconds, never the same twice."""
 
 
 class _Recorder:
@@ -47,33 +47,35 @@ class _Recorder:
         self._world = world
 
     def event(self, regarding: Subject, reason: str, note: str, /, **options: Unpack[EventOptions]) -> None:
-        """Say that something happened to an object. Never waits and never raises."""
+        """Record an Event about an object. Never blocks and never raises."""
         try:
             if unknown := sorted(options.keys() - EventOptions.__annotations__.keys()):
                 known = ", ".join(EventOptions.__annotations__)
-                _logger.error("event %s: there is no option %r, only %s", reason, unknown[0], known)
+                _logger.error("unknown event option ignored event=%s option=%s options=%s", reason, unknown[0], known)
             about: object = regarding
             if not isinstance(about, Object | dict | ObjectReference):
-                _logger.error("event %s is dropped: it is about %s, which is no object", reason, summarize(about))
+                _logger.error(
+                    "event dropped: the subject is not an object event=%s subject=%r", reason, summarize(about)
+                )
                 return
             kind = options.get("kind", "Normal")
             if kind not in ("Normal", "Warning"):
                 _logger.error(
-                    "event %s about %s is dropped: there is no type %r, only Normal and Warning",
+                    "event dropped: the type must be Normal or Warning event=%s object=%r type=%s",
                     reason,
-                    _told(regarding),
+                    _description(regarding),
                     kind,
                 )
                 return
-            self._record(_reference(regarding), _written(reason), _written(note), kind, options)
-        except Exception:  # whatever was given: an event is worth less than the work that it is about
-            _logger.exception("event %r is dropped: it is about something that is no object", reason)
+            self._record(_reference(regarding), _encodable(reason), _encodable(note), kind, options)
+        except Exception:  # an Event must not fail the reconcile
+            _logger.exception("event dropped: the subject has no kind or name event=%r", reason)
 
     def _record(self, about: ObjectReference, reason: str, note: str, kind: str, options: EventOptions) -> None:
         raise NotImplementedError
 
     def _metadata(self, about: ObjectReference) -> ObjectMeta:
-        """The name is `<object>.<nanoseconds>`, or a uid where that is no name."""
+        """Return the metadata. The name is `<object>.<nanoseconds>`, or a uid if that is not a valid name."""
         name = f"{about.name}.{self._queue.moment():x}"
         if names.name_is_dns_subdomain(name):
             name = self._world.ids.uid()
@@ -81,12 +83,12 @@ class _Recorder:
 
 
 class EventRecorder(_Recorder):
-    """Writes Events of events.k8s.io. A `Recorder` of surroundings."""
+    """Records Events of events.k8s.io."""
 
-    def __init__(self, queue: Queue, controller: str, world: World, book: SeriesBook) -> None:
+    def __init__(self, queue: Queue, controller: str, world: World, correlator: SeriesCorrelator) -> None:
         super().__init__(queue, controller, world)
-        self._instance = f"{self._controller}-{socket.gethostname()}"[:_LONGEST]
-        self._book = book
+        self._instance = f"{self._controller}-{socket.gethostname()}"[:_MAX_LENGTH]
+        self._correlator = correlator
 
     def _record(self, about: ObjectReference, reason: str, note: str, kind: str, options: EventOptions) -> None:
         event = events_v1.Event(
@@ -94,23 +96,25 @@ class EventRecorder(_Recorder):
             event_time=MicroTime.of(self._world.clock.now()),
             reporting_controller=self._controller,
             reporting_instance=self._instance,
-            action=_cut(_written(options.get("action") or reason), _LONGEST),
-            reason=_cut(reason, _LONGEST),
+            action=_truncated(_encodable(options.get("action") or reason), _MAX_LENGTH),
+            reason=_truncated(reason, _MAX_LENGTH),
             regarding=about,
             related=_related(options),
-            note=_cut(note, _LONGEST_NOTE),
+            note=_truncated(note, _MAX_NOTE),
             type=kind,
         )
-        self._queue.add(lambda: self._book.note(event))
+        self._queue.add(lambda: self._correlator.note(event))
 
 
 class CoreEventRecorder(_Recorder):
-    """Writes Events of the core group. A `Recorder` of surroundings."""
+    """Records Events of the core group."""
 
-    def __init__(self, queue: Queue, controller: str, world: World, book: CountBook, host: str = "") -> None:
+    def __init__(
+        self, queue: Queue, controller: str, world: World, correlator: CountCorrelator, host: str = ""
+    ) -> None:
         super().__init__(queue, controller, world)
         self._host = host
-        self._book = book
+        self._correlator = correlator
 
     def _record(self, about: ObjectReference, reason: str, note: str, kind: str, options: EventOptions) -> None:
         now = Time.of(self._world.clock.now())
@@ -123,13 +127,13 @@ class CoreEventRecorder(_Recorder):
             last_timestamp=now,
             count=1,
             type=kind,
-            action=_written(options.get("action") or "") or None,
+            action=_encodable(options.get("action") or "") or None,
             related=_related(options),
             source=EventSource(component=self._controller, host=self._host or None),
             reporting_component=self._controller,
             reporting_instance=self._host,
         )
-        self._queue.add(lambda: self._book.note(event))
+        self._queue.add(lambda: self._correlator.note(event))
 
 
 def _related(options: EventOptions) -> ObjectReference | None:
@@ -143,7 +147,7 @@ def _reference(instance: Subject) -> ObjectReference:
     kind = kind_of(instance).gvk if isinstance(instance, Object) else access.gvk(instance)
     name = access.name(instance)
     if not kind.kind or not name:
-        raise ValueError("an object needs a kind and a name to be referred to")
+        raise ValueError("the subject of an event needs a kind and a name")
     return ObjectReference(
         api_version=kind.api_version,
         kind=kind.kind,
@@ -154,19 +158,19 @@ def _reference(instance: Subject) -> ObjectReference:
     )
 
 
-def _told(subject: Subject) -> str:
+def _description(subject: Subject) -> str:
     if isinstance(subject, ObjectReference):
         return f"{subject.kind} {subject.namespace or ''}/{subject.name}"
     about: AnyObject = subject
     return access.describe(about)
 
 
-def _written(text: str) -> str:
-    """A text as it can be sent: without the half characters that file names and outputs of programs may hold."""
+def _encodable(text: str) -> str:
+    """Return a text with lone surrogates replaced, as file names and program output may contain them."""
     return text if text.isascii() else text.encode(errors="replace").decode()
 
 
-def _cut(text: str, most: int) -> str:
-    """As much of a text as fits into so many bytes."""
+def _truncated(text: str, most: int) -> str:
+    """Truncate a text to a number of bytes."""
     encoded = text.encode()
     return text if len(encoded) <= most else encoded[: most - 3].decode(errors="ignore") + "..."

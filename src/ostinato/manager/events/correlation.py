@@ -1,7 +1,7 @@
-"""Books of events: what the server was told, so that what happens again is counted and not told anew.
+"""Event correlation: repeated Events are counted instead of created, as by client-go's EventCorrelator.
 
-There are two, for Events of two groups: `event_series` and `event_counts`. What they share is how they are asked, and
-the limit for whoever tells too much.
+There are two correlators: `series` for Events of events.k8s.io, `counts` for Events of the core group. This module has
+their interface and the spam filter.
 """
 
 from __future__ import annotations
@@ -17,44 +17,46 @@ from ostinato.world import Clock
 
 BURST: Final = 25
 REFILL: Final = 1 / 300  # tokens a second
-MOST_REMEMBERED: Final = 4096
+MAX_REMEMBERED: Final = 4096
 
 Reference = tuple[str | None, ...]
 
 
-class Known(ABC):
-    """Something that happened, once or several times."""
+class RecordedEvent(ABC):
+    """An Event that happened once or several times."""
 
-    untold = 0  # of the times, those that the server does not know of
-    is_series = False  # whether it is one in which the server counts
+    pending = 0  # occurrences that are not written yet
+    is_series = False
 
     @abstractmethod
     async def write(self, client: Client) -> None:
-        """Tell the server how it stands. Whatever a client raises if that fails."""
+        """Write the current state to the server. Raises the client's errors."""
 
     @abstractmethod
     def forget(self) -> None:
-        """The server does not take it: a next one is a first one."""
+        """Forget the Event: the next occurrence creates a new one."""
 
     @abstractmethod
     def __str__(self) -> str:
-        """What it is about, for logs."""
+        """Description for logs."""
 
 
-class Book(Protocol):
-    def untold(self) -> list[Known]:
-        """What has happened more often than the server knows."""
+class Correlator(Protocol):
+    def pending(self) -> list[RecordedEvent]:
+        """Return the Events with occurrences that are not written yet."""
 
-    def finished(self) -> list[Known]:
-        """Forget what has not happened for long, and give what is still to be told of that."""
+    def finished(self) -> list[RecordedEvent]:
+        """Forget the Events that have not recurred for long, and return those with pending occurrences."""
 
 
 class SpamFilter:
-    """A bucket of tokens for each source."""
+    """A token bucket for each source and object."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._buckets: OrderedDict[Hashable, tuple[float, float]] = OrderedDict()  # tokens, and as of when
+        self._buckets: OrderedDict[Hashable, tuple[float, float]] = (
+            OrderedDict()
+        )  # tokens, and the time of the last refill
 
     def admits(self, source: Hashable) -> bool:
         now = self._clock.monotonic()
@@ -62,13 +64,13 @@ class SpamFilter:
         tokens = min(tokens + (now - since) * REFILL, BURST)
         admitted = tokens >= 1
         self._buckets[source] = (tokens - 1 if admitted else tokens, now)
-        if len(self._buckets) > MOST_REMEMBERED:
+        if len(self._buckets) > MAX_REMEMBERED:
             self._buckets.popitem(last=False)
         return admitted
 
 
 def identity(reference: ObjectReference | None) -> Reference:
-    """What makes two references the same, without versions: a thing happens to an object whatever version it is in."""
+    """Return the identity of a reference, without its resourceVersion."""
     if reference is None:
         return ()
     return (
