@@ -57,7 +57,7 @@ def owned(context: Context, old: Json | None, new: Json, options: WriteOptions, 
 
 
 def fit_namespace(context: Context, obj: Json) -> None:
-    """Set the namespace of the path on an object, or remove it if the kind is cluster-scoped; BadRequest if they differ."""
+    """Set the namespace of the path, or remove it if the kind is cluster-scoped; BadRequest if they differ."""
     metadata = obj["metadata"]
     namespace = metadata.get("namespace", "")
     wanted = context.route.namespace if context.resource.namespaced else ""
