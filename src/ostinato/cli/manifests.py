@@ -27,12 +27,12 @@ from ostinato.controllers.decorator import ControllerFunction
 from ostinato.crd import (
     Access,
     access_of,
+    certificate_access,
     check_manifests,
-    electing_leaders,
-    keeping_certificates,
+    event_access,
+    event_namespaces,
+    leader_election_access,
     manifest_files,
-    namespaces_of_events,
-    recording_events,
     roles_of,
     write_manifests,
 )
@@ -98,19 +98,19 @@ def _roles(program: Program, options: ManifestsOptions) -> list[Json]:
     account = _account(options.account, name)
     rules: list[Access] = []
     for webhooks in program.webhooks:
-        rules += keeping_certificates(webhooks)
+        rules += certificate_access(webhooks)
     for manager in program.managers:
         about = {*manager.caches.defaults.namespaces}
         for controller in controllers_of(manager):
             where = partial(_namespaces, manager, controller)
             rules += access_of(controller, where=where)
-            about |= namespaces_of_events([controller], where)
+            about |= event_namespaces([controller], where)
         if (election := manager.leader_election) is not None:
             lease = election.namespace or options.namespace or account.namespace  # as a manager chooses it, with -n
-            rules += electing_leaders(NamespacedName(lease, election.name))
+            rules += leader_election_access(NamespacedName(lease, election.name))
             about.add(lease)
         for namespace in {""} if "" in about else about:
-            rules += [recording_events(namespace, core=core) for core in {False, manager.reporting.core_events}]
+            rules += [event_access(namespace, core=core) for core in {False, manager.reporting.core_events}]
     metadata = {"name": account.name, "namespace": account.namespace}
     return [
         {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata},

@@ -36,7 +36,7 @@ from ostinato.api.version_order import by_priority
 from ostinato.crd.schema.models import is_model
 from ostinato.crd.schema.place import Place, SchemaError
 from ostinato.crd.schema.schema import SchemaBuilder
-from ostinato.crd.schema.selectable import share_alike
+from ostinato.crd.schema.selectable import align_selectable_fields
 
 Json = dict[str, Any]
 T = TypeVar("T", bound=type)
@@ -73,20 +73,20 @@ def resource(
 ) -> Callable[[T], T]:
     """Make a dataclass or a pydantic model a kind, by the keywords that a `CustomResource` has."""
 
-    def name(cls: T) -> T:
-        told = kind or cls.__name__
+    def declare(cls: T) -> T:
+        name = kind or cls.__name__
         cls.__kind__ = KindInfo(  # type: ignore[attr-defined]
-            gvk=GroupVersionKind(group, version, told),
-            plural=plural or plural_of(told),
-            singular=singular or told.lower(),
+            gvk=GroupVersionKind(group, version, name),
+            plural=plural or plural_of(name),
+            singular=singular or name.lower(),
             namespaced=namespaced,
             short_names=tuple(short_names),
             categories=tuple(categories),
-            list_kind=f"{told}List",
+            list_kind=f"{name}List",
         )
         return cls
 
-    return name
+    return declare
 
 
 def crd_of(*versions: type, conversion: Mapping[str, Any] | None = None, descriptions: bool = True) -> Json:
@@ -107,16 +107,16 @@ def crd_of(*versions: type, conversion: Mapping[str, Any] | None = None, descrip
             f"the group {info.gvk.group} is Kubernetes' own: use another, or DefinitionMeta(annotations="
             f'{{"{APPROVAL}": ...}}) with the link to the approval'
         )
-    told = [
+    version_specs = [
         _version(cls, is_stored=cls is stored, descriptions=descriptions)
         for cls in sorted(versions, key=lambda each: by_priority(_info(each).gvk.version))
     ]
-    share_alike(told, _at(stored))
+    align_selectable_fields(version_specs, _at(stored))
     spec: Json = {
         "group": info.gvk.group,
         "names": _names(info),
         "scope": "Namespaced" if info.namespaced else "Cluster",
-        "versions": told,
+        "versions": version_specs,
     }
     if conversion is not None:
         spec["conversion"] = dict(conversion)
@@ -160,9 +160,9 @@ def _check_same(versions: tuple[type, ...], infos: list[KindInfo]) -> None:
         ):
             if one != other:
                 raise _at(cls).error(f"{word} is {other!r}, and {one!r} in {versions[0].__name__}: it must be the same")
-    told = [info.gvk.version for info in infos]
-    if len(set(told)) < len(told):
-        raise _at(versions[-1]).error(f"several classes are of one version: {', '.join(told)}")
+    names_ = [info.gvk.version for info in infos]
+    if len(set(names_)) < len(names_):
+        raise _at(versions[-1]).error(f"several classes are of one version: {', '.join(names_)}")
 
 
 def _check_names(cls: type, info: KindInfo) -> None:

@@ -94,25 +94,25 @@ def access_of(controller: Uses, *, where: Where = everywhere) -> list[Access]:
     return [*found, *controller.access]
 
 
-def recording_events(namespace: str = "", *, core: bool = False) -> Access:
+def event_access(namespace: str = "", *, core: bool = False) -> Access:
     """To write events: those of events.k8s.io, or those of the core group."""
     group = "" if core else "events.k8s.io"
     return Access(groups=(group,), resources=("events",), verbs=("create", "patch"), namespace=namespace)
 
 
-def namespaces_of_events(controllers: Iterable[Uses], where: Where = everywhere) -> set[str]:
+def event_namespaces(controllers: Iterable[Uses], where: Where = everywhere) -> set[str]:
     """Where events about what is followed are: in its namespaces, and about what is in none, in `default`."""
     kinds = [kind for each in controllers for kind in (*each.reconciles, *each.owns, *each.watches)]
     found = {place for kind in kinds for place in (_places(kind, where) if _info(kind).namespaced else {"default"})}
     return {""} if "" in found else found
 
 
-def electing_leaders(lease: NamespacedName) -> list[Access]:
+def leader_election_access(lease: NamespacedName) -> list[Access]:
     """To hold the lease of a leader, and no other one."""
-    return _keeping("coordination.k8s.io", "leases", lease)
+    return _managed_object("coordination.k8s.io", "leases", lease)
 
 
-def _keeping(group: str, resource: str, kept: NamespacedName) -> list[Access]:
+def _managed_object(group: str, resource: str, kept: NamespacedName) -> list[Access]:
     """To make, read and change one object. What is created has no name yet as far as roles go."""
     return [
         Access(groups=(group,), resources=(resource,), verbs=verbs, names=names, namespace=kept.namespace)
@@ -120,7 +120,7 @@ def _keeping(group: str, resource: str, kept: NamespacedName) -> list[Access]:
     ]
 
 
-def keeping_certificates(webhooks: Webhooks) -> list[Access]:
+def certificate_access(webhooks: Webhooks) -> list[Access]:
     """To keep the certificates that a webhook server makes, and to make known who vouches for them."""
     if not webhooks.injects_ca_bundle:
         return []
@@ -134,7 +134,7 @@ def keeping_certificates(webhooks: Webhooks) -> list[Access]:
         for place in webhooks.bundle_targets
     ]
     if (secret := webhooks.secret) is not None:
-        found += _keeping("", "secrets", secret)
+        found += _managed_object("", "secrets", secret)
     return found
 
 

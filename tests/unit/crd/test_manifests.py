@@ -22,13 +22,13 @@ from ostinato.crd import (
     access_of,
     check_manifests,
     crd_of,
-    electing_leaders,
+    event_access,
+    leader_election_access,
     manifest_files,
-    recording_events,
     roles_of,
     write_manifests,
 )
-from ostinato.crd.rbac import keeping_certificates, merged
+from ostinato.crd.rbac import certificate_access, merged
 from ostinato.kinds.apps_v1 import Deployment
 from ostinato.kinds.core_v1 import ConfigMap, Node
 from ostinato.webhook import Certificate, ServiceEndpoint, Webhooks, defaulter, validator, webhook_configurations
@@ -45,7 +45,7 @@ class Controller(msgspec.Struct):
 
 
 def test_a_role_follows_from_what_a_controller_does() -> None:
-    needs = [*access_of(Controller()), recording_events(), *electing_leaders(NamespacedName("ops", "widgets"))]
+    needs = [*access_of(Controller()), event_access(), *leader_election_access(NamespacedName("ops", "widgets"))]
     assert roles_of(needs, name="widgets", service_account=NamespacedName("ops", "widgets")) == [
         {
             "apiVersion": "rbac.authorization.k8s.io/v1",
@@ -153,7 +153,7 @@ def test_a_webhook_server_may_keep_and_make_known_what_it_makes() -> None:
     def resources(certificates: Any) -> list[str]:
         endpoint = ServiceEndpoint("widgets-system", "widgets")
         webhooks = Webhooks(check, endpoint=endpoint, name="widgets", certificates=certificates)
-        return sorted(resource for access in keeping_certificates(webhooks) for resource in access.resources)
+        return sorted(resource for access in certificate_access(webhooks) for resource in access.resources)
 
     assert resources(None) == ["secrets", "secrets", "validatingwebhookconfigurations"]
     assert resources(Own()) == ["validatingwebhookconfigurations"], "it keeps them where it likes"
@@ -249,7 +249,7 @@ def check(widget: Widget) -> None: ...
 
 
 def files() -> dict[str, str]:
-    needs = [*access_of(Controller()), *electing_leaders(NamespacedName("default", "widgets"))]
+    needs = [*access_of(Controller()), *leader_election_access(NamespacedName("default", "widgets"))]
     return manifest_files(
         definitions=[crd_of(Widget), crd_of(Gadget)],
         roles=roles_of(needs, name="widgets", service_account=NamespacedName("default", "widgets")),

@@ -1,10 +1,10 @@
-"""Defaults: which defaults of a class a server is told, and whether they fit.
+"""Defaults: which defaults of a class a server is document, and whether they fit.
 
-A default is told where it says something: numbers, booleans, texts and whatever is not empty. None and what is empty
+A default is document where it says something: numbers, booleans, texts and whatever is not empty. None and what is empty
 (`""`, `[]`, `{}`) are not: leaving the field out means the same to every reader, and objects stay small.
 
-A struct by default is told as `{}` where fields inside of it have defaults, which would not be set otherwise; with
-rules in it, it is told in full, since a server tries the rules on the default as it stands.
+A struct by default is document as `{}` where fields inside of it have defaults, which would not be set otherwise; with
+rules in it, it is document in full, since a server tries the rules on the default as it stands.
 """
 
 from __future__ import annotations
@@ -23,33 +23,33 @@ from ostinato.crd.schema.place import Place
 _ZONE: Final = re.compile("([Zz]|[-+][0-9]{2}:[0-9]{2})$")
 
 
-def told_default(field: ModelField, schema: dict[str, Any]) -> Any:
+def server_default(field: ModelField, schema: dict[str, Any]) -> Any:
     """The default of a field in JSON shape; MISSING where there is none worth telling. Raises TypeError."""
     value = python_default(field)
     if value is MISSING:
         return MISSING
-    told = json_of(value)
-    if isinstance(told, dict) and "properties" in schema:
-        return told_struct(schema, told)
-    return MISSING if told is None or told in ("", [], {}) else told
+    document = json_of(value)
+    if isinstance(document, dict) and "properties" in schema:
+        return struct_default(schema, document)
+    return MISSING if document is None or document in ("", [], {}) else document
 
 
-def check_server_default(field: ModelField, told: Any, at: Place) -> None:
+def check_server_default(field: ModelField, document: Any, at: Place) -> None:
     """Refuse a default that nobody could have: it is not written, and the server would fill in its own."""
     own = python_default(field)
-    if own is not MISSING and own is not None and json_of(own) != told:
+    if own is not MISSING and own is not None and json_of(own) != document:
         raise at.error(
-            f"{own!r} is the default of the class and so is not written, and the server would fill in {told!r}: "
+            f"{own!r} is the default of the class and so is not written, and the server would fill in {document!r}: "
             "make it None, as in Annotated[int | None, ServerDefault(7)] = None"
         )
 
 
-def told_struct(schema: dict[str, Any], value: dict[str, Any] | None = None) -> Any:
-    """What is told of a struct by default, which holds the value, or nothing that its own fields do not say."""
-    told = value or {}
+def struct_default(schema: dict[str, Any], value: dict[str, Any] | None = None) -> Any:
+    """What is document of a struct by default, which holds the value, or nothing that its own fields do not say."""
+    document = value or {}
     if _has_rules(schema):
-        told = filled(schema, told)
-    return told if told or _defaults_below(schema) else MISSING
+        document = filled(schema, document)
+    return document if document or _defaults_below(schema) else MISSING
 
 
 def python_default(field: ModelField) -> Any:
@@ -69,14 +69,14 @@ def json_of(value: Any) -> Any:
         return value.model_dump(mode="json", by_alias=True, exclude_defaults=True)
     if isinstance(value, msgspec.Struct):
         value = sparse(value)
-    told = msgspec.json.decode(msgspec.json.encode(value, enc_hook=encode_leaf, order="deterministic"))
-    return _without_nulls(told) if isinstance(told, dict) else told
+    document = msgspec.json.decode(msgspec.json.encode(value, enc_hook=encode_leaf, order="deterministic"))
+    return _drop_nulls(document) if isinstance(document, dict) else document
 
 
-def _without_nulls(value: Any) -> Any:
+def _drop_nulls(value: Any) -> Any:
     """What a struct has not set is not part of a default."""
     if isinstance(value, dict):
-        return {name: _without_nulls(item) for name, item in value.items() if item is not None}
+        return {name: _drop_nulls(item) for name, item in value.items() if item is not None}
     return value
 
 
@@ -101,7 +101,7 @@ def _defaults_below(schema: dict[str, Any]) -> bool:
     return not missing and any("default" in below for below in properties.values())
 
 
-def misfit(schema: dict[str, Any], value: Any) -> str:
+def mismatch(schema: dict[str, Any], value: Any) -> str:
     """Why a value does not fit a schema; "" if it does, as far as is checked here: a server checks all."""
     if value is None:
         return "" if schema.get("nullable") or "type" not in schema else "it is null"
@@ -111,20 +111,20 @@ def misfit(schema: dict[str, Any], value: Any) -> str:
         return f"{value!r} is none of {', '.join(map(repr, schema['enum']))}"
     match value:
         case str():
-            return _text_misfit(schema, value)
+            return _string_mismatch(schema, value)
         case bool():
             return ""
         case int() | float():
-            return _number_misfit(schema, value)
+            return _number_mismatch(schema, value)
         case list():
-            inside = (misfit(schema.get("items", {}), item) for item in value)
+            inside = (mismatch(schema.get("items", {}), item) for item in value)
             return (
-                _length_misfit(schema, len(value), "Items")
+                _length_mismatch(schema, len(value), "Items")
                 or next(filter(None, inside), "")
-                or _repeated(schema, value)
+                or _duplicate(schema, value)
             )
         case dict():
-            return _length_misfit(schema, len(value), "Properties") or _fields_misfit(schema, value)
+            return _length_mismatch(schema, len(value), "Properties") or _fields_mismatch(schema, value)
     return ""
 
 
@@ -148,7 +148,7 @@ def is_of_type(schema: dict[str, Any], value: Any) -> bool:
     return True
 
 
-def _number_misfit(schema: dict[str, Any], value: float) -> str:
+def _number_mismatch(schema: dict[str, Any], value: float) -> str:
     least, most, factor = schema.get("minimum"), schema.get("maximum"), schema.get("multipleOf")
     if least is not None and (value < least or (value == least and schema.get("exclusiveMinimum"))):
         return f"{value!r} is too small"
@@ -159,29 +159,29 @@ def _number_misfit(schema: dict[str, Any], value: float) -> str:
     return ""
 
 
-def _repeated(schema: dict[str, Any], items: list[Any]) -> str:
+def _duplicate(schema: dict[str, Any], items: list[Any]) -> str:
     """What a list that merges holds twice."""
     match schema.get("x-kubernetes-list-type"):
         case "set":
-            told = items
+            document = items
         case "map":
             keys, full = schema["x-kubernetes-list-map-keys"], [filled(schema["items"], item) for item in items]
-            told = [{key: item.get(key) for key in keys} for item in full]
+            document = [{key: item.get(key) for key in keys} for item in full]
         case _:
             return ""
-    twice = [item for i, item in enumerate(told) if item in told[:i]]
+    twice = [item for i, item in enumerate(document) if item in document[:i]]
     return f"it has {twice[0]!r} twice" if twice else ""
 
 
-def _text_misfit(schema: dict[str, Any], value: str) -> str:
+def _string_mismatch(schema: dict[str, Any], value: str) -> str:
     if schema.get("format") == "date-time" and not _ZONE.search(value):
         return f"{value!r} names no time zone"
     if "pattern" in schema and not matches(schema["pattern"], value):
         return f"{value!r} does not match {schema['pattern']}"
-    return _length_misfit(schema, len(value), "Length")
+    return _length_mismatch(schema, len(value), "Length")
 
 
-def _length_misfit(schema: dict[str, Any], length: int, word: str) -> str:
+def _length_mismatch(schema: dict[str, Any], length: int, word: str) -> str:
     if length < schema.get(f"min{word}", 0):
         return f"it has {length} of at least {schema[f'min{word}']}"
     if length > schema.get(f"max{word}", length):
@@ -189,13 +189,13 @@ def _length_misfit(schema: dict[str, Any], length: int, word: str) -> str:
     return ""
 
 
-def _fields_misfit(schema: dict[str, Any], value: dict[str, Any]) -> str:
+def _fields_mismatch(schema: dict[str, Any], value: dict[str, Any]) -> str:
     properties, others = schema.get("properties", {}), schema.get("additionalProperties")
     for name in schema.get("required", ()):
         if name not in value and "default" not in properties.get(name, {}):
             return f"it has no {name}"
     for name, item in value.items():
         below = properties.get(name, others if isinstance(others, dict) else {})
-        if problem := misfit(below, item):
+        if problem := mismatch(below, item):
             return f"{name}: {problem}"
     return ""

@@ -10,7 +10,7 @@ from ostinato.crd.schema.reading import name_of, read
 from ostinato.crd.schema.unions import is_enumeration, values_of
 
 
-def names_in_map(core: Any, key: Any, at: Place) -> list[str]:
+def map_keys(core: Any, key: Any, at: Place) -> list[str]:
     """The names that a map with such keys may have; none if they may be any."""
     reading = read(key, at)
     if claims := [marker for marker in reading.markers if not isinstance(marker, Doc | Example | Title)]:

@@ -63,7 +63,7 @@ def check_members(marker: MembersMarker, wire: list[str], schema: Json, at: Plac
             raise at.error(f"{marker!r}: {name} is always set, as {why}: make it ... | None = None")
 
 
-def check_words(schema: Json, json_type: str, at: Place) -> None:
+def check_keywords(schema: Json, json_type: str, at: Place) -> None:
     """Refuse what a server would, in better words."""
     if "x-kubernetes-validations" in schema and json_type == "any" and "type" not in schema:
         rule = schema["x-kubernetes-validations"][0]["rule"]

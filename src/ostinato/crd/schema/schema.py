@@ -44,11 +44,11 @@ from ostinato.api.markers.constraints import MembersMarker
 from ostinato.api.object import Object
 from ostinato.crd.schema.builtin import builtin_schema
 from ostinato.crd.schema.cel_names import name_in_rules
-from ostinato.crd.schema.defaults import check_server_default, misfit, told_default
+from ostinato.crd.schema.defaults import check_server_default, mismatch, server_default
 from ostinato.crd.schema.docstrings import class_doc
 from ostinato.crd.schema.lists import check_list
-from ostinato.crd.schema.maps import names_in_map
-from ostinato.crd.schema.misuse import check_marker, check_members, check_words
+from ostinato.crd.schema.maps import map_keys
+from ostinato.crd.schema.misuse import check_keywords, check_marker, check_members
 from ostinato.crd.schema.models import (
     MISSING,
     ModelField,
@@ -70,7 +70,7 @@ _NOT_IN_DEFINITIONS: Final = (PatchMerge, PatchReplace, PatchRetainKeys)
 _LISTS: Final = (list, tuple, set, frozenset, Sequence)
 _MAPS: Final = (dict, Mapping)
 _OLD: Final = re.compile(r"\boldSelf\b")
-_PEOPLE_SAY: Final = {
+_DESCRIPTIONS: Final = {
     "any": "anything",
     "array": "a list",
     "boolean": "true or false",
@@ -94,21 +94,21 @@ class SchemaBuilder:
         self.columns: list[tuple[Place, Column]] = []
         self.selectable: list[tuple[Place, Selectable]] = []
         self._descriptions = descriptions
-        self._open: list[Any] = []  # the classes around the one that is being read, outermost first
+        self._stack: list[Any] = []  # the classes around the one that is being read, outermost first
 
     def struct(self, model: Any, at: Place, *, skip: Sequence[str] = ()) -> Json:
         """The schema of a class with fields, but for those to skip (by their names on the wire)."""
         cls: type = class_of(model)
         at = at.of_class(cls)
-        if model in self._open:
-            way = " → ".join(class_of(each).__name__ for each in [*self._open[self._open.index(model) :], model])
+        if model in self._stack:
+            way = " → ".join(class_of(each).__name__ for each in [*self._stack[self._stack.index(model) :], model])
             raise at.error(
                 f"it contains itself ({way}), which no schema can say: "
                 "use dict[str, Any] or Annotated[..., Schemaless()] where it does"
             )
         if issubclass(cls, msgspec.Struct) and cls.__struct_config__.array_like:
             raise at.error("it is written as a list, and others want its fields by name: leave out array_like=True")
-        self._open.append(model)
+        self._stack.append(model)
         fields = [field for field in fields_of_model(model, at) if field.wire not in skip]
         schema: Json = {"type": "object", **(ANYTHING if keeps_unknown(cls) else {})}
         self._describe(schema, class_doc(cls))
@@ -117,7 +117,7 @@ class SchemaBuilder:
             place = at.of_field(field.attribute, field.wire)
             reading = read(field.annotation, place)
             below = properties[field.wire] = self.value(reading, place)
-            self._settle(field, reading, below, place)
+            self._apply_default(field, reading, below, place)
             if field.required and "default" not in below:
                 required.append(field.wire)
             elif Immutable() in reading.markers:
@@ -128,7 +128,7 @@ class SchemaBuilder:
         if required:
             schema["required"] = sorted(required)
         self._mark(schema, (*_class_markers(cls, fields, schema, at), *rules), at)
-        self._open.pop()
+        self._stack.pop()
         return schema
 
     def value(self, reading: Reading, at: Place) -> Json:
@@ -175,7 +175,7 @@ class SchemaBuilder:
             )
         if isinstance(core, type) and issubclass(core, Object):
             raise at.error(f"{core.__name__} is a whole object: use AnyResource, or the struct that is its spec")
-        if isinstance(core, type) and is_pydantic(core) and issubclass(class_of(self._open[-1]), msgspec.Struct):
+        if isinstance(core, type) and is_pydantic(core) and issubclass(class_of(self._stack[-1]), msgspec.Struct):
             raise at.error(
                 f"{core.__name__} is a pydantic model, which a Struct cannot read: use a Struct or a dataclass, "
                 "or make pydantic models of all of the kind"
@@ -208,7 +208,7 @@ class SchemaBuilder:
 
     def _map(self, core: Any, at: Place) -> Json:
         key, value = get_args(core) or (str, Any)
-        if names := names_in_map(core, key, at):
+        if names := map_keys(core, key, at):
             return {"type": "object", "properties": {name: self._inside(value, at.entry()) for name in names}}
         if value is Any:
             return {"type": "object", **ANYTHING}
@@ -227,16 +227,16 @@ class SchemaBuilder:
         json_type = _type_of(schema)
         for marker in markers:
             if marker.types and json_type not in marker.types:
-                raise at.error(f"{marker!r} is for {_spoken(marker.types)}, and this is {_PEOPLE_SAY[json_type]}")
+                raise at.error(f"{marker!r} is for {_spoken(marker.types)}, and this is {_DESCRIPTIONS[json_type]}")
             check_marker(marker, json_type, at)
             if isinstance(marker, _NOT_IN_DEFINITIONS) or (isinstance(marker, Doc) and not self._descriptions):
                 continue
             add_to(schema, marker.schema_for(json_type))
-            self._keep(marker, at)
+            self._collect(marker, at)
         if markers:
-            check_words(schema, json_type, at)
+            check_keywords(schema, json_type, at)
 
-    def _keep(self, marker: Marker, at: Place) -> None:
+    def _collect(self, marker: Marker, at: Place) -> None:
         if isinstance(marker, Column | Selectable) and at.field:
             if at.path is None:
                 raise at.error(f"{marker!r} stands inside of a list or a map: there are many, and none is meant")
@@ -250,7 +250,7 @@ class SchemaBuilder:
                 "make it a ListMap, or put the rule on the field with the list"
             )
 
-    def _settle(self, field: ModelField, reading: Reading, schema: Json, at: Place) -> None:
+    def _apply_default(self, field: ModelField, reading: Reading, schema: Json, at: Place) -> None:
         """What the default of a field says: what is told to the server, and whether null is a value."""
         self._describe(schema, "" if any(isinstance(marker, Doc) for marker in reading.markers) else field.doc)
         if reading.none and field.default is not None and field.default is not msgspec.UNSET:
@@ -260,12 +260,12 @@ class SchemaBuilder:
             check_server_default(field, schema["default"], at)
         if not own and ClientDefault() not in reading.markers and at.path != ".status":
             try:
-                told = told_default(field, schema)
+                told = server_default(field, schema)
             except (TypeError, NotImplementedError) as error:
                 raise at.error(f"its default has no form in JSON: {error}") from None
             if told is not MISSING:
                 schema["default"] = told
-        if "default" in schema and (problem := misfit(schema, schema["default"])):
+        if "default" in schema and (problem := mismatch(schema, schema["default"])):
             raise at.error(f"its default does not fit: {problem}; give another, or add ClientDefault()")
 
     def _describe(self, schema: Json, text: str) -> None:
@@ -331,4 +331,4 @@ def _type_of(schema: Json) -> str:
 
 def _spoken(json_types: frozenset[str]) -> str:
     told = json_types - {"int-or-string"} - ({"integer"} if "number" in json_types else set())
-    return " or ".join(sorted(_PEOPLE_SAY[each] for each in told))
+    return " or ".join(sorted(_DESCRIPTIONS[each] for each in told))

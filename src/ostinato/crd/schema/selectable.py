@@ -15,7 +15,7 @@ from ostinato.crd.schema.place import Place
 Json = dict[str, Any]
 
 
-def share_alike(versions: list[Json], at: Place) -> None:
+def align_selectable_fields(versions: list[Json], at: Place) -> None:
     """Make selectable fields shared where schemas are, and apart where they are not, in place. Raises SchemaError."""
     fields = [version.get("selectableFields", []) for version in versions]
     same_fields = all(each == fields[0] for each in fields)

@@ -35,7 +35,7 @@ from ostinato.api.markers import (
 from ostinato.api.object import plural_of
 from ostinato.api.struct import wire_name
 from ostinato.crd.definition import APPROVAL
-from ostinato.crd.schema.defaults import filled, told_struct
+from ostinato.crd.schema.defaults import filled, struct_default
 from ostinato.crd.source.annotation import Annotation, annotation_of, markers_of
 from ostinato.crd.source.names import attribute_names, class_name, kind_class_name, singular
 from ostinato.crd.source.text import WIDTH, docstring, literal, wrapped
@@ -223,7 +223,7 @@ class _Module:
         nullable = bool(schema.get("nullable")) and found.core != "Any"
         none = nullable
         if default is not None:
-            default_text = self._told_default(found, schema)
+            default_text = self._default_text(found, schema)
             none = none or default_text == "None"
             if default_text == "None" and nullable:
                 found.markers.append(Nullable())
@@ -243,11 +243,11 @@ class _Module:
         core = f"{found.core} | None" if none else found.core
         return wrapped(f"{attribute}: Annotated[", [core, *found.markers], f"]{assigned}", 4)
 
-    def _told_default(self, found: Annotation, schema: Json) -> str:
+    def _default_text(self, found: Annotation, schema: Json) -> str:
         """The default of the attribute; where the server's is another, a marker says so."""
         default = schema["default"]
         if found.is_class and default in ({}, filled(schema, {})) and not schema.get("required"):
-            if default != told_struct(schema):
+            if default != struct_default(schema):
                 found.markers.append(ServerDefault(default))
             return f"{found.core}()"
         if found.core in _PLAIN and isinstance(default, str | int | float) and default != "":

@@ -16,7 +16,7 @@ from ostinato.api.quantity import Quantity
 from ostinato.api.struct import Struct
 from ostinato.api.time import Duration, Time
 from ostinato.crd import SchemaError, schema_of
-from ostinato.crd.schema.defaults import misfit
+from ostinato.crd.schema.defaults import mismatch
 
 COUNTER = itertools.count()
 
@@ -142,11 +142,13 @@ def test_values_are_compared_with_all_that_a_schema_says_inside() -> None:
         },
         "required": ["a"],
     }
-    assert misfit(schema, {"a": 1, "n": None, "f": 4.5, "b": True}) == ""
-    assert misfit(schema, {}) == "it has no a"
-    assert misfit(schema, {"a": None}) == "a: it is null"
-    assert misfit(schema, {"a": 1, "f": 5.0}) == "f: 5.0 is too large"
-    assert misfit({"type": "object", "additionalProperties": {"type": "string"}}, {"x": 1}) == "x: 1 is no string"
-    assert misfit({"type": "array", "items": {"type": "string"}, "maxItems": 1}, ["a", "b"]) == "it has 2 of at most 1"
-    assert misfit({}, None) == ""
-    assert misfit({}, object()) == ""
+    assert mismatch(schema, {"a": 1, "n": None, "f": 4.5, "b": True}) == ""
+    assert mismatch(schema, {}) == "it has no a"
+    assert mismatch(schema, {"a": None}) == "a: it is null"
+    assert mismatch(schema, {"a": 1, "f": 5.0}) == "f: 5.0 is too large"
+    assert mismatch({"type": "object", "additionalProperties": {"type": "string"}}, {"x": 1}) == "x: 1 is no string"
+    assert (
+        mismatch({"type": "array", "items": {"type": "string"}, "maxItems": 1}, ["a", "b"]) == "it has 2 of at most 1"
+    )
+    assert mismatch({}, None) == ""
+    assert mismatch({}, object()) == ""
