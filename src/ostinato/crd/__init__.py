@@ -1,12 +1,12 @@
-"""Python types to manifests, and definitions to Python types.
+"""CustomResourceDefinitions, roles and manifests from Python types; Python types from CustomResourceDefinitions.
 
     crd_of(Widget)                                       # the CustomResourceDefinition of a kind
     roles_of(access_of(controller), name="widgets")      # the roles that a controller needs
-    types_of(crd)                                        # Python source for somebody else's kind
+    types_of(crd)                                        # Python source for a third-party kind
 
-Definitions are made from structs, dataclasses and pydantic models; what the types cannot say, the markers of
-`ostinato.api.markers` do. `manifest_files`, `write_manifests` and `check_manifests` put all of it into files, and the
-configurations of webhooks (`ostinato.webhook`) with it.
+Definitions are generated from structs, dataclasses and pydantic models, with the markers of `ostinato.api.markers` for
+what types cannot express. `manifest_files`, `write_manifests` and `check_manifests` write and verify the files, webhook
+configurations (`ostinato.webhook`) included.
 """
 
 from ostinato.crd.definition import crd_of, resource

@@ -3,12 +3,11 @@
     crd_of(Widget)
     crd_of(WidgetV1, WidgetV1Beta1)  # one of them is marked Stored()
 
-- Names, scope and group are the class keywords of the stored version, and must be the same in all.
-- A field `status` makes a status subresource, unless the class is marked `NoStatus()`.
-- Columns and selectable fields come from the class first, then from the fields, in the order of the class.
-- Classes that are no `CustomResource` (dataclasses, pydantic models) say their kind by `@resource(...)`.
-
-What comes out is a dict in JSON shape, the same for the same classes.
+- Names, scope and group are the class keywords of the storage version, and must be equal in all versions.
+- A field `status` adds the status subresource, unless the class is marked `NoStatus()`.
+- Printer columns and selectable fields are those of the class, then those of the fields, in order.
+- Dataclasses and pydantic models are kinds by `@resource(...)`.
+- The result is a JSON-compatible dict, and deterministic.
 """
 
 from __future__ import annotations
@@ -47,14 +46,14 @@ _EVERY_OBJECT: Final = ("apiVersion", "kind", "metadata")
 _COLUMN_FORMATS: Final = ("byte", "date", "date-time", "double", "float", "int32", "int64", "password")
 _LONGEST_WARNING: Final = 256
 _MOST_SELECTABLE: Final = 8
-_SCALED: Final = {  # where the paths of a scale lead
+_SCALED: Final = {  # allowed prefixes of the paths
     "specReplicasPath": (".spec.",),
     "statusReplicasPath": (".status.",),
     "labelSelectorPath": (".spec.", ".status."),
 }
 _PROTECTED: Final = re.compile(r"(.*\.)?(k8s|kubernetes)\.io")
 APPROVAL: Final = "api-approved.kubernetes.io"
-_WORDS_AT_ROOT: Final = frozenset(
+_ROOT_KEYWORDS: Final = frozenset(
     {"description", "example", "externalDocs", "properties", "required", "title", "type"}
     | {"x-kubernetes-preserve-unknown-fields", "x-kubernetes-validations"}
 )
@@ -71,7 +70,7 @@ def resource(
     short_names: Iterable[str] = (),
     categories: Iterable[str] = (),
 ) -> Callable[[T], T]:
-    """Make a dataclass or a pydantic model a kind, by the keywords that a `CustomResource` has."""
+    """Declare a dataclass or a pydantic model as a kind, with the keywords of `CustomResource`."""
 
     def declare(cls: T) -> T:
         name = kind or cls.__name__
@@ -90,7 +89,7 @@ def resource(
 
 
 def crd_of(*versions: type, conversion: Mapping[str, Any] | None = None, descriptions: bool = True) -> Json:
-    """The definition of a kind, from the class of each of its versions. Raises SchemaError."""
+    """Return the definition of a kind, given the class of each version. Raises SchemaError."""
     if not versions:
         raise SchemaError("crd_of needs the class of a kind")
     infos = [_info(cls) for cls in versions]
@@ -166,7 +165,7 @@ def _check_same(versions: tuple[type, ...], infos: list[KindInfo]) -> None:
 
 
 def _check_names(cls: type, info: KindInfo) -> None:
-    """What a server would refuse, said earlier."""
+    """Raise SchemaError for names that a server would reject."""
     if "." not in info.gvk.group or names.is_dns1123_subdomain(info.gvk.group):
         raise _at(cls).error(f"the group {info.gvk.group!r} must be a domain with a dot, e.g. example.dev")
     for word, text in (
@@ -181,7 +180,7 @@ def _check_names(cls: type, info: KindInfo) -> None:
         if names.is_dns1035_label(text):
             raise _at(cls).error(f"{word} {text!r}: 63 lower-case letters, digits and dashes at most, from a letter on")
     if info.list_kind == info.gvk.kind:
-        raise _at(cls).error(f"kind and list_kind are both {info.list_kind!r}: a list must be told from an object")
+        raise _at(cls).error(f"kind and list_kind are both {info.list_kind!r}: they must differ")
 
 
 def _names(info: KindInfo) -> Json:
@@ -212,7 +211,7 @@ def _version(cls: type, *, is_stored: bool, descriptions: bool) -> Json:
     subresources: Json = {}
     if "status" in schema["properties"] and NoStatus() not in markers:
         subresources["status"] = {}
-        if strange := sorted(schema.keys() - _WORDS_AT_ROOT):
+        if strange := sorted(schema.keys() - _ROOT_KEYWORDS):
             raise _at(cls).error(f"{strange[0]} cannot be said of a whole object: put it on a field")
     for marker in markers:
         if isinstance(marker, Scale):
@@ -238,8 +237,8 @@ def _warning(marker: Deprecated, cls: type) -> str:
 
 def _object_schema(cls: type, builder: SchemaBuilder) -> Json:
     schema = builder.struct(cls, _at(cls), skip=_EVERY_OBJECT)
-    said = {"apiVersion": {"type": "string"}, "kind": {"type": "string"}, "metadata": {"type": "object"}}
-    schema["properties"] = said | schema.get("properties", {})
+    common = {"apiVersion": {"type": "string"}, "kind": {"type": "string"}, "metadata": {"type": "object"}}
+    schema["properties"] = common | schema.get("properties", {})
     return schema
 
 
@@ -290,7 +289,7 @@ def _scale(marker: Scale, schema: Json, cls: type) -> Json:
 
 
 def schema_at(schema: Json, path: str) -> Json | None:
-    """The schema of the field that a path of plain names leads to; None if there is none, or many."""
+    """Return the schema of the field at a path of plain names; None if there is no single one."""
     found: Any = schema
     for name in path.removeprefix(".").split("."):
         found = found.get("properties", {}).get(name)

@@ -1,9 +1,9 @@
-"""Manifests: definitions, roles and webhook configurations as files, and whether files say the same.
+"""Manifest files: definitions, roles and webhook configurations.
 
-- `manifest_files` gives the texts by file name: `crds/widgets.example.dev.yaml`, `rbac.yaml`, `webhooks.yaml`. The same
-  objects give the same texts.
-- `write_manifests` writes what has changed, and removes definitions that it wrote and that are no more.
-- `check_manifests` changes nothing and says what is not as it should be, for CI.
+- `manifest_files` returns the contents by file name: `crds/widgets.example.dev.yaml`, `rbac.yaml`, `webhooks.yaml`;
+  deterministic.
+- `write_manifests` writes changed files, and removes generated files of objects that no longer exist.
+- `check_manifests` reports differences without writing, for CI.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ HEADER: Final = "# Written by `ostinato manifests`; changes are lost.\n"
 def manifest_files(
     *, definitions: Iterable[Json] = (), roles: Iterable[Json] = (), webhooks: Iterable[Json] = ()
 ) -> dict[str, str]:
-    """Texts by file name. A file without objects is not there."""
+    """Return the contents by file name, without empty files."""
     files = {f"crds/{each['metadata']['name']}.yaml": _text([each]) for each in definitions}
     for name, objects in (("rbac.yaml", list(roles)), ("webhooks.yaml", list(webhooks))):
         if objects:
@@ -32,7 +32,7 @@ def manifest_files(
 
 
 def write_manifests(files: Mapping[str, str], directory: Path) -> list[str]:
-    """Make the directory say what the files do; the names of what was written or removed."""
+    """Update the directory; return the names of written and removed files."""
     changed = []
     for name, text in sorted(files.items()):
         path = directory / name
@@ -47,7 +47,7 @@ def write_manifests(files: Mapping[str, str], directory: Path) -> list[str]:
 
 
 def check_manifests(files: Mapping[str, str], directory: Path) -> list[str]:
-    """What writing would change, as differences to read; empty if nothing."""
+    """Return what `write_manifests` would change, as unified diffs."""
     problems = []
     for name, text in sorted(files.items()):
         found = _read(directory / name)
@@ -71,7 +71,7 @@ def _read(path: Path) -> str | None:
 
 
 def _stale(files: Mapping[str, str], directory: Path) -> list[str]:
-    """Files that were written here for objects that are no more; those that others wrote are theirs."""
+    """Return the generated files (with our header) of objects that no longer exist."""
     candidates = [*sorted(directory.glob("crds/*.yaml")), directory / "rbac.yaml", directory / "webhooks.yaml"]
     names = ((path.relative_to(directory).as_posix(), _read(path)) for path in candidates)
     return [name for name, text in names if name not in files and text is not None and text.startswith(HEADER)]

@@ -1,13 +1,12 @@
-"""RBAC: the roles that controllers need, from what they reconcile, own and watch.
+"""RBAC: the roles of controllers, from what they reconcile, own and watch.
 
-- Reconciled kinds are read and watched, and patched, for finalizers of one's own; their status is written, and their
-  finalizers subresource, so that what they own can hold them back from deletion.
-- Owned kinds are read, watched, created, patched and deleted. Watched kinds are read and watched.
-- Whatever else a controller does, it declares.
-- A kind that is no class here is taken to be called and placed as most are: Widget is widgets, in namespaces.
+- Reconciled kinds: read, watch, and patch (for finalizers); write status, and update the finalizers subresource, which
+  owner references with blockOwnerDeletion need.
+- Owned kinds: read, watch, create, patch, delete. Watched kinds: read, watch.
+- Everything else is declared by the controller.
+- Kinds without a class have the default plural, and are namespaced: Widget is widgets.
 
-Rules are merged, so that a role is short and the same whatever the order: verbs of equal rules, then resources, then
-groups, then URLs. The verb `*` covers all others.
+Rules are merged into a short canonical form: by verbs, then resources, groups and URLs. The verb `*` covers all others.
 """
 
 from __future__ import annotations
@@ -31,32 +30,32 @@ _LISTS: Final = ("verbs", "resources", "groups", "urls")  # the order of merging
 
 
 class Access(msgspec.Struct, frozen=True, kw_only=True):
-    """Verbs on resources of groups ("" is the core group, as is "core"), or on URLs; in one namespace or in all."""
+    """Verbs on resources of API groups ("" or "core" is the core group) or on URLs, in one namespace or all."""
 
     verbs: tuple[str, ...]
     groups: tuple[str, ...] = ()
     resources: tuple[str, ...] = ()  # "deployments", "deployments/status"
-    names: tuple[str, ...] = ()  # of the objects, all if empty
+    names: tuple[str, ...] = ()  # resourceNames; empty is all
     urls: tuple[str, ...] = ()
     namespace: str = ""
 
     def __post_init__(self) -> None:
         for word in ("verbs", "groups", "resources", "names", "urls"):
             if isinstance(getattr(self, word), str):
-                raise TypeError(f"Access: {word} is a tuple of texts, got {getattr(self, word)!r}")
+                raise TypeError(f"Access: {word} must be a tuple of strings, got {getattr(self, word)!r}")
         if not self.verbs or bool(self.resources) == bool(self.urls):
             raise ValueError("Access needs verbs, and either resources or urls")
         if self.resources and not self.groups:
             raise ValueError('Access: resources need their group, groups=("",) for the core group')
         if self.urls and (self.namespace or self.groups or self.names):
-            raise ValueError("Access: urls stand alone, in no namespace")
+            raise ValueError("Access: urls cannot be combined with namespace, groups or names")
 
 
-Where = Callable[[Any], Iterable[str]]  # the namespaces in which a kind is followed, "" for all
+Where = Callable[[Any], Iterable[str]]  # the watched namespaces of a kind; "" is all
 
 
 class Uses(Protocol):
-    """What a controller says of itself; kinds are classes, or views of them."""
+    """The kinds of a controller, as classes or views, and its declared access."""
 
     @property
     def reconciles(self) -> Iterable[Any]: ...
@@ -69,17 +68,17 @@ class Uses(Protocol):
 
 
 def everywhere(_kind: Any) -> Iterable[str]:
-    """All namespaces."""
+    """Return all namespaces."""
     return ("",)
 
 
 def access_of(controller: Uses, *, where: Where = everywhere) -> list[Access]:
-    """What a controller needs, in the namespaces of each kind; what it declares itself stays as it is declared.
+    """Return the access that a controller needs, in the namespaces of each kind; declared access is not changed.
 
-    What is owned is written where its owners are, too.
+    Owned kinds are also written in the namespaces of their owners.
     """
     found: list[Access] = []
-    homes: set[str] = set()  # of owners that are in namespaces
+    homes: set[str] = set()  # of namespaced owners
     for kind in controller.reconciles:
         places = _places(kind, where)
         homes |= places if _info(kind).namespaced else set()
@@ -95,25 +94,25 @@ def access_of(controller: Uses, *, where: Where = everywhere) -> list[Access]:
 
 
 def event_access(namespace: str = "", *, core: bool = False) -> Access:
-    """To write events: those of events.k8s.io, or those of the core group."""
+    """Return the access to record events of events.k8s.io, or of the core group."""
     group = "" if core else "events.k8s.io"
     return Access(groups=(group,), resources=("events",), verbs=("create", "patch"), namespace=namespace)
 
 
 def event_namespaces(controllers: Iterable[Uses], where: Where = everywhere) -> set[str]:
-    """Where events about what is followed are: in its namespaces, and about what is in none, in `default`."""
+    """Return the namespaces of events: those of the watched kinds; `default` for cluster-scoped kinds."""
     kinds = [kind for each in controllers for kind in (*each.reconciles, *each.owns, *each.watches)]
     found = {place for kind in kinds for place in (_places(kind, where) if _info(kind).namespaced else {"default"})}
     return {""} if "" in found else found
 
 
 def leader_election_access(lease: NamespacedName) -> list[Access]:
-    """To hold the lease of a leader, and no other one."""
+    """Return the access for the Lease of a leader election."""
     return _managed_object("coordination.k8s.io", "leases", lease)
 
 
 def _managed_object(group: str, resource: str, kept: NamespacedName) -> list[Access]:
-    """To make, read and change one object. What is created has no name yet as far as roles go."""
+    """Return the access to create, read and update one object. `create` cannot be limited by name."""
     return [
         Access(groups=(group,), resources=(resource,), verbs=verbs, names=names, namespace=kept.namespace)
         for verbs, names in ((("create",), ()), (("get", "update"), (kept.name,)))
@@ -121,7 +120,7 @@ def _managed_object(group: str, resource: str, kept: NamespacedName) -> list[Acc
 
 
 def certificate_access(webhooks: Webhooks) -> list[Access]:
-    """To keep the certificates that a webhook server makes, and to make known who vouches for them."""
+    """Return the access to store the certificate of a webhook server, and to inject its CA bundle."""
     if not webhooks.injects_ca_bundle:
         return []
     found = [
@@ -139,7 +138,7 @@ def certificate_access(webhooks: Webhooks) -> list[Access]:
 
 
 def _places(kind: Any, where: Where) -> set[str]:
-    """The namespaces of a kind, {""} for all and for none: of what is in no namespace, a Role can say nothing."""
+    """Return the namespaces of a kind; {""} for all, and for cluster-scoped kinds, which need a ClusterRole."""
     found = set(where(kind)) if _info(kind).namespaced else {""}
     return {""} if "" in found else found
 
@@ -159,12 +158,12 @@ def _info(kind: Any) -> KindInfo:
         return KindInfo(kind, plural_of(kind.kind), kind.kind.lower(), namespaced=True)
     info = kind if isinstance(kind, KindInfo) else getattr(kind, "__kind__", None)
     if not isinstance(info, KindInfo):
-        raise TypeError(f"{kind!r} is no kind: it names no version, e.g. version='v1'")
+        raise TypeError(f"{kind!r} is not a kind; it has no version, e.g. version='v1'")
     return info
 
 
 def merged(rules: Iterable[Access]) -> list[Access]:
-    """The same rights in fewer rules, sorted."""
+    """Return equivalent rules in canonical form."""
     found = [single for rule in rules for single in _singles(_normal(rule))]
     for word in _LISTS:
         by_rest: dict[Access, set[str]] = {}
@@ -176,7 +175,7 @@ def merged(rules: Iterable[Access]) -> list[Access]:
 
 
 def _singles(rule: Access) -> list[Access]:
-    """A rule for each resource of each group: the same rules, however they were put together."""
+    """Split a rule by resource and group."""
     return [
         msgspec.structs.replace(rule, groups=(group,), resources=(resource,))
         for group in rule.groups
@@ -188,7 +187,7 @@ def _order(rule: Access) -> tuple[str | tuple[str, ...], ...]:
     return rule.namespace, rule.groups, rule.resources, rule.names, rule.urls, rule.verbs
 
 
-_PLACEHOLDER: Final = ("-",)  # stands for values that are being united; rules with and without any stay apart
+_PLACEHOLDER: Final = ("-",)  # replaces the values being merged; rules with and without values stay separate
 
 
 def _normal(rule: Access) -> Access:
@@ -203,7 +202,7 @@ def _sorted(values: Iterable[str]) -> tuple[str, ...]:
 
 
 def roles_of(rules: Iterable[Access], *, name: str, service_account: NamespacedName | None = None) -> list[Json]:
-    """A ClusterRole for what goes for all namespaces, a Role for each other, and bindings to the account, if one is."""
+    """Return a ClusterRole for all namespaces, a Role for each single one, and bindings to the service account."""
     by_namespace: dict[str, list[Access]] = {}
     for rule in merged(rules):
         by_namespace.setdefault(rule.namespace, []).append(rule)
@@ -230,11 +229,11 @@ def _binding(role: str, metadata: Json, account: NamespacedName) -> Json:
 
 
 def _rule(access: Access) -> Json:
-    said: dict[str, Sequence[str]] = {
+    rule: dict[str, Sequence[str]] = {
         "apiGroups": access.groups,
         "resources": access.resources,
         "resourceNames": access.names,
         "nonResourceURLs": access.urls,
         "verbs": access.verbs,
     }
-    return {word: list(values) for word, values in said.items() if values}
+    return {word: list(values) for word, values in rule.items() if values}

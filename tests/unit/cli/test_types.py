@@ -59,7 +59,7 @@ def test_a_version_that_is_not_there_is_told_with_the_definition(capsys: pytest.
     ("text", "told"),
     [
         ("kind: Pod", "there is no CustomResourceDefinition in it"),
-        ("kind: CustomResourceDefinition", "this is no CustomResourceDefinition"),
+        ("kind: CustomResourceDefinition", "not a CustomResourceDefinition"),
         ("a: [", "yaml"),
     ],
 )

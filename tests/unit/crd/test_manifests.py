@@ -223,8 +223,8 @@ def test_merged_rules_allow_the_same_whatever_their_order(rules: list[Access]) -
         ({"verbs": ()}, "Access needs verbs"),
         ({"verbs": ("get",)}, "either resources or urls"),
         ({"verbs": ("get",), "resources": ("x",)}, "resources need their group"),
-        ({"verbs": ("get",), "urls": ("/x",), "namespace": "a"}, "urls stand alone"),
-        ({"verbs": "get", "urls": ("/x",)}, "verbs is a tuple of texts"),
+        ({"verbs": ("get",), "urls": ("/x",), "namespace": "a"}, "urls cannot be combined"),
+        ({"verbs": "get", "urls": ("/x",)}, "verbs must be a tuple of strings"),
     ],
 )
 def test_access_that_makes_no_sense_is_refused(words: Any, told: str) -> None:
@@ -233,7 +233,7 @@ def test_access_that_makes_no_sense_is_refused(words: Any, told: str) -> None:
 
 
 def test_only_kinds_are_reconciled() -> None:
-    with pytest.raises(TypeError, match="is no kind"):
+    with pytest.raises(TypeError, match="is not a kind"):
         access_of(Controller(reconciles=(int,)))
 
 

@@ -1,9 +1,8 @@
-"""Built-in structs inside of a kind: the schemas that Kubernetes has for them, made structural.
+"""Built-in structs inside a kind: Kubernetes' own schemas, made structural.
 
-- References are written out. `ObjectMeta` is cut to what is of use inside of an object: name, namespace, labels,
-  annotations and finalizers.
-- Known values are left out: a definition outlives the version of Kubernetes that it was made for.
-- A list that is a map by a key that need not be there is atomic: definitions may not have such.
+- References are inlined. `ObjectMeta` is reduced to name, namespace, labels, annotations and finalizers.
+- Enums are omitted: a definition outlives the Kubernetes version that it was generated for.
+- A map list with an optional key becomes atomic, as definitions require.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ _KEPT: Final = ("default", "format", "required", "type", "x-kubernetes-map-type"
 
 
 def builtin_schema(cls: type, at: Place) -> dict[str, Any] | None:
-    """The schema of a class of `ostinato.kinds` or `ostinato.api.meta`; None for all others."""
+    """Return the schema of a class of `ostinato.kinds` or `ostinato.api.meta`; None for any other."""
     name = _definition(cls)
     if name is None or name not in builtin_schemas().definitions:
         return None
@@ -83,7 +82,7 @@ def _node(raw: dict[str, Any]) -> dict[str, Any]:
         schema["items"] = _node(raw["items"])
     if schema.get("x-kubernetes-list-type") == "map":
         keys = raw["x-kubernetes-list-map-keys"]
-        if all(_always_there(key, schema["items"]) for key in keys):
+        if all(_always_set(key, schema["items"]) for key in keys):
             schema["x-kubernetes-list-map-keys"] = list(keys)
         else:
             schema["x-kubernetes-list-type"] = "atomic"
@@ -91,9 +90,9 @@ def _node(raw: dict[str, Any]) -> dict[str, Any]:
 
 
 def _own(raw: dict[str, Any]) -> dict[str, Any]:
-    """What is said of the value itself."""
+    """Return the keywords of the value itself."""
     return {word: list(raw[word]) if word == "required" else raw[word] for word in _KEPT if word in raw}
 
 
-def _always_there(key: str, items: dict[str, Any]) -> bool:
+def _always_set(key: str, items: dict[str, Any]) -> bool:
     return key in items.get("required", ()) or "default" in items["properties"][key]

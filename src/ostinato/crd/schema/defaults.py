@@ -1,10 +1,9 @@
-"""Defaults: which defaults of a class a server is document, and whether they fit.
+"""Defaults: which defaults of a class become defaults of the schema, and whether they are valid.
 
-A default is document where it says something: numbers, booleans, texts and whatever is not empty. None and what is empty
-(`""`, `[]`, `{}`) are not: leaving the field out means the same to every reader, and objects stay small.
-
-A struct by default is document as `{}` where fields inside of it have defaults, which would not be set otherwise; with
-rules in it, it is document in full, since a server tries the rules on the default as it stands.
+- Non-empty defaults are part of the schema. None and empty values (`""`, `[]`, `{}`) are not: an absent field means the
+  same, and objects stay small.
+- A struct has the default `{}` if its fields have defaults, which the server would not set otherwise. If it has rules,
+  the default is complete, as the server evaluates rules on the default itself.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ _ZONE: Final = re.compile("([Zz]|[-+][0-9]{2}:[0-9]{2})$")
 
 
 def server_default(field: ModelField, schema: dict[str, Any]) -> Any:
-    """The default of a field in JSON shape; MISSING where there is none worth telling. Raises TypeError."""
+    """Return the default for the schema; MISSING if there is none. Raises TypeError."""
     value = python_default(field)
     if value is MISSING:
         return MISSING
@@ -35,17 +34,17 @@ def server_default(field: ModelField, schema: dict[str, Any]) -> Any:
 
 
 def check_server_default(field: ModelField, document: Any, at: Place) -> None:
-    """Refuse a default that nobody could have: it is not written, and the server would fill in its own."""
+    """Raise SchemaError for a class default that the server would overwrite, as it is not written."""
     own = python_default(field)
     if own is not MISSING and own is not None and json_of(own) != document:
         raise at.error(
-            f"{own!r} is the default of the class and so is not written, and the server would fill in {document!r}: "
+            f"{own!r} is the default of the class and not written, so the server would set {document!r}: "
             "make it None, as in Annotated[int | None, ServerDefault(7)] = None"
         )
 
 
 def struct_default(schema: dict[str, Any], value: dict[str, Any] | None = None) -> Any:
-    """What is document of a struct by default, which holds the value, or nothing that its own fields do not say."""
+    """Return the default of a struct, given its own value beyond the defaults of its fields."""
     document = value or {}
     if _has_rules(schema):
         document = filled(schema, document)
@@ -53,18 +52,18 @@ def struct_default(schema: dict[str, Any], value: dict[str, Any] | None = None) 
 
 
 def python_default(field: ModelField) -> Any:
-    """What the attribute is by default. A factory that does not give the same twice gives nothing to tell."""
+    """Return the default of the attribute; MISSING for a factory with varying results."""
     if field.factory is None:
         return MISSING if field.default is msgspec.UNSET else field.default
     try:
         first, second = field.factory(), field.factory()
-    except TypeError:  # one that wants to see the other fields, as pydantic has them
+    except TypeError:  # pydantic factories with an argument
         return MISSING
     return first if first == second else MISSING
 
 
 def json_of(value: Any) -> Any:
-    """A Python value in JSON shape, sets in order."""
+    """Return a Python value as JSON types, with sets sorted."""
     if is_pydantic(type(value)):
         return value.model_dump(mode="json", by_alias=True, exclude_defaults=True)
     if isinstance(value, msgspec.Struct):
@@ -74,14 +73,14 @@ def json_of(value: Any) -> Any:
 
 
 def _drop_nulls(value: Any) -> Any:
-    """What a struct has not set is not part of a default."""
+    """Remove unset fields."""
     if isinstance(value, dict):
         return {name: _drop_nulls(item) for name, item in value.items() if item is not None}
     return value
 
 
 def filled(schema: dict[str, Any], value: dict[str, Any]) -> dict[str, Any]:
-    """A value with the defaults inside of it, as a server would set them."""
+    """Return a value with nested defaults, as a server sets them."""
     full = dict(value)
     for name, below in schema.get("properties", {}).items():
         if name not in full and "default" in below:
@@ -102,7 +101,7 @@ def _defaults_below(schema: dict[str, Any]) -> bool:
 
 
 def mismatch(schema: dict[str, Any], value: Any) -> str:
-    """Why a value does not fit a schema; "" if it does, as far as is checked here: a server checks all."""
+    """Return why a value does not match a schema; "" if it does. Not exhaustive: the server checks all."""
     if value is None:
         return "" if schema.get("nullable") or "type" not in schema else "it is null"
     if not is_of_type(schema, value):
@@ -129,7 +128,7 @@ def mismatch(schema: dict[str, Any], value: Any) -> str:
 
 
 def is_of_type(schema: dict[str, Any], value: Any) -> bool:
-    """Whether a value has the JSON type that a schema names."""
+    """Whether a value has the JSON type of a schema."""
     if schema.get("x-kubernetes-int-or-string"):
         return isinstance(value, int | str) and not isinstance(value, bool)
     match schema.get("type"):
@@ -160,7 +159,7 @@ def _number_mismatch(schema: dict[str, Any], value: float) -> str:
 
 
 def _duplicate(schema: dict[str, Any], items: list[Any]) -> str:
-    """What a list that merges holds twice."""
+    """Return the duplicate of a set or map list, if any."""
     match schema.get("x-kubernetes-list-type"):
         case "set":
             document = items

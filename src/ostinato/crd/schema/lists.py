@@ -1,4 +1,4 @@
-"""Lists that merge: what their items must be like for a server to tell them apart."""
+"""List types `set` and `map`: the requirements for their items."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Json = dict[str, Any]
 
 
 def check_list(schema: Json, item: Any, at: Place) -> None:
-    """Refuse a list that a server would refuse. `item` is the type of its items, whose keys may be given defaults."""
+    """Raise SchemaError for a list that a server rejects; adds missing defaults of map keys. `item`: the item type."""
     items: Json = schema["items"]
     list_type = schema.get("x-kubernetes-list-type")
     if list_type in ("set", "map") and items.get("nullable"):
@@ -53,4 +53,4 @@ def _check_keys(keys: list[str], items: Json, item: Any, at: Place) -> None:
         default = python_default(fields[key]) if key in fields else MISSING
         if default is MISSING or default is None:
             raise at.error(f"ListMap({key!r}): a key must be required or have a default")
-        below["default"] = json_of(default)  # an empty one, which is told nowhere else
+        below["default"] = json_of(default)  # an empty default, which schemas omit otherwise

@@ -1,4 +1,4 @@
-"""Maps: what their names may be. A server knows texts alone; a map whose names are an enumeration is a struct to it."""
+"""Keys of maps: strings; a map with enum keys is an object with properties in the schema."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ostinato.crd.schema.unions import is_enumeration, values_of
 
 
 def map_keys(core: Any, key: Any, at: Place) -> list[str]:
-    """The names that a map with such keys may have; none if they may be any."""
+    """Return the possible keys of a map with an enum as key type; [] for any string."""
     reading = read(key, at)
     if claims := [marker for marker in reading.markers if not isinstance(marker, Doc | Example | Title)]:
         raise at.error(f"{claims[0]!r} says nothing of the names in a map: put a Rule on the field")

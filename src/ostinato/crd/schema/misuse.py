@@ -1,7 +1,6 @@
-"""Misuse: markers where they say nothing, and words of a schema that a server refuses or does not mean.
+"""Misuse: markers without an effect where they stand, and schemas that a server rejects or interprets differently.
 
-What is found here would otherwise be dropped without a word, be refused by a server in words of its own, or refuse
-every object later.
+Without these checks they would be ignored silently, rejected by the server, or make it reject every object later.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ _ON_FIELDS: Final = (ClientDefault, Inexact, Schemaless, SchemaType)
 
 
 def check_marker(marker: Marker, json_type: str, at: Place) -> None:
-    """Refuse a marker that says nothing where it stands."""
+    """Raise SchemaError for a marker without an effect where it stands."""
     if at.field and isinstance(marker, (MembersMarker, *_ON_KINDS)):
         raise at.error(f"{marker!r} is said of a class: write @marked({marker!r}) above it")
     if not at.field and isinstance(marker, _ON_FIELDS):
@@ -56,7 +55,7 @@ def check_marker(marker: Marker, json_type: str, at: Place) -> None:
 
 
 def check_members(marker: MembersMarker, wire: list[str], schema: Json, at: Place) -> None:
-    """Refuse a field among those of which some are set, if it always is: the others never could be, or need not."""
+    """Raise SchemaError if a member of a one-of marker is always set."""
     for name in wire:
         if name in schema.get("required", ()) or "default" in schema["properties"][name]:
             why = "it is required" if name in schema.get("required", ()) else "the server fills in its default"
@@ -64,7 +63,7 @@ def check_members(marker: MembersMarker, wire: list[str], schema: Json, at: Plac
 
 
 def check_keywords(schema: Json, json_type: str, at: Place) -> None:
-    """Refuse what a server would, in better words."""
+    """Raise SchemaError for keywords that a server would reject."""
     if "x-kubernetes-validations" in schema and json_type == "any" and "type" not in schema:
         rule = schema["x-kubernetes-validations"][0]["rule"]
         raise at.error(f"{rule}: there are no rules about a value of any type: give it one, dict[str, Any] at least")

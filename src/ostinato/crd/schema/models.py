@@ -1,10 +1,9 @@
-"""Models: the fields of a class, whatever made it one.
+"""Models: the fields of structs, dataclasses and pydantic models.
 
-- msgspec structs, `ostinato.api.struct.Struct` first: names on the wire as the class has them.
-- Dataclasses: names on the wire are the attributes as they are, since that is how msgspec reads them.
-- pydantic models: names on the wire are the aliases. pydantic is not imported here: who has a model has imported it.
-
-A model that is generic has its fields with the types that it is given (`ostinato.api.generics`).
+- msgspec structs, `ostinato.api.struct.Struct` first: the wire names of the class.
+- Dataclasses: the attribute names are the wire names, as msgspec decodes them.
+- pydantic models: the aliases are the wire names. pydantic is not imported here.
+- Generic models have the fields with their type arguments (`ostinato.api.generics`).
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ class ModelField(msgspec.Struct, frozen=True):
     default: Any = MISSING  # a Python value
     factory: Callable[[], Any] | None = None
     doc: str = ""
-    left_out: bool = False  # whether it is not written when it has its default
+    left_out: bool = False  # whether it is omitted at its default
 
     @property
     def required(self) -> bool:
@@ -51,12 +50,12 @@ def is_pydantic(cls: type) -> bool:
 
 
 def keeps_unknown(cls: type) -> bool:
-    """Whether a model keeps fields that it does not know (`extra="allow"`)."""
+    """Whether a model keeps unknown fields (`extra="allow"`)."""
     return is_pydantic(cls) and cls.model_config.get("extra") == "allow"  # type: ignore[attr-defined]
 
 
 def root_of(model: Any) -> Any:
-    """The type that a RootModel of pydantic stands for; None of everything else."""
+    """Return the root type of a pydantic RootModel; None for any other."""
     if (
         not isinstance(model, type)
         or not is_pydantic(model)
@@ -68,17 +67,17 @@ def root_of(model: Any) -> Any:
 
 
 def fields_of_model(model: Any, at: Place) -> list[ModelField]:
-    """The fields in the order of the class."""
+    """Return the fields in class order."""
     cls = class_of(model)
     docs = field_docs(cls)
     if is_pydantic(cls):
         try:
-            cls.model_rebuild()  # annotations may name what was defined after it
+            cls.model_rebuild()  # resolves forward references
         except NameError as error:
             raise _unknown(error, at) from None
         _check_bytes(cls, at)
         return _pydantic_fields(cls.model_fields, docs)
-    if "__pydantic_fields__" in vars(cls):  # a dataclass of pydantic's
+    if "__pydantic_fields__" in vars(cls):  # a pydantic dataclass
         return _pydantic_fields(cls.__pydantic_fields__, docs)
     hints = _hints(model, at)
     if issubclass(cls, msgspec.Struct):
@@ -103,11 +102,11 @@ def _hints(model: Any, at: Place) -> dict[str, Any]:
     except NameError as error:
         raise _unknown(error, at) from None
     except TypeError as error:
-        raise at.error(f"an annotation cannot be read: {error}") from None
+        raise at.error(f"cannot evaluate an annotation: {error}") from None
 
 
 def _unknown(error: NameError, at: Place) -> SchemaError:
-    return at.error(f"{error}; what annotations name must be known in the module of the class")
+    return at.error(f"{error}; annotations must be resolvable in the module of the class")
 
 
 def _is_dataclass(cls: type) -> bool:
@@ -115,7 +114,7 @@ def _is_dataclass(cls: type) -> bool:
 
 
 def _dataclass_fields(cls: type, hints: dict[str, Any], docs: dict[str, str]) -> list[ModelField]:
-    import dataclasses  # noqa: PLC0415 - only for who uses them
+    import dataclasses  # noqa: PLC0415 - rarely needed
 
     return [
         ModelField(
@@ -131,7 +130,7 @@ def _dataclass_fields(cls: type, hints: dict[str, Any], docs: dict[str, str]) ->
 
 
 def _check_bytes(cls: Any, at: Place) -> None:
-    """Bytes are written as servers read them only by models that are told to."""
+    """Raise SchemaError for bytes fields of models that do not encode them as base64."""
     if {cls.model_config.get(f"{way}_json_bytes") for way in ("ser", "val")} == {"base64"}:
         return
     for name, info in cls.model_fields.items():

@@ -1,7 +1,6 @@
-"""Patterns: whether a server will take a regular expression, which must be one of RE2.
+"""Patterns: whether a server accepts a regular expression, which must be in RE2's syntax.
 
-With google-re2 at hand (it comes with `ostinato[server]`) the answer is exact; without it, what Python knows and RE2
-does not is found, and the rest is left to the server.
+Exact with google-re2 (part of `ostinato[server]`); without it, only constructs that Python has and RE2 lacks are found.
 """
 
 from __future__ import annotations
@@ -13,19 +12,19 @@ _ONLY_IN_PYTHON: Final = re.compile(r"\(\?(?:[=!>(]|<[=!]|P=)|(?<!\\)(?:\\\\)*\\
 
 
 def pattern_problem(text: str) -> str:
-    """Why a text is no regular expression in RE2's syntax; "" if it is one, as far as can be known."""
+    """Return why a pattern is not in RE2's syntax; "" if it is, or cannot be determined."""
     return _compiled(text)[1]
 
 
 def matches(text: str, value: str) -> bool:
-    """Whether a pattern is found in a value; true where that cannot be known."""
+    """Whether a pattern matches a value; True if it cannot be determined."""
     compiled = _compiled(text)[0]
     return compiled is None or compiled.search(value) is not None
 
 
 def _compiled(text: str) -> tuple[Any, str]:
     try:
-        import re2  # type: ignore[import-untyped]  # noqa: PLC0415 - where it is installed
+        import re2  # type: ignore[import-untyped]  # noqa: PLC0415 - optional
     except ImportError:
         return None, _guess(text)
     options = re2.Options()
@@ -39,5 +38,5 @@ def _compiled(text: str) -> tuple[Any, str]:
 
 def _guess(text: str) -> str:
     if found := _ONLY_IN_PYTHON.search(text):
-        return f"RE2 does not know {found[0]!r}"
+        return f"RE2 does not support {found[0]!r}"
     return ""

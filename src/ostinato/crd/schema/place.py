@@ -1,4 +1,4 @@
-"""Places: where in a class something stands, for errors and for paths."""
+"""Places: positions in a class, for errors and field paths."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ import msgspec
 
 
 class SchemaError(TypeError):
-    """A class that no schema can be made of; the message names class and field, and says what to write instead."""
+    """A class cannot be expressed as a schema; the message names class and field, and the fix."""
 
 
 class Place(msgspec.Struct, frozen=True):
-    """A class, or a field of it, or what is inside of that: `ports[]` are the items, `limits{}` the values."""
+    """A class, a field of it, or its items (`ports[]`) or values (`limits{}`)."""
 
     owner: str  # the class
     field: str = ""  # its attribute
-    path: str | None = ""  # from the top of the object, on the wire; None where there are many: in lists and maps
-    correlated: bool = True  # whether a server knows which old value a new one replaces
+    path: str | None = ""  # wire path from the root; None inside lists and maps
+    correlated: bool = True  # whether oldSelf is available in rules
 
     def of_class(self, owner: type) -> Place:
-        """The class of what stands here."""
+        """Return the place of the class of this field."""
         return Place(owner.__name__, "", self.path, self.correlated)
 
     def of_field(self, attribute: str, wire: str) -> Place:
-        """A field of the class that this is."""
+        """Return the place of a field of this class."""
         path = None if self.path is None else f"{self.path}.{wire}"
         return Place(self.owner, attribute, path, self.correlated)
 

@@ -1,6 +1,6 @@
-"""Reading annotations: a type, the markers beside it, and whether it may be None.
+"""Annotations: the type, its markers, and whether None is allowed.
 
-Constraints of msgspec (`Meta`), of annotated-types and of pydantic are read as the markers that say the same.
+Constraints of msgspec (`Meta`), annotated-types and pydantic are translated into markers.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ _OTHERS = ("annotated_types", "msgspec", "pydantic", "typing_extensions", "annot
 
 
 class Reading(msgspec.Struct, frozen=True):
-    """What an annotation says."""
+    """A parsed annotation."""
 
-    core: Any  # the type without what stands around it
-    markers: tuple[Marker, ...] = ()  # what is said of the type first, then what is said of the field
-    none: bool = False  # None may stand here
+    core: Any  # the bare type
+    markers: tuple[Marker, ...] = ()  # of the type, then of the field
+    none: bool = False  # whether None is allowed
 
 
 def read(annotation: Any, at: Place) -> Reading:
@@ -53,12 +53,12 @@ def read(annotation: Any, at: Place) -> Reading:
 
 
 def alternatives(core: Any) -> tuple[Any, ...]:
-    """The types of a union; none of something else."""
+    """Return the members of a union; () for any other type."""
     return get_args(core) if get_origin(core) in (Union, types.UnionType) else ()
 
 
 def name_of(core: Any) -> str:
-    """A type as people write it."""
+    """Return a type as source code."""
     if isinstance(core, type) and not get_args(core):
         return core.__name__
     return str(core).replace("typing.", "")
@@ -70,8 +70,8 @@ def _markers(item: Any, at: Place) -> list[Marker]:
     if isinstance(item, type) and issubclass(item, Marker):
         raise at.error(f"{item.__name__} is a class of markers: write {item.__name__}(...)")
     if type(item).__module__.partition(".")[0] not in _OTHERS:
-        return []  # a remark of somebody else
-    nested = getattr(item, "metadata", None)  # what pydantic's Field(...) holds
+        return []  # metadata of another library
+    nested = getattr(item, "metadata", None)  # of pydantic's Field(...)
     try:
         return [*_foreign(item), *(marker for each in nested or () for marker in _foreign(each))]
     except (TypeError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""Scalars: the schemas of texts, numbers, times and enumerations."""
+"""Schemas of scalars: strings, numbers, times, enums."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from ostinato.api.quantity import Quantity
 from ostinato.api.time import Duration, MicroTime, Time
 from ostinato.crd.schema.place import Place
 
-# As in the definitions that controller-gen makes, so that tools find what they know.
+# The same as controller-gen's.
 QUANTITY_PATTERN: Final = (
     r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$"
 )
-# Go's notation, all of it: what the server lets pass, `Duration` reads, if it is not too long.
+# Go's notation; `Duration` parses all that matches, up to its range.
 DURATION_PATTERN: Final = r"^[-+]?(0|(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+)$"
 
 _INT_OR_STRING: Final = {"anyOf": [{"type": "integer"}, {"type": "string"}], "x-kubernetes-int-or-string": True}
@@ -31,7 +31,7 @@ _SCALARS: Final[dict[type, dict[str, Any]]] = {
     Duration: {"type": "string", "pattern": DURATION_PATTERN},
     Quantity: {**_INT_OR_STRING, "pattern": QUANTITY_PATTERN},
 }
-_INSTEAD: Final = {  # types that have no form on the wire that others would read, and what has
+_INSTEAD: Final = {  # types without a portable JSON form, and the replacement
     datetime.timedelta: "Duration",
     datetime.time: "str",
     complex: "two fields",
@@ -44,17 +44,17 @@ def int_or_string() -> dict[str, Any]:
 
 
 def scalar(cls: Any, at: Place) -> dict[str, Any] | None:
-    """The schema of a scalar type; None if it is none."""
+    """Return the schema of a scalar type; None for any other."""
     if not isinstance(cls, type):
         return None
     if cls in _SCALARS:
         return {**_SCALARS[cls]}
     if cls in _INSTEAD:
-        raise at.error(f"{cls.__name__} has no form in JSON that others read: use {_INSTEAD[cls]}")
+        raise at.error(f"{cls.__name__} has no portable JSON form: use {_INSTEAD[cls]}")
     if (cls.__module__, cls.__name__) == ("uuid", "UUID"):
         return {"type": "string", "format": "uuid"}
     if (cls.__module__, cls.__name__) == ("decimal", "Decimal"):
-        raise at.error("Decimal has no form in JSON that others read: use Quantity, or a text with a Pattern")
+        raise at.error("Decimal has no portable JSON form: use Quantity, or a text with a Pattern")
     if issubclass(cls, enum.Flag):
         raise at.error(f"{cls.__name__} is a set of flags: use set[...] of an enumeration with texts")
     if issubclass(cls, enum.Enum):
@@ -63,7 +63,7 @@ def scalar(cls: Any, at: Place) -> dict[str, Any] | None:
 
 
 def choices(values: list[Any], at: Place) -> dict[str, Any]:
-    """The schema of an enumeration."""
+    """Return the schema of an enum."""
     types = {type(value) for value in values}
     if types == {str}:
         return {"type": "string", "enum": values}

@@ -1,12 +1,11 @@
-"""Schemas from classes: what the annotations and markers of a class say, as a structural schema.
+"""Structural schemas from classes, their annotations and markers.
 
-- A field without a default is required. A default is told to the server where it says something (`defaults`).
-- `X | None = None` is a field that may be left out; null and nothing are the same. Where None is not the default, or in
-  the items of a list and the values of a map, None is a value of its own, and the schema says `nullable`.
-- What is said of a type stands first, and what is said of the field, after it, wins; rules add up.
-- Docstrings are descriptions (`docstrings`).
-
-What cannot be said in a structural schema is a `SchemaError` that names class and field.
+- A field without a default is required. Non-empty defaults are part of the schema (`defaults`).
+- `X | None = None` is an optional field; null and absent are the same. With another default, and in items and values,
+  None is a value of its own, and the schema is `nullable`.
+- Markers of the type apply first, then those of the field, which override them; rules accumulate.
+- Docstrings become descriptions (`docstrings`).
+- What a structural schema cannot express raises `SchemaError` with class and field.
 """
 
 from __future__ import annotations
@@ -83,21 +82,21 @@ _DESCRIPTIONS: Final = {
 
 
 def schema_of(cls: type, *, descriptions: bool = True) -> Json:
-    """The structural schema of a struct, a dataclass or a pydantic model."""
+    """Return the structural schema of a struct, a dataclass or a pydantic model."""
     return SchemaBuilder(descriptions=descriptions).struct(cls, Place(cls.__name__))
 
 
 class SchemaBuilder:
-    """Makes the schema of one class, and keeps what its fields say of the definition."""
+    """Builds the schema of one class, and collects printer columns and selectable fields."""
 
     def __init__(self, *, descriptions: bool = True) -> None:
         self.columns: list[tuple[Place, Column]] = []
         self.selectable: list[tuple[Place, Selectable]] = []
         self._descriptions = descriptions
-        self._stack: list[Any] = []  # the classes around the one that is being read, outermost first
+        self._stack: list[Any] = []  # the enclosing classes, outermost first
 
     def struct(self, model: Any, at: Place, *, skip: Sequence[str] = ()) -> Json:
-        """The schema of a class with fields, but for those to skip (by their names on the wire)."""
+        """Return the schema of a class, without the fields to skip (by wire name)."""
         cls: type = class_of(model)
         at = at.of_class(cls)
         if model in self._stack:
@@ -132,7 +131,7 @@ class SchemaBuilder:
         return schema
 
     def value(self, reading: Reading, at: Place) -> Json:
-        """The schema of what an annotation says."""
+        """Return the schema of an annotation."""
         markers = reading.markers
         if Nullable() in markers and not reading.none and reading.core is not Any:
             raise at.error(f"{name_of(reading.core)} cannot be None, and Nullable() says that it may: add | None")
@@ -149,7 +148,7 @@ class SchemaBuilder:
         return schema
 
     def _plain(self, reading: Reading, at: Place) -> Json:
-        """The schema of a type alone."""
+        """Return the schema of a type without its markers."""
         core = reading.core
         source = get_origin(core) or core
         if core is Any:
@@ -200,7 +199,7 @@ class SchemaBuilder:
             schema |= {"minItems": len(arguments), "maxItems": len(arguments)}
         if source in (set, frozenset):
             schema["x-kubernetes-list-type"] = "set"
-        merged = {**schema, **_said(reading.markers, "array")}
+        merged = {**schema, **_keywords(reading.markers, "array")}
         by_key = merged.get("x-kubernetes-list-type") == "map"
         schema["items"] = self._inside(arguments[0], at.item(correlated=by_key))
         check_list({**merged, "items": schema["items"]}, arguments[0], at)
@@ -215,7 +214,7 @@ class SchemaBuilder:
         return {"type": "object", "additionalProperties": self._inside(value, at.entry())}
 
     def _inside(self, annotation: Any, at: Place) -> Json:
-        """The schema of items or values, where None cannot be left out."""
+        """Return the schema of items or values, where None cannot be omitted."""
         reading = read(annotation, at)
         schema = self.value(reading, at)
         if reading.none:
@@ -223,7 +222,7 @@ class SchemaBuilder:
         return schema
 
     def _mark(self, schema: Json, markers: Sequence[Marker], at: Place) -> None:
-        """Add what markers say to the schema of what they stand beside."""
+        """Apply markers to a schema."""
         json_type = _type_of(schema)
         for marker in markers:
             if marker.types and json_type not in marker.types:
@@ -239,19 +238,19 @@ class SchemaBuilder:
     def _collect(self, marker: Marker, at: Place) -> None:
         if isinstance(marker, Column | Selectable) and at.field:
             if at.path is None:
-                raise at.error(f"{marker!r} stands inside of a list or a map: there are many, and none is meant")
+                raise at.error(f"{marker!r} is inside a list or map, so its path is ambiguous")
             if isinstance(marker, Column):
                 self.columns.append((at, marker))
             else:
                 self.selectable.append((at, marker))
         if isinstance(marker, Rule | Immutable) and not at.correlated and _compares_with_old(marker):
             raise at.error(
-                f"{marker!r} compares with the old value, and nobody knows which that is in a list without keys: "
+                f"{marker!r} uses oldSelf, which is not available in a list without keys: "
                 "make it a ListMap, or put the rule on the field with the list"
             )
 
     def _apply_default(self, field: ModelField, reading: Reading, schema: Json, at: Place) -> None:
-        """What the default of a field says: what is told to the server, and whether null is a value."""
+        """Set description, default and nullable of a field."""
         self._describe(schema, "" if any(isinstance(marker, Doc) for marker in reading.markers) else field.doc)
         if reading.none and field.default is not None and field.default is not msgspec.UNSET:
             _allow_null(schema)
@@ -260,11 +259,11 @@ class SchemaBuilder:
             check_server_default(field, schema["default"], at)
         if not own and ClientDefault() not in reading.markers and at.path != ".status":
             try:
-                told = server_default(field, schema)
+                default = server_default(field, schema)
             except (TypeError, NotImplementedError) as error:
                 raise at.error(f"its default has no form in JSON: {error}") from None
-            if told is not MISSING:
-                schema["default"] = told
+            if default is not MISSING:
+                schema["default"] = default
         if "default" in schema and (problem := mismatch(schema, schema["default"])):
             raise at.error(f"its default does not fit: {problem}; give another, or add ClientDefault()")
 
@@ -274,7 +273,7 @@ class SchemaBuilder:
 
 
 def _allow_null(schema: Json) -> None:
-    """Let null stand where the schema names a type. Null is in no enumeration, but is not asked of those in allOf."""
+    """Allow null in a typed schema. An enum would reject it, unless it is inside allOf."""
     if _type_of(schema) == "any":
         return
     schema["nullable"] = True
@@ -283,7 +282,7 @@ def _allow_null(schema: Json) -> None:
 
 
 def _class_markers(cls: type, fields: list[ModelField], schema: Json, at: Place) -> list[Marker]:
-    """The markers of a class; what is said of its fields, in their names on the wire."""
+    """Return the markers of a class; one-of markers as rules on wire names."""
     found: list[Marker] = [MapAtomic()] if getattr(cls, "__atomic__", False) else []
     names = {field.wire: field.wire for field in fields} | {field.attribute: field.wire for field in fields}
     for marker in markers_on(cls):
@@ -300,7 +299,7 @@ def _class_markers(cls: type, fields: list[ModelField], schema: Json, at: Place)
 
 
 def _tag(cls: type) -> Json:
-    """The field that tells the structs of a union apart."""
+    """Return the property of the tag."""
     config = cls.__struct_config__ if issubclass(cls, msgspec.Struct) else None
     if config is None or config.tag is None or config.tag_field is None:
         return {}
@@ -316,13 +315,13 @@ def _not_removed(wire: str, at: Place) -> Rule:
     return Rule(f"!has(oldSelf.{name}) || has(self.{name})", message=f"{wire} is immutable and cannot be removed")
 
 
-def _said(markers: Sequence[Marker], json_type: str) -> Json:
-    """What the markers for a type say."""
-    said: Json = {}
+def _keywords(markers: Sequence[Marker], json_type: str) -> Json:
+    """Return the keywords of the markers for a type."""
+    keywords: Json = {}
     for marker in markers:
         if json_type in marker.types:
-            add_to(said, marker.schema_for(json_type))
-    return said
+            add_to(keywords, marker.schema_for(json_type))
+    return keywords
 
 
 def _type_of(schema: Json) -> str:
@@ -330,5 +329,5 @@ def _type_of(schema: Json) -> str:
 
 
 def _spoken(json_types: frozenset[str]) -> str:
-    told = json_types - {"int-or-string"} - ({"integer"} if "number" in json_types else set())
-    return " or ".join(sorted(_DESCRIPTIONS[each] for each in told))
+    shown = json_types - {"int-or-string"} - ({"integer"} if "number" in json_types else set())
+    return " or ".join(sorted(_DESCRIPTIONS[each] for each in shown))

@@ -1,9 +1,8 @@
-"""Selectable fields of several versions: told so that a server takes them.
+"""Selectable fields of several versions, in a form that servers accept.
 
-A server keeps what is the same in all versions in one place: schemas in one, selectable fields in another. It then
-looks for the schema of selectable fields beside them, and refuses a definition where the one is shared and the other is
-not.
-Fields in another order are others to it, and mean the same.
+A server hoists what all versions have in common to the top level: the schema, and the selectable fields. It then looks
+up the schema of selectable fields beside them, and rejects a definition in which only one of the two is hoisted.
+The order of the fields makes them differ without a change of meaning.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ Json = dict[str, Any]
 
 
 def align_selectable_fields(versions: list[Json], at: Place) -> None:
-    """Make selectable fields shared where schemas are, and apart where they are not, in place. Raises SchemaError."""
+    """Make selectable fields differ exactly if schemas differ, in place. Raises SchemaError."""
     fields = [version.get("selectableFields", []) for version in versions]
     same_fields = all(each == fields[0] for each in fields)
     same_schemas = all(version["schema"] == versions[0]["schema"] for version in versions)

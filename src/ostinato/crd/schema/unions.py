@@ -1,10 +1,10 @@
-"""Unions that a structural schema can say.
+"""Unions in structural schemas.
 
-- `int | str`: a number or a text, as ports and percentages are.
-- Literals and enumerations: one enumeration of all values.
-- Structs with tags (`class Http(Struct, tag="http")`), and pydantic models that a field tells apart, as
-  `kind: Literal["http"]` does: the fields of all, of which the tag says which must be there. A field that several have
-  must be the same in all; their defaults stay with the classes, since the server would set them whatever the tag.
+- `int | str`: int-or-string, as ports and percentages.
+- Literals and enums: one enum of all values.
+- Tagged structs (`class Http(Struct, tag="http")`), and pydantic models with a discriminator such as
+  `kind: Literal["http"]`: the fields of all, with `required` by tag. A field in several must have the same schema;
+  defaults are not part of the schema, as the server would set them for every tag.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ def union_schema(builder: SchemaBuilder, members: Sequence[Any], at: Place) -> J
 
 
 def is_enumeration(core: Any) -> bool:
-    """Whether a type is made of values that it names."""
+    """Whether a type is a Literal or an Enum."""
     return get_origin(core) is Literal or (isinstance(core, type) and issubclass(core, enum.Enum))
 
 
 def values_of(core: Any) -> list[Any]:
-    """Those values."""
+    """Return the values of a Literal or an Enum."""
     return list(get_args(core)) if get_origin(core) is Literal else [member.value for member in core]
 
 
@@ -57,7 +57,7 @@ def _tagged(builder: SchemaBuilder, classes: list[type], at: Place) -> Json:
     for cls in classes:
         if issubclass(cls, msgspec.Struct) and cls.__struct_config__.tag is None:
             name = cls.__name__
-            raise at.error(f"{name} has no tag: write class {name}(Struct, tag=...), so that it can be told")
+            raise at.error(f"{name} has no tag: write class {name}(Struct, tag=...), to distinguish it")
     schemas = [builder.struct(cls, at) for cls in classes]
     tag_field = _tag_field(classes, schemas, at)
     properties: Json = {}
@@ -85,7 +85,7 @@ def _tagged(builder: SchemaBuilder, classes: list[type], at: Place) -> Json:
 
 
 def _tag_field(classes: list[type], schemas: list[Json], at: Place) -> str:
-    """The name on the wire of the field that tells the classes apart."""
+    """Return the wire name of the discriminator."""
     first = classes[0]
     if issubclass(first, msgspec.Struct):
         return str(first.__struct_config__.tag_field)
@@ -93,4 +93,4 @@ def _tag_field(classes: list[type], schemas: list[Json], at: Place) -> str:
         tags = [schema.get("properties", {}).get(name, {}).get("enum", ()) for schema in schemas]
         if all(len(each) == 1 for each in tags) and len({each[0] for each in tags}) == len(tags):
             return str(name)
-    raise at.error(f"{first.__name__} cannot be told from the others: give all of them a field kind: Literal[...]")
+    raise at.error(f"{first.__name__} cannot be distinguished from the others: add a field kind: Literal[...] to all")

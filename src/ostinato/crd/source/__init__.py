@@ -1,4 +1,4 @@
-"""Python source of the classes for a kind that somebody else defined: readable, and safe whatever it says."""
+"""Source generator: Python classes from third-party CustomResourceDefinitions, safe for untrusted input."""
 
 from ostinato.crd.source.module import TypesError, types_of
 

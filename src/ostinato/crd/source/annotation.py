@@ -1,6 +1,6 @@
-"""Annotations from schemas: the Python type of a value, and the markers that say what the type does not.
+"""Annotations from schemas: the Python type of a value, and markers for what the type does not express.
 
-Every word of a schema is either said by a type or a marker, or kept as it is in a `RawSchema`.
+Keywords without a type or marker are kept in a `RawSchema`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ Json = dict[str, Any]
 MakeClass = Callable[[Json, tuple[str, ...]], str]
 
 _SCALARS: Final = {"string": "str", "integer": "int", "number": "float", "boolean": "bool"}
-_FIELD_WORDS: Final = ("type", "description", "nullable", "default")  # what the field says by itself
+_FIELD_WORDS: Final = ("type", "description", "nullable", "default")  # expressed by the field itself
 _RULE_WORDS: Final = {
     "message": "message",
     "messageExpression": "message_expression",
@@ -53,16 +53,16 @@ _RULE_WORDS: Final = {
 
 
 class Annotation(msgspec.Struct):
-    """A type and its markers."""
+    """A Python type with its markers."""
 
     core: str
     markers: list[Marker]
-    inside: set[str] = set()  # the names that the core needs
-    is_class: bool = False  # a class that was made of the schema, and says all but default and nullable itself
+    inside: set[str] = set()  # names used by the type
+    is_class: bool = False  # a generated class
 
     @property
     def names(self) -> set[str]:
-        """What must be imported for it."""
+        """The names to import."""
         own = {type(marker).__name__ for marker in self.markers}
         return self.inside | own | ({"Annotated"} if own else set())
 
@@ -72,13 +72,13 @@ class Annotation(msgspec.Struct):
 
 
 def annotation_of(schema: Json, way: tuple[str, ...], make_class: MakeClass) -> Annotation:
-    """The type of what a schema allows; `make_class` makes a class of one with properties, and names it."""
+    """Return the annotation of a schema; `make_class` generates a class for properties, and returns its name."""
     rest = {word: value for word, value in schema.items() if word not in _FIELD_WORDS}
     kind = schema.get("type")
     inside: set[str] = set()
     if rest.pop("x-kubernetes-int-or-string", False):
         core = _number_or_text(rest)
-        rest |= {"type": kind} if kind else {}  # which some have beside it, though it says nothing
+        rest |= {"type": kind} if kind else {}  # redundant
         kind = None
     elif kind == "object":
         if _needs_class(schema):
@@ -100,7 +100,7 @@ def annotation_of(schema: Json, way: tuple[str, ...], make_class: MakeClass) -> 
 
 
 def _needs_class(schema: Json) -> bool:
-    """A map says what its values are; everything else has fields, even if there are none."""
+    """Return the annotation of an object: a map with additionalProperties, otherwise a class."""
     open_ = schema.get("x-kubernetes-preserve-unknown-fields") or schema.get("additionalProperties") is not None
     return bool(schema.get("properties")) or not open_
 
@@ -130,7 +130,7 @@ def _map(rest: Json, way: tuple[str, ...], make_class: MakeClass) -> tuple[str, 
 
 
 def _inside(schema: Any, way: tuple[str, ...], make_class: MakeClass) -> tuple[str, set[str]]:
-    """The type of items or values, and the names that it needs."""
+    """Return the type of items or values, and the names that it uses."""
     if not isinstance(schema, dict):
         return "Any", {"Any"}
     found = annotation_of(schema, way, make_class)
@@ -152,7 +152,7 @@ def _scalar(kind: str, rest: Json) -> str:
 
 
 def markers_of(words: Json, kind: str) -> list[Marker]:
-    """The markers that say what these words of a schema do."""
+    """Return the markers of keywords."""
     rest = dict(words)
     markers: list[Marker] = []
     for make in (_bounds, _lengths, _texts, _merging, _openness, _documentation, _rules):
@@ -199,7 +199,7 @@ def _texts(rest: Json, kind: str) -> list[Marker]:
     if kind == "string" and isinstance(rest.get("pattern"), str) and rest["pattern"]:
         found.append(Pattern(rest.pop("pattern")))
     match rest.get("allOf"):
-        case [{"enum": values, **others}] if not others and "enum" not in rest:  # as it is where null may stand, too
+        case [{"enum": values, **others}] if not others and "enum" not in rest:  # a nullable enum
             del rest["allOf"]
             rest["enum"] = values
     values, wanted = rest.get("enum"), {"string": str, "integer": int}.get(kind)

@@ -1,12 +1,11 @@
-"""A module of classes from CustomResourceDefinitions.
+"""Module generator: Python classes from CustomResourceDefinitions.
 
-- One class for each version of a kind, one for each object with fields in it; the same object at several places is one
-  class. The version that is stored has the name of the kind, others have theirs after it: WidgetV1beta1.
-- Kinds are marked as somebody else's: no manifests are made of them.
-- Lists and maps that are not required are empty by default; everything else that is not required is None, or has the
-  default that the schema says.
-- Known values are markers: objects of a newer definition can still be read.
-- Descriptions are docstrings.
+- One class per version of a kind, and one per nested object; equal objects share a class. The storage version has the
+  name of the kind, others a suffix: WidgetV1beta1.
+- Kinds are marked `Foreign()`: no manifests are generated for them.
+- Optional lists and maps default to empty; other optional fields to None, or to the default of the schema.
+- Enums become markers, so that objects of a newer definition can still be decoded.
+- Descriptions become docstrings.
 """
 
 from __future__ import annotations
@@ -42,10 +41,10 @@ from ostinato.crd.source.text import WIDTH, docstring, literal, wrapped
 
 Json = dict[str, Any]
 
-_MAX_DEPTH: Final = 60  # classes within classes; definitions that people write have ten
+_MAX_DEPTH: Final = 60  # nested classes; real definitions have about ten
 _EVERY_OBJECT: Final = ("apiVersion", "kind", "metadata")
 _PLAIN: Final = ("str", "int", "float", "bool", "int | str")
-_HOMES: Final = {  # where the names come from that classes use
+_HOMES: Final = {  # names to import, by module
     "ostinato.api.markers": frozenset(markers.__all__),
     "ostinato.api.meta": frozenset({"ObjectMeta"}),
     "ostinato.api.object": frozenset({"CustomResource"}),
@@ -53,22 +52,22 @@ _HOMES: Final = {  # where the names come from that classes use
     "ostinato.api.struct": frozenset({"Struct"}),
     "ostinato.api.time": frozenset({"Duration", "Time"}),
 }
-_UNTOUCHED: Final = "# ruff: noqa\n# fmt: off\n"  # texts of others, made anew by a command: nobody's to correct
+_UNTOUCHED: Final = "# ruff: noqa\n# fmt: off\n"  # generated code
 _FACTORIES: Final = {"[]": "list", "{}": "dict"}
 _RESERVED: Final = frozenset({"Annotated", "Any"}).union(*_HOMES.values())
 
 
 class TypesError(ValueError):
-    """A document that no classes can be made of."""
+    """A definition is invalid."""
 
 
 def types_of(*crds: Mapping[str, Any], version: str | None = None) -> str:
-    """Python source of the classes of kinds: of the version that is asked for, else of all."""
+    """Return the Python source of the classes of kinds: of one version, or of all."""
     module = _Module()
     for crd in crds:
         spec = crd.get("spec") if isinstance(crd, Mapping) and crd.get("kind") == "CustomResourceDefinition" else None
         if not isinstance(spec, dict):
-            raise TypesError("this is no CustomResourceDefinition")
+            raise TypesError("not a CustomResourceDefinition")
         name = (crd.get("metadata") or {}).get("name", "")
         if crd.get("apiVersion") != "apiextensions.k8s.io/v1":
             raise TypesError(
@@ -79,18 +78,18 @@ def types_of(*crds: Mapping[str, Any], version: str | None = None) -> str:
         except TypesError as error:
             raise TypesError(f"the definition {name!r}: {error}") from None
         except (KeyError, TypeError, AttributeError, ValueError) as error:
-            raise TypesError(f"the definition {name!r} is not as it should be: {error!r}") from error
+            raise TypesError(f"the definition {name!r} is invalid: {error!r}") from error
     return module.text()
 
 
 def _approval(crd: Mapping[str, Any]) -> list[Marker]:
-    """What a group of Kubernetes' own needs, for servers to take its definitions."""
+    """Return the approval annotation, which protected groups require."""
     link = ((crd.get("metadata") or {}).get("annotations") or {}).get(APPROVAL)
     return [DefinitionMeta(annotations={APPROVAL: link})] if isinstance(link, str) else []
 
 
 def _chosen(spec: Json, version: str | None) -> list[Json]:
-    """The versions that are wanted, the one that is stored first."""
+    """Return the requested versions, the storage version first."""
     versions: list[Json] = spec.get("versions") or []
     stored = [each for each in versions if each.get("storage")]
     found = [each for each in versions if each["name"] == version] if version else stored
@@ -101,18 +100,18 @@ def _chosen(spec: Json, version: str | None) -> list[Json]:
 
 
 class _Module:
-    """The classes of some kinds, in the order in which they need each other."""
+    """The classes of a module, dependencies first."""
 
     def __init__(self) -> None:
         self._titles: list[str] = []
         self._classes: list[str] = []
-        self._made: dict[tuple[str, bytes], str] = {}  # the classes by what their schemas say
+        self._made: dict[tuple[str, bytes], str] = {}  # class names by schema
         self._docs: dict[str, str] = {}  # of the classes
         self._used: set[str] = set()  # the names to import
         self._taken = set(_RESERVED)
 
     def add(self, spec: Json, versions: Sequence[Json], said: Sequence[Marker]) -> None:
-        """`said` are markers of every version."""
+        """Add a kind; `said`: markers of every version."""
         kind = spec["names"]["kind"]
         names = [kind, *(f"{kind} {version['name']}" for version in versions[1:])]
         classes = []
@@ -150,11 +149,11 @@ class _Module:
         fields = self._fields(schema, (name,))
         names, group = spec["names"], spec["group"]
         keywords = ["CustomResource", f"group={literal(group)}", f"version={literal(version['name'])}"]
-        told = {"kind": (names["kind"], name)}
-        told["plural"] = (names["plural"], plural_of(names["kind"]))
-        told["singular"] = (names.get("singular") or names["kind"].lower(), names["kind"].lower())
-        told["list_kind"] = (names.get("listKind") or f"{names['kind']}List", f"{names['kind']}List")
-        keywords += [f"{word}={literal(said)}" for word, (said, usual) in told.items() if said != usual]
+        named = {"kind": (names["kind"], name)}
+        named["plural"] = (names["plural"], plural_of(names["kind"]))
+        named["singular"] = (names.get("singular") or names["kind"].lower(), names["kind"].lower())
+        named["list_kind"] = (names.get("listKind") or f"{names['kind']}List", f"{names['kind']}List")
+        keywords += [f"{word}={literal(said)}" for word, (said, usual) in named.items() if said != usual]
         if spec["scope"] == "Cluster":
             keywords.append("namespaced=False")
         for word, values in (("short_names", names.get("shortNames")), ("categories", names.get("categories"))):
@@ -208,7 +207,7 @@ class _Module:
         for wire, below in properties.items():
             step = singular(wire) if below.get("items") or below.get("additionalProperties") else wire
             if wire == "metadata" and schema.get("x-kubernetes-embedded-resource") and not below.get("properties"):
-                found = Annotation("ObjectMeta", [], {"ObjectMeta"})  # which a server knows by itself
+                found = Annotation("ObjectMeta", [], {"ObjectMeta"})  # implied by embedded-resource
             else:
                 found = annotation_of(below, (*way, step), self._make_class)
             lines.append(self._field(attributes[wire], wire, below, found, required=wire in required))
@@ -218,7 +217,7 @@ class _Module:
         return lines
 
     def _field(self, attribute: str, wire: str, schema: Json, found: Annotation, *, required: bool) -> str:
-        """The line, or lines, of one attribute."""
+        """Return the source of one attribute."""
         default = schema.get("default")
         nullable = bool(schema.get("nullable")) and found.core != "Any"
         none = nullable
@@ -244,7 +243,7 @@ class _Module:
         return wrapped(f"{attribute}: Annotated[", [core, *found.markers], f"]{assigned}", 4)
 
     def _default_text(self, found: Annotation, schema: Json) -> str:
-        """The default of the attribute; where the server's is another, a marker says so."""
+        """Return the default of the attribute; adds a ServerDefault if the server's differs."""
         default = schema["default"]
         if found.is_class and default in ({}, filled(schema, {})) and not schema.get("required"):
             if default != struct_default(schema):
@@ -255,7 +254,7 @@ class _Module:
         found.markers.append(ServerDefault(default))
         if default == "" and found.core == "str":
             return '""'
-        # Where there is something else than nothing by default, nothing is a value: `[]` must be written to be told.
+        # With a non-empty server default, an empty value must be written explicitly.
         empty = {"list[": "[]", "dict[": "{}"}.get(found.core[:5], "None")
         return empty if default in ([], {}) else "None"
 
@@ -296,7 +295,7 @@ def _assigned(default: str, wire: str, attribute: str) -> str:
 
 
 def _given(default: str) -> str:
-    """A default as an argument: what can be changed is made anew for each object."""
+    """Return a default as an argument of msgspec.field; mutable ones as a factory."""
     if default in _FACTORIES:
         return f"default_factory={_FACTORIES[default]}"
     return f"default_factory={default[:-2]}" if default.endswith("()") else f"default={default}"

@@ -1,4 +1,4 @@
-"""Names: of attributes, from names on the wire; and of classes, from where they stand."""
+"""Names of attributes, from wire names, and of classes, from their path."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Final
 from ostinato.api.struct import wire_name
 
 _WORDS: Final = re.compile(r"[A-Z]{2,}s(?![a-z])|[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z0-9]+|[A-Z]+")
-_TYPES: Final = frozenset({"bool", "bytes", "dict", "float", "int", "list", "msgspec", "str"})  # not to be hidden
+_TYPES: Final = frozenset({"bool", "bytes", "dict", "float", "int", "list", "msgspec", "str"})  # must not be shadowed
 
 
 def attribute_name(wire: str, taken: Iterable[str] = ()) -> str:
-    """The attribute for a name on the wire: clusterIPs is cluster_ips, from is from_; never one that is taken."""
+    """Return the attribute of a wire name (clusterIPs: cluster_ips, from: from_), distinct from `taken`."""
     name = "_".join(_WORDS.findall(wire)).lower() or "field"
     if name[0].isdigit():
         name = f"field_{name}"
@@ -24,7 +24,7 @@ def attribute_name(wire: str, taken: Iterable[str] = ()) -> str:
 
 
 def attribute_names(wires: Iterable[str]) -> dict[str, str]:
-    """The attributes for names on the wire. One that others want as well is given to the name that it stands for."""
+    """Return the attributes of wire names. On a collision the exact wire name has precedence."""
     found: dict[str, str] = {}
     for wire in sorted(wires, key=lambda each: (wire_name(attribute_name(each)) != each, each)):
         found[wire] = attribute_name(wire, found.values())
@@ -32,7 +32,7 @@ def attribute_names(wires: Iterable[str]) -> dict[str, str]:
 
 
 def class_name(way: Sequence[str], taken: Iterable[str]) -> str:
-    """The class for what stands at the end of a way from the kind: the shortest name that is free.
+    """Return the class name of a path from the kind: the shortest one that is free.
 
     `("Widget", "spec", "template")` is WidgetTemplate, or WidgetSpecTemplate if that is taken.
     """
@@ -45,13 +45,13 @@ def class_name(way: Sequence[str], taken: Iterable[str]) -> str:
 
 
 def kind_class_name(kind: str, taken: Iterable[str]) -> str:
-    """The class of a kind, which is its name where that can be one."""
+    """Return the class name of a kind."""
     name, known = _camel(kind), set(taken)
     return _free(f"{name}Kind" if name in known else name, known)
 
 
 def singular(name: str) -> str:
-    """What one item of a list is called: containers has container."""
+    """Return the singular of a name: containers, container."""
     if name.endswith("ies"):
         return name[:-3] + "y"
     if name.endswith(("sses", "xes", "ches", "shes")):

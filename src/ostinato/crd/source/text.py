@@ -1,4 +1,4 @@
-"""Texts of Python: literals, calls and docstrings, written so that nothing in them can be taken for code."""
+"""Python source: literals, calls and docstrings, escaped so that input cannot become code."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _ESCAPES: Final = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\
 
 
 def literal(value: Any) -> str:
-    """A JSON value as Python writes it."""
+    """Return a JSON value as a Python literal."""
     match value:
         case str() if "\\" in value and value.isprintable() and '"' not in value and not value.endswith("\\"):
-            return f'r"{value}"'  # easier to read: most are patterns
+            return f'r"{value}"'  # readable: most are patterns
         case str():
             return '"' + "".join(_ESCAPES.get(each) or _shown(each) for each in value) + '"'
         case list():
@@ -26,12 +26,12 @@ def literal(value: Any) -> str:
 
 
 def call(marker: Marker) -> str:
-    """A marker as it is written."""
+    """Return a marker as a call."""
     return f"{type(marker).__name__}({', '.join(_arguments(marker))})"
 
 
 def wrapped(head: str, parts: Sequence[str | Marker], tail: str, indent: int) -> str:
-    """`head`, parts and `tail` in one line, or a line for each part where one is not enough."""
+    """Join head, parts and tail on one line, or with one part per line if too long."""
     space = " " * indent
     line = f"{space}{head}{', '.join(part if isinstance(part, str) else call(part) for part in parts)}{tail}"
     if len(line) <= WIDTH:
@@ -47,7 +47,7 @@ def _part(part: str | Marker, indent: int) -> str:
 
 
 def docstring(text: str, indent: int) -> str:
-    """A description below a class or an attribute, between triple quotes."""
+    """Return a description as a docstring."""
     space = " " * indent
     lines = [_in_docstring(line).rstrip() for line in text.strip().splitlines()] or [""]
     if len(lines) == 1:

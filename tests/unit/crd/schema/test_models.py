@@ -207,7 +207,7 @@ class Untold(pydantic.BaseModel):  # type: ignore[misc]
 
 
 def test_pydantic_models_that_nothing_tells_apart_are_refused() -> None:
-    with pytest.raises(SchemaError, match=r"class Untold, field pet: Inner cannot be told from the others"):
+    with pytest.raises(SchemaError, match=r"class Untold, field pet: Inner cannot be distinguished from the others"):
         schema_of(Untold)
 
 

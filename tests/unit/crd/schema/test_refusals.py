@@ -102,7 +102,7 @@ def of(annotation: Any, **default: Any) -> type[msgspec.Struct]:
     ("annotation", "told"),
     [
         (float, "use Quantity, or say that you mean it, Annotated[float, Inexact()]"),
-        (datetime.timedelta, "timedelta has no form in JSON that others read: use Duration"),
+        (datetime.timedelta, "timedelta has no portable JSON form: use Duration"),
         (datetime.time, "use str"),
         (decimal.Decimal, "use Quantity"),
         (object, "use Any"),
@@ -155,10 +155,10 @@ def of(annotation: Any, **default: Any) -> type[msgspec.Struct]:
         (Annotated[list[Named], ListMap("tags")], "a key must be a scalar"),
         (Annotated[list[Named], ListMap("nick")], "a key cannot be None"),
         (Annotated[list[Named], ListMap("maybe")], "a key must be required or have a default"),
-        (list[Annotated[str, Immutable()]], "nobody knows which that is in a list without keys"),
+        (list[Annotated[str, Immutable()]], "not available in a list without keys"),
         (list[Annotated[str, Rule("oldSelf == self")]], "make it a ListMap"),
-        (list[Annotated[str, Column()]], "stands inside of a list or a map"),
-        (dict[str, Annotated[str, Column("A")]], "stands inside of a list or a map"),
+        (list[Annotated[str, Column()]], "is inside a list or map"),
+        (dict[str, Annotated[str, Column("A")]], "is inside a list or map"),
     ],
     ids=str,
 )
@@ -274,7 +274,7 @@ def test_an_unknown_name_in_an_annotation_is_told() -> None:
     class Local(Struct):
         other: Unknown  # type: ignore[name-defined]  # noqa: F821
 
-    with pytest.raises(SchemaError, match="class Local: name 'Unknown' is not defined; what annotations name"):
+    with pytest.raises(SchemaError, match="class Local: name 'Unknown' is not defined; annotations must be resolvable"):
         schema_of(Local)
 
 
@@ -283,7 +283,7 @@ def test_an_annotation_that_is_no_type_is_told() -> None:
         __dataclass_fields__: dict[str, Any] = {}
         other: 5 | 7j  # type: ignore[valid-type]
 
-    with pytest.raises(SchemaError, match="class Local: an annotation cannot be read"):
+    with pytest.raises(SchemaError, match="class Local: cannot evaluate an annotation"):
         schema_of(Local)
 
 
@@ -363,6 +363,6 @@ def test_patterns_of_re2_are_let_pass_with_and_without_it(problem: Callable[[str
 
 def test_without_re2_the_rest_is_left_to_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "re2", None)
-    assert "RE2 does not know" in pattern_problem("(?=a)")
+    assert "RE2 does not support" in pattern_problem("(?=a)")
     assert pattern_problem("(") == ""
     assert matches("^b", "a")

@@ -280,13 +280,13 @@ def nested(depth: int) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("crd", "told"),
     [
-        ({}, "this is no CustomResourceDefinition"),
-        ({"kind": "Pod"}, "this is no CustomResourceDefinition"),
-        ([], "this is no CustomResourceDefinition"),
+        ({}, "not a CustomResourceDefinition"),
+        ({"kind": "Pod"}, "not a CustomResourceDefinition"),
+        ([], "not a CustomResourceDefinition"),
         ({**minimal(), "apiVersion": "apiextensions.k8s.io/v1beta1"}, "only definitions of apiextensions.k8s.io/v1"),
         ({**minimal(), "spec": {"versions": []}}, "there is no version that is stored; there are none"),
-        ({**minimal(), "spec": {"versions": [{"storage": True}]}}, "is not as it should be"),
-        (minimal(properties={"a": 5}), "is not as it should be"),
+        ({**minimal(), "spec": {"versions": [{"storage": True}]}}, "is invalid"),
+        (minimal(properties={"a": 5}), "is invalid"),
         (minimal(properties={"a": nested(200)}), "nested too deeply"),
     ],
 )
