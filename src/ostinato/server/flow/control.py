@@ -174,6 +174,9 @@ class FlowControl:
             self._enter_unfairly(request, route)
             return None
         level = flow.level
+        if level.exempt:
+            flow.count.dispatched += 1
+            return None
         resource = None if route is None else self._registry.get(route.group, route.version, route.resource)
         estimated = estimate(request, route, resource, level.most_seats)
         if estimated is ONE and level.set.take_one(flow, self._turns.began):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from ostinato.api.errors import RequestEntityTooLarge, Timeout, Unknown
@@ -232,8 +233,11 @@ class Connection(AnswerWriter):
             if self._write_short(head, answer):
                 self._next()
                 return
-        prepaid = self._turns.prepay(self._line)
-        self._task = self._loop.create_task(self._serve_in_turns(head, request, answer, prepaid))
+        turns = self._turns
+        light = self._body is None and turns.is_light(head.method, length, self._line)
+        prepaid = turns.prepay(self._line)
+        serving = self._serve if light else partial(self._serve_in_turns, prepaid)
+        self._task = self._loop.create_task(serving(head, request, answer))
 
     def _feed_body(self) -> None:
         body = self._body
@@ -282,7 +286,7 @@ class Connection(AnswerWriter):
         assert body.data is not None
         return bytes(body.data)
 
-    async def _serve_in_turns(self, head: Head, request: Request, answer: Answer | None, prepaid: float) -> None:
+    async def _serve_in_turns(self, prepaid: float, head: Head, request: Request, answer: Answer | None) -> None:
         await self._turns.steps(self._serve(head, request, answer), request, prepaid)
 
     async def _serve(self, head: Head, request: Request, answer: Answer | None) -> None:

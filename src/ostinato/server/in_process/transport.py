@@ -26,6 +26,7 @@ from ostinato.client.transport.protocol import (
 from ostinato.client.transport.retry_policy import MAX_RETRIES, MAX_RETRY_AFTER, is_replayable, wait_before_retry
 from ostinato.client.transport.warning import warning_texts
 from ostinato.server.core import Server
+from ostinato.server.flow.turns import Turn
 from ostinato.server.in_process.socket import InProcessWebSocket, give_up
 from ostinato.server.request import Answer, Peer, Request, Response, Stream
 from ostinato.streams.upgrade import Upgrade
@@ -62,6 +63,7 @@ class InProcessTransport:
         self._ending: set[asyncio.Task[None]] = set()  # streams that are told to end
         self._sockets: WeakSet[InProcessWebSocket] = WeakSet()
         self._closed = False
+        self._line: Turn | None = None  # of the last request that was measured
 
     async def request(self, request: protocol.Request) -> InProcessAnswer:
         timeout = self._timeout if request.timeout is None and not request.stream else request.timeout
@@ -120,9 +122,16 @@ class InProcessTransport:
         headers = {name.lower(): value for name, value in reversed(request.headers)}
         repeated = _repeated(request.headers) if len(headers) < len(request.headers) else {}
         headers.setdefault("user-agent", self._user_agent)
-        asked = Request(request.method, request.path, request.query_string, headers, body=await _body(request))
+        body = await _body(request)
+        asked = Request(request.method, request.path, request.query_string, headers, body=body)
         asked.peer, asked.repeated = self._peer, repeated
-        return await self._server.turns.steps(self._server.handle(asked), asked)
+        turns, line = self._server.turns, self._line
+        if turns.is_light(asked.method, len(body), line):
+            turns.prepay(line)
+            return await self._server.handle(asked)
+        answer = await turns.steps(self._server.handle(asked), asked)
+        self._line = asked.line
+        return answer
 
     def opened(self, answer: InProcessAnswer) -> None:
         self._open.add(answer)
