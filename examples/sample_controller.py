@@ -1,4 +1,4 @@
-"""The sample controller of Kubernetes: a Foo owns a Deployment; one that belongs to somebody else is left alone."""
+"""Kubernetes' sample-controller: a Foo owns a Deployment; a Deployment of another owner is not changed."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Ostinato: Kubernetes controllers in Python, and the control plane to run them against, in one process.
 
-Here are the names that a beginner needs; each package has the rest. They are loaded when first used, so that
-`import ostinato` stays cheap.
+This module exports the most used names; the packages export the others. Names are imported when first used, so that
+`import ostinato` is fast.
 """
 
 from __future__ import annotations
