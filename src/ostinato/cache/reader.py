@@ -125,12 +125,14 @@ class CachedReader:
         return [msgspec.structs.replace(query, namespace=each) for each in namespaces]
 
     async def found(self, view: View[Any], query: ListQuery) -> CachedEntries | None:
-        """The objects of a list from a cache that has them all; None if the server is to be asked."""
+        """List from a cache; None if the list must go to the server. Raises NotWatched."""
         found = await self._lookup.find(view, query)
         if found is None:
             self.check_unwatched(view)
             if query.index is not None:
-                raise NotWatched(f"{view.gvk.kind}: no cache that could have an index {query.index[0]!r}")
+                raise NotWatched(
+                    f"{view.gvk.kind}: no cache with an index {query.index[0]!r}; watch the kind and add the index"
+                )
         return found
 
     async def fresh(self, kind: Kind[Any], name: Key | None = None, *, namespace: str | None = None) -> None:

@@ -75,8 +75,8 @@ class SyncTracker:
         while not self.has_synced:
             if self._state != "running":
                 raise self._error(f"the informer is {self._state}", self._broken)
-            refused = min(self._rejected_since.values(), default=None)
-            give_up = None if refused is None else refused + REJECTION_GRACE
+            rejected = min(self._rejected_since.values(), default=None)
+            give_up = None if rejected is None else rejected + REJECTION_GRACE
             try:
                 async with self._clock.deadline(_earlier(until, give_up)):
                     await self._wait_for_change()

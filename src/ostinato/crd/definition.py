@@ -130,7 +130,7 @@ def _info(cls: type) -> KindInfo:
     info = getattr(cls, "__kind__", None)
     if not isinstance(info, KindInfo) or not is_model(cls):
         raise SchemaError(
-            f"{getattr(cls, '__name__', cls)!s} is no kind: derive it from CustomResource, with group and version, or "
+            f"{getattr(cls, '__name__', cls)!s} is not a kind: derive it from CustomResource (group, version), or "
             "use @resource(group=..., version=...)"
         )
     return info
@@ -178,7 +178,7 @@ def _check_names(cls: type, info: KindInfo) -> None:
         *(("categories", text) for text in info.categories),
     ):
         if names.is_dns1035_label(text):
-            raise _at(cls).error(f"{word} {text!r}: 63 lower-case letters, digits and dashes at most, from a letter on")
+            raise _at(cls).error(f"{word} {text!r}: must be a DNS-1035 label of up to 63 characters")
     if info.list_kind == info.gvk.kind:
         raise _at(cls).error(f"kind and list_kind are both {info.list_kind!r}: they must differ")
 
@@ -212,7 +212,7 @@ def _version(cls: type, *, is_stored: bool, descriptions: bool) -> Json:
     if "status" in schema["properties"] and NoStatus() not in markers:
         subresources["status"] = {}
         if strange := sorted(schema.keys() - _ROOT_KEYWORDS):
-            raise _at(cls).error(f"{strange[0]} cannot be said of a whole object: put it on a field")
+            raise _at(cls).error(f"{strange[0]} is not allowed at the root of an object: put it on a field")
     for marker in markers:
         if isinstance(marker, Scale):
             subresources["scale"] = marker.paths if Foreign() in markers else _scale(marker, schema, cls)
@@ -272,7 +272,7 @@ def _selectable(at: Place, marker: Selectable, schema: Json) -> str:
     path = marker.path or at.path
     found = schema_at(schema, path) if path else None
     if not path or found is None or found.get("type") not in ("string", "boolean", "integer"):
-        raise at.error(f"{marker!r}: there is no field that is a text, true or false, or a whole number at {path!r}")
+        raise at.error(f"{marker!r}: no string, boolean or integer field at {path!r}")
     return path
 
 
@@ -281,8 +281,7 @@ def _scale(marker: Scale, schema: Json, cls: type) -> Json:
         found = schema_at(schema, path)
         wanted = "string" if word == "labelSelectorPath" else "integer"
         if found is None or found.get("type") != wanted:
-            what = "a text" if wanted == "string" else "a whole number"
-            raise _at(cls).error(f"{marker!r}: there is no field that is {what} at {path}")
+            raise _at(cls).error(f"{marker!r}: no {wanted} field at {path}")
         if not path.startswith(_SCALED[word]):
             raise _at(cls).error(f"{marker!r}: {path} must be below {' or '.join(_SCALED[word])}")
     return marker.paths

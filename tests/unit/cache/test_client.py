@@ -236,7 +236,7 @@ async def test_lists_come_from_the_cache_by_namespace_labels_fields_and_indexes(
         await names(fields="metadata.name!=a")
     with pytest.raises(NoSuchIndex):
         await names(index=("missing", "x"))
-    with pytest.raises(NotWatched, match="no cache that could have an index 'x'"):
+    with pytest.raises(NotWatched, match="no cache with an index 'x'"):
         await client.list(Namespace, index=("x", "y"))
 
 

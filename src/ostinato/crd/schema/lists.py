@@ -35,7 +35,7 @@ def _check_keys(keys: list[str], items: Json, item: Any, at: Place) -> None:
     core = read(item, at).core
     fields = {field.wire: field for field in fields_of_model(core, at)} if is_model(core) else {}
     if len(set(keys)) < len(keys):
-        raise at.error(f"ListMap({', '.join(map(repr, keys))}): a key is said twice")
+        raise at.error(f"ListMap({', '.join(map(repr, keys))}): duplicate key")
     for key in keys:
         if key not in properties:
             wire = next((field.wire for field in fields.values() if field.attribute == key), None)

@@ -19,5 +19,5 @@ def map_keys(core: Any, key: Any, at: Place) -> list[str]:
         return []
     names = values_of(reading.core) if is_enumeration(reading.core) else []
     if not names or not all(isinstance(name, str) for name in names):
-        raise at.error(f"{name_of(core)}: names in JSON are texts: use dict[str, ...]")
+        raise at.error(f"{name_of(core)}: JSON keys are strings: use dict[str, ...]")
     return [str(name) for name in names]

@@ -42,16 +42,16 @@ _ON_FIELDS: Final = (ClientDefault, Inexact, Schemaless, SchemaType)
 def check_marker(marker: Marker, json_type: str, at: Place) -> None:
     """Raise SchemaError for a marker without an effect where it stands."""
     if at.field and isinstance(marker, (MembersMarker, *_ON_KINDS)):
-        raise at.error(f"{marker!r} is said of a class: write @marked({marker!r}) above it")
+        raise at.error(f"{marker!r} applies to a class: write @marked({marker!r}) above it")
     if not at.field and isinstance(marker, _ON_FIELDS):
-        raise at.error(f"{marker!r} is said of a field: write Annotated[..., {marker!r}] where the class is used")
+        raise at.error(f"{marker!r} applies to a field: write Annotated[..., {marker!r}] where the class is used")
     if not at.field and at.path != "" and isinstance(marker, (Column, Selectable, *_ON_KINDS)):
-        raise at.error(f"{marker!r} is said of a kind, and this is a part of one: put it on the class of the kind")
+        raise at.error(f"{marker!r} applies to a kind, not to a part of one: put it on the class of the kind")
     if isinstance(marker, Ge | Gt | Le | Lt | MultipleOf) and marker.number % 1:
         if json_type == "integer":
-            raise at.error(f"{marker!r}: servers refuse every whole number then: use a whole number")
+            raise at.error(f"{marker!r}: servers reject every integer then: use an integer")
         if isinstance(marker, MultipleOf):
-            raise at.error(f"{marker!r}: servers refuse 1, 2, … then: use a whole number of a smaller unit")
+            raise at.error(f"{marker!r}: servers reject 1, 2, … then: use an integer in a smaller unit")
 
 
 def check_members(marker: MembersMarker, wire: list[str], schema: Json, at: Place) -> None:

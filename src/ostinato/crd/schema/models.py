@@ -136,7 +136,7 @@ def _check_bytes(cls: Any, at: Place) -> None:
     for name, info in cls.model_fields.items():
         if bytes in (info.annotation, *typing.get_args(info.annotation)):
             raise at.of_field(name, name).error(
-                'bytes are texts in this model, and base64 in Kubernetes: say ser_json_bytes="base64" and '
+                'bytes are not base64 in this model, as Kubernetes requires: set ser_json_bytes="base64" and '
                 'val_json_bytes="base64" in its model_config'
             )
 

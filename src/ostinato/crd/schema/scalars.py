@@ -54,9 +54,9 @@ def scalar(cls: Any, at: Place) -> dict[str, Any] | None:
     if (cls.__module__, cls.__name__) == ("uuid", "UUID"):
         return {"type": "string", "format": "uuid"}
     if (cls.__module__, cls.__name__) == ("decimal", "Decimal"):
-        raise at.error("Decimal has no portable JSON form: use Quantity, or a text with a Pattern")
+        raise at.error("Decimal has no portable JSON form: use Quantity, or a str with a Pattern")
     if issubclass(cls, enum.Flag):
-        raise at.error(f"{cls.__name__} is a set of flags: use set[...] of an enumeration with texts")
+        raise at.error(f"{cls.__name__} is a set of flags: use set[...] of an enum with strings")
     if issubclass(cls, enum.Enum):
         return choices([member.value for member in cls], at)
     return None
@@ -73,4 +73,4 @@ def choices(values: list[Any], at: Place) -> dict[str, Any]:
         return {"x-kubernetes-int-or-string": True, "enum": values}
     if types == {bool}:
         return {"type": "boolean", "enum": values}
-    raise at.error(f"the values {values!r} are no enumeration: they must be texts or whole numbers")
+    raise at.error(f"the values {values!r} are not an enum: use strings or integers")

@@ -72,12 +72,12 @@ _OLD: Final = re.compile(r"\boldSelf\b")
 _DESCRIPTIONS: Final = {
     "any": "anything",
     "array": "a list",
-    "boolean": "true or false",
-    "int-or-string": "a number or a text",
-    "integer": "a whole number",
+    "boolean": "a boolean",
+    "int-or-string": "an int-or-string",
+    "integer": "an integer",
     "number": "a number",
     "object": "a map or struct",
-    "string": "a text",
+    "string": "a string",
 }
 
 
@@ -102,7 +102,7 @@ class SchemaBuilder:
         if model in self._stack:
             way = " → ".join(class_of(each).__name__ for each in [*self._stack[self._stack.index(model) :], model])
             raise at.error(
-                f"it contains itself ({way}), which no schema can say: "
+                f"it contains itself ({way}), which a schema cannot express: "
                 "use dict[str, Any] or Annotated[..., Schemaless()] where it does"
             )
         if issubclass(cls, msgspec.Struct) and cls.__struct_config__.array_like:

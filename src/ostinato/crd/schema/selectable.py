@@ -23,7 +23,7 @@ def align_selectable_fields(versions: list[Json], at: Place) -> None:
         return
     if same_schemas:
         raise at.error(
-            "its versions have one schema and not the same fields that are Selectable(), which servers refuse: "
+            "versions with the same schema but different Selectable() fields are rejected by servers: "
             "make the same fields selectable in all of them"
         )
     if len(fields[0]) == 1:

@@ -38,7 +38,7 @@ def union_schema(builder: SchemaBuilder, members: Sequence[Any], at: Place) -> J
     if len(classes) == len(cores) and all(issubclass(cls, msgspec.Struct) or is_pydantic(cls) for cls in classes):
         return _tagged(builder, classes, at)
     raise at.error(
-        f"{' | '.join(map(name_of, cores))} is more than a schema can say: use int | str, one enumeration, structs "
+        f"{' | '.join(map(name_of, cores))} cannot be expressed as a schema: use int | str, one enum, structs "
         "with tags, or a struct with one field for each and ExactlyOneOf"
     )
 

@@ -95,7 +95,7 @@ def _chosen(spec: Json, version: str | None) -> list[Json]:
     found = [each for each in versions if each["name"] == version] if version else stored
     if not found:
         known = ", ".join(str(each.get("name")) for each in versions) or "none"
-        raise TypesError(f"there is no version {version or 'that is stored'}; there are {known}")
+        raise TypesError(f"no version {version or 'with storage'}; versions: {known}")
     return found if version else [*stored, *(each for each in versions if not each.get("storage"))]
 
 

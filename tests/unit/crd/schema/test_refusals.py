@@ -110,46 +110,46 @@ def of(annotation: Any, **default: Any) -> type[msgspec.Struct]:
         (msgspec.Raw, "msgspec.Raw is bytes that no update can be made of: use Any"),
         (None, "None alone says nothing"),
         (Bits, "Bits is a set of flags"),
-        (Odd, "must be texts or whole numbers"),
+        (Odd, "use strings or integers"),
         (Plain, "Plain has no schema: use a Struct"),
         (Deployment, "Deployment is a whole object: use AnyResource"),
         (JSONSchemaProps, "JSONSchemaProps contains itself: use dict[str, Any]"),
         (Page, "~T is any type: say which where the class is used, Page[...]"),
         (Annotated[Any, Ge], "Ge is a class of markers: write Ge(...)"),
         (tuple[int, str], "has items of several types: use a Struct"),
-        (dict[int, str], "names in JSON are texts: use dict[str, ...]"),
-        (dict[uuid.UUID, str], "names in JSON are texts: use dict[str, ...]"),
+        (dict[int, str], "JSON keys are strings: use dict[str, ...]"),
+        (dict[uuid.UUID, str], "JSON keys are strings: use dict[str, ...]"),
         (dict[Annotated[str, Len(1)], str], "Len(1) says nothing of the names in a map: put a Rule on the field"),
-        (int | bool, "int | bool is more than a schema can say"),
+        (int | bool, "int | bool cannot be expressed as a schema"),
         (str | list[str], "structs with tags, or a struct with one field for each and ExactlyOneOf"),
         (Http | Web, "port is not the same in Http and Web: rename one"),
         (Http | Ruled, "Ruled has rules, which would hold for all of the union"),
         (Http | Named, "Named has no tag: write class Named(Struct, tag=...)"),
-        (Annotated[str, Ge(0)], "Ge(0) is for a number, and this is a text"),
-        (Annotated[int, Len(1)], "and this is a whole number"),
+        (Annotated[str, Ge(0)], "Ge(0) is for a number, and this is a string"),
+        (Annotated[int, Len(1)], "and this is an integer"),
         (Annotated[int, Pattern("a")], "Pattern('a') is for"),
-        (Annotated[bool, Ge(1)], "and this is true or false"),
-        (Annotated[str, ListSet()], "is for a list, and this is a text"),
+        (Annotated[bool, Ge(1)], "and this is a boolean"),
+        (Annotated[str, ListSet()], "is for a list, and this is a string"),
         (Annotated[Any, Ge(1)], "and this is anything"),
         (Annotated[str, Enum(1)], "the values [1] are not of the type string"),
         (Annotated[int, Ge(5), Le(1)], "nothing fits: minimum is 5, maximum is 1"),
-        (Annotated[int, Ge(0.5)], "Ge(0.5): servers refuse every whole number then"),
-        (Annotated[int, Lt(9.5)], "Lt(9.5): servers refuse every whole number then"),
-        (Annotated[int, MultipleOf(0.5)], "MultipleOf(0.5): servers refuse every"),
-        (Annotated[float, Inexact(), MultipleOf(0.5)], "use a whole number of a smaller unit"),
+        (Annotated[int, Ge(0.5)], "Ge(0.5): servers reject every integer then"),
+        (Annotated[int, Lt(9.5)], "Lt(9.5): servers reject every integer then"),
+        (Annotated[int, MultipleOf(0.5)], "MultipleOf(0.5): servers reject every"),
+        (Annotated[float, Inexact(), MultipleOf(0.5)], "use an integer in a smaller unit"),
         (Annotated[Any, Rule("true")], "there are no rules about a value of any type: give it one"),
         (Annotated[Any, Immutable()], "there are no rules about a value of any type"),
         (
             Annotated[Named, ExactlyOneOf("name", "nick")],
-            "is said of a class: write @marked(ExactlyOneOf('name', 'nick'))",
+            "applies to a class: write @marked(ExactlyOneOf('name', 'nick'))",
         ),
-        (Annotated[Named, Stored()], "Stored() is said of a class"),
+        (Annotated[Named, Stored()], "Stored() applies to a class"),
         (Annotated[str, Pattern("(?=a)")], "the pattern (?=a) is not in RE2's syntax"),
         (Annotated[list[Named], ListSet()], "items of a set are scalars, or structs with atomic=True"),
         (Annotated[list[str], ListMap("name")], "items of a ListMap are structs: use ListSet for scalars"),
         (Annotated[list[str | None], ListSet()], "items of a list that is a set cannot be None"),
         (set[frozenset[str]], "items of a set cannot be merged themselves: use list[...] for the inner one"),
-        (Annotated[list[Named], ListMap("name", "name")], "ListMap('name', 'name'): a key is said twice"),
+        (Annotated[list[Named], ListMap("name", "name")], "ListMap('name', 'name'): duplicate key"),
         (Annotated[list[Named], ListMap("host_name")], "it is 'hostName' on the wire"),
         (Annotated[list[Named], ListMap("other")], "items have no such field, only name, hostName"),
         (Annotated[list[Named], ListMap("tags")], "a key must be a scalar"),
@@ -334,11 +334,9 @@ def test_a_marker_of_fields_says_nothing_of_a_class_and_one_of_kinds_nothing_of_
     class Part(Struct):
         a: int = 0
 
-    with pytest.raises(SchemaError, match=r"class Anything: Schemaless\(\) is said of a field: write Annotated"):
+    with pytest.raises(SchemaError, match=r"class Anything: Schemaless\(\) applies to a field: write Annotated"):
         schema_of(Anything)
-    with pytest.raises(
-        SchemaError, match=r"class Part: Column\('A', '.spec.a'\) is said of a kind, and this is a part"
-    ):
+    with pytest.raises(SchemaError, match=r"class Part: Column\('A', '.spec.a'\) applies to a kind, not to a part"):
         schema_of(of(Part))
 
 

@@ -284,7 +284,7 @@ def nested(depth: int) -> dict[str, Any]:
         ({"kind": "Pod"}, "not a CustomResourceDefinition"),
         ([], "not a CustomResourceDefinition"),
         ({**minimal(), "apiVersion": "apiextensions.k8s.io/v1beta1"}, "only definitions of apiextensions.k8s.io/v1"),
-        ({**minimal(), "spec": {"versions": []}}, "there is no version that is stored; there are none"),
+        ({**minimal(), "spec": {"versions": []}}, "no version with storage; versions: none"),
         ({**minimal(), "spec": {"versions": [{"storage": True}]}}, "is invalid"),
         (minimal(properties={"a": 5}), "is invalid"),
         (minimal(properties={"a": nested(200)}), "nested too deeply"),
@@ -296,7 +296,7 @@ def test_what_is_no_definition_is_refused(crd: Any, told: str) -> None:
 
 
 def test_a_version_that_is_not_there_is_told() -> None:
-    with pytest.raises(TypesError, match="there is no version v9; there are v1, v1alpha1"):
+    with pytest.raises(TypesError, match="no version v9; versions: v1, v1alpha1"):
         types_of(definition(), version="v9")
 
 
