@@ -87,7 +87,7 @@ async def test_not_controlled_by_us(stage: Stage) -> None:
         left_alone = await stage.people.get(Deployment, "test-deployment")
         assert left_alone.spec.replicas == 1
         assert left_alone.metadata.owner_references == []
-        wanted = 'Resource "test-deployment" already exists and is not controlled by Foo'
+        wanted = 'Resource "test-deployment" already exists and is not managed by Foo'
         assert ("Warning", "ErrResourceExists", wanted) in stage.recorder.events
         assert "exists and is not controlled by Foo default/test" in stage.log.texts()[0]
 

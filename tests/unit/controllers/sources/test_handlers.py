@@ -6,8 +6,8 @@ import asyncio
 from typing import Any
 
 import pytest
+from tests.unit.controllers.sources.test_sources import A, reference, stop, told_by
 from tests.unit.controllers.stage import Stage, Widget, config_map, staged, widget
-from tests.unit.controllers.test_sources import A, reference, stop, told_by
 
 from ostinato.api.object import kind_of
 from ostinato.cache import Event

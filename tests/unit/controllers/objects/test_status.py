@@ -7,8 +7,8 @@ import weakref
 from typing import Any
 
 import pytest
+from tests.unit.controllers.objects.test_applying import context
 from tests.unit.controllers.stage import Stage, Widget, config_map, staged, widget
-from tests.unit.controllers.test_applying import context
 
 from ostinato.api.conditions import find_condition
 from ostinato.api.errors import Conflict

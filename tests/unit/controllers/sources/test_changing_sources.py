@@ -6,8 +6,8 @@ import asyncio
 import dataclasses
 
 import pytest
+from tests.unit.controllers.sources.test_sources import reference
 from tests.unit.controllers.stage import Light, Stage, Widget, config_map, definition, lightly, staged, widget
-from tests.unit.controllers.test_sources import reference
 
 from ostinato.api.meta import ObjectMeta
 from ostinato.cache import Informers, InformerSettings, SyncError
