@@ -98,7 +98,7 @@ def test_managers_of_the_file_are_what_runs(program: Any, text: str, expected: l
         ("", "operator_file: nothing to run: there is no @controller in it"),
         ("from ostinato import Manager\nManager().run()", "no manager that something was added to"),
         (KINDS.split("@controller")[0] + "b = Builder().watch_for(Widget)", "b is a Builder: give a name to what its"),
-        (KINDS + "@controller(Widget, name='gadgets')\ndef more(w): ...", "there is a runnable 'gadgets' already"),
+        (KINDS + "@controller(Widget, name='gadgets')\ndef more(w): ...", "add() runnable 'gadgets' exists"),
     ],
 )
 def test_a_file_without_anything_to_run_is_told_so(program: Any, text: str, told: str) -> None:

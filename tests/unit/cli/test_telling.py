@@ -46,8 +46,8 @@ def taken() -> Iterator[str]:
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (["controllers", "--health", "here"], "ostinato controllers: --health: 'here' is no address to listen on"),
-        (["scheduler", "--metrics", "here"], "ostinato scheduler: --metrics: 'here' is no address to listen on"),
+        (["controllers", "--health", "here"], "ostinato controllers: --health: 'here' is not a listen address"),
+        (["scheduler", "--metrics", "here"], "ostinato scheduler: --metrics: 'here' is not a listen address"),
         (["controllers", "--ca-certificate", "/none"], "controllers: /none: No such file or directory\n"),
         (["controllers", "--without", "x"], "ostinato controllers: there is no controller 'x'"),
         (["controllers", "--context", "b"], 'context "b" does not exist; choose one of "a"'),
