@@ -83,7 +83,10 @@ def kubeconfig(path: Path, server: str) -> str:
         ([str(WIDGET), "--state", "x"], "--state is where --embedded keeps its objects"),
         ([str(WIDGET), "--health", "8081"], "--health: '8081' is not a listen address; use"),
         ([str(WIDGET), "-n", "Bad Name"], "--namespace: 'Bad Name' cannot be the name of a namespace: a lowercase RFC"),
-        ([str(WIDGET), "--leader-election", "Bad Name"], "--leader-election: leader election 'Bad Name' is not a valid name"),
+        (
+            [str(WIDGET), "--leader-election", "Bad Name"],
+            "--leader-election: leader election 'Bad Name' is not a valid name",
+        ),
         (["."], "ostinato run: . is a directory: name a file in it"),
         ([str(WIDGET), "--kubeconfig", "/no/such"], "/no/such: does not exist; check the path"),
     ],
