@@ -123,7 +123,7 @@ async def _fill(kubeconfig: Path, count: int) -> float:
 
 async def _empty(kubeconfig: Path) -> None:
     async with Client.connect(Config.load(path=kubeconfig)) as client:
-        await client.delete_all_of(Pod, namespace=NAMESPACE, grace_period_seconds=0)
+        await client.delete_all_of(Pod, namespace=NAMESPACE, grace_period=0)
 
 
 def _surroundings() -> list[dict[str, Any]]:

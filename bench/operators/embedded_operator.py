@@ -17,13 +17,13 @@ from pathlib import Path
 
 from ostinato.manager.running import loop_factory
 from ostinato.server.core import Server
-from ostinato.server.standalone import InformerSettings, Standalone
+from ostinato.server.standalone import Settings, Standalone
 from ostinato.world import World
 
 
 async def main(state: Path, namespace: str, workers: int, way: str) -> None:
     world = World.real()
-    server = Standalone(world, InformerSettings(state=state, port=0))
+    server = Standalone(world, Settings(state=state, port=0))
     await server.start()
     assert server.core is not None
     try:
@@ -37,7 +37,7 @@ async def main(state: Path, namespace: str, workers: int, way: str) -> None:
 async def operate(core: Server, world: World, namespace: str, workers: int, way: str) -> None:
     from bench.operators.ostinato_operator import gadgets_controller
     from ostinato import Manager
-    from ostinato.cache.informers import InformerSettings as CacheSettings
+    from ostinato.cache.informers import Settings as CacheSettings
     from ostinato.manager import CacheOptions
     from ostinato.manager.connecting import Purpose
     from ostinato.manager.running import serve_together

@@ -121,7 +121,7 @@ def test_many_objects_converge_and_a_second_look_sends_nothing(run: Callable[[Pl
             before = {each.metadata.name: each.metadata.resource_version for each in await client.list(Thing)}
             informer = surroundings.informers.of(Thing)
             for registration in list(informer._listeners):
-                informer._listeners[registration].tell_again(informer.store.entries())
+                informer._listeners[registration].enqueue_resync(informer.store.entries())
             await client.world.clock.sleep(1)
             after = {each.metadata.name: each.metadata.resource_version for each in await client.list(Thing)}
             assert after == before
