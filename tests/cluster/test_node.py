@@ -46,6 +46,8 @@ def test_a_node_that_joins_runs_pods_and_finds_them_again(
         kubectl.until(lambda: kubectl.run("get", "serviceaccount", "default").returncode == 0, "the service account")
         kubectl("apply", "-f", "-", stdin=POD)
         kubectl("wait", "--for=condition=Ready", "pod/p", "--timeout=60s")
+        # As with a kubelet, the API server trusts the node's agent once its serving certificate has been signed.
+        kubectl.until(lambda: kubectl.run("logs", "p", "-c", "a").returncode == 0, "the serving certificate")
         assert "up" in kubectl("logs", "p", "-c", "a")
         assert kubectl("exec", "-i", "p", "-c", "a", "--", "cat", stdin="typed") == "typed"
         assert kubectl.old("exec", "p", "-c", "a", "--", "sh", "-c", "exit 7").returncode == 7

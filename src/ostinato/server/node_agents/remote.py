@@ -128,17 +128,17 @@ class RemoteNodes:
     # Connections
 
     async def _connect(self, where: Where) -> RemoteSocket:
-        """To the first address that answers; the OSError of the last if none does."""
-        failure = OSError("it has no address")
+        """Connect to the first address that answers; raise OSError with the reason of each if none does."""
+        failures: list[str] = []
         for host, port in where.hosts:
             try:
                 addresses = await self._guard.resolve(host, port, local=True)
                 return await self._connect_to(Backend(addresses, port, host, self.tls(), where.node))
             except AddressError as error:
-                failure = OSError(f"{host}:{port}: {error}")
+                failures.append(f"{host}:{port}: {error}")
             except OSError as error:
-                failure = error
-        raise failure
+                failures.append(str(error))
+        raise OSError("; ".join(failures) or "it has no address")
 
     async def _connect_to(self, backend: Backend) -> RemoteSocket:
         stream = await connect(backend, self._clock, _PATIENCE)
