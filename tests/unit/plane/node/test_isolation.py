@@ -300,7 +300,7 @@ def test_a_container_sees_neither_the_state_of_the_node_nor_home_directories(tmp
         pod = yard.pod(security=security)
         script = f"""
             cat {other.directory}/launch.json {secret}/password
-            ls {tmp_path}/node /root/.ssh /home
+            ls {tmp_path}/node ~root/.ssh /home
             cat /etc/shadow /etc/ssh/*key
             grep -a hunter[2] /proc/*/environ /proc/*/cmdline
             grep -ra hunter[2] /dev /run /var /tmp /srv 2>/dev/null
