@@ -16,7 +16,7 @@ import yaml
 
 from ostinato.api.errors import APIError, InternalError
 from ostinato.api.owners import controller_of
-from ostinato.cli.loading import find, load
+from ostinato.cli.program.loading import find, load
 from ostinato.client import Client, Config, exists
 from ostinato.kinds.apps_v1 import Deployment
 from ostinato.kinds.core_v1 import ConfigMap

@@ -12,7 +12,7 @@ from tests.unit.controllers.stage import Stage, staged_with
 
 from ostinato.api.meta import ObjectMeta
 from ostinato.api.owners import is_controlled_by
-from ostinato.cli.loading import find, load
+from ostinato.cli.program.loading import find, load
 from ostinato.crd import crd_of
 from ostinato.kinds.apps_v1 import Deployment
 from ostinato.manager.hosting import Host

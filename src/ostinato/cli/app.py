@@ -12,8 +12,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from ostinato.cli import server_options
-from ostinato.cli.failure import Failure
+from ostinato.cli.error import Failure
+from ostinato.cli.options.server import settings as server_options
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
@@ -105,7 +105,7 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from ostinato.cli import run as command  # noqa: PLC0415 - each command loads its own
+    from ostinato.cli.commands import run as command  # noqa: PLC0415 - each command loads its own
 
     command.run(command.RunOptions(**_given(options)))
     return 0
@@ -133,7 +133,7 @@ def _add_manifests(parser: argparse.ArgumentParser) -> None:
 
 
 def _manifests(options: argparse.Namespace) -> int:
-    from ostinato.cli import manifests as command  # noqa: PLC0415
+    from ostinato.cli.commands import manifests as command  # noqa: PLC0415
 
     return command.manifests(command.ManifestsOptions(**_given(options)))
 
@@ -152,7 +152,7 @@ def _add_types(parser: argparse.ArgumentParser) -> None:
 
 
 def _types(options: argparse.Namespace) -> int:
-    from ostinato.cli import types as command  # noqa: PLC0415
+    from ostinato.cli.commands import types as command  # noqa: PLC0415
 
     command.types(command.TypesOptions(**_given(options)))
     return 0
@@ -253,7 +253,7 @@ def _quickly(command: str, options: argparse.Namespace) -> int:
     _need_server()
     gc.disable()  # until the server runs: what is loaded stays, and looking for garbage in it takes a tenth of the time
 
-    from ostinato.cli import serving  # noqa: PLC0415 - `ostinato --help` loads no server
+    from ostinato.cli.commands import serve as serving  # noqa: PLC0415 - `ostinato --help` loads no server
 
     try:
         {"up": serving.up, "apiserver": serving.apiserver}[command](options)
@@ -298,7 +298,7 @@ def _add_snapshot(parser: argparse.ArgumentParser) -> None:
 
 
 def _snapshot(options: argparse.Namespace) -> int:
-    from ostinato.cli import snapshot  # noqa: PLC0415 - as above
+    from ostinato.cli.commands import snapshot  # noqa: PLC0415 - as above
 
     snapshot.run(options)
     return 0
@@ -340,7 +340,7 @@ def _add_user(parser: argparse.ArgumentParser) -> None:
 
 def _user(options: argparse.Namespace) -> int:
     _need_server()
-    from ostinato.cli import user  # noqa: PLC0415 - as above
+    from ostinato.cli.commands import user  # noqa: PLC0415 - as above
 
     user.add(options)
     return 0
@@ -381,7 +381,7 @@ def _add_part_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _parts(options: argparse.Namespace) -> int:
-    from ostinato.cli import parts  # noqa: PLC0415 - as above
+    from ostinato.cli.commands import components as parts  # noqa: PLC0415 - as above
 
     parts.run(options)
     return 0
@@ -425,7 +425,7 @@ def _add_node(parser: argparse.ArgumentParser) -> None:
 
 
 def _node(options: argparse.Namespace) -> int:
-    from ostinato.cli import node as command  # noqa: PLC0415
+    from ostinato.cli.commands import node as command  # noqa: PLC0415
 
     command.node(options)
     return 0
@@ -451,7 +451,7 @@ def _add_token(parser: argparse.ArgumentParser) -> None:
 
 
 def _token(options: argparse.Namespace) -> int:
-    from ostinato.cli import token as command  # noqa: PLC0415
+    from ostinato.cli.commands import token as command  # noqa: PLC0415
 
     command.create(options)
     return 0

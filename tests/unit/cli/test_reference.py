@@ -37,7 +37,7 @@ def test_an_image_without_the_server_has_the_commands_for_controllers() -> None:
 import sys
 for name in ("re2", "cryptography", "uvloop", "pydantic"):
     sys.modules[name] = None
-import ostinato.cli.run, ostinato.cli.manifests, ostinato.cli.types
+import ostinato.cli.commands.run, ostinato.cli.commands.manifests, ostinato.cli.commands.types
 assert not [name for name in sys.modules if name.startswith(("ostinato.server", "ostinato.plane"))]
 from ostinato.cli.app import run
 assert run(["run", "--embedded", __WIDGET__]) == 1

@@ -17,7 +17,7 @@ from ostinato.cli.demo.play import PATIENCE, Play
 from ostinato.cli.demo.screen import STRONG, Screen, Span
 from ostinato.cli.demo.stage import NAMESPACE, connected, stage
 from ostinato.cli.demo.story import Story
-from ostinato.cli.failure import Failure
+from ostinato.cli.error import Failure
 from ostinato.client import TransportError
 from ostinato.manager import configure_logging
 from ostinato.manager.running import new_runner

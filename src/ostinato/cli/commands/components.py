@@ -1,0 +1,55 @@
+"""`ostinato controllers` and `ostinato scheduler`: parts of the plane, against any API server."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from ostinato.cli.error import Failure
+from ostinato.cli.reporting import check_addresses, told
+from ostinato.client.config.config import Config
+from ostinato.manager import ClientOptions, LeaderElection, Manager, ReportingOptions
+from ostinato.plane import scheduler
+from ostinato.plane.controllers import FIELD_MANAGER, Options, add_controllers, unheard
+
+
+def run(options: argparse.Namespace) -> None:
+    """Work until SIGTERM or SIGINT; a Failure if that cannot begin, or comes to an end by itself."""
+    check_addresses(health=options.health, metrics=options.metrics)
+    with told():
+        _manager(options).run()
+
+
+def _manager(options: argparse.Namespace) -> Manager:
+    is_scheduler = options.part == "scheduler"
+    name = "kube-scheduler" if is_scheduler else FIELD_MANAGER
+    election = None if options.no_leader_election else LeaderElection(name=name, namespace="kube-system")
+    manager = Manager(
+        Config.load(context=options.context, path=options.kubeconfig),
+        leader_election=election,
+        health=options.health,
+        metrics=options.metrics,
+        client=ClientOptions(field_manager=name, warn=unheard),
+        reporting=ReportingOptions(core_events=not is_scheduler),
+    )
+    if is_scheduler:
+        scheduler.add_to(manager)
+    else:
+        _add_controllers(manager, options)
+    return manager
+
+
+def _add_controllers(manager: Manager, options: argparse.Namespace) -> None:
+    def path(text: str | None) -> Path | None:
+        return Path(text).absolute() if text else None
+
+    chosen = Options(
+        ca_certificate=path(options.ca_certificate),
+        ca_key=path(options.ca_key),
+        volumes=path(options.volumes),
+        account_key=path(options.service_account_private_key_file),
+    )
+    try:
+        add_controllers(manager, chosen, without=options.without)
+    except ValueError as error:
+        raise Failure(str(error)) from None

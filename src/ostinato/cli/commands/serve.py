@@ -1,0 +1,135 @@
+"""`ostinato apiserver` and `ostinato up`: a server, alone or with a whole plane, until it is told to stop."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import errno
+import gc
+import logging
+import os
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol
+
+from ostinato.cli.error import Failure
+from ostinato.cli.options.server import settings as server_options
+from ostinato.server.access.authentication.settings import AuthenticationSettingsError
+from ostinato.server.standalone import Standalone
+from ostinato.server.state import StateError
+from ostinato.server.store.index import UnusableStore
+from ostinato.world import World
+
+
+class Served(Protocol):
+    """What is started once and then stopped: `Standalone`, `Plane`."""
+
+    @property
+    def url(self) -> str: ...
+
+    @property
+    def kubeconfig(self) -> Path: ...
+
+    async def start(self) -> None: ...
+
+    async def failed(self) -> None:
+        """Raise the error of a part when one fails."""
+
+    async def stop(self) -> None: ...
+
+
+def apiserver(options: argparse.Namespace) -> None:
+    chosen = server_options.settings(options)
+    run(lambda world: Standalone(world, chosen), "ostinato apiserver", options.listen)
+
+
+def up(options: argparse.Namespace) -> None:
+    if options.bare:
+        apiserver(options)
+        return
+    from ostinato.manager import configure_logging  # noqa: PLC0415 - a bare server needs none of it
+    from ostinato.plane.node.runtimes import ProcessOptions, UnusableRuntime  # noqa: PLC0415
+    from ostinato.plane.plane import Plane, PlaneSettings  # noqa: PLC0415
+
+    try:
+        chosen = PlaneSettings(
+            server=server_options.settings(options),
+            without=frozenset(options.without),
+            nodes=options.nodes,
+            runtime=options.runtime,
+            containerd=Path(options.containerd),
+            processes=ProcessOptions(
+                exposed=[Path(each) for each in options.expose], insecure=options.insecure_processes
+            ),
+        )
+    except ValueError as error:
+        raise Failure(str(error)) from None
+    configure_logging(level=logging.WARNING)
+    try:
+        run(lambda world: Plane(world, chosen), "ostinato up", options.listen)
+    except UnusableRuntime as error:
+        raise Failure(str(error)) from error
+
+
+def run(make: Callable[[World], Served], name: str, listen: str) -> None:
+    """Serve until SIGTERM or SIGINT; Failure if that cannot begin, or a part fails."""
+    try:
+        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+            runner.run(_serve(make, name, listen))
+    except (StateError, AuthenticationSettingsError, UnusableStore) as error:
+        raise Failure(str(error)) from error
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    try:
+        import uvloop  # noqa: PLC0415
+    except ImportError:
+        return None
+    factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
+    return factory
+
+
+async def _serve(make: Callable[[World], Served], name: str, listen: str) -> None:
+    world = World.real()
+    told = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, _stop, told)
+    served = make(world)
+    await _start(served, listen)
+    # What is there now stays: the collector need not look at it again, and has less to do with what comes.
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
+    gc.enable()
+    sys.stdout.write(f"{name} ready at {served.url} (kubeconfig: {served.kubeconfig})\n")
+    sys.stdout.flush()
+    waits = [loop.create_task(told.wait()), loop.create_task(served.failed())]
+    try:
+        done, _ = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            if (error := task.exception()) is not None:
+                raise Failure(f"{type(error).__name__}: {error}") from error
+    finally:
+        for task in waits:
+            task.cancel()
+        await served.stop()
+        world.executor.close()
+
+
+async def _start(served: Served, listen: str) -> None:
+    try:
+        await served.start()
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            host, port = server_options.address(listen)
+            message = f"port {port} of {host} is in use; choose another with --listen, or 0 for any"
+            raise Failure(message) from error
+        raise Failure(f"cannot listen at {listen}: {error.strerror or error}") from error
+
+
+def _stop(told: asyncio.Event) -> None:
+    if told.is_set():  # told twice: at once, whatever is under way
+        os._exit(130)
+    told.set()

@@ -1,0 +1,70 @@
+"""`ostinato snapshot`: save, restore and check the objects of an API server with a SQLite store."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+
+from ostinato.cli.error import Failure
+from ostinato.cli.options.server.settings import default_state
+from ostinato.server.state import StateDirectory, StateError
+from ostinato.server.store.index import UnusableStore
+from ostinato.server.store.sqlite import snapshot
+from ostinato.world import World
+
+
+def run(options: argparse.Namespace) -> None:
+    """Do what the subcommand says; a Failure if the store or the snapshot cannot be used."""
+    try:
+        {"save": _save, "restore": _restore, "status": _status}[options.action](options)
+    except (StateError, UnusableStore) as error:
+        raise Failure(str(error)) from error
+
+
+def _save(options: argparse.Namespace) -> None:
+    saved = snapshot.save(_store(options), Path(options.file), World.real().ids)
+    _print(f"saved {saved.objects} objects at resourceVersion {saved.version} to {saved.path} ({_size(saved.size)})")
+
+
+def _restore(options: argparse.Namespace) -> None:
+    store = _store(options)
+    with ExitStack() as held:
+        if not options.store:  # such a store has a lock of its own, and needs no more
+            held.callback(StateDirectory(_state(options)).release)
+        restored, kept = snapshot.restore(Path(options.file), store, World.real().ids)
+    _print(f"restored {restored.objects} objects to {restored.path}; resourceVersions go on from {restored.version}")
+    if kept is not None:
+        _print(f"the files that were there are kept as {kept}*")
+
+
+def _status(options: argparse.Namespace) -> None:
+    found = snapshot.snapshot_status(Path(options.file)) if options.file else snapshot.status(_store(options))
+    _print(f"path:                 {found.path}{' (in use by a server)' if found.in_use else ''}")
+    _print(f"format:               {found.format}")
+    _print(f"objects:              {found.objects}")
+    _print(f"last resourceVersion: {found.version}")
+    _print(f"size:                 {_size(found.size)}")
+    _print("integrity:            ok")
+
+
+def _state(options: argparse.Namespace) -> Path:
+    return Path(options.state) if options.state else default_state()
+
+
+def _store(options: argparse.Namespace) -> Path:
+    store: str = options.store
+    if not store:
+        return _state(options) / "store.db"
+    if not store.removeprefix("sqlite:") or not store.startswith("sqlite:"):
+        raise Failure(f"--store {store}: want sqlite:PATH; other stores have no snapshots")
+    return Path(store.removeprefix("sqlite:"))
+
+
+def _size(size: int) -> str:
+    return f"{size / 1_000_000:.1f} MB"
+
+
+def _print(line: str) -> None:
+    sys.stdout.write(f"{line}\n")

@@ -1,0 +1,79 @@
+"""`ostinato token create`: a bootstrap token, with which a node joins."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from datetime import timedelta
+from typing import Final
+
+from ostinato.api.errors import APIError
+from ostinato.api.meta import ObjectMeta
+from ostinato.api.time import Duration, Time, TimeError
+from ostinato.cli.error import Failure
+from ostinato.client.client import Client
+from ostinato.client.config.config import Config
+from ostinato.client.config.error import ConfigError
+from ostinato.client.http.transport import HttpTransport
+from ostinato.client.transport.protocol import TransportError
+from ostinato.kinds.core_v1 import Secret
+from ostinato.plane.joining import BOOTSTRAPPERS, authority_hash
+from ostinato.world import World
+
+_LETTERS: Final = "abcdefghijklmnopqrstuvwxyz0123456789"
+
+
+def create(options: argparse.Namespace) -> None:
+    """Create a token and print it, or the command that joins with it; a Failure if that is not possible."""
+    try:
+        config = Config.load(context=options.context, path=options.kubeconfig)
+        seconds = Duration.parse(options.ttl).seconds
+    except ConfigError as error:
+        raise Failure(str(error)) from None
+    except TimeError as error:
+        raise Failure(f"--ttl {options.ttl}: {error}") from None
+    world = World.real()
+    try:
+        token = asyncio.run(_create(world, config, seconds))
+    except (APIError, TransportError) as error:
+        raise Failure(f"cannot create a bootstrap token: {error}") from None
+    finally:
+        world.executor.close()
+    sys.stdout.write(f"{_command(config, token) if options.print_join_command else token}\n")
+
+
+async def _create(world: World, config: Config, seconds: float) -> str:
+    name, secret = _text(world, 6), _text(world, 16)
+    data = {
+        "token-id": name,
+        "token-secret": secret,
+        "usage-bootstrap-authentication": "true",
+        "usage-bootstrap-signing": "true",
+        "auth-extra-groups": BOOTSTRAPPERS,
+        "description": "created by ostinato token create",
+    }
+    if seconds:
+        data["expiration"] = str(Time.of(world.clock.now() + timedelta(seconds=seconds)))
+    client = Client(HttpTransport(config, world), world=world, field_manager="ostinato")
+    metadata = ObjectMeta(name=f"bootstrap-token-{name}", namespace="kube-system")
+    try:
+        await client.create(Secret(metadata=metadata, type="bootstrap.kubernetes.io/token", string_data=data))
+    finally:
+        await client.close()
+    return f"{name}.{secret}"
+
+
+def _text(world: World, length: int) -> str:
+    """Letters that cannot be guessed: bytes that would make some likelier than others are thrown away."""
+    most, found = 256 - 256 % len(_LETTERS), ""
+    while len(found) < length:
+        found += "".join(_LETTERS[each % len(_LETTERS)] for each in world.ids.token(length) if each < most)
+    return found[:length]
+
+
+def _command(config: Config, token: str) -> str:
+    authority = config.tls.ca_data or (b"" if config.tls.ca_file is None else config.tls.ca_file.read_bytes())
+    if not authority:
+        raise Failure(f"{config.source}: the cluster has no certificate-authority, which a node must know")
+    return f"ostinato node --server {config.server} --token {token} --ca-cert-hash {authority_hash(authority)}"

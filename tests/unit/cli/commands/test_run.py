@@ -1,0 +1,235 @@
+"""`ostinato run`: what it refuses, and how it says so. That it runs is tested in tests/cluster."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import sys
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from threading import Thread
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+import yaml
+
+from ostinato.cache import Informers, InformerSettings
+from ostinato.cli.app import run
+from ostinato.cli.error import Failure
+from ostinato.cli.program.preflight import prepare
+from ostinato.client import Unstructured
+from ostinato.controllers import Builder, controller
+from ostinato.crd import crd_of
+from ostinato.kinds.core_v1 import ConfigMap, Node
+from ostinato.manager import CacheOptions, Manager
+from ostinato.server.core import Server
+from ostinato.server.in_process.transport import InProcessTransport
+from ostinato.server.store.log_memory import MemoryLog
+from ostinato.world import World
+
+WIDGET = Path(__file__).parents[4] / "examples" / "widget.py"
+
+
+@pytest.fixture(autouse=True)
+def nowhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    """A machine without a cluster."""
+    before = set(sys.modules)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name in ("KUBECONFIG", "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"):
+        monkeypatch.delenv(name, raising=False)
+    root = logging.getLogger()
+    handlers, level = [*root.handlers], root.level
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    for name in set(sys.modules) - before:
+        if not name.startswith("ostinato"):
+            del sys.modules[name]
+
+
+@pytest.fixture
+def told(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """What a command says on standard error when it fails."""
+
+    def tell(*arguments: str) -> str:
+        assert run(["run", *arguments]) == 1
+        return capsys.readouterr().err
+
+    return tell
+
+
+def kubeconfig(path: Path, server: str) -> str:
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "c",
+        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+        "clusters": [{"name": "c", "cluster": {"server": server, "insecure-skip-tls-verify": True}}],
+        "users": [{"name": "u", "user": {"token": "t"}}],
+    }
+    path.write_text(yaml.safe_dump(config))
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["missing.py"], "ostinato run: missing.py: there is no such file\n"),
+        ([str(WIDGET), "--embedded", "--context", "x"], "--embedded is a cluster of its own"),
+        ([str(WIDGET), "--state", "x"], "--state is where --embedded keeps its objects"),
+        ([str(WIDGET), "--health", "8081"], "--health: '8081' is not a listen address; use"),
+        ([str(WIDGET), "-n", "Bad Name"], "--namespace: 'Bad Name' cannot be the name of a namespace: a lowercase RFC"),
+        (
+            [str(WIDGET), "--leader-election", "Bad Name"],
+            "--leader-election: leader election 'Bad Name' is not a valid name",
+        ),
+        (["."], "ostinato run: . is a directory: name a file in it"),
+        ([str(WIDGET), "--kubeconfig", "/no/such"], "/no/such: does not exist; check the path"),
+    ],
+)
+def test_what_cannot_be_is_refused(told: Callable[..., str], arguments: list[str], expected: str) -> None:
+    assert expected in told(*arguments)
+
+
+def test_without_a_cluster_it_says_that_none_is_needed(told: Callable[..., str]) -> None:
+    text = told(str(WIDGET))
+    assert text.startswith("ostinato run: no cluster configured")
+    assert text.endswith("--embedded needs no cluster\n")
+
+
+def test_a_server_that_is_not_there_is_told(told: Callable[..., str], tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        server = f"https://127.0.0.1:{taken.getsockname()[1]}"
+        text = told(str(WIDGET), "--kubeconfig", kubeconfig(tmp_path / "config", server))
+    assert "the server cannot be reached" in text
+    assert text.endswith("is it the right kubeconfig? --embedded needs no cluster\n")
+
+
+def test_an_authority_that_is_none_is_told_and_nothing_else(told: Callable[..., str], tmp_path: Path) -> None:
+    config = yaml.safe_load(Path(kubeconfig(tmp_path / "config", "https://127.0.0.1:1")).read_text())
+    config["clusters"][0]["cluster"] = {"server": "https://127.0.0.1:1", "certificate-authority-data": "bm9uZQ=="}
+    (tmp_path / "config").write_text(yaml.safe_dump(config))
+    text = told(str(WIDGET), "--kubeconfig", str(tmp_path / "config"))
+    assert text.endswith("unable to load root certificates: no certificate in PEM\n")
+
+
+def test_what_is_answered_in_place_of_a_server_is_told(told: Callable[..., str], tmp_path: Path) -> None:
+    class Proxy(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(400)
+            self.end_headers()
+            self.wfile.write(b"Client sent an HTTP request to an HTTPS server.\n")
+
+        def log_message(self, *_: Any) -> None: ...
+
+    with HTTPServer(("127.0.0.1", 0), Proxy) as proxy:
+        Thread(target=proxy.serve_forever, daemon=True).start()
+        text = told(
+            str(WIDGET), "--kubeconfig", kubeconfig(tmp_path / "config", f"http://127.0.0.1:{proxy.server_port}")
+        )
+        proxy.shutdown()
+    assert "unknown reason (get widgets.example.dev): Client sent an HTTP request to an HTTPS server.\n" in text
+
+
+def test_a_file_without_controllers_is_told_before_anything_is_asked(told: Callable[..., str], tmp_path: Path) -> None:
+    (tmp_path / "empty_file.py").write_text("")
+    assert "empty_file: nothing to run" in told(str(tmp_path / "empty_file.py"))
+
+
+# What is found out before it runs
+
+
+@controller(Unstructured.of("example.dev/v1", "Widget"), name="widgets", owns=[ConfigMap])
+async def widgets(widget: dict[str, Any], ctx: Any) -> None: ...
+
+
+def prepared(manage: Callable[[Any], Manager], *, user: str = "", definitions: Any = ()) -> None:
+    """Look before a manager runs on a server in this process, as an administrator or as somebody."""
+
+    async def main() -> None:
+        world = World.real()
+        server = Server(world, MemoryLog())
+        await server.start()
+
+        def connect(purpose: Any) -> InProcessTransport:
+            return InProcessTransport(server, user=(user, ())) if user else InProcessTransport(server)
+
+        try:
+            await prepare(manage(connect), "file.py", definitions)
+        finally:
+            await server.close()
+            world.executor.close()
+
+    asyncio.run(main())
+
+
+def test_where_a_namespace_is_named_what_is_in_none_is_looked_at_whole_with_or_without_a_class(tmp_path: Path) -> None:
+    @controller(Unstructured.of("v1", "Node"))
+    async def nodes(node: dict[str, Any]) -> None: ...
+
+    @controller(Node)
+    async def known(node: Node) -> None: ...
+
+    caches = CacheOptions(defaults=InformerSettings(namespaces=("team",)))
+    for each in (known, nodes):
+        prepared(lambda connect, each=each: Manager(connect=connect, caches=caches).add(each))
+        with pytest.raises(Failure, match=r"may not read Node of v1: nodes is forbidden: .* at the cluster scope"):
+            prepared(lambda connect, each=each: Manager(connect=connect, caches=caches).add(each), user="jane")
+
+
+def test_a_kind_that_is_missing_is_told(tmp_path: Path) -> None:
+    with pytest.raises(Failure) as failure:
+        prepared(lambda connect: Manager(connect=connect).add(widgets))
+    assert str(failure.value) == (
+        "controller widgets: the server has no Widget of example.dev/v1; is its definition installed?"
+    )
+
+
+def test_a_kind_of_the_program_can_be_installed() -> None:
+    from tests.unit.crd.sample_kinds import Gadget
+
+    built = Builder("gadgets").watch_for(Gadget).complete(lambda request: None)
+    with pytest.raises(Failure, match=r"has no Gadget of .*; --install-crds installs the definitions of this program"):
+        prepared(lambda connect: Manager(connect=connect).add(built))
+    prepared(lambda connect: Manager(connect=connect).add(built), definitions=[crd_of(Gadget)])
+    with pytest.raises(Failure, match=r"the definition .* cannot be installed: .* forbidden.*; an administrator can"):
+        prepared(lambda connect: Manager(connect=connect).add(built), definitions=[crd_of(Gadget)], user="jane")
+
+
+def test_a_kind_that_may_be_missing_is_not_looked_for() -> None:
+    built = Builder("maybe").watch_for(Unstructured.of("example.dev/v1", "Widget"), optional=True)
+    prepared(lambda connect: Manager(connect=connect).add(built.complete(lambda request: None)))
+
+
+def test_a_kind_of_another_cluster_is_not_looked_for_in_this_one() -> None:
+    others = Informers(cast("Any", SimpleNamespace(world=None)))
+    built = Builder("both").watch_for(ConfigMap)
+    built.watches(Unstructured.of("example.dev/v1", "Widget"), map_to=lambda widget: [], informers=others)
+    prepared(lambda connect: Manager(connect=connect).add(built.complete(lambda request: None)))
+
+
+def test_a_namespace_that_is_not_there_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    built = Builder("maps").watch_for(ConfigMap).complete(lambda request: None)
+    caches = CacheOptions(settings={ConfigMap: InformerSettings(namespaces=("default", "team"))})
+    prepared(lambda connect: Manager(connect=connect, caches=caches).add(built))
+    assert caplog.messages == ["there is no namespace team yet: nothing happens until there is"]
+
+
+def test_what_somebody_may_not_read_is_told_with_the_role_that_is_needed() -> None:
+    built = Builder("maps").watch_for(ConfigMap).complete(lambda request: None)
+    with pytest.raises(Failure) as failure:
+        prepared(lambda connect: Manager(connect=connect).add(built), user="jane")
+    text = str(failure.value)
+    assert text.startswith("controller maps may not read ConfigMap of v1: ")
+    assert 'User "jane" cannot list resource "configmaps"' in text
+    assert "`ostinato manifests file.py` writes the role that it needs, and -n NAMESPACE needs less" in text
+    with pytest.raises(Failure, match="; nobody is named: look at the user of the kubeconfig"):
+        prepared(lambda connect: Manager(connect=connect).add(built), user="system:anonymous")
+    caches = CacheOptions(settings={ConfigMap: InformerSettings(namespaces=("one",))})
+    with pytest.raises(Failure, match='in the namespace "one"'):
+        prepared(lambda connect: Manager(connect=connect, caches=caches).add(built), user="jane")

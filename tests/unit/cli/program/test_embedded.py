@@ -1,0 +1,117 @@
+"""The cluster of `ostinato run --embedded`: what it keeps, and how it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ostinato.cli.error import Failure
+from ostinato.cli.program.embedded import Embedded
+from ostinato.client import Client
+from ostinato.client.http.transport import HttpTransport
+from ostinato.kinds.core_v1 import Namespace
+from ostinato.manager import Purpose, serve_together
+from ostinato.server.in_process.transport import InProcessTransport
+from ostinato.world import World
+
+
+class Plane:
+    """One that fails when it is told to."""
+
+    def __init__(self) -> None:
+        self.told = asyncio.Event()
+
+    async def failed(self) -> None:
+        await self.told.wait()
+        raise OSError(28, "no space left for the scheduler")
+
+
+class Beside:
+    """What runs on the cluster."""
+
+    def __init__(self) -> None:
+        self.stopped = asyncio.Event()
+
+    async def serve(self) -> None:
+        await self.stopped.wait()
+
+    def stop(self) -> None:
+        self.stopped.set()
+
+    async def synced(self) -> None: ...
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Any:
+    return Embedded(World.real(), tmp_path)
+
+
+def test_a_part_that_fails_ends_what_runs_on_it(cluster: Any) -> None:
+    async def main() -> None:
+        cluster._plane, beside = Plane(), Beside()
+        cluster._plane.told.set()
+        with pytest.raises(OSError, match="no space left for the scheduler"):
+            await serve_together(beside, cluster)
+        assert beside.stopped.is_set()
+
+    asyncio.run(main())
+
+
+def test_it_ends_with_what_runs_on_it(cluster: Any) -> None:
+    async def main() -> None:
+        cluster._plane, beside = Plane(), Beside()
+        beside.stop()
+        await serve_together(beside, cluster)
+
+    asyncio.run(main())
+
+
+def test_managers_reach_it_straight_and_the_election_from_its_own_thread(tmp_path: Path) -> None:
+    async def main() -> None:
+        world = World.real()
+        cluster, other = Embedded(world, tmp_path), Embedded(world, tmp_path)
+        await cluster.start()
+        try:
+            transport = cluster.connect(Purpose())
+            assert isinstance(transport, InProcessTransport)
+            async with Client(transport, world=world) as client:
+                assert (await client.get(Namespace, "default")).metadata.name == "default"
+            election = cluster.connect(Purpose("leader-election"))
+            assert isinstance(election, HttpTransport)
+            await election.close()
+            with pytest.raises(Failure, match="is in use by process"):
+                await other.start()
+        finally:
+            await cluster.close()
+            world.executor.close()
+        assert (tmp_path / "store.db").exists()
+
+    asyncio.run(main())
+
+
+def test_nothing_is_left_where_the_process_leaves_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    codes: list[int] = []
+    monkeypatch.setattr(os, "_exit", codes.append)
+    cluster = Embedded(World.real(), None)
+    place = cluster.kubeconfig.parent
+    assert place.exists()
+    cluster.leave(1)
+    assert (codes, place.exists()) == ([1], False)
+
+
+def test_without_a_state_directory_nothing_is_left() -> None:
+    async def main() -> None:
+        world = World.real()
+        cluster = Embedded(world, None)
+        await cluster.start()
+        place = cluster.kubeconfig.parent
+        assert cluster.kubeconfig.exists()
+        await cluster.close()
+        world.executor.close()
+        assert not place.exists()
+
+    asyncio.run(main())

@@ -1,0 +1,126 @@
+"""Files and modules, as commands load them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from ostinato.cli.error import Failure
+from ostinato.cli.program.loading import find, load
+from ostinato.manager.hosting import Host
+
+
+@pytest.fixture(autouse=True)
+def as_it_was(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    before = set(sys.modules)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.chdir(tmp_path)
+    yield
+    for name in set(sys.modules) - before:
+        del sys.modules[name]
+
+
+def written(name: str, text: str = "") -> str:
+    Path(name).parent.mkdir(parents=True, exist_ok=True)
+    Path(name).write_text(text)
+    return name
+
+
+def loaded(target: str) -> ModuleType:
+    return load(find(target), Host())
+
+
+def test_a_file_imports_what_is_beside_it() -> None:
+    written("place/other_part.py", "VALUE = 7")
+    module = loaded(written("place/my-operator.py", "from other_part import VALUE"))
+    assert module.VALUE == 7
+
+
+def test_a_file_in_a_package_is_a_module_of_it() -> None:
+    written("shop/__init__.py")
+    written("shop/kinds.py", "VALUE = 7")
+    module = loaded(written("shop/controllers.py", "from .kinds import VALUE"))
+    assert module.VALUE == 7
+    assert module.__name__ == "shop.controllers"
+
+
+def test_a_module_is_found_by_its_name_from_here() -> None:
+    written("wares/__init__.py")
+    written("wares/all.py", "VALUE = 7")
+    assert loaded("wares.all").VALUE == 7
+
+
+def test_a_file_does_not_hide_a_module_of_the_same_name() -> None:
+    module = loaded(written("types.py", "VALUE = 7"))
+    assert module.VALUE == 7
+    assert sys.modules["types"] is not module
+    assert loaded(written("ostinato.py", "VALUE = 8")).VALUE == 8
+
+
+def test_what_is_for_the_main_program_is_left_out() -> None:
+    assert loaded(written("guarded.py", "if __name__ == '__main__':\n    raise SystemExit(3)")) is not None
+
+
+@pytest.mark.parametrize(
+    ("target", "told"),
+    [
+        ("missing.py", "missing.py: there is no such file"),
+        ("no/such.py", "no/such.py: there is no such file"),
+        ("nowhere", "nowhere: there is no such file or module"),
+        ("nowhere.at.all", "nowhere.at.all: there is no such file or module: No module named 'nowhere'"),
+        ("..", ".. is a directory: name a file in it, or a package without slashes"),
+        ("./", "./ is a directory: name a file in it, or a package without slashes"),
+    ],
+)
+def test_what_is_not_there_is_said(target: str, told: str) -> None:
+    with pytest.raises(Failure) as failure:
+        find(target)
+    assert str(failure.value).startswith(told)
+
+
+def test_a_syntax_error_names_the_line() -> None:
+    with pytest.raises(Failure) as failure:
+        find(written("broken.py", "x = 1\ndef f(:\n    pass\n"))
+    assert str(failure.value) == "broken.py, line 2: invalid syntax\n    def f(:"
+
+
+def test_a_syntax_error_of_an_imported_file_names_that_file(tmp_path: Path) -> None:
+    written("part_b.py", "x = (\n")
+    with pytest.raises(Failure, match=r"part_b\.py, line 1: '\(' was never closed"):
+        loaded(written("part_a.py", "import part_b"))
+
+
+def test_text_that_is_no_text_is_refused() -> None:
+    Path("binary.py").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(Failure, match=r"binary\.py"):
+        find("binary.py")
+    with pytest.raises(Failure, match=r"notes\.txt is no Python file: its name has to end with \.py"):
+        find(written("notes.txt"))
+
+
+def test_an_error_of_the_file_shows_the_users_lines_alone() -> None:
+    with pytest.raises(Failure) as failure:
+        loaded(written("wrong.py", "def f():\n    return 1 / 0\n\nf()\n"))
+    text = str(failure.value)
+    assert text.startswith("wrong.py cannot be imported:\nTraceback (most recent call last):\n")
+    assert text.endswith("ZeroDivisionError: division by zero")
+    assert "line 4, in <module>" in text
+    assert "loading.py" not in text
+
+
+def test_what_is_refused_shows_where_it_was_written_and_not_where_it_was_refused() -> None:
+    text = "from ostinato import controller\n\n@controller('Widget')\nasync def widgets(widget, ctx): ...\n"
+    with pytest.raises(Failure) as failure:
+        loaded(written("refused.py", text))
+    assert "line 3, in <module>\n    @controller('Widget')\n" in str(failure.value)
+    assert str(failure.value).count("  File ") == 1
+    assert "TypeError: the text 'Widget' is not a kind; pass a class of ostinato.kinds" in str(failure.value)
+
+
+def test_a_file_that_leaves_is_told() -> None:
+    with pytest.raises(Failure, match="calls for an exit \\(3\\) when it is imported"):
+        loaded(written("leaves.py", "raise SystemExit(3)"))
