@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from ostinato.server.http.parser import Malformed
+from ostinato.http.request import Malformed
 from ostinato.server.request import Request, Response
 from ostinato.server.request.route import parse
 from ostinato.world import Simulation

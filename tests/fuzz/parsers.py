@@ -15,9 +15,9 @@ from ostinato.api.json_path import JsonPath, JsonPathError
 from ostinato.api.quantity import Quantity, QuantityError
 from ostinato.api.time import Duration, MicroTime, Time, TimeError
 from ostinato.cel.parse.parser import parse as parse_cel
+from ostinato.http.request import Body, Malformed, parse_head
+from ostinato.http.websocket import BadFrame, FrameReader
 from ostinato.server.access.asked import asked_by
-from ostinato.server.http.parser import Body, Malformed, parse_head
-from ostinato.server.http.websocket import BadFrame, FrameReader
 from ostinato.server.request import Request, parameters
 from ostinato.server.request.negotiate import status_form
 from ostinato.server.request.options import list_options, write_options

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any, cast
 
+from ostinato.http.request import Malformed, parse_head
 from ostinato.server.core import Server
-from ostinato.server.http.parser import Malformed, parse_head
 from ostinato.server.request import Answer, Request, Response, User
 from ostinato.server.store.log_memory import MemoryLog
 from ostinato.world import World

@@ -8,8 +8,8 @@ import random
 from tests.contract.routing.replay import request_of, started
 from tests.contract.routing.table import Case, cases
 
+from ostinato.http.request import Malformed
 from ostinato.server.core import Server
-from ostinato.server.http.parser import Malformed
 from ostinato.server.request import Request, Response, User
 from ostinato.world import Simulation
 

@@ -13,7 +13,7 @@ import ssl
 from collections.abc import AsyncIterable, AsyncIterator
 from typing import Any, Final, cast
 
-from ostinato.client.http.message import InvalidHttp, MessageReader
+from ostinato.http.response import InvalidHttp, MessageReader
 
 _MAX_BUFFERED: Final = 256 * 1024  # bytes of a body that are buffered before reading pauses
 MAX_PIECE: Final = 256 * 1024  # bytes of a request written to the socket at a time

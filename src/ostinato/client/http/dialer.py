@@ -20,9 +20,9 @@ from ostinato.client.config.config import Config
 from ostinato.client.config.proxies import Proxy, proxy_for
 from ostinato.client.http.connection import Connection, ConnectionClosed, keepalive_socket
 from ostinato.client.http.errors import reason_of, unreachable, untrusted, without_tls
-from ostinato.client.http.message import InvalidHttp, MessageReader
 from ostinato.client.transport.metrics import DNS, ClientMetrics
 from ostinato.client.transport.protocol import ConnectionLost, RequestTimedOut
+from ostinato.http.response import InvalidHttp, MessageReader
 from ostinato.world import Clock
 from ostinato.world.clock import Timeout
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ssl
 
 from ostinato.client.http.connection import ConnectionClosed
-from ostinato.client.http.message import InvalidHttp
 from ostinato.client.transport.protocol import ConnectionLost, RequestTimedOut, TransportError, Unreachable
+from ostinato.http.response import InvalidHttp
 
 
 def failure(error: BaseException, what: str, when: str = "") -> TransportError:

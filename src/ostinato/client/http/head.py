@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from ostinato.client.config.credentials import Credential
-from ostinato.client.http.message import HEADER_NAME
 from ostinato.client.transport.protocol import Request
+from ostinato.http.response import HEADER_NAME
 
 Header = tuple[str, str]
 

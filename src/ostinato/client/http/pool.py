@@ -25,11 +25,11 @@ from ostinato.client.http.connection import MAX_PIECE, Connection, ConnectionClo
 from ostinato.client.http.dialer import Dialer
 from ostinato.client.http.errors import failure, is_reset
 from ostinato.client.http.head import AddedHeaders, RequestHeads
-from ostinato.client.http.message import InvalidHttp, MessageReader
 from ostinato.client.http.metrics import HttpMetrics
 from ostinato.client.http.response import HttpResponse
 from ostinato.client.transport.metrics import NO_RESPONSE, TRANSPORTS
 from ostinato.client.transport.protocol import ConnectionLost, Request, TransportError
+from ostinato.http.response import InvalidHttp, MessageReader
 from ostinato.world import Clock, World
 from ostinato.world.clock import Timer
 

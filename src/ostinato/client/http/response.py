@@ -9,12 +9,12 @@ from warnings import warn
 
 from ostinato.client.http.connection import BodyTooLarge, Connection, ConnectionClosed
 from ostinato.client.http.errors import failure
-from ostinato.client.http.message import Decompressor, InvalidHttp
 from ostinato.client.http.metrics import HttpMetrics
 from ostinato.client.transport.closable import Closable
 from ostinato.client.transport.metrics import RESPONSE_SIZE
 from ostinato.client.transport.protocol import ConnectionLost, Request, ResponseTooLarge, TransportError
 from ostinato.client.transport.warning import warning_texts
+from ostinato.http.response import Decompressor, InvalidHttp
 from ostinato.world import Clock
 
 _DRAINED: Final = 2048  # bytes of an unwanted response that are read so that its connection can be reused

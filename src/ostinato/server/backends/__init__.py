@@ -3,8 +3,6 @@
 | module | is |
 |---|---|
 | `addresses` | which addresses may be asked; names are resolved once, and what was checked is what is dialed |
-| `streams`, `tls_stream` | connections, plain and with TLS |
-| `answer` | answers in HTTP/1.1, parsed strictly |
 | `headers` | which headers go on, and which come back |
 | `forwarding` | a client's request goes on to a backend, upgrades included |
 """

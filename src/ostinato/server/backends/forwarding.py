@@ -21,10 +21,10 @@ import msgspec
 
 from ostinato.api.errors import InternalError, ServiceUnavailable, Unknown
 from ostinato.api.quoting import quote
-from ostinato.server.backends.answer import Head, MalformedAnswer, body_of, read_head
+from ostinato.http.byte_stream import ByteStream, PlainStream
+from ostinato.http.exchange import Head, MalformedAnswer, body_of, read_head
+from ostinato.http.tls_stream import TlsStream
 from ostinato.server.backends.headers import IdentityHeaders, back, is_upgrade, onward
-from ostinato.server.backends.streams import ByteStream, PlainStream
-from ostinato.server.backends.tls_stream import TlsStream
 from ostinato.server.http.head import clean, first_lines
 from ostinato.server.request import Answer, Request, Response, Stream
 from ostinato.streams.upgrade import Socket, Upgrade

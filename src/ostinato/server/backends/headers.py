@@ -11,8 +11,8 @@ from typing import Final
 
 import msgspec
 
+from ostinato.http.exchange import Head
 from ostinato.server.access.authentication.settings import FrontProxySettings
-from ostinato.server.backends.answer import Head
 from ostinato.server.request import Request
 
 TOKEN_PROTOCOL: Final = "base64url.bearer.authorization.k8s.io."  # noqa: S105 - how browsers pass a bearer token

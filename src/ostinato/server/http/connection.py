@@ -13,10 +13,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from ostinato.api.errors import RequestEntityTooLarge, Timeout, Unknown
-from ostinato.server.http import websocket
+from ostinato.http import websocket
+from ostinato.http.request import MOST_HEAD, Body, Head, Malformed, parse_head
 from ostinato.server.http.closed import CLOSED
 from ostinato.server.http.head import CONTINUE, refusal
-from ostinato.server.http.parser import MOST_HEAD, Body, Head, Malformed, parse_head
 from ostinato.server.http.upgraded import Upgraded, switching
 from ostinato.server.http.writing import REQUEST_SECONDS, AnswerWriter
 from ostinato.server.request import MOST_BODY, Answer, Peer, Request, Response, Stream

@@ -8,9 +8,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from ostinato.server.http import websocket
+from ostinato.http import websocket
+from ostinato.http.request import Head
 from ostinato.server.http.head import clean
-from ostinato.server.http.parser import Head
 from ostinato.streams.inbox import Inbox
 from ostinato.streams.upgrade import Upgrade
 

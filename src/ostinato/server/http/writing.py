@@ -13,9 +13,9 @@ import zlib
 from abc import abstractmethod
 from typing import TYPE_CHECKING
 
+from ostinato.http.request import Head
 from ostinato.server.http.closed import CLOSED
 from ostinato.server.http.head import LAST_CHUNK, chunk, first_lines
-from ostinato.server.http.parser import Head
 from ostinato.server.request import Response, Stream
 
 if TYPE_CHECKING:

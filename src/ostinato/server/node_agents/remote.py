@@ -20,10 +20,10 @@ from typing import Final, NamedTuple
 
 from ostinato.api.errors import Unknown
 from ostinato.api.quoting import quote
+from ostinato.http.exchange import Head, body_of, read_head
+from ostinato.http.tls_stream import TlsStream
 from ostinato.server.backends.addresses import AddressError, AddressGuard
-from ostinato.server.backends.answer import Head, body_of, read_head
 from ostinato.server.backends.forwarding import Backend, connect
-from ostinato.server.backends.tls_stream import TlsStream
 from ostinato.server.http.head import clean
 from ostinato.server.request import Answer, Request, Response, Stream
 from ostinato.server.request.options import boolean

@@ -15,8 +15,8 @@ from typing import Final, NamedTuple
 
 from ostinato.api.errors import from_response
 from ostinato.api.quoting import quote
-from ostinato.server.backends.answer import Head, body_of, read_head
-from ostinato.server.backends.tls_stream import TlsStream
+from ostinato.http.exchange import Head, body_of, read_head
+from ostinato.http.tls_stream import TlsStream
 from ostinato.server.webhooks.target import CallError, Identify, Json, Locate, Target, target_of
 from ostinato.server.webhooks.trust import Contexts, check_host, expired, fault_of, has_expired
 from ostinato.world import Clock

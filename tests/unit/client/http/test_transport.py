@@ -19,7 +19,6 @@ from ostinato.client.config.secret import Secret
 from ostinato.client.http import pool as http_pool
 from ostinato.client.http.connection import ConnectionClosed
 from ostinato.client.http.errors import failure
-from ostinato.client.http.message import InvalidHttp
 from ostinato.client.transport.protocol import (
     ConnectionLost,
     Request,
@@ -29,6 +28,7 @@ from ostinato.client.transport.protocol import (
     lines,
     path_of,
 )
+from ostinato.http.response import InvalidHttp
 from ostinato.world import World
 
 

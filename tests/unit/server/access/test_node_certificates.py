@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from ostinato.http.tls_stream import TlsStream
 from ostinato.server.access.authority import Authority
 from ostinato.server.backends.forwarding import Backend, connect
-from ostinato.server.backends.tls_stream import TlsStream
 from ostinato.world import World
 
 

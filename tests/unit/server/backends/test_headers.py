@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ostinato.http.exchange import Head
 from ostinato.server.access.authentication.settings import FrontProxySettings
-from ostinato.server.backends.answer import Head
 from ostinato.server.backends.headers import IdentityHeaders, back, is_upgrade, onward
 from ostinato.server.request import Request
 

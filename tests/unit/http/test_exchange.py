@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ostinato.server.backends.answer import Head, MalformedAnswer, body_of, read_head
+from ostinato.http.exchange import Head, MalformedAnswer, body_of, read_head
 
 OK = b"HTTP/1.1 200 OK\r\n"
 

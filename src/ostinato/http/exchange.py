@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 from ostinato.api.quoting import quote
-from ostinato.server.backends.streams import ByteStream
+from ostinato.http.byte_stream import ByteStream
 
 _PIECE: Final = 1 << 16
 _MOST_HEAD: Final = 1 << 20  # bytes of a head, and of those before it

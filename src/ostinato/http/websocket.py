@@ -8,7 +8,7 @@ import base64
 import hashlib
 from collections.abc import Callable
 
-from ostinato.server.http.parser import Head
+from ostinato.http.request import Head
 from ostinato.streams.channels import offered
 
 MOST_SMALL = 1 << 16  # bytes of a message of a client that has nothing to say

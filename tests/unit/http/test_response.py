@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ostinato.client.http.message import Decompressor, InvalidHttp, MessageReader
+from ostinato.http.response import Decompressor, InvalidHttp, MessageReader
 
 PLAIN = b"HTTP/1.1 201 Created\r\nAudit-Id: 7\r\nContent-Length: 5\r\nWarning: a\r\nwarning: b\r\n\r\nhello"
 CHUNKED_HEAD = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"

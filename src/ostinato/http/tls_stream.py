@@ -11,7 +11,7 @@ import contextlib
 import ssl
 from typing import Any, Final, Self
 
-from ostinato.server.backends.streams import LONGEST_LINE
+from ostinato.http.byte_stream import LONGEST_LINE
 
 _PIECE: Final = 1 << 16  # bytes that are read from the connection at a time
 

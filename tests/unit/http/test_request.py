@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ostinato.server.http.parser import Body, Head, Malformed, parse_head
+from ostinato.http.request import Body, Head, Malformed, parse_head
 
-DATA = Path(__file__).parents[3] / "data" / "http" / "requests.json"  # what Go's net/http made of each
+DATA = Path(__file__).parents[2] / "data" / "http" / "requests.json"  # what Go's net/http made of each
 RECORDED: list[dict[str, Any]] = json.loads(DATA.read_text())
 
 # Where we are stricter, or say less: each is allowed, and none lets two readers see different requests.
