@@ -17,7 +17,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any, cast
 
-from ostinato.plane.node.stream import PodStreams
+from ostinato.plane.node.server.pod_streams import PodStreams
 from ostinato.server.core import Server
 from ostinato.server.http import HttpServer
 from ostinato.server.request import User
@@ -25,7 +25,7 @@ from ostinato.server.store.log_memory import MemoryLog
 from ostinato.streams.spdy_frames import FrameWriter, data_frame, go_away, ping, reset
 from ostinato.world import World
 from tests.fuzz.mutate import Mutator
-from tests.unit.plane.node.streaming import Stage as NodeStage
+from tests.unit.plane.node.server.streaming import Stage as NodeStage
 
 PATIENCE = 20.0  # seconds in which a connection must be over after its client is done
 AT_ONCE = 16  # connections that are open at a time

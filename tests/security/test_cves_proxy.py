@@ -22,7 +22,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
-from ostinato.plane.node.local import address
+from ostinato.plane.node.registration.machine_info import address
 from tests.conftest import ApiServer
 from tests.security.attacker import Answer, Attacker
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from ostinato.plane.node.runtimes import Mount, StartError
-from tests.unit.plane.node.test_process import ISOLATED, Bench, a_pod, with_bench
-from tests.unit.plane.node.test_subpaths import LINUX, exchanging
+from tests.unit.plane.node.runtimes.process.test_process import ISOLATED, Bench, a_pod, with_bench
+from tests.unit.plane.node.volumes.test_subpaths import LINUX, exchanging
 
 STARTS = 60
 MOST_STARTS = 2000  # on a machine so busy that nothing is exchanged meanwhile

@@ -20,7 +20,7 @@ from tests.unit.plane import (
     test_statefulset,
     test_volumes,
 )
-from tests.unit.plane.node import test_simulated
+from tests.unit.plane.node.runtimes import test_simulated
 from tests.unit.plane.scheduler import test_scheduler
 from tests.unit.plane.stage import Stage, on_stage
 

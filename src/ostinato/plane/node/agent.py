@@ -24,13 +24,13 @@ from ostinato.client.patching import StrategicMergePatch
 from ostinato.controllers import Channel, Context, Request, Result
 from ostinato.kinds.core_v1 import Pod, PodStatus
 from ostinato.plane.node.admission import Rejection, Room, rejection_of
-from ostinato.plane.node.handling import Quarters
-from ostinato.plane.node.logs import log_of
-from ostinato.plane.node.pod import PodLife
+from ostinato.plane.node.containers.lifecycle import Quarters
+from ostinato.plane.node.containers.log_paths import log_of
+from ostinato.plane.node.environment.container_environment import Larder, Supplies
+from ostinato.plane.node.pod_status import generated, merged
+from ostinato.plane.node.pod_worker import PodLife
 from ostinato.plane.node.runtimes import Runtime
-from ostinato.plane.node.statics import Statics, mirror_of, remove_mirror
-from ostinato.plane.node.status import generated, merged
-from ostinato.plane.node.supplies import Larder, Supplies
+from ostinato.plane.node.static_pods import Statics, mirror_of, remove_mirror
 
 NodeOf = Callable[[NamespacedName], str]
 """The name of the node that a Pod of the cache is bound to, "" if none."""

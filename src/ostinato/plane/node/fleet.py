@@ -17,18 +17,18 @@ from ostinato.plane.identities import of_node
 from ostinato.plane.indexes import NODE_NAME, keep
 from ostinato.plane.node.admission import Room
 from ostinato.plane.node.agent import ClientOf, Host, PodAgent
-from ostinato.plane.node.endpoint import NodeEndpoint
-from ostinato.plane.node.heartbeat import Heartbeat
-from ostinato.plane.node.local import address, this_machine
-from ostinato.plane.node.machine import Machine, node_of
-from ostinato.plane.node.private import make_directory
+from ostinato.plane.node.environment.container_environment import Larder
+from ostinato.plane.node.orphaned_pods import Leftovers, Sweep
+from ostinato.plane.node.private_files import make_directory
+from ostinato.plane.node.registration.heartbeat import Heartbeat
+from ostinato.plane.node.registration.machine_info import address, this_machine
+from ostinato.plane.node.registration.node_status import Machine, node_of
 from ostinato.plane.node.runtimes import ProcessOptions, Runtime, UnusableRuntime
 from ostinato.plane.node.runtimes.simulated import SimulatedRuntime
-from ostinato.plane.node.statics import StaticPods, as_run
-from ostinato.plane.node.stats import NodeStats
-from ostinato.plane.node.stream import PodStreams
-from ostinato.plane.node.supplies import Larder
-from ostinato.plane.node.sweep import Leftovers, Sweep
+from ostinato.plane.node.server.endpoint import NodeEndpoint
+from ostinato.plane.node.server.pod_streams import PodStreams
+from ostinato.plane.node.server.stats import NodeStats
+from ostinato.plane.node.static_pods import StaticPods, as_run
 from ostinato.plane.pods import PodState
 from ostinato.server.node_agents.endpoint import Endpoint
 from ostinato.world import World

@@ -15,9 +15,9 @@ from ostinato.kinds.core_v1 import Container, ContainerStatus, ContainerUser, Po
 from ostinato.plane.node import fleet
 from ostinato.plane.node.admission import Room
 from ostinato.plane.node.agent import Host
-from ostinato.plane.node.machine import Machine
+from ostinato.plane.node.environment.container_environment import Larder
+from ostinato.plane.node.registration.node_status import Machine
 from ostinato.plane.node.runtimes import Changed, ExecError, Exit, Launch, Session, Tell, Usage
-from ostinato.plane.node.supplies import Larder
 from ostinato.world import Clock
 
 Answer = tuple[int, bytes] | float

@@ -33,8 +33,8 @@ from ostinato.kinds.core_v1 import (
     Volume,
     VolumeMount,
 )
-from ostinato.plane.node import supplies
 from ostinato.plane.node.agent import PodAgent
+from ostinato.plane.node.environment import container_environment as supplies
 from ostinato.plane.node.runtimes import ExecError, StartError
 
 

@@ -20,7 +20,7 @@ from ostinato.kinds.core_v1 import (
     Volume,
     VolumeProjection,
 )
-from ostinato.plane.node.fields import FieldError, field_of, resource_of
+from ostinato.plane.node.environment.downward_api import FieldError, field_of, resource_of
 from ostinato.plane.node.volumes.ownership import owner_of
 from ostinato.plane.node.volumes.payload import File
 

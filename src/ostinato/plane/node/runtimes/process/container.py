@@ -20,7 +20,7 @@ import msgspec
 
 from ostinato.api.time import Time
 from ostinato.kinds.core_v1 import ContainerUser
-from ostinato.plane.node.private import write_file
+from ostinato.plane.node.private_files import write_file
 from ostinato.plane.node.runtimes import Exit
 from ostinato.plane.node.runtimes.process.leftovers import kill_leftovers
 from ostinato.world import Clock

@@ -14,7 +14,7 @@ from typing import Final
 
 import msgspec
 
-from ostinato.plane.node.private import write_file
+from ostinato.plane.node.private_files import write_file
 from ostinato.plane.node.runtimes import Mount, StartError
 from ostinato.plane.node.runtimes.process.isolation import target_of
 from ostinato.plane.node.volumes.subpaths import SubPathError, open_subpath, path_of

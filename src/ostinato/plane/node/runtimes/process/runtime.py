@@ -16,7 +16,7 @@ import msgspec
 
 from ostinato.api.time import Time
 from ostinato.kinds.core_v1 import Container, Pod
-from ostinato.plane.node.private import close_to_others, make_directory, write_file
+from ostinato.plane.node.private_files import close_to_others, make_directory, write_file
 from ostinato.plane.node.runtimes import (
     Changed,
     ExecError,

@@ -16,7 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from ostinato.plane.node.private import make_directory
+from ostinato.plane.node.private_files import make_directory
 
 # What programs need to find users, hosts, libraries, certificates and the time. Whatever else is in /etc may be secret.
 _FILES: Final = (

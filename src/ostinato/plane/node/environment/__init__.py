@@ -1,0 +1,1 @@
+"""Container environment: variables, downward API, expanded references, and what a container is launched with."""

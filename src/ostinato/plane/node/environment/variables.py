@@ -1,0 +1,140 @@
+"""The variables of a container: given, taken from ConfigMaps, Secrets and the Pod itself, and those of services."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final, Protocol
+
+import msgspec
+
+from ostinato.api.quantity import Quantity
+from ostinato.kinds.core_v1 import ConfigMap, Container, EnvVar, FileKeySelector, Pod, Secret
+from ostinato.plane.node.environment.downward_api import FieldError, field_of, resource_of
+from ostinato.plane.node.environment.env_files import LARGEST, EnvFileError, value_in
+from ostinato.plane.node.environment.expansion import expand
+from ostinato.plane.node.runtimes import StartError
+from ostinato.plane.node.volumes.subpaths import SubPathError, read_subpath
+
+_NAME: Final = re.compile(r"[ -<>-~]+")  # printable ASCII without "="
+
+
+class Sources(Protocol):
+    """Where values come from: objects of the Pod's namespace, None if there is no such."""
+
+    async def config_map(self, namespace: str, name: str) -> ConfigMap | None: ...
+
+    async def secret(self, namespace: str, name: str) -> Secret | None: ...
+
+
+class Whereabouts(msgspec.Struct, frozen=True):
+    """What a node knows of a Pod that it is to be told."""
+
+    host_ip: str
+    pod_ip: str
+    allocatable: Mapping[str, Quantity]
+    services: Mapping[str, str]  # variables
+    volumes: Mapping[str, Path] = {}  # that files of variables may be in
+
+
+async def environment_of(pod: Pod, container: Container, sources: Sources, known: Whereabouts) -> dict[str, str]:
+    """A `StartError` if something that is not optional is not there.
+
+    A value may refer to those before it and to services; of a repeated name the last value holds. Services come last,
+    and only where nothing else has the name.
+    """
+    found = await _from_objects(pod, container, sources)
+    for variable in container.env:
+        if variable.value_from is None:
+            found[variable.name] = expand(variable.value or "", {**known.services, **found})
+            continue
+        value = await _value(pod, container, variable, sources, known)
+        if value is not None:
+            found[variable.name] = value
+    return {**known.services, **found}
+
+
+async def _from_objects(pod: Pod, container: Container, sources: Sources) -> dict[str, str]:
+    namespace = pod.metadata.namespace
+    found: dict[str, str] = {}
+    for source in container.env_from:
+        data: dict[str, str] = {}
+        if (asked := source.config_map_ref) is not None:
+            config_map = await sources.config_map(namespace, asked.name or "")
+            if config_map is None and not asked.optional:
+                raise _missing("configmap", asked.name)
+            data = {} if config_map is None else dict(config_map.data)
+        elif (secret_asked := source.secret_ref) is not None:
+            secret = await sources.secret(namespace, secret_asked.name or "")
+            if secret is None and not secret_asked.optional:
+                raise _missing("secret", secret_asked.name)
+            data = {} if secret is None else {key: _text(value) for key, value in secret.data.items()}
+        prefix = source.prefix or ""
+        found |= {prefix + key: value for key, value in data.items() if _NAME.fullmatch(prefix + key)}
+    return found
+
+
+async def _value(pod: Pod, container: Container, variable: EnvVar, sources: Sources, known: Whereabouts) -> str | None:
+    """None leaves the variable out."""
+    source, namespace = variable.value_from, pod.metadata.namespace
+    assert source is not None
+    try:
+        if source.field_ref is not None:
+            return field_of(pod, source.field_ref, known.host_ip, known.pod_ip)
+        if source.resource_field_ref is not None:
+            return resource_of(pod, source.resource_field_ref, container.name, known.allocatable)
+    except FieldError as error:
+        raise StartError("CreateContainerConfigError", str(error)) from None
+    if (asked := source.config_map_key_ref) is not None:
+        config_map = await sources.config_map(namespace, asked.name or "")
+        if config_map is None:
+            return _none_if(asked.optional, _missing("configmap", asked.name))
+        if asked.key not in config_map.data:
+            return _none_if(asked.optional, _missing_key(asked.key, "ConfigMap", namespace, asked.name))
+        return config_map.data[asked.key]
+    if (secret_asked := source.secret_key_ref) is not None:
+        secret = await sources.secret(namespace, secret_asked.name or "")
+        if secret is None:
+            return _none_if(secret_asked.optional, _missing("secret", secret_asked.name))
+        if secret_asked.key not in secret.data:
+            return _none_if(
+                secret_asked.optional, _missing_key(secret_asked.key, "Secret", namespace, secret_asked.name)
+            )
+        return _text(secret.data[secret_asked.key])
+    if (file_asked := source.file_key_ref) is not None:
+        return _from_file(file_asked, known)
+    return None
+
+
+def _from_file(asked: FileKeySelector, known: Whereabouts) -> str | None:
+    volume = known.volumes.get(asked.volume_name)
+    if volume is None:
+        text = f'cannot find the volume "{asked.volume_name}" referenced by FileKeyRef'
+        raise StartError("CreateContainerConfigError", text)
+    try:
+        value = value_in(read_subpath(volume, asked.path, LARGEST), asked.key)
+    except (EnvFileError, SubPathError, OSError):
+        raise StartError("CreateContainerConfigError", "couldn't parse env file") from None
+    if value or asked.optional:
+        return value or None
+    text = f'environment variable key "{asked.key}" not found in file "{asked.path}"'
+    raise StartError("CreateContainerConfigError", text)
+
+
+def _none_if(optional: bool | None, error: StartError) -> str | None:
+    if optional:
+        return None
+    raise error
+
+
+def _missing(kind: str, name: str | None) -> StartError:
+    return StartError("CreateContainerConfigError", f'{kind} "{name or ""}" not found')
+
+
+def _missing_key(key: str, kind: str, namespace: str, name: str | None) -> StartError:
+    return StartError("CreateContainerConfigError", f"couldn't find key {key} in {kind} {namespace}/{name or ''}")
+
+
+def _text(value: bytes) -> str:
+    return value.decode(errors="surrogateescape")

@@ -1,0 +1,71 @@
+"""A sweep, when an agent begins: nothing is left of Pods that were taken away while there was none."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Protocol
+
+from ostinato.api.errors import APIError
+from ostinato.client.transport.protocol import TransportError
+from ostinato.controllers import Surroundings
+from ostinato.kinds.core_v1 import Pod
+from ostinato.plane.node.agent import ClientOf
+from ostinato.plane.node.static_pods import uids_in
+from ostinato.plane.node.volumes.trees import remove_tree
+
+
+class Leftovers(Protocol):
+    """A runtime that knows of Pods by what is on this machine."""
+
+    async def known(self) -> list[str]:
+        """Their uids."""
+
+    async def remove(self, uid: str) -> None:
+        """End and forget all there is of one."""
+
+
+class Sweep:
+    """A runnable of a manager."""
+
+    name = "node-sweep"
+    needs_leader_election = False
+
+    def __init__(self, logs: Path, client_of: ClientOf) -> None:
+        """`client_of`: with which a node asks, in its own name."""
+        self._logs = logs
+        self._client_of = client_of
+        self._nodes: dict[str, tuple[Path, Leftovers]] = {}
+
+    def add(self, node: str, directory: Path, leftovers: Leftovers) -> None:
+        """A node with a directory of its own, and what may be left there."""
+        self._nodes[node] = (directory, leftovers)
+
+    async def run(self, surroundings: Surroundings) -> None:
+        found = {name: await leftovers.known() for name, (_, leftovers) in self._nodes.items()}
+        logged = [*self._logs.iterdir()] if self._logs.is_dir() else []
+        alive = uids_in({name: directory / "manifests" for name, (directory, _) in self._nodes.items()})
+        alive |= await self._alive(surroundings)  # after that: a Pod that comes meanwhile is not left over
+        for name, (directory, leftovers) in self._nodes.items():
+            for uid in found[name]:
+                if uid not in alive:
+                    surroundings.logger.info("Pod %s is gone: ending what is left of it", uid)
+                    await leftovers.remove(uid)
+                    await surroundings.world.executor.run(remove_tree, directory / "pods" / uid)
+        for each in logged:
+            if each.name.rpartition("_")[2] not in alive:
+                await surroundings.world.executor.run(remove_tree, each)
+        await asyncio.Event().wait()  # a runnable that ends would end the manager
+
+    async def _alive(self, surroundings: Surroundings) -> set[str]:
+        """The uids of all Pods of these nodes."""
+        while True:
+            try:
+                return {
+                    pod.metadata.uid
+                    for node in self._nodes
+                    async for pod in self._client_of(node).live.list(Pod, fields={"spec.nodeName": node})
+                }
+            except (APIError, TransportError) as error:
+                surroundings.logger.warning("the nodes' Pods cannot be listed yet: %s", error)
+                await surroundings.world.clock.sleep(5)

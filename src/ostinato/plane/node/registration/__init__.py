@@ -1,0 +1,1 @@
+"""Node registration: the Node object, its status and Lease, and the heartbeat that keeps both current."""

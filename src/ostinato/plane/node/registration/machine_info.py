@@ -1,0 +1,61 @@
+"""This machine as a node: what it has, what it is called, and where it is reached."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import socket
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from ostinato.plane.node.registration.node_status import Machine
+
+_ARCHITECTURES: Final = {"x86_64": "amd64", "aarch64": "arm64", "arm64": "arm64", "armv7l": "arm"}
+_PODS: Final = "110"
+
+
+def this_machine(name: str, runtime: str, directory: Path) -> Machine:
+    """`directory`: on the disk that Pods write to."""
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return Machine(
+        name=name,
+        address=address(),
+        runtime=runtime,
+        capacity={
+            "cpu": str(os.cpu_count() or 1),
+            "memory": f"{memory // 1024}Ki",
+            "ephemeral-storage": f"{shutil.disk_usage(directory).total // 1024}Ki",
+            "pods": _PODS,
+        },
+        kernel=platform.release(),
+        image=_system(),
+        architecture=_ARCHITECTURES.get(platform.machine(), platform.machine()),
+        id=_read("/etc/machine-id") or name,
+        boot_id=_read("/proc/sys/kernel/random/boot_id"),
+    )
+
+
+def address() -> str:
+    """Of this machine, as others see it; its own name for itself if it is alone."""
+    for family, far in ((socket.AF_INET, "192.0.2.1"), (socket.AF_INET6, "2001:db8::1")):
+        with suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.connect((far, 9))  # sends nothing: the system only chooses a way
+            return str(probe.getsockname()[0])
+    return "127.0.0.1"
+
+
+def _system() -> str:
+    for line in _read("/etc/os-release").splitlines():
+        name, _, value = line.partition("=")
+        if name == "PRETTY_NAME":
+            return value.strip('"')
+    return f"{platform.system()} {platform.release()}"
+
+
+def _read(path: str) -> str:
+    try:
+        return Path(path).read_text().strip()
+    except OSError:
+        return ""

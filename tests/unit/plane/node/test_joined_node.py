@@ -1,0 +1,139 @@
+"""A machine joins a cluster: it believes the cluster that was named, and gets a certificate of its own."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from tests.unit.plane.stage import Stage, on_stage
+
+from ostinato.api.errors import Forbidden
+from ostinato.api.meta import ObjectMeta
+from ostinato.client.client import Client
+from ostinato.client.config.config import Config
+from ostinato.client.http.transport import HttpTransport
+from ostinato.kinds.certificates_v1 import CertificateSigningRequest, CertificateSigningRequestSpec
+from ostinato.kinds.core_v1 import Node, NodeAddress, Secret
+from ostinato.kinds.core_v1 import Secret as CoreSecret
+from ostinato.manager.connecting import Purpose
+from ostinato.plane.joining import BOOTSTRAPPERS, authority_hash
+from ostinato.plane.node.credentials.certificates import SERVING, Pair, _made, own_config
+from ostinato.plane.node.credentials.cluster_discovery import DiscoveryError, discovered
+from ostinato.plane.plane import Plane, PlaneSettings
+from ostinato.server.standalone import Settings
+from ostinato.world import World
+
+TOKEN = "abcdef.0123456789abcdef"
+
+
+def joined(tmp_path: Path, then: Callable[[World, Plane, bytes], Awaitable[None]]) -> None:
+    """A plane that a node could join by the token."""
+
+    async def main() -> None:
+        world = World.real()
+        plane = Plane(world, PlaneSettings(server=Settings(state=tmp_path / "up", port=0, store="memory")))
+        await plane.start()
+        try:
+            client = Client(plane.connect(Purpose()), world=world)
+            name, secret = TOKEN.split(".")
+            data = {
+                "token-id": name,
+                "token-secret": secret,
+                "usage-bootstrap-authentication": "true",
+                "auth-extra-groups": BOOTSTRAPPERS,
+            }
+            metadata = ObjectMeta(name=f"bootstrap-token-{name}", namespace="kube-system")
+            await client.create(Secret(metadata=metadata, type="bootstrap.kubernetes.io/token", string_data=data))
+            await client.close()
+            await then(world, plane, (tmp_path / "up" / "ca.crt").read_bytes())
+        finally:
+            await plane.stop()
+            world.executor.close()
+
+    asyncio.run(main())
+
+
+def test_a_cluster_with_another_authority_is_not_believed(tmp_path: Path) -> None:
+    async def then(world: World, plane: Plane, authority: bytes) -> None:
+        with pytest.raises(DiscoveryError, match="not the cluster that --ca-cert-hash names"):
+            await discovered(world, plane.url, TOKEN, [f"sha256:{'0' * 64}"])
+
+    joined(tmp_path, then)
+
+
+def test_a_token_gets_a_certificate_in_the_name_of_the_node_and_nothing_else(tmp_path: Path) -> None:
+    async def then(world: World, plane: Plane, authority: bytes) -> None:
+        given = await discovered(world, plane.url, TOKEN, [authority_hash(authority)])
+        by_token = Client(HttpTransport(given, world), world=world)
+        with pytest.raises(Forbidden):
+            await by_token.get(CoreSecret, "x", namespace="kube-system")
+        with pytest.raises(Forbidden):
+            await by_token.create(Node(metadata=ObjectMeta(name="worker")))
+        await by_token.close()
+        own = await own_config(world, "worker", tmp_path, given, 30.0)
+        certificate = x509.load_pem_x509_certificate((tmp_path / "client.pem").read_bytes())
+        assert certificate.subject.rfc4514_string() == "CN=system:node:worker,O=system:nodes"
+        assert (tmp_path / "client.pem").stat().st_mode & 0o077 == 0
+        assert own.token is None
+        node = Client(HttpTransport(own, world), world=world)
+        await node.create(Node(metadata=ObjectMeta(name="worker")))
+        with pytest.raises(Forbidden, match="cannot read 'other', only its own Node object"):
+            await node.get(Node, "other")
+        again = await own_config(world, "worker", tmp_path, Config(server=plane.url), 1.0)
+        assert again.tls.certificate_file == own.tls.certificate_file, "the certificate of the last start serves"
+        await node.close()
+
+    joined(tmp_path, then)
+
+
+@pytest.mark.parametrize(
+    ("user", "hosts", "approved"),
+    [
+        ("worker", ["worker", "10.0.0.7"], True),
+        ("worker", ["worker", "10.0.0.8"], False),
+        ("worker", ["worker", "kubernetes.default.svc"], False),
+        ("other", ["worker"], False),
+        ("gone", ["gone"], False),
+    ],
+)
+def test_a_node_gets_a_serving_certificate_for_its_own_addresses(user: str, hosts: list[str], approved: bool) -> None:
+    async def play(stage: Stage) -> None:
+        node = await stage.client.create(Node(metadata=ObjectMeta(name="worker")))
+        node.status.addresses = [NodeAddress(type="InternalIP", address="10.0.0.7")]
+        await stage.client.update(node, subresource="status")
+        _, request = _made("gone" if user == "gone" else "worker", hosts)
+        asks = Client(stage.connect(Purpose(identity=f"system:node:{user}")), world=stage.world)
+        spec = CertificateSigningRequestSpec(
+            request=request, signer_name=SERVING, usages=["digital signature", "server auth"]
+        )
+        try:
+            await asks.create(CertificateSigningRequest(metadata=ObjectMeta(name="r"), spec=spec))
+        except Forbidden:
+            assert user == "other", "a node asks in its own name alone"
+            return
+        finally:
+            await asks.close()
+        await stage.settle()
+        found = await stage.client.get(CertificateSigningRequest, "r")
+        assert [each.type for each in found.status.conditions] == (["Approved"] if approved else [])
+
+    on_stage(play, "certificatesigningrequest-controller")
+
+
+def test_a_certificate_near_its_end_is_not_used_again(tmp_path: Path) -> None:
+    pair = Pair(tmp_path / "client.pem")
+    assert pair.times is None
+
+    async def then(world: World, plane: Plane, authority: bytes) -> None:
+        given = await discovered(world, plane.url, TOKEN, [authority_hash(authority)])
+        await own_config(world, "worker", tmp_path, given, 30.0)
+        now = world.clock.now()
+        assert pair.serves(now)
+        assert not pair.serves(now + timedelta(days=364))
+        assert not pair.serves(now - timedelta(days=1))
+
+    joined(tmp_path, then)

@@ -1,0 +1,41 @@
+"""Pod tokens are not bound to their Pod: the defect, tried as a Pod's former user would."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ostinato.api.meta import ObjectMeta
+from ostinato.client import Client
+from ostinato.kinds.core_v1 import Container, Pod, PodSpec, ServiceAccount, ServiceAccountTokenProjection
+from ostinato.plane.node.environment.container_environment import Larder, Supplies
+from ostinato.server.core import Server
+from ostinato.server.in_process.transport import InProcessTransport
+from ostinato.server.request import Request
+from ostinato.server.store.log_memory import MemoryLog
+from ostinato.world import Simulation
+
+
+def test_pod_tokens_are_bound_to_their_pod(tmp_path: Path) -> None:
+    simulation = Simulation(seed=1)
+
+    async def main() -> None:
+        server = Server(simulation, MemoryLog())
+        await server.start()
+        client = Client(InProcessTransport(server), world=simulation, namespace="default")
+        await client.create(ServiceAccount(metadata=ObjectMeta(name="robot")))
+        spec = PodSpec(service_account_name="robot", containers=[Container(name="c", image="i")])
+        pod = await client.create(Pod(metadata=ObjectMeta(name="p", namespace="default"), spec=spec))
+        supplies = Supplies(Larder(tmp_path, tmp_path, "127.0.0.1", {}), client, simulation)
+        asked = ServiceAccountTokenProjection(path="token", expiration_seconds=3607)
+        token = await supplies.token(pod, asked)
+
+        async def code() -> int:
+            headers = {"authorization": f"Bearer {token}"}
+            return (await server.handle(Request("GET", "/api", "", headers))).status
+
+        assert await code() == 200
+        await client.delete(pod, grace_period=0)
+        assert await code() == 401
+        await server.close()
+
+    simulation.run(main())
